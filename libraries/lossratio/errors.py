@@ -1,0 +1,25 @@
+"""The errors that lossratio raises on purpose: each says what failed, where, and what to do."""
+
+
+class LossRatioError(Exception):
+    """Base of all errors that lossratio raises on purpose."""
+
+
+class TopologyError(LossRatioError):
+    """A topology file cannot be read, or does not describe a usable testbed."""
+
+
+class NodeError(LossRatioError):
+    """A node cannot be reached over SSH, or a command on it failed."""
+
+
+class TrafficError(LossRatioError):
+    """The traffic agent or its generator failed, or a trial's counters cannot be trusted."""
+
+
+class DutError(LossRatioError):
+    """A DUT cannot be set up, or does not forward what it was set up to forward."""
+
+
+class SearchError(LossRatioError):
+    """A search was asked for with values that make no sense, or its journal cannot be used."""

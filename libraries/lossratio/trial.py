@@ -1,0 +1,226 @@
+"""What everything else speaks in: trials, the two sides of a search, and the loop between them.
+
+A search has two sides (RFC 9971): a *controller* that chooses trials and draws conclusions, and a *measurer* that
+performs them. Neither knows the other; `run_search` carries trials and results between them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from lossratio.errors import SearchError
+
+
+@dataclass(frozen=True)
+class TrialInput:
+    """What a controller asks for: one trial (RFC 9971, RFC 2544 section 23).
+
+    Attributes:
+        duration: Intended duration of the traffic, in seconds.
+        load: Intended constant load per transmitting interface, in frames per second.
+
+    Raises:
+        SearchError: If a value is not a positive, finite number.
+    """
+
+    duration: float
+    load: float
+
+    def __post_init__(self) -> None:
+        for name in ("duration", "load"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise SearchError(f"A trial's {name} must be a positive, finite number, not {value!r}.")
+
+
+@dataclass(frozen=True)
+class DirectionCounters:
+    """What one direction of the traffic counted in one trial; frames, unless said otherwise.
+
+    Attributes:
+        name: The direction, e.g. ``port0>port1``.
+        intended: Frames that the load and the duration ask for.
+        sent: Frames that left the generator.
+        received: Frames of this trial that came back to the generator in time.
+        unsent: Intended frames that the generator could not send in time. No evidence about the SUT.
+        generator_drops: Frames that arrived at the generator and were dropped inside it. No evidence about the SUT.
+        late: Frames of this trial that arrived after the wait for frames in flight; they count as lost.
+        elapsed: Seconds from the direction's own start to its own stop.
+    """
+
+    name: str
+    intended: int
+    sent: int
+    received: int
+    unsent: int = 0
+    generator_drops: int = 0
+    late: int = 0
+    elapsed: float | None = None
+
+
+@dataclass(frozen=True)
+class TrialOutput:
+    """What a measurer answers. None means the RFC's default, or that only the loss ratio is known.
+
+    Attributes:
+        loss_ratio: Trial loss ratio, 0 to 1.
+        effective_duration: Seconds that count towards a goal's duration sum; None: the trial's duration.
+        elapsed: Seconds that the trial took in all, on the measurer's clock; None: the trial's duration.
+            Controllers have no clock: they add this up.
+        forwarding_rate: Trial forwarding rate per transmitting interface, frames per second (RFC 9971: load times
+            forwarding ratio); None: exactly that.
+        sent_frames: Frames sent, over all directions.
+        lost_frames: Frames sent less frames received, summed per direction, so that one direction's surplus never
+            hides another's loss.
+        unsent_frames: Frames that the generator could not send, over all directions.
+        directions: The counters of each direction.
+
+    Raises:
+        SearchError: If the loss ratio is not within 0 and 1, or a time is negative.
+    """
+
+    loss_ratio: float
+    effective_duration: float | None = None
+    elapsed: float | None = None
+    forwarding_rate: float | None = None
+    sent_frames: int | None = None
+    lost_frames: int | None = None
+    unsent_frames: int | None = None
+    directions: tuple[DirectionCounters, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.loss_ratio <= 1.0:
+            raise SearchError(f"A trial loss ratio must be within 0 and 1, not {self.loss_ratio!r}.")
+        for name in ("effective_duration", "elapsed"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise SearchError(f"A trial's {name} must not be negative or infinite, as {value!r} is.")
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """A trial's input and output, with the RFC's defaults filled in by its properties."""
+
+    input: TrialInput
+    output: TrialOutput
+
+    @property
+    def duration(self) -> float:
+        """Intended duration, in seconds."""
+        return self.input.duration
+
+    @property
+    def load(self) -> float:
+        """Intended load per transmitting interface, in frames per second."""
+        return self.input.load
+
+    @property
+    def loss_ratio(self) -> float:
+        """Trial loss ratio, 0 to 1."""
+        return self.output.loss_ratio
+
+    @property
+    def effective_duration(self) -> float:
+        """Seconds that count towards a goal's duration sum."""
+        given = self.output.effective_duration
+        return self.input.duration if given is None else given
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the trial took in all."""
+        given = self.output.elapsed
+        return self.input.duration if given is None else given
+
+    @property
+    def forwarding_rate(self) -> float:
+        """Trial forwarding rate per transmitting interface, in frames per second."""
+        given = self.output.forwarding_rate
+        return self.input.load * (1.0 - self.output.loss_ratio) if given is None else given
+
+
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+
+
+class Controller(Protocol[ResultT_co]):
+    """A search algorithm, to be asked and told.
+
+    A controller is deterministic and has neither clock nor I/O, so the same results always lead to the same trials.
+    It may have an attribute `purpose` that says why it chose the trial it was asked for last.
+    """
+
+    def next_trial(self) -> TrialInput | None:
+        """The trial to measure next; None when the search is over. Asking again changes nothing."""
+
+    def record(self, result: TrialResult) -> None:
+        """Takes in any trial's result, also of one it did not ask for."""
+
+    def result(self) -> ResultT_co:
+        """The conclusion so far, at any time; before the end it is marked as not finished."""
+
+
+class Measurer(Protocol):
+    """Performs trials."""
+
+    def measure(self, trial: TrialInput) -> TrialOutput:
+        """Performs one trial.
+
+        Raises:
+            LossRatioError: If the trial could not be performed, or cannot be trusted.
+        """
+
+
+class TrialLog(Protocol):
+    """Where `run_search` keeps what was measured; `lossratio.journal.Journal` is one."""
+
+    @property
+    def results(self) -> Iterable[TrialResult]:
+        """What an earlier, interrupted run of the same search measured, in order."""
+
+    def append(self, result: TrialResult, purpose: str | None = None) -> None:
+        """Keeps a result, safely, before it returns."""
+
+
+def run_search(
+    controller: Controller[ResultT_co],
+    measurer: Measurer,
+    *,
+    journal: TrialLog | None = None,
+    timeout: float | None = None,
+    on_trial: Callable[[TrialResult], None] | None = None,
+) -> ResultT_co:
+    """Runs a search to its end, and returns the controller's result.
+
+    What the journal already holds is told to the controller first, and not measured again.
+
+    Args:
+        controller: Chooses the trials.
+        measurer: Performs them.
+        journal: Keeps each result before the next trial starts.
+        timeout: No trial starts after this many seconds of trials, as the measurer's clock tells them, in all
+            including what the journal holds. The result is then marked as not finished.
+        on_trial: Called with each newly measured result, after the controller has taken it in.
+
+    Raises:
+        LossRatioError: Whatever stopped the measurer. All finished trials are in the journal then.
+    """
+    spent = 0.0
+    for result in () if journal is None else journal.results:
+        controller.next_trial()
+        controller.record(result)
+        spent += result.elapsed
+    while timeout is None or spent < timeout:
+        trial = controller.next_trial()
+        if trial is None:
+            break
+        purpose = getattr(controller, "purpose", None)
+        result = TrialResult(trial, measurer.measure(trial))
+        if journal is not None:
+            journal.append(result, purpose=None if purpose is None else str(purpose))
+        controller.record(result)
+        spent += result.elapsed
+        if on_trial is not None:
+            on_trial(result)
+    return controller.result()

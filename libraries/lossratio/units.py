@@ -1,0 +1,118 @@
+"""Quantities as people write them: ``10 kpps``, ``0.5 %``, ``2 min``, ``25 Gbps``, and back again.
+
+Everything below the keywords and the files computes in plain numbers: frames per second, seconds, bits per second.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from robot.utils import timestr_to_secs
+
+_PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_NUMBER = r"\s*([0-9_]*\.?[0-9_]+(?:[eE][+-]?[0-9]+)?)\s*"
+_FRAME_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:pps|fps|frames/s|packets/s)?\s*")
+_BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
+_RATIO = re.compile(_NUMBER + r"(%?)\s*")
+_BYTES = re.compile(_NUMBER + r"(?:B|bytes?)?\s*")
+
+L1_OVERHEAD = 20
+"""Bytes that Ethernet adds to a frame on the wire: preamble, start of frame delimiter and interframe gap."""
+
+
+def parse_frame_rate(text: str | float) -> float:
+    """Reads a frame rate such as ``10 kpps``, ``1.5 Mfps`` or ``64000``, in frames per second.
+
+    Raises:
+        ValueError: If it is not a positive rate.
+    """
+    return _parse_scaled(text, _FRAME_RATE, "a frame rate", "10 kpps")
+
+
+def parse_bit_rate(text: str | float) -> float:
+    """Reads a bit rate such as ``10 Gbps`` or ``100 Mbit/s``, in bits per second.
+
+    Raises:
+        ValueError: If it is not a positive rate.
+    """
+    return _parse_scaled(text, _BIT_RATE, "a bit rate", "10 Gbps")
+
+
+def parse_ratio(text: str | float) -> float:
+    """Reads a ratio such as ``0.5 %`` or ``0.005``.
+
+    Raises:
+        ValueError: If it is not a number.
+    """
+    if not isinstance(text, str):
+        return float(text)
+    match = _RATIO.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is not a ratio; write it like '0.5 %' or '0.005'.")
+    return float(match[1]) / (100.0 if match[2] else 1.0)
+
+
+def parse_bytes(text: str | int) -> int:
+    """Reads a size such as ``64B`` or ``1518``, in bytes.
+
+    Raises:
+        ValueError: If it is not a whole number of bytes.
+    """
+    match = _BYTES.fullmatch(str(text))
+    if not match or not float(match[1]).is_integer():
+        raise ValueError(f"{text!r} is not a size in bytes; write it like '64B'.")
+    return int(float(match[1]))
+
+
+def parse_duration(text: str | float) -> float:
+    """Reads a duration as Robot Framework writes it, such as ``2 min``, ``500ms`` or ``30``, in seconds.
+
+    Raises:
+        ValueError: If it is not a positive duration.
+    """
+    seconds = float(timestr_to_secs(text, round_to=None))
+    if not seconds > 0:
+        raise ValueError(f"{text!r} is not a positive duration; write it like '2 min' or '30 s'.")
+    return seconds
+
+
+def format_frame_rate(rate: float) -> str:
+    """Writes a frame rate for people, with five digits, e.g. ``50.250 kfps``."""
+    return _format_scaled(rate, "fps")
+
+
+def format_bit_rate(rate: float) -> str:
+    """Writes a bit rate for people, with five digits, e.g. ``33.600 Mbit/s``."""
+    return _format_scaled(rate, "bit/s")
+
+
+def format_ratio(ratio: float) -> str:
+    """Writes a ratio for people, in per cent, e.g. ``0.5 %``."""
+    return f"{ratio * 100:.4g} %"
+
+
+def l1_bandwidth(frame_rate: float, frame_size: float) -> float:
+    """Bandwidth on the wire (layer 1) in bits per second.
+
+    Args:
+        frame_rate: Frames per second.
+        frame_size: (Average) size of a frame in bytes, with its frame check sequence.
+    """
+    return frame_rate * (frame_size + L1_OVERHEAD) * 8
+
+
+def _parse_scaled(text: str | float, pattern: re.Pattern[str], what: str, example: str) -> float:
+    match = pattern.fullmatch(str(text))
+    value = float(match[1]) * _PREFIXES["k" if match[2] == "K" else match[2]] if match else math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{text!r} is not {what}; write it like {example!r}.")
+    return value
+
+
+def _format_scaled(value: float, unit: str) -> str:
+    for prefix in ("G", "M", "k"):
+        if value >= _PREFIXES[prefix]:
+            scaled = value / _PREFIXES[prefix]
+            return f"{scaled:.{max(0, 4 - int(math.log10(scaled)))}f} {prefix}{unit}"
+    return f"{value:.5g} {unit}"

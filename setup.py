@@ -1,0 +1,11 @@
+"""Packaging: `lossratio` lives under `libraries`, its Robot resources under `resources` (linked into the package)."""
+
+from setuptools import find_packages, setup
+
+setup(
+    package_dir={"": "libraries"},
+    packages=find_packages("libraries"),
+    package_data={
+        "lossratio": ["py.typed", "resources/*.resource", "resources/dut/*.resource", "resources/traffic_profiles/*.yaml"]
+    },
+)
