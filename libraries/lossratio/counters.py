@@ -1,0 +1,104 @@
+"""From a trial's counters to its loss ratio: the one place where this is computed, for every generator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+from lossratio.errors import TrafficError
+from lossratio.trial import DirectionCounters, TrialInput, TrialOutput
+
+START_TOLERANCE = 10e-6
+"""Seconds by which a generator's workers may start late without their frames counting as unsent."""
+
+NegativeLoss = Literal["retry", "csit"]
+"""What to do when a direction received more than it sent: ``retry`` refuses the trial, so that it is measured again;
+``csit`` counts the surplus as loss, as FD.io CSIT does, and refuses only a trial that forwards less than nothing then."""
+
+
+class NegativeLossError(TrafficError):
+    """More frames were received than sent: foreign or duplicated ones. The trial may be measured again."""
+
+
+def output_from_counters(
+    trial: TrialInput,
+    directions: Sequence[DirectionCounters],
+    *,
+    tolerance: float = START_TOLERANCE,
+    negative_loss: NegativeLoss = "retry",
+    effective_duration: float | None = None,
+    elapsed: float | None = None,
+) -> TrialOutput:
+    """Computes a trial's output from what was counted.
+
+    Per direction, ``expected = max(sent, ceil((duration - tolerance) * load))``, ``unsent = expected - sent`` and
+    ``lost = sent - received``; only then sums are taken: ``loss ratio = (|lost| + unsent) / expected``. So the load is
+    lowered to what the generator can send, and one direction's surplus never hides another's loss. Frames that the
+    generator received and dropped itself are in ``lost`` (they did not come back), and stay apart in the counters.
+
+    Args:
+        trial: What was asked for.
+        directions: What each transmitting direction counted.
+        tolerance: Seconds of traffic that may be missing without counting as unsent.
+        negative_loss: What to do when a direction received more than it sent.
+        effective_duration: Seconds that count towards a goal's duration sum; None: the trial's duration.
+        elapsed: Seconds that the trial took in all; None: the trial's duration.
+
+    Returns:
+        The output. The ``unsent`` of its directions is the one of the formula.
+
+    Raises:
+        NegativeLossError: If the policy refuses the trial.
+        TrafficError: If no frames were expected, or a count is negative.
+        ValueError: If the policy is unknown.
+    """
+    if negative_loss not in get_args(NegativeLoss):
+        raise ValueError(f"negative_loss must be one of {', '.join(get_args(NegativeLoss))}, not {negative_loss!r}.")
+    if not directions:
+        raise TrafficError(
+            "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
+        )
+    least = _least_expected(trial, tolerance)
+    counted = tuple(_checked(direction, least) for direction in directions)
+    lost = sum(abs(direction.sent - direction.received) for direction in counted)
+    unsent = sum(direction.unsent for direction in counted)
+    expected = sum(direction.sent + direction.unsent for direction in counted)
+    surplus = any(direction.received > direction.sent for direction in counted)
+    if surplus and (negative_loss == "retry" or lost + unsent > expected):
+        raise NegativeLossError(
+            f"More frames were received than sent at {trial.load:.10g} frames/s for {trial.duration:.6g} s "
+            f"({_told(counted)}). Look for foreign or duplicated frames on these links."
+        )
+    return TrialOutput(
+        loss_ratio=(lost + unsent) / expected,
+        effective_duration=effective_duration,
+        elapsed=elapsed,
+        sent_frames=sum(direction.sent for direction in counted),
+        lost_frames=lost,
+        unsent_frames=unsent,
+        directions=counted,
+    )
+
+
+def _least_expected(trial: TrialInput, tolerance: float) -> int:
+    frames = max(0.0, trial.duration - tolerance) * trial.load
+    # The product's rounding error must not make ceil() expect one frame more.
+    return math.ceil(frames * (1.0 - 1e-12))
+
+
+def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCounters:
+    if direction.sent < 0 or direction.received < 0:
+        raise TrafficError(f"A count is negative: {_told((direction,))}. The generator's counters cannot be trusted.")
+    expected = max(direction.sent, least_expected)
+    if expected == 0:
+        raise TrafficError(
+            f"No frames were expected in direction {direction.name}, so it has no loss ratio. "
+            f"Make the trial longer or its load higher."
+        )
+    return replace(direction, unsent=expected - direction.sent)
+
+
+def _told(directions: Sequence[DirectionCounters]) -> str:
+    return "; ".join(f"{each.name}: sent {each.sent}, received {each.received}" for each in directions)
