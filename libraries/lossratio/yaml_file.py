@@ -1,0 +1,99 @@
+"""Reads YAML files into pydantic models, with errors that name the file, the line and the field."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from lossratio.errors import LossRatioError
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+Location = tuple[str | int, ...]
+
+
+def load_yaml_file(path: str | Path, model: type[ModelT], error: type[LossRatioError]) -> ModelT:
+    """Reads a YAML file and checks it against a model.
+
+    Args:
+        path: The file.
+        model: The pydantic model of the whole file.
+        error: What to raise.
+
+    Raises:
+        LossRatioError: Of the given class, with one line per problem: file, line, field, what is wrong.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise error(f"Cannot read {path}: {getattr(cause, 'strerror', None) or cause}.") from cause
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as cause:
+        raise error(_broken_yaml(path, cause)) from cause
+    lines = {} if node is None else dict(_lines(node))
+    problems = [] if node is None else list(_duplicates(node))
+    if not isinstance(data, dict):
+        problems.append(((), "the file must hold a mapping (field: value), and holds none"))
+    if not problems:
+        try:
+            return model.model_validate(data)
+        except ValidationError as cause:
+            problems = [(item["loc"], _message(item)) for item in cause.errors()]
+    raise error("\n".join(describe_problem(path, lines, location, text) for location, text in problems))
+
+
+def describe_problem(path: Path, lines: dict[Location, int], location: Location, text: str) -> str:
+    """One line that names file, line and field of a problem; the nearest known line if the field is not there."""
+    known = location
+    while known and known not in lines:
+        known = known[:-1]
+    field = ".".join(str(part) for part in location)
+    return f"{path}:{lines.get(known, 1)}: {field + ': ' if field else ''}{text}"
+
+
+def _message(item: Any) -> str:
+    if item["type"] == "extra_forbidden":
+        return "unknown field; see the topology and profile reference in docs/ for those there are"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    shown = item["input"]
+    given = "" if isinstance(shown, (dict, list)) or item["type"] in ("missing", "value_error") else f", not {shown!r}"
+    return message[0].lower() + message[1:] + given
+
+
+def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
+    mark = getattr(cause, "problem_mark", None)
+    line = 1 if mark is None else mark.line + 1
+    return f"{path}:{line}: not YAML: {getattr(cause, 'problem', None) or cause}"
+
+
+def _lines(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, int]]:
+    yield location, node.start_mark.line + 1
+    for key, mark, value in _children(node):
+        yield (*location, key), mark.start_mark.line + 1
+        for place, line in _lines(value, (*location, key)):
+            if place != (*location, key):
+                yield place, line
+
+
+def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, str]]:
+    seen: set[Hashable] = set()
+    for key, mark, value in _children(node):
+        if key in seen:
+            line = mark.start_mark.line + 1
+            yield (*location, key), f"the name {key!r} is given twice (again in line {line})"
+        seen.add(key)
+        yield from _duplicates(value, (*location, key))
+
+
+def _children(node: yaml.Node) -> Sequence[tuple[str | int, yaml.Node, yaml.Node]]:
+    if isinstance(node, yaml.MappingNode):
+        return [(str(key.value), key, value) for key, value in node.value]
+    if isinstance(node, yaml.SequenceNode):
+        return [(index, value, value) for index, value in enumerate(node.value)]
+    return []
