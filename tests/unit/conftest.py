@@ -1,0 +1,24 @@
+"""Fixtures that more than one area of the unit tests needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from netns import NetnsLab, NetnsUnavailableError
+
+
+@pytest.fixture
+def netns_lab() -> Iterator[NetnsLab]:
+    """Private network namespaces, gone after the test."""
+    try:
+        lab = NetnsLab()
+    except (NetnsUnavailableError, FileNotFoundError) as error:
+        pytest.skip(f"network namespaces cannot be had here: {error}")
+    with lab:
+        yield lab

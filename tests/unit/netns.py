@@ -1,0 +1,102 @@
+"""Private network namespaces for tests: as root, or as an ordinary user inside a user namespace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from types import TracebackType
+from typing import Any
+
+_HOLD = "mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up && echo ready && exec cat"
+
+
+class NetnsUnavailableError(Exception):
+    """Network namespaces cannot be had here; the message says why."""
+
+
+class NetnsLab:
+    """A set of network namespaces and veth pairs that nobody else sees.
+
+    All of it lives inside the network and mount namespaces of one holder process, which ends when its standard input
+    is closed: nothing stays behind, even if the tests are killed. Names need not be unique on the machine.
+    """
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[Any]] = []
+        user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+        self._holder = subprocess.Popen(
+            ["unshare", *user, "--net", "--mount", "sh", "-c", _HOLD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if self._holder.stdout.readline() != "ready\n":
+            _, stderr = self._holder.communicate()
+            raise NetnsUnavailableError(stderr.strip() or "unshare failed")
+        self._enter = ("nsenter", f"--target={self._holder.pid}", "--net", "--mount")
+        if user:
+            self._enter += ("--user", "--preserve-credentials")
+
+    def __enter__(self) -> NetnsLab:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kills what `popen` started, and takes the namespaces down."""
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+        self._holder.communicate()
+
+    def namespace(self, name: str) -> str:
+        """Adds a namespace, without IPv6 chatter on links that are added later."""
+        self._call(*self._enter, "ip", "netns", "add", name)
+        self.run(name, "ip", "link", "set", "lo", "up")
+        for scope in ("all", "default"):
+            self.run(name, "sysctl", "-qw", f"net.ipv6.conf.{scope}.disable_ipv6=1")
+        return name
+
+    def veth(self, ns_a: str, if_a: str, ns_b: str, if_b: str) -> None:
+        """Adds a veth pair between two namespaces (or within one), both ends up."""
+        peer = ("peer", "name", if_b, "netns", ns_b)
+        self._call(*self._enter, "ip", "link", "add", "name", if_a, "netns", ns_a, "type", "veth", *peer)
+        self.run(ns_a, "ip", "link", "set", "dev", if_a, "up")
+        self.run(ns_b, "ip", "link", "set", "dev", if_b, "up")
+
+    def bridge(self, ns: str, name: str, *ports: str) -> None:
+        """Adds a bridge with the given ports, up."""
+        self.run(ns, "ip", "link", "add", "name", name, "type", "bridge", "mcast_snooping", "0")
+        for port in ports:
+            self.run(ns, "ip", "link", "set", "dev", port, "master", name)
+        self.run(ns, "ip", "link", "set", "dev", name, "up")
+
+    def mac(self, ns: str, interface: str) -> str:
+        """MAC address of an interface."""
+        links = json.loads(self.run(ns, "ip", "-json", "link", "show", "dev", interface).stdout)
+        return str(links[0]["address"])
+
+    def command(self, ns: str, *argv: str) -> list[str]:
+        """The command line that runs another one inside a namespace; it becomes that program, with its process id."""
+        return [*self._enter, "ip", "netns", "exec", ns, *argv]
+
+    def run(self, ns: str, *argv: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs a command inside a namespace, which must succeed."""
+        return self._call(*self.command(ns, *argv), input=input)
+
+    def popen(self, ns: str, *argv: str, **options: Any) -> subprocess.Popen[Any]:
+        """Starts a command inside a namespace; it is killed with the lab."""
+        process = subprocess.Popen(self.command(ns, *argv), **options)
+        self._processes.append(process)
+        return process
+
+    def _call(self, *argv: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(argv, input=input, capture_output=True, text=True, timeout=30, check=False)
+        if done.returncode:
+            raise AssertionError(f"{' '.join(argv)} exited with {done.returncode}: {done.stderr}")
+        return done
