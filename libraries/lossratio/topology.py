@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from lossratio.errors import TopologyError
 from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate
-from lossratio.yaml_file import load_yaml_file
+from lossratio.yaml_file import Problem, load_yaml_file
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 BitRate = Annotated[float, BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)]
@@ -186,13 +186,6 @@ class Topology(_Model):
     nodes: dict[str, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
 
-    @model_validator(mode="after")
-    def _is_usable(self) -> Topology:
-        problems = list(_problems(self))
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
-
     @property
     def tg_name(self) -> str:
         """Name of the node that generates the traffic."""
@@ -247,39 +240,61 @@ def load_topology(path: str | Path) -> Topology:
         TopologyError: If the file is missing, is not YAML, or does not describe a usable testbed; each problem with
             file, line and field.
     """
-    topology = load_yaml_file(path, Topology, TopologyError)
-    topology.path()
-    return topology
+    return load_yaml_file(path, Topology, TopologyError, _problems)
 
 
-def _problems(topology: Topology) -> Iterator[str]:
+def _problems(topology: Topology) -> Iterator[Problem]:
+    found = [*_node_type_problems(topology), *_link_problems(topology)]
+    for name, node in topology.nodes.items():
+        found += _node_problems(topology.testbed, name, node)
+        found += _interface_problems(topology.testbed, name, node)
+    yield from found
+    if not found:
+        try:
+            topology.path()
+        except TopologyError as error:
+            yield ("nodes",), str(error)
+
+
+def _node_type_problems(topology: Topology) -> Iterator[Problem]:
     generators = [name for name, node in topology.nodes.items() if node.type is NodeType.TG]
     if len(generators) != 1:
-        yield f"there must be exactly one node of type TG, and there are {len(generators)}"
+        yield ("nodes",), f"there must be exactly one node of type TG, and there are {len(generators)}"
+
+
+def _link_problems(topology: Topology) -> Iterator[Problem]:
     for link, ports in topology.links().items():
         if len(ports) != 2:
             ends = ", ".join(str(port) for port in ports)
-            yield f"link {link!r} must have two ends, and has {len(ports)}: {ends}"
-    for name, node in topology.nodes.items():
-        yield from _node_problems(topology, name, node)
+            last = ports[-1]
+            where = ("nodes", last.node_name, "interfaces", last.name, "link")
+            yield where, f"link {link!r} must have two ends, and has {len(ports)}: {ends}"
 
 
-def _node_problems(topology: Topology, name: str, node: Node) -> Iterator[str]:
+def _node_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Problem]:
+    where = ("nodes", name)
+    simulated = testbed is TestbedKind.SIMULATED
     if node.type is NodeType.TG and node.generator is None:
-        yield f"node {name} is a TG without a generator; add 'generator: {{kind: afpacket}}'"
+        yield where, "a TG without a generator; add e.g. 'generator: {kind: afpacket}'"
     if node.type is NodeType.DUT and node.generator is not None:
-        yield f"node {name} is a DUT and has a generator; only a TG has one"
-    simulated = topology.testbed is TestbedKind.SIMULATED
+        yield (*where, "generator"), "only a TG has a generator"
     if node.generator is not None and simulated != isinstance(node.generator, SimulatedGenerator):
-        yield f"node {name}: generator {node.generator.kind!r} does not go with testbed {topology.testbed.value!r}"
-    if (node.sut is not None) > simulated:
-        yield f"node {name} has a model of the SUT ('sut'), which only goes with testbed 'simulated'"
-    if topology.testbed is TestbedKind.LAB and node.host is None:
-        yield f"node {name} has no 'host' to reach it at"
-    names = [interface.name for interface in node.interfaces.values() if interface.name is not None]
-    for repeated in sorted({one for one in names if names.count(one) > 1}):
-        yield f"node {name} has two interfaces with the name {repeated!r}"
-    if not simulated:
-        for port, interface in node.interfaces.items():
-            if interface.name is None and interface.pci_address is None:
-                yield f"interface {name}.{port} has neither a 'name' nor a 'pci_address'"
+        yield (*where, "generator"), f"kind {node.generator.kind!r} does not go with 'testbed: {testbed.value}'"
+    if node.sut is not None and not simulated:
+        yield (*where, "sut"), "a model of the SUT only goes with 'testbed: simulated'"
+    if node.host is None and testbed is TestbedKind.LAB:
+        yield where, "no 'host' to reach the node at"
+
+
+def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Problem]:
+    names: set[str] = set()
+    for port, interface in node.interfaces.items():
+        where = ("nodes", name, "interfaces", port)
+        if interface.name in names:
+            yield (*where, "name"), f"another interface of {name} has the name {interface.name!r} as well"
+        if interface.name is not None:
+            names.add(interface.name)
+        elif testbed is TestbedKind.LOCAL:
+            yield where, "an interface of a local testbed needs a 'name'"
+        elif testbed is TestbedKind.LAB and interface.pci_address is None:
+            yield where, "neither a 'name' nor a 'pci_address'"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,15 +13,23 @@ from lossratio.errors import LossRatioError
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 Location = tuple[str | int, ...]
+Problem = tuple[Location, str]
+"""Where in the file (keys and indices), and what is wrong there."""
 
 
-def load_yaml_file(path: str | Path, model: type[ModelT], error: type[LossRatioError]) -> ModelT:
+def load_yaml_file(
+    path: str | Path,
+    model: type[ModelT],
+    error: type[LossRatioError],
+    check: Callable[[ModelT], Iterable[Problem]] = lambda loaded: (),
+) -> ModelT:
     """Reads a YAML file and checks it against a model.
 
     Args:
         path: The file.
         model: The pydantic model of the whole file.
         error: What to raise.
+        check: Finds what is wrong with a file whose fields are right one by one.
 
     Raises:
         LossRatioError: Of the given class, with one line per problem: file, line, field, what is wrong.
@@ -42,14 +50,17 @@ def load_yaml_file(path: str | Path, model: type[ModelT], error: type[LossRatioE
         problems.append(((), "the file must hold a mapping (field: value), and holds none"))
     if not problems:
         try:
-            return model.model_validate(data)
+            loaded = model.model_validate(data)
         except ValidationError as cause:
             problems = [(item["loc"], _message(item)) for item in cause.errors()]
-    raise error("\n".join(describe_problem(path, lines, location, text) for location, text in problems))
+        else:
+            problems = list(check(loaded))
+            if not problems:
+                return loaded
+    raise error("\n".join(_describe(path, lines, location, text) for location, text in problems))
 
 
-def describe_problem(path: Path, lines: dict[Location, int], location: Location, text: str) -> str:
-    """One line that names file, line and field of a problem; the nearest known line if the field is not there."""
+def _describe(path: Path, lines: dict[Location, int], location: Location, text: str) -> str:
     known = location
     while known and known not in lines:
         known = known[:-1]
@@ -59,7 +70,7 @@ def describe_problem(path: Path, lines: dict[Location, int], location: Location,
 
 def _message(item: Any) -> str:
     if item["type"] == "extra_forbidden":
-        return "unknown field; see the topology and profile reference in docs/ for those there are"
+        return "unknown field"
     message = str(item["msg"]).removeprefix("Value error, ")
     shown = item["input"]
     given = "" if isinstance(shown, (dict, list)) or item["type"] in ("missing", "value_error") else f", not {shown!r}"

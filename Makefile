@@ -1,0 +1,34 @@
+# `make demo` and `make test` do all the set-up there is: virtual environment, Python packages, and (where they may)
+# Debian packages. Nothing else on the machine is changed.
+
+SUITES := tests/performance tests/acceptance
+ROBOT_FILES := $(SUITES) resources
+
+.PHONY: demo test lint environment packages clean
+
+demo:
+	@tools/virtual-environment
+	@-tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
+	@.venv/bin/python tools/demo.py
+
+test: environment packages lint
+	.venv/bin/robot --outputdir results/acceptance --consolewidth 110 tests/acceptance
+	.venv/bin/python -m pytest
+
+lint: environment
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/robocop check $(ROBOT_FILES)
+	.venv/bin/robocop format --check $(ROBOT_FILES)
+	.venv/bin/robot --dryrun --output NONE --variable TOPOLOGY:topologies/local.yaml tests/performance
+	.venv/bin/robot --dryrun --output NONE --variable TOPOLOGY:topologies/simulated.yaml tests/performance
+
+environment:
+	@tools/virtual-environment test
+
+packages:
+	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
+
+clean:
+	rm -rf .venv results build dist libraries/*.egg-info

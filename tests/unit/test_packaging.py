@@ -1,0 +1,39 @@
+"""What pip users get: the wheel holds the Robot resources and the traffic profiles beside the package."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel_contents(tmp_path_factory) -> list[str]:
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("setup.py", "pyproject.toml", "README.rst", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    for name in ("libraries", "resources"):
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(target), str(source)]
+    subprocess.run(command, check=True)
+    (wheel,) = target.glob("*.whl")
+    return zipfile.ZipFile(wheel).namelist()
+
+
+def test_the_wheel_holds_every_module_and_resource(wheel_contents):
+    package = ROOT / "libraries" / "lossratio"
+    modules = {str(path.relative_to(package.parent)) for path in package.rglob("*.py")}
+    resources = {
+        f"lossratio/resources/{path.relative_to(ROOT / 'resources')}"
+        for pattern in ("*.resource", "*.yaml")
+        for path in (ROOT / "resources").rglob(pattern)
+    }
+    assert resources
+    assert modules | resources <= set(wheel_contents)

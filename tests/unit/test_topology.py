@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lossratio.errors import TopologyError
+from lossratio.topology import NodeType, TestbedKind, load_topology
+
+TOPOLOGIES = Path(__file__).parents[2] / "topologies"
+
+LAB = """\
+format: lossratio-topology/1
+name: lab7
+nodes:
+  TG:
+    type: TG
+    host: 192.0.2.1
+    generator: {kind: afpacket}
+    interfaces:
+      port0: {name: eth1, link: left, speed: 10 Gbps}
+      port1: {name: eth2, link: right}
+  DUT1:
+    type: DUT
+    host: 192.0.2.2
+    interfaces:
+      east: {pci_address: "0000:3b:00.0", link: right}
+      west: {name: eth1, link: left}
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "lab.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_lab_topology_is_read_with_its_units(tmp_path):
+    topology = load_topology(write(tmp_path, LAB))
+    assert topology.testbed is TestbedKind.LAB
+    assert topology.tg_name == "TG"
+    assert topology.dut_names == ("DUT1",)
+    assert topology.nodes["DUT1"].type is NodeType.DUT
+    assert topology.nodes["TG"].interfaces["port0"].speed == 10e9
+    assert topology.nodes["TG"].connect_timeout == 10.0
+
+
+def test_the_path_follows_the_links_whatever_the_ports_are_called(tmp_path):
+    path = load_topology(write(tmp_path, LAB)).path()
+    assert (str(path.west), str(path.east)) == ("TG.port0", "TG.port1")
+    assert [(hop.node_name, str(hop.west), str(hop.east)) for hop in path.hops] == [("DUT1", "DUT1.west", "DUT1.east")]
+
+
+def test_the_path_of_three_nodes_goes_through_every_dut(tmp_path):
+    data = yaml.safe_load(LAB)
+    data["nodes"]["DUT1"]["interfaces"]["east"]["link"] = "middle"
+    data["nodes"]["DUT2"] = {
+        "type": "DUT",
+        "host": "192.0.2.3",
+        "interfaces": {"a": {"name": "e0", "link": "right"}, "b": {"name": "e1", "link": "middle"}},
+    }
+    path = load_topology(write(tmp_path, yaml.safe_dump(data, sort_keys=False))).path()
+    assert [(str(hop.west), str(hop.east)) for hop in path.hops] == [
+        ("DUT1.west", "DUT1.east"),
+        ("DUT2.b", "DUT2.a"),
+    ]
+
+
+def test_two_links_between_the_same_nodes_are_used_once_each(tmp_path):
+    cable = yaml.safe_load(LAB)
+    del cable["nodes"]["DUT1"]
+    ports = cable["nodes"]["TG"]["interfaces"]
+    ports["port1"]["link"] = "left"
+    path = load_topology(write(tmp_path, yaml.safe_dump(cable))).path()
+    assert (str(path.west), str(path.east), path.hops) == ("TG.port0", "TG.port1", ())
+
+
+@pytest.mark.parametrize("path", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda path: path.name)
+def test_the_shipped_topologies_are_usable(path):
+    assert load_topology(path).path().hops
+
+
+def edited(old: str, new: str) -> str:
+    assert old in LAB
+    return LAB.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (edited("      port1: {", "      port1: ["), 10, "not YAML"),
+        (edited("    host: 192.0.2.2", "    hots: 192.0.2.2"), 13, "nodes.DUT1.hots: unknown field"),
+        (edited("  DUT1:", "  TG:"), 11, "nodes.TG: the name 'TG' is given twice"),
+        (
+            edited("west: {name: eth1, link: left}", "west: {name: eth1, link: lfet}"),
+            9,
+            "link 'left' must have two ends",
+        ),
+        (edited("west: {name: eth1, link: left}", "west: {name: eth1, link: right}"), 16, "link 'right' .* and has 3"),
+        (edited("    generator: {kind: afpacket}\n", ""), 4, "nodes.TG: a TG without a generator"),
+        (edited("    host: 192.0.2.2\n", "    host: a\n    generator: {kind: afpacket}\n"), 14, "only a TG has a gen"),
+        (edited("kind: afpacket", "kind: ixia"), 7, "nodes.TG.generator: .*ixia"),
+        (edited("kind: afpacket", "kind: simulated"), 7, "'simulated' does not go with 'testbed: lab'"),
+        (edited("name: eth2", "name: eth1"), 10, "another interface of TG has the name 'eth1'"),
+        (edited("    type: DUT", "    type: TG"), 3, "exactly one node of type TG, and there are 2"),
+        (edited("10 Gbps", "10 Gigs"), 9, "not a bit rate"),
+        (edited("    host: 192.0.2.2\n", ""), 11, "nodes.DUT1: no 'host'"),
+        (edited("{name: eth2, link: right}", "{link: right}"), 10, "neither a 'name' nor a 'pci_address'"),
+        (edited("    host: 192.0.2.2", "    host: a\n    password: hunter2"), 11, "nodes.DUT1: has a password"),
+        (edited("    type: DUT", "    type: DUT\n    sut: {model: x}"), 13, "only goes with 'testbed: simulated'"),
+        (edited("format: lossratio-topology/1", "format: 1"), 1, "format: "),
+        ("", 1, "must hold a mapping"),
+        ("- 1\n", 1, "must hold a mapping"),
+    ],
+)
+def test_a_problem_is_named_with_file_line_and_field(tmp_path, text, line, message):
+    path = write(tmp_path, text)
+    with pytest.raises(TopologyError) as caught:
+        load_topology(path)
+    assert re.search(f"{re.escape(str(path))}:{line}: .*{message}", str(caught.value)), str(caught.value)
+
+
+def test_a_password_in_the_file_is_not_shown(tmp_path):
+    path = write(tmp_path, edited("    host: 192.0.2.2", "    host: a\n    password: hunter2"))
+    with pytest.raises(TopologyError) as caught:
+        load_topology(path)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_all_problems_are_told_at_once(tmp_path):
+    path = write(tmp_path, edited("name: eth2", "name: eth1").replace("    host: 192.0.2.2\n", ""))
+    with pytest.raises(TopologyError) as caught:
+        load_topology(path)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_a_missing_file_is_an_error_of_its_own(tmp_path):
+    with pytest.raises(TopologyError, match=r"Cannot read .*missing\.yaml: No such file"):
+        load_topology(tmp_path / "missing.yaml")
+
+
+def test_duts_without_a_link_of_their_own_are_no_path(tmp_path):
+    data = yaml.safe_load(LAB)
+    data["nodes"]["DUT2"] = {"type": "DUT", "host": "a", "interfaces": {"a": {"name": "x", "link": "spare"}}}
+    data["nodes"]["TG"]["interfaces"]["port2"] = {"name": "y", "link": "spare"}
+    with pytest.raises(TopologyError, match="no unused link between DUT1 and DUT2"):
+        load_topology(write(tmp_path, yaml.safe_dump(data, sort_keys=False)))

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lossratio.errors import SearchError
+from lossratio.journal import Journal, read_journal
+from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
+
+
+class Halving:
+    """Halves the load after loss; ends after five trials."""
+
+    def __init__(self) -> None:
+        self.recorded: list[TrialResult] = []
+        self.purpose = "first try"
+
+    def next_trial(self) -> TrialInput | None:
+        if len(self.recorded) == 5:
+            return None
+        load = 1000.0
+        for result in self.recorded:
+            load *= 0.5 if result.loss_ratio else 1.5
+        self.purpose = f"trial {len(self.recorded) + 1}"
+        return TrialInput(duration=2.0, load=load)
+
+    def record(self, result: TrialResult) -> None:
+        self.recorded.append(result)
+
+    def result(self) -> list[TrialResult]:
+        return self.recorded
+
+
+class Knee:
+    """Loses what is above 700 frames per second; can be told to fail at a certain trial."""
+
+    def __init__(self, fail_at: int | None = None, elapsed: float | None = None) -> None:
+        self.measured = 0
+        self.fail_at = fail_at
+        self.elapsed = elapsed
+
+    def measure(self, trial: TrialInput) -> TrialOutput:
+        self.measured += 1
+        if self.measured == self.fail_at:
+            raise KeyboardInterrupt
+        return TrialOutput(max(0.0, 1.0 - 700.0 / trial.load), elapsed=self.elapsed)
+
+
+def test_a_search_ends_when_the_controller_asks_for_no_more_trials():
+    controller, measurer, seen = Halving(), Knee(), []
+    result = run_search(controller, measurer, on_trial=seen.append)
+    assert result == seen
+    assert measurer.measured == 5
+
+
+def test_no_trial_starts_after_the_timeout_on_the_measurers_clock():
+    measurer = Knee(elapsed=2.5)
+    run_search(Halving(), measurer, timeout=5.0)
+    assert measurer.measured == 2
+
+
+def test_an_interrupted_search_continues_without_measuring_anything_twice(tmp_path):
+    whole = run_search(Halving(), Knee())
+    with Journal.open(tmp_path / "t.jsonl", {"goal": "x"}) as journal, pytest.raises(KeyboardInterrupt):
+        run_search(Halving(), Knee(fail_at=4), journal=journal)
+    assert len(read_journal(tmp_path / "t.jsonl").results) == 3
+
+    measurer = Knee()
+    with Journal.open(tmp_path / "t.jsonl", {"goal": "x"}) as journal:
+        continued = run_search(Halving(), measurer, journal=journal)
+    assert continued == whole
+    assert measurer.measured == 2
+    entries = read_journal(tmp_path / "t.jsonl").entries
+    assert [entry.purpose for entry in entries] == [f"trial {number}" for number in range(1, 6)]
+
+
+def test_time_spent_before_the_interruption_counts_towards_the_timeout(tmp_path):
+    with Journal.open(tmp_path / "t.jsonl", {}) as journal:
+        run_search(Halving(), Knee(elapsed=2.5), journal=journal, timeout=5.0)
+    measurer = Knee(elapsed=2.5)
+    with Journal.open(tmp_path / "t.jsonl", {}) as journal:
+        run_search(Halving(), measurer, journal=journal, timeout=7.0)
+    assert measurer.measured == 1
+
+
+def test_each_result_is_on_disk_before_the_next_trial_starts(tmp_path):
+    path = tmp_path / "t.jsonl"
+
+    class Looking(Knee):
+        def measure(self, trial: TrialInput) -> TrialOutput:
+            assert len(read_journal(path).results) == self.measured
+            return super().measure(trial)
+
+    with Journal.open(path, {}) as journal:
+        run_search(Halving(), Looking(), journal=journal)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("field", ["duration", "load"])
+def test_a_trial_input_refuses_what_cannot_be_measured(field, bad):
+    with pytest.raises(SearchError, match=field):
+        TrialInput(**{"duration": 1.0, "load": 1.0, field: bad})
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan])
+def test_a_loss_ratio_outside_0_and_1_is_refused(bad):
+    with pytest.raises(SearchError, match="loss ratio"):
+        TrialOutput(bad)
+
+
+@given(
+    duration=st.floats(0.001, 1e4),
+    load=st.floats(1.0, 1e9),
+    loss_ratio=st.floats(0.0, 1.0),
+)
+def test_the_defaults_of_a_result_are_the_rfcs(duration, load, loss_ratio):
+    result = TrialResult(TrialInput(duration, load), TrialOutput(loss_ratio))
+    assert result.effective_duration == duration
+    assert result.elapsed == duration
+    assert result.forwarding_rate == load * (1.0 - loss_ratio)

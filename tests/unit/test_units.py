@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lossratio import units
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("10 kpps", 10e3),
+        ("10kfps", 10e3),
+        ("1.5 Mpps", 1.5e6),
+        (".5 Mfps", 0.5e6),
+        ("64000", 64e3),
+        ("10 K", 10e3),
+        ("1e6", 1e6),
+        ("9_001 fps", 9001.0),
+        (250.0, 250.0),
+    ],
+)
+def test_frame_rates_are_read_as_people_write_them(text, rate):
+    assert units.parse_frame_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "fast", "10 kppps", "-5 kpps", "0", "10 %", "nan", "1e999", "10 mpps"])
+def test_what_is_no_frame_rate_is_refused_with_an_example(text):
+    with pytest.raises(ValueError, match="10 kpps"):
+        units.parse_frame_rate(text)
+
+
+def test_other_quantities_are_read_as_people_write_them():
+    assert units.parse_bit_rate("25 Gbps") == 25e9
+    assert units.parse_bit_rate("100 Mbit/s") == 100e6
+    assert units.parse_ratio("0.5 %") == pytest.approx(0.005)
+    assert units.parse_ratio("0.005") == 0.005
+    assert units.parse_ratio(0) == 0.0
+    assert units.parse_bytes("64B") == units.parse_bytes(64) == units.parse_bytes("64 bytes") == 64
+    assert units.parse_duration("2 min") == 120.0
+    assert units.parse_duration("500ms") == 0.5
+    assert units.parse_duration(30) == 30.0
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (units.parse_bit_rate, "10 Gpps"),
+        (units.parse_ratio, "half"),
+        (units.parse_bytes, "64.5B"),
+        (units.parse_bytes, "IMIX"),
+        (units.parse_duration, "soon"),
+        (units.parse_duration, "0 s"),
+        (units.parse_duration, "-1 s"),
+    ],
+)
+def test_what_is_no_quantity_of_its_kind_is_refused(parse, text):
+    with pytest.raises(ValueError, match=text):
+        parse(text)
+
+
+@given(st.floats(1e-3, 1e12))
+def test_a_rate_written_for_people_is_read_back_to_four_digits(rate):
+    assert units.parse_frame_rate(units.format_frame_rate(rate)) == pytest.approx(rate, rel=1e-4)
+    assert units.parse_bit_rate(units.format_bit_rate(rate)) == pytest.approx(rate, rel=1e-4)
+
+
+def test_bandwidth_counts_what_ethernet_adds_on_the_wire():
+    # RFC 2544 era figure: 64-byte frames at 14,880,952 per second fill a 10 Gbit/s link.
+    assert units.l1_bandwidth(14_880_952.38, 64) == pytest.approx(10e9)
