@@ -1,0 +1,40 @@
+"""The documentation is true: its examples run, and it names every field there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lossratio.topology import AfPacketGenerator, Interface, Node, SimulatedGenerator, Topology, load_topology
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in blocks(DOCS / "how-to" / "plug-in-a-measurer.md", "python"):
+        exec(block, names)  # noqa: S102
+    (ndr, *_) = names["result"].values()
+    assert ndr.regular
+    assert ndr.relevant_lower_bound <= 1_234_567 <= ndr.relevant_upper_bound
+    assert (tmp_path / "search.jsonl").exists()
+
+
+def test_the_example_topology_is_usable(tmp_path):
+    (example,) = blocks(DOCS / "reference" / "topology.md", "yaml")
+    (tmp_path / "lab.yaml").write_text(example)
+    assert load_topology(tmp_path / "lab.yaml").path().hops
+
+
+@pytest.mark.parametrize("model", [Topology, Node, Interface, AfPacketGenerator, SimulatedGenerator])
+def test_the_topology_reference_names_every_field(model):
+    text = (DOCS / "reference" / "topology.md").read_text()
+    for field in model.model_fields:
+        assert re.search(rf"`{field}`|`{{{field}:", text), f"{model.__name__}.{field} is not documented"
