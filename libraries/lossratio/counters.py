@@ -15,7 +15,7 @@ START_TOLERANCE = 10e-6
 
 NegativeLoss = Literal["retry", "csit"]
 """What to do when a direction received more than it sent: ``retry`` refuses the trial, so that it is measured again;
-``csit`` counts the surplus as loss, as FD.io CSIT does, and refuses only a trial that forwards less than nothing then."""
+``csit`` counts the surplus as loss, as FD.io CSIT does, and refuses only a trial that forwards less than nothing."""
 
 
 class NegativeLossError(TrafficError):

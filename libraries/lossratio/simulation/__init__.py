@@ -1,0 +1,39 @@
+"""SUTs with a known truth, and a measurer that performs trials on them on a virtual clock.
+
+A model is an immutable value (`Policer(rate=50e3, burst=1000)`); `SimulatedMeasurer` starts it. Its `truth` says what a
+perfect search would find.
+"""
+
+from lossratio.simulation.buckets import Buffer, Policer
+from lossratio.simulation.changing import CapacityDrift, CapacityStep
+from lossratio.simulation.constant_loss import BackgroundLoss, ConstantLoss, LossInversion
+from lossratio.simulation.knees import SharpKnee, SmoothKnee
+from lossratio.simulation.measurer import SimulatedMeasurer
+from lossratio.simulation.noise import PerformanceSpectrum, RareStalls
+from lossratio.simulation.overload import GRACEFUL, Overload
+from lossratio.simulation.registry import SUT_MODELS, sut_from
+from lossratio.simulation.sut import RunningSut, Sut, Traffic
+from lossratio.simulation.two_states import TwoStates
+
+__all__ = [
+    "GRACEFUL",
+    "SUT_MODELS",
+    "BackgroundLoss",
+    "Buffer",
+    "CapacityDrift",
+    "CapacityStep",
+    "ConstantLoss",
+    "LossInversion",
+    "Overload",
+    "PerformanceSpectrum",
+    "Policer",
+    "RareStalls",
+    "RunningSut",
+    "SharpKnee",
+    "SimulatedMeasurer",
+    "SmoothKnee",
+    "Sut",
+    "Traffic",
+    "TwoStates",
+    "sut_from",
+]

@@ -1,0 +1,79 @@
+"""From data to a SUT model: what a topology file says under ``sut``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from lossratio.simulation.buckets import Buffer, Policer
+from lossratio.simulation.changing import CapacityDrift, CapacityStep
+from lossratio.simulation.constant_loss import BackgroundLoss, ConstantLoss, LossInversion
+from lossratio.simulation.knees import SharpKnee, SmoothKnee
+from lossratio.simulation.noise import PerformanceSpectrum, RareStalls
+from lossratio.simulation.sut import Sut
+from lossratio.simulation.two_states import TwoStates
+
+SUT_MODELS: Mapping[str, type] = MappingProxyType(
+    {
+        "background_loss": BackgroundLoss,
+        "buffer": Buffer,
+        "capacity_drift": CapacityDrift,
+        "capacity_step": CapacityStep,
+        "constant_loss": ConstantLoss,
+        "loss_inversion": LossInversion,
+        "performance_spectrum": PerformanceSpectrum,
+        "policer": Policer,
+        "rare_stalls": RareStalls,
+        "sharp_knee": SharpKnee,
+        "smooth_knee": SmoothKnee,
+        "two_states": TwoStates,
+    }
+)
+"""All models by the name that files use."""
+
+
+def sut_from(data: Mapping[str, Any]) -> Sut:
+    """Builds a SUT model from data such as ``{"model": "policer", "rate": "50 kfps", "burst": 1000}``.
+
+    Raises:
+        ValueError: If the model is unknown, or a field is missing, unknown or out of range; all that is wrong is named.
+    """
+    arguments = dict(data)
+    name = arguments.pop("model", None)
+    if not isinstance(name, str) or name not in SUT_MODELS:
+        raise ValueError(
+            f"There is no SUT model {name!r}{_hint(name, SUT_MODELS)}. The models are {_list(SUT_MODELS)}."
+        )
+    known = [field.name for field in fields(SUT_MODELS[name])]
+    try:
+        sut: Sut = TypeAdapter(SUT_MODELS[name]).validate_python(arguments)
+    except ValidationError as error:
+        faults = "; ".join(_fault(each["loc"], each["type"], each["msg"], known) for each in error.errors())
+        raise ValueError(
+            f"The SUT model {name!r} does not take this: {faults}. Its fields are {_list(known)}."
+        ) from error
+    return sut
+
+
+def _fault(location: tuple[int | str, ...], kind: str, message: str, known: Iterable[str]) -> str:
+    where = ".".join(str(each) for each in location)
+    if kind == "unexpected_keyword_argument":
+        return f"there is no field {where!r}{_hint(where, known)}"
+    if kind == "missing":
+        return f"{where} is missing"
+    told = message.removeprefix("Value error, ").rstrip(".")
+    return f"{where}: {told}" if where else told
+
+
+def _hint(name: object, known: Iterable[str]) -> str:
+    close = get_close_matches(str(name), list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,90 @@
+"""What a SUT model is: a value that can be started, and that knows its own truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+LEAST_LOAD = 1e-3
+GREATEST_LOAD = 1e13
+"""Where a truth is looked for, in frames per second: beyond these a SUT loses always, or never."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What reaches a SUT in one trial.
+
+    Attributes:
+        start: When the first frame comes, in seconds on the virtual clock.
+        duration: How long frames come, in seconds.
+        frames: How many come, evenly spread over the duration.
+    """
+
+    start: float
+    duration: float
+    frames: int
+
+    @property
+    def load(self) -> float:
+        """Frames per second."""
+        return self.frames / self.duration
+
+
+RunningSut = Callable[[Traffic], int]
+"""A SUT that was started: told the traffic of one trial after the other, it answers how many frames are lost."""
+
+
+class Sut(Protocol):
+    """A model of a SUT: an immutable value with a truth, from which any number of SUTs can be started."""
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """Starts a SUT of this model, in its fresh state, that draws its random numbers from `rng`."""
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """The conditional throughput that a perfect search with unlimited time would find.
+
+        Args:
+            loss_ratio: Goal loss ratio, 0 to 1.
+            duration: Trial duration, in seconds. The SUT is in its usual state when the trial begins.
+            exceed_ratio: Goal exceed ratio, 0 to 1.
+
+        Returns:
+            The largest load, in frames per second, below which no more than a share `exceed_ratio` of all trials has
+            more than that loss ratio; infinite if that is any load, 0 if none. None where the model has no such load,
+            because the SUT changes with time, or because single trials may lose at any load and none is to exceed.
+        """
+
+
+def smallest_exceeding_load(exceed_probability: Callable[[float], float], exceed_ratio: float) -> float:
+    """Finds by bisection the load at which a non-decreasing probability to exceed becomes larger than a ratio.
+
+    Args:
+        exceed_probability: Takes a load in frames per second; gives the probability that a trial there exceeds.
+        exceed_ratio: Goal exceed ratio, 0 to 1.
+
+    Returns:
+        The load in frames per second, to 12 digits; infinite if the probability is never larger, 0 if always.
+    """
+    low, high = math.log(LEAST_LOAD), math.log(GREATEST_LOAD)
+    if exceed_probability(LEAST_LOAD) > exceed_ratio:
+        return 0.0
+    if exceed_probability(GREATEST_LOAD) <= exceed_ratio:
+        return math.inf
+    while high - low > 1e-12:
+        middle = (low + high) / 2.0
+        if not low < middle < high:
+            break
+        if exceed_probability(math.exp(middle)) > exceed_ratio:
+            high = middle
+        else:
+            low = middle
+    return math.exp(low)
+
+
+def random_rounding(frames: float, rng: np.random.Generator) -> int:
+    """Rounds a mean number of frames to a whole one, up or down at random, so that the mean stays."""
+    return math.floor(frames + rng.random())
