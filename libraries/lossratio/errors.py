@@ -23,3 +23,7 @@ class DutError(LossRatioError):
 
 class SearchError(LossRatioError):
     """A search was asked for with values that make no sense, or its journal cannot be used."""
+
+
+class ReportError(LossRatioError):
+    """A result cannot be written, read or shown."""
