@@ -1,0 +1,25 @@
+"""MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
+
+from lossratio.mlrsearch.classification import Bound, classify, conditional_throughput
+from lossratio.mlrsearch.controller import MLRsearch
+from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
+from lossratio.mlrsearch.purpose import Purpose
+from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, goal_result
+
+__all__ = [
+    "NDR",
+    "PDR",
+    "RFC2544",
+    "TST009",
+    "Bound",
+    "GoalResult",
+    "IrregularReason",
+    "MLRsearch",
+    "Purpose",
+    "SearchGoal",
+    "SearchGoalWarning",
+    "SearchResult",
+    "classify",
+    "conditional_throughput",
+    "goal_result",
+]

@@ -1,0 +1,158 @@
+"""Load classification and conditional throughput, as RFC 9971 defines them.
+
+Durations are added up as whole nanoseconds and compared as whole numbers, so neither the order of the trials nor
+binary fractions (twenty-one times 0.1 s is not 2.1 s in floating point) can change a classification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from lossratio.errors import SearchError
+from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.trial import TrialResult
+
+
+class Bound(Enum):
+    """What a load is for a goal, by the trials measured at it."""
+
+    LOWER = "lower bound"
+    UPPER = "upper bound"
+    UNDECIDED = "undecided"
+
+
+def nanoseconds(seconds: float) -> int:
+    """A duration in whole nanoseconds."""
+    return round(seconds * 1e9)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """The part of a goal that classifies loads, ready to be computed with.
+
+    Attributes:
+        trial_duration: Seconds; trials of at least this duration are full-length.
+        loss_ratio: Trials that lose more are high-loss.
+        duration_sum: Nanoseconds.
+        exceed: The exceed ratio as a fraction, as it is written in decimals: numerator and denominator.
+    """
+
+    trial_duration: float
+    loss_ratio: float
+    duration_sum: int
+    exceed: tuple[int, int]
+
+    @classmethod
+    def make(cls, goal: SearchGoal, trial_duration: float, duration_sum: float) -> Criterion:
+        """The criterion of a goal with another trial duration and duration sum, in seconds."""
+        exceed = Fraction(repr(float(goal.exceed_ratio)))
+        return cls(trial_duration, goal.loss_ratio, nanoseconds(duration_sum), (exceed.numerator, exceed.denominator))
+
+    @classmethod
+    def of(cls, goal: SearchGoal) -> Criterion:
+        """The criterion of the goal itself."""
+        return cls.make(goal, goal.final_trial_duration, goal.duration_sum)
+
+
+@dataclass
+class Tally:
+    """Sums of effective durations at one load, in nanoseconds, by trial duration and loss.
+
+    Attributes:
+        full_low: Full-length trials with low loss.
+        full_high: Full-length trials with high loss.
+        short_low: Shorter trials with low loss.
+        short_high: Shorter trials with high loss.
+        full_trials: How many full-length trials there are (not a duration).
+    """
+
+    full_low: int = 0
+    full_high: int = 0
+    short_low: int = 0
+    short_high: int = 0
+    full_trials: int = 0
+
+    def add(self, criterion: Criterion, result: TrialResult) -> None:
+        """Counts one trial."""
+        effective = nanoseconds(result.effective_duration)
+        low = result.loss_ratio <= criterion.loss_ratio
+        if result.duration >= criterion.trial_duration:
+            self.full_trials += 1
+            if low:
+                self.full_low += effective
+            else:
+                self.full_high += effective
+        elif low:
+            self.short_low += effective
+        else:
+            self.short_high += effective
+
+    def classify(self, criterion: Criterion) -> Bound:
+        """What the load is (RFC 9971, load classification code).
+
+        With e = p / q, both sides of each comparison are multiplied by q * (q - p) to stay with whole numbers.
+        """
+        p, q = criterion.exceed
+        rest = q - p
+        full_low = self.full_low * rest
+        high = self.full_high * rest + max(0, self.short_high * rest - self.short_low * p)
+        whole = max(full_low + high, criterion.duration_sum * rest)
+        optimistic = high * q <= whole * p
+        pessimistic = (whole - full_low) * q <= whole * p
+        if pessimistic:
+            return Bound.LOWER
+        return Bound.UNDECIDED if optimistic else Bound.UPPER
+
+
+def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
+    """Classifies a load by its trials (RFC 9971, load classification).
+
+    Args:
+        goal: The search goal.
+        results: All trials measured at one load, in any order. None measured: undecided.
+
+    Raises:
+        SearchError: If the trials have different loads.
+    """
+    criterion = Criterion.of(goal)
+    tally = Tally()
+    load = None
+    for result in results:
+        if load is not None and result.load != load:
+            raise SearchError(
+                f"A load is classified by trials at that load alone, not at {load!r} and {result.load!r}."
+            )
+        load = result.load
+        tally.add(criterion, result)
+    return tally.classify(criterion)
+
+
+def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[TrialResult]) -> float:
+    """The typical forwarding rate at a load, in frames per second (RFC 9971, conditional throughput code).
+
+    Args:
+        goal: The search goal.
+        load: The load, in frames per second; normally the relevant lower bound.
+        results: All trials measured at that load, in any order; shorter than full-length ones have no influence.
+            Zero if none is full-length.
+    """
+    p, q = Criterion.of(goal).exceed
+    full_length = sorted(
+        (result.loss_ratio, nanoseconds(result.effective_duration))
+        for result in results
+        if result.duration >= goal.final_trial_duration
+    )
+    whole = max(nanoseconds(goal.duration_sum), sum(effective for _, effective in full_length))
+    remaining = whole * (q - p)
+    quantile = None
+    for loss_ratio, effective in full_length:
+        if quantile is not None and remaining <= 0:
+            break
+        quantile = loss_ratio
+        remaining -= effective * q
+    if quantile is None or remaining > 0:
+        quantile = 1.0
+    return load * (1.0 - quantile)

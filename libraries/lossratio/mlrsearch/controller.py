@@ -1,0 +1,166 @@
+"""The MLRsearch controller (RFC 9971): asks for trials until every goal has its result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from lossratio.errors import SearchError
+from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.expectation import LossCurve
+from lossratio.mlrsearch.goal import SearchGoal, checked_goals
+from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.purpose import Purpose
+from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
+from lossratio.mlrsearch.selection import GoalSearch, Proposal
+from lossratio.trial import TrialInput, TrialResult
+
+
+class MLRsearch:
+    """Searches for the conditional throughput of any number of goals at once; a `lossratio.trial.Controller`.
+
+    Each trial counts for every goal. Among the trials that would help a goal, those for the coarsest target come
+    first, and among these the smallest load.
+
+    Attributes:
+        goals: The search goals, each once.
+        min_load: Smallest load of a trial, frames per second per interface.
+        max_load: Largest load of a trial, frames per second per interface.
+        elapsed: Seconds that all trials recorded so far took, as the measurer's clock told them.
+        trials: How many trials were recorded, a warm-up included.
+    """
+
+    def __init__(
+        self,
+        goals: Iterable[SearchGoal],
+        min_load: float,
+        max_load: float,
+        *,
+        timeout: float | None = None,
+        warm_up_duration: float | None = None,
+        fail_fast: bool = True,
+    ) -> None:
+        """Prepares a search.
+
+        Args:
+            goals: The search goals. Equal ones (names included) are one goal.
+            min_load: Smallest load of a trial, frames per second per interface.
+            max_load: Largest load of a trial, frames per second per interface; best from a self-test of the tester.
+            timeout: No trial is asked for after this many seconds of trials, added up from `TrialResult.elapsed`.
+            warm_up_duration: If given, the first trial takes so many seconds at max load, and its result is discarded.
+            fail_fast: Whether the whole search ends when the minimum load is an upper bound for any goal. Otherwise
+                the other goals are searched to their end.
+
+        Raises:
+            SearchError: If there are no goals, or loads or times make no sense.
+
+        Warns:
+            SearchGoalWarning: If goals do not go together well, or the minimum load sends no frame in a trial.
+        """
+        for name, value in (("timeout", timeout), ("warm-up duration", warm_up_duration)):
+            if value is not None and not 0.0 < value < math.inf:
+                raise SearchError(f"A search's {name} must be a positive number of seconds, not {value!r}.")
+        self.goals = checked_goals(goals, min_load)
+        self._grid = LoadGrid(min_load, max_load, min(goal.width for goal in self.goals))
+        self.min_load = self._grid.min_load
+        self.max_load = self._grid.max_load
+        self.elapsed = 0.0
+        self.trials = 0
+        self._timeout = math.inf if timeout is None else timeout
+        self._warm_up = None if warm_up_duration is None else TrialInput(warm_up_duration, self.max_load)
+        self._fail_fast = fail_fast
+        self._curve = LossCurve()
+        self._searches = tuple(GoalSearch(goal, self._grid, self._curve) for goal in self.goals)
+        self._results: dict[float, list[TrialResult]] = {}
+        self._next: tuple[TrialInput, Purpose] | None = None
+        self._decided = False
+
+    @property
+    def purpose(self) -> Purpose | None:
+        """Why the trial that `next_trial` gives was chosen; None if it gives none."""
+        self.next_trial()
+        return None if self._next is None else self._next[1]
+
+    @property
+    def evidence(self) -> tuple[TrialResult, ...]:
+        """All trials that count, grouped by load: everything recorded but the warm-up."""
+        return tuple(result for results in self._results.values() for result in results)
+
+    def next_trial(self) -> TrialInput | None:
+        """The trial to measure next; None when the search is over. Asking again changes nothing."""
+        if not self._decided:
+            self._next = self._decide()
+            self._decided = True
+        return None if self._next is None else self._next[0]
+
+    def record(self, result: TrialResult) -> None:
+        """Takes in any trial's result, also of one it did not ask for."""
+        self._decided = False
+        self.trials += 1
+        self.elapsed += result.elapsed
+        if self._warm_up is not None and result.input == self._warm_up:
+            self._warm_up = None
+            return
+        self._results.setdefault(result.load, []).append(result)
+        self._curve.add(result)
+        for search in self._searches:
+            search.add(result)
+
+    def result(self) -> SearchResult:
+        """What is known now, at any time; before the end it is marked as not finished."""
+        finished = self.next_trial() is None and not self._is_out_of_time()
+        goal_results = [self._goal_result(search) for search in self._searches]
+        return SearchResult(goal_results, finished=finished, elapsed=self.elapsed, trials=self.trials)
+
+    def _decide(self) -> tuple[TrialInput, Purpose] | None:
+        if self.elapsed >= self._timeout:
+            return None
+        if self._warm_up is not None:
+            return self._warm_up, Purpose((), self.max_load, self._warm_up.duration, Bound.UNDECIDED, None, None, False)
+        if self._is_failed():
+            return None
+        proposals = self._proposals()
+        if not proposals:
+            return None
+        best = min(proposals, key=lambda proposal: (proposal.target.duration_sum, proposal.load))
+        trial = TrialInput(best.target.trial_duration, best.load)
+        goals = tuple(
+            proposal.goal
+            for proposal in proposals
+            if proposal.load == best.load and proposal.target.trial_duration == best.target.trial_duration
+        )
+        return trial, Purpose(
+            goals,
+            best.load,
+            best.target.duration_sum,
+            best.expected,
+            best.interval.lower,
+            best.interval.upper,
+            best.coarse,
+        )
+
+    def _proposals(self) -> list[Proposal]:
+        return [proposal for search in self._searches if (proposal := search.proposal()) is not None]
+
+    def _is_failed(self) -> bool:
+        """Whether fail fast ends the search."""
+        return self._fail_fast and any(search.is_failed() for search in self._searches)
+
+    def _is_out_of_time(self) -> bool:
+        """Whether the timeout keeps the search from its end."""
+        if self.elapsed < self._timeout or self._is_failed():
+            return False
+        return self._warm_up is not None or bool(self._proposals())
+
+    def _goal_result(self, search: GoalSearch) -> GoalResult:
+        lower, upper = search.relevant_bounds()
+        trials_at_lower = () if lower is None else self._results[lower]
+        if search.is_stalled():
+            unfinished = IrregularReason.STALLED
+        elif self._is_failed():
+            unfinished = IrregularReason.OTHER_GOAL_FAILED
+        elif self.elapsed >= self._timeout:
+            unfinished = IrregularReason.TIMEOUT
+        else:
+            unfinished = IrregularReason.STOPPED_EARLY
+        return result_from_bounds(search.goal, lower, upper, trials_at_lower, self.min_load, self.max_load, unfinished)

@@ -1,0 +1,141 @@
+"""Search goals: what a search is to find, checked when they are made."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lossratio.errors import SearchError
+
+DEFAULT_INITIAL_TRIAL_DURATION = 1.0
+"""Seconds; the initial trial duration of a goal that names none (or its final trial duration, if that is shorter)."""
+
+SMALLEST_WIDTH = 1e-9
+"""A smaller relative width could not be told from the rounding of loads."""
+
+
+class SearchGoalWarning(UserWarning):
+    """A search goal is allowed, but RFC 9971 advises against it."""
+
+
+@dataclass(frozen=True)
+class SearchGoal:
+    """What a search is to find (RFC 9971, search goal).
+
+    Attributes:
+        loss_ratio: Goal loss ratio: a trial that loses more is a high-loss trial. At least 0, below 1.
+        exceed_ratio: Goal exceed ratio: the share of trial seconds that may be high-loss. At least 0, below 1.
+        final_trial_duration: Seconds; trials of at least this duration are full-length.
+        duration_sum: Seconds; full-length trials that add up to this always classify a load.
+        width: How far apart the relevant bounds may be, relative to the upper one. Above 0, below 1.
+        initial_trial_duration: Seconds; no trial for this goal is shorter. None: 1 s, or the final trial duration if
+            that is shorter; the attribute then has that value.
+        name: What reports call the goal. Goals that are otherwise equal are told apart by it.
+
+    Raises:
+        SearchError: If a value is out of range.
+
+    Warns:
+        SearchGoalWarning: If the duration sum is below the final trial duration, or the width below the loss ratio.
+    """
+
+    loss_ratio: float
+    exceed_ratio: float
+    final_trial_duration: float
+    duration_sum: float
+    width: float
+    initial_trial_duration: float | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("loss_ratio", "exceed_ratio"):
+            self._check(name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
+        for name in ("final_trial_duration", "duration_sum"):
+            self._check(name, 0.0 < getattr(self, name) < math.inf, "a positive number of seconds")
+        self._check("width", SMALLEST_WIDTH <= self.width < 1.0, "positive, below 1 (relative to the upper bound)")
+        if self.initial_trial_duration is None:
+            initial = min(DEFAULT_INITIAL_TRIAL_DURATION, self.final_trial_duration)
+            object.__setattr__(self, "initial_trial_duration", initial)
+        self._check(
+            "initial_trial_duration",
+            0.0 < self.first_duration <= self.final_trial_duration,
+            f"a positive number of seconds, at most the final trial duration ({self.final_trial_duration:g} s)",
+        )
+        if self.duration_sum < self.final_trial_duration:
+            self._warn(
+                f"the duration sum ({self.duration_sum:g} s) is below the final trial duration "
+                f"({self.final_trial_duration:g} s), so one trial takes longer than the goal asks for."
+            )
+        if self.width < self.loss_ratio:
+            self._warn(
+                f"the width ({self.width:g}) is below the loss ratio ({self.loss_ratio:g}), so a goal that allows "
+                f"more loss may get a smaller conditional throughput."
+            )
+
+    @property
+    def first_duration(self) -> float:
+        """The initial trial duration, in seconds."""
+        assert self.initial_trial_duration is not None  # noqa: S101 (filled in when the goal was made)
+        return self.initial_trial_duration
+
+    def __str__(self) -> str:
+        return self.name if self.name is not None else f"loss {self.loss_ratio * 100:.4g} %"
+
+    def _check(self, name: str, good: bool, rule: str) -> None:
+        if not good:
+            raise SearchError(f"Search goal {self}: {name} must be {rule}, not {getattr(self, name)!r}.")
+
+    def _warn(self, text: str) -> None:
+        # Three frames up is who made the goal: this method, __post_init__, the generated __init__.
+        warnings.warn(f"Search goal {self}: {text}", SearchGoalWarning, stacklevel=4)
+
+
+NDR = SearchGoal(0.0, 0.5, 1.0, 21.0, 0.005, 1.0, name="NDR")
+"""CSIT's non-drop rate."""
+
+PDR = SearchGoal(0.005, 0.5, 1.0, 21.0, 0.005, 1.0, name="PDR")
+"""CSIT's partial drop rate."""
+
+RFC2544 = SearchGoal(0.0, 0.0, 60.0, 60.0, 0.005, 1.0, name="RFC2544")
+"""Throughput unconditionally compliant with RFC 2544."""
+
+TST009 = SearchGoal(0.0, 0.5, 60.0, 120.0, 0.005, 1.0, name="TST009")
+"""ETSI GS NFV-TST 009's binary search with loss verification, max(r) = 2, z = infinity."""
+
+
+def checked_goals(goals: Iterable[SearchGoal], min_load: float) -> tuple[SearchGoal, ...]:
+    """The goals of one search: each once, in the order given.
+
+    Args:
+        goals: The goals; equal ones (names included) are one goal.
+        min_load: Smallest load of the search, frames per second.
+
+    Raises:
+        SearchError: If there are no goals, or something else was given.
+
+    Warns:
+        SearchGoalWarning: If final trial durations differ, or the shortest trial at min load sends less than a frame.
+    """
+    unique = tuple(dict.fromkeys(goals))
+    if not unique:
+        raise SearchError("A search needs at least one search goal.")
+    for goal in unique:
+        if not isinstance(goal, SearchGoal):
+            raise SearchError(f"A search goal must be a SearchGoal, not {goal!r}.")
+    if len({goal.final_trial_duration for goal in unique}) > 1:
+        warnings.warn(
+            "The search goals have different final trial durations: long trials for one goal can lower the bounds of "
+            "another, so results compare less well (RFC 9971).",
+            SearchGoalWarning,
+            stacklevel=3,
+        )
+    shortest = min(goal.first_duration for goal in unique)
+    if min_load * shortest < 1.0:
+        warnings.warn(
+            f"A trial of {shortest:g} s at the minimum load ({min_load:g} frames/s) sends less than one frame.",
+            SearchGoalWarning,
+            stacklevel=3,
+        )
+    return unique

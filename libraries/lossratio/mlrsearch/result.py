@@ -1,0 +1,134 @@
+"""Search results: what a set of trials says about each goal.
+
+`goal_result` needs nothing but trials, so a report or an independent reader can compute the result of a search again
+from its journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from lossratio.mlrsearch.classification import Bound, classify, conditional_throughput
+from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.trial import TrialResult
+
+
+class IrregularReason(str, Enum):
+    """Why a goal result is irregular."""
+
+    MAX_LOAD_IS_LOWER_BOUND = "the maximum load is a lower bound"
+    MIN_LOAD_IS_UPPER_BOUND = "the minimum load is an upper bound"
+    OTHER_GOAL_FAILED = "the search ended early: the minimum load is an upper bound for another goal"
+    TIMEOUT = "the time ran out"
+    STALLED = "the trials' effective durations are too short to classify a load"
+    STOPPED_EARLY = "the search was stopped before its end"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class GoalResult:
+    """What a search found for one goal (RFC 9971, goal result). Loads are per interface, in frames per second.
+
+    Attributes:
+        goal: The search goal.
+        regular: Whether both relevant bounds exist and are no farther apart than the goal's width.
+        relevant_lower_bound: The largest lower bound below the relevant upper bound; None if there is none.
+        relevant_upper_bound: The smallest upper bound; None if there is none. Where the maximum load is a lower
+            bound it is the maximum load too: a result of zero width, which `reason` marks as irregular.
+        conditional_throughput: The typical forwarding rate at the relevant lower bound; None without one.
+        reason: Why the result is irregular; None if it is regular.
+    """
+
+    goal: SearchGoal
+    regular: bool
+    relevant_lower_bound: float | None
+    relevant_upper_bound: float | None
+    conditional_throughput: float | None
+    reason: IrregularReason | None = None
+
+
+class SearchResult(Mapping[SearchGoal, GoalResult]):
+    """What a search found: a mapping from each goal to its result (RFC 9971, search result).
+
+    Attributes:
+        finished: Whether the controller had nothing more to measure, and was not out of time.
+        elapsed: Seconds that all trials took, as the measurer's clock told them.
+        trials: How many trials were recorded, a warm-up included.
+    """
+
+    def __init__(self, goal_results: Iterable[GoalResult], *, finished: bool, elapsed: float, trials: int) -> None:
+        self.finished = finished
+        self.elapsed = elapsed
+        self.trials = trials
+        self._goal_results = {result.goal: result for result in goal_results}
+
+    def __getitem__(self, goal: SearchGoal) -> GoalResult:
+        return self._goal_results[goal]
+
+    def __iter__(self) -> Iterator[SearchGoal]:
+        return iter(self._goal_results)
+
+    def __len__(self) -> int:
+        return len(self._goal_results)
+
+    def __repr__(self) -> str:
+        return f"SearchResult({list(self._goal_results.values())!r}, finished={self.finished})"
+
+
+def within_width(goal: SearchGoal, lower: float, upper: float) -> bool:
+    """Whether two loads are no farther apart than the goal's width, relative to the upper one."""
+    return upper - lower <= goal.width * upper
+
+
+def goal_result(
+    goal: SearchGoal,
+    results: Iterable[TrialResult],
+    *,
+    min_load: float,
+    max_load: float,
+    unfinished: IrregularReason = IrregularReason.STOPPED_EARLY,
+) -> GoalResult:
+    """Computes a goal's result from trials (RFC 9971, relevant bounds).
+
+    Args:
+        goal: The search goal.
+        results: All trials that count, at any loads, in any order; so without a warm-up.
+        min_load: Smallest load of the search, frames per second.
+        max_load: Largest load of the search, frames per second.
+        unfinished: The reason to give if the bounds are not there yet.
+    """
+    by_load: dict[float, list[TrialResult]] = {}
+    for result in results:
+        by_load.setdefault(result.load, []).append(result)
+    bounds = {load: classify(goal, trials) for load, trials in by_load.items()}
+    upper = min((load for load, bound in bounds.items() if bound is Bound.UPPER), default=None)
+    below = (load for load, bound in bounds.items() if bound is Bound.LOWER and (upper is None or load < upper))
+    lower = max(below, default=None)
+    trials_at_lower = () if lower is None else by_load[lower]
+    return result_from_bounds(goal, lower, upper, trials_at_lower, min_load, max_load, unfinished)
+
+
+def result_from_bounds(
+    goal: SearchGoal,
+    lower: float | None,
+    upper: float | None,
+    trials_at_lower: Iterable[TrialResult],
+    min_load: float,
+    max_load: float,
+    unfinished: IrregularReason,
+) -> GoalResult:
+    """Puts a goal's result together from its relevant bounds; the arguments are those of `goal_result`."""
+    throughput = None if lower is None else conditional_throughput(goal, lower, trials_at_lower)
+    if lower is not None and upper is not None and within_width(goal, lower, upper):
+        return GoalResult(goal, True, lower, upper, throughput)
+    reason = unfinished
+    if lower is not None and lower >= max_load:
+        reason = IrregularReason.MAX_LOAD_IS_LOWER_BOUND
+        upper = lower if upper is None else upper
+    elif upper is not None and upper <= min_load:
+        reason = IrregularReason.MIN_LOAD_IS_UPPER_BOUND
+    return GoalResult(goal, False, lower, upper, throughput, reason)
