@@ -1,0 +1,215 @@
+"""The fitting functions of the draft, section 5.3: mean loss as a function of load, in forms that never lose digits.
+
+A fitting function gives the mean loss rate r (lost frames per second) at a load b for two parameters: the mrr m, to which
+the forwarding rate tends under overload, and the spread a, the width of the knee. Loads, m and a are in frames per
+second. All methods take numpy arrays that broadcast against each other.
+
+Both functions increase with the load and are convex in it, so that the loss ratio r / b increases too. The draft's
+formulas overflow or cancel nearly everywhere; these are the same functions rewritten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
+from scipy.special import erfcx
+
+Array = NDArray[np.float64]
+
+_SQRT_PI = float(np.sqrt(np.pi))
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class LogLoss:
+    """A fitting function's logarithm and its slope, where it was asked for.
+
+    Attributes:
+        log_rate: Natural logarithm of the mean loss rate in frames per second.
+        slope: Derivative of `log_rate` with respect to the mrr, per frame per second; never positive.
+    """
+
+    log_rate: Array
+    slope: Array
+
+
+class FittingFunction(Protocol):
+    """A shape of mean loss, with mrr and spread as its parameters."""
+
+    name: str
+
+    def log_loss_rate(self, load: Array, mrr: Array, spread: Array) -> Array:
+        """Natural logarithm of the mean loss rate (frames per second)."""
+
+    def log_loss(self, load: Array, mrr: Array, spread: Array) -> LogLoss:
+        """The same with its derivative with respect to the mrr."""
+
+    def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
+        """Derivative of the logarithm of the mean loss rate with respect to the load, per frame per second."""
+
+    def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
+        """About the mrr at which the mean loss rate at this load is the given one; exact where m is far above a."""
+
+
+def log_forwarding_ratio(function: FittingFunction, load: Array, mrr: Array, spread: Array) -> Array:
+    """Logarithm of the loss ratio's complement, log(1 - r / b), exact for loss ratios near 0 and near 1.
+
+    Minus infinity where the function exceeds the load, as both do under overload when the spread is near the mrr.
+    """
+    log_ratio = np.minimum(function.log_loss_rate(load, mrr, spread) - np.log(load), 0.0)
+    with np.errstate(divide="ignore"):
+        return np.where(log_ratio < -np.log(2.0), np.log1p(-np.exp(log_ratio)), np.log(-np.expm1(log_ratio)))
+
+
+class Stretch:
+    """The primitive of the logistic function (draft 5.3.1): exponential below the knee.
+
+    With q = exp(-m/a): r = a (1 + q) softplus(y), y = (b - m)/a + log(1 - exp(-b/a)) - log(1 + q).
+    """
+
+    name = "stretch"
+
+    def log_loss_rate(self, load: Array, mrr: Array, spread: Array) -> Array:
+        """See `FittingFunction.log_loss_rate`."""
+        log1p_q = np.log1p(np.exp(-mrr / spread))
+        exponent = self._exponent(load, mrr, spread, log1p_q)
+        softplus = _softplus(exponent)
+        return np.log(spread) + log1p_q + _log_softplus(exponent, softplus)
+
+    def log_loss(self, load: Array, mrr: Array, spread: Array) -> LogLoss:
+        """See `FittingFunction.log_loss`."""
+        q = np.exp(-mrr / spread)
+        log1p_q = np.log1p(q)
+        exponent = self._exponent(load, mrr, spread, log1p_q)
+        softplus = _softplus(exponent)
+        steepness = -np.expm1(-softplus) / np.maximum(softplus, _TINY)
+        steepness = np.where(softplus > _TINY, steepness, 1.0)
+        return LogLoss(
+            np.log(spread) + log1p_q + _log_softplus(exponent, softplus), -(q + steepness) / ((1.0 + q) * spread)
+        )
+
+    def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
+        """See `FittingFunction.load_slope`."""
+        exponent = self._exponent(load, mrr, spread, np.log1p(np.exp(-mrr / spread)))
+        softplus = np.maximum(_softplus(exponent), _TINY)
+        steepness = np.where(softplus > _TINY, -np.expm1(-softplus) / softplus, 1.0)
+        return -steepness / (spread * np.expm1(-load / spread))
+
+    def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
+        """See `FittingFunction.explaining_mrr`."""
+        log_units = log_loss_rate - np.log(spread)
+        units = np.exp(np.minimum(log_units, 700.0))
+        with np.errstate(divide="ignore", over="ignore"):
+            inverse = np.where(units > 30.0, units, np.log(np.expm1(np.minimum(units, 30.0))))
+        return load - spread * np.where(log_units < -30.0, log_units, inverse)
+
+    def _exponent(self, load: Array, mrr: Array, spread: Array, log1p_q: Array) -> Array:
+        return (load - mrr) / spread + (np.log(-np.expm1(-load / spread)) - log1p_q)
+
+
+class Erf:
+    """The double primitive of the Gaussian (draft 5.3.2): falls off below the knee like a Gaussian's tail.
+
+    With z = (m - b)/a, z0 = m/a and G the integral of erfc from z to infinity: r = a (G(z) - G(z0)) / erfc(-z0).
+    """
+
+    name = "erf"
+
+    def log_loss_rate(self, load: Array, mrr: Array, spread: Array) -> Array:
+        """See `FittingFunction.log_loss_rate`."""
+        origin = mrr / spread
+        return (
+            np.log(spread) - np.log(_erfc(-origin)) + _log_erfc_integral((mrr - load) / spread, origin, load / spread)
+        )
+
+    def log_loss(self, load: Array, mrr: Array, spread: Array) -> LogLoss:
+        """See `FittingFunction.log_loss`."""
+        origin = mrr / spread
+        z = (mrr - load) / spread
+        log_integral = _log_erfc_integral(z, origin, load / spread)
+        log_erfc = _log_erfc(z)
+        height = np.exp(log_erfc - log_integral)
+        drop = -np.expm1(np.minimum(_log_erfc(origin) - log_erfc, 0.0))
+        norm = _erfc(-origin)
+        slope = -(height * drop + 2.0 / _SQRT_PI * np.exp(-origin * origin) / norm) / spread
+        return LogLoss(np.log(spread) - np.log(norm) + log_integral, slope)
+
+    def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
+        """See `FittingFunction.load_slope`."""
+        z = (mrr - load) / spread
+        return np.exp(_log_erfc(z) - _log_erfc_integral(z, mrr / spread, load / spread)) / spread
+
+    def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
+        """See `FittingFunction.explaining_mrr`."""
+        log_units = log_loss_rate - np.log(0.5 * spread)
+        z = np.interp(-log_units, _NEGATIVE_LOG_G, _Z_OF_G)
+        far = np.exp(np.clip(log_units, -700.0, 700.0))
+        return load + spread * np.where(log_units > -_NEGATIVE_LOG_G[0], -0.5 * far, z)
+
+
+STRETCH = Stretch()
+ERF = Erf()
+FUNCTIONS: tuple[FittingFunction, ...] = (STRETCH, ERF)
+
+
+def _softplus(x: Array) -> Array:
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _log_softplus(x: Array, softplus: Array) -> Array:
+    return np.where(x < -37.0, x, np.log(np.maximum(softplus, _TINY)))
+
+
+def _erfc(x: Array) -> Array:
+    tail = np.exp(-x * x) * erfcx(np.abs(x))
+    return np.where(x >= 0.0, tail, 2.0 - tail)
+
+
+def _log_erfc(x: Array) -> Array:
+    scaled = erfcx(np.abs(x))
+    return np.where(x >= 0.0, np.log(scaled) - x * x, np.log(np.maximum(2.0 - np.exp(-x * x) * scaled, 1.0)))
+
+
+def _log_g(z: Array) -> Array:
+    """Logarithm of the integral of erfc from z to infinity."""
+    size = np.abs(z)
+    head = 1.0 / _SQRT_PI - size * erfcx(size)
+    far = size >= 40.0
+    if far.any():
+        square = np.where(far, size * size, 1600.0)
+        q = 0.25 / square
+        series = 1.0 - q * (6.0 - q * (60.0 - q * (840.0 - q * 15120.0)))
+        head = np.where(far, series / (2.0 * _SQRT_PI * square), head)
+    square = z * z
+    above = np.exp(-square) * head + 2.0 * np.maximum(-z, 0.0)
+    return np.where(z >= 0.0, np.log(head) - square, np.log(np.maximum(above, _TINY)))
+
+
+_NODES, _WEIGHTS = leggauss(8)
+
+
+def _log_erfc_integral(z: Array, origin: Array, width: Array) -> Array:
+    """Logarithm of the integral of erfc from z to `origin`, which is `width` above z."""
+    log_g = _log_g(z)
+    gap = _log_g(origin) - log_g
+    if not (gap > -37.0).any():
+        return log_g
+    with np.errstate(divide="ignore"):
+        log_integral = log_g + np.log(-np.expm1(np.minimum(gap, -0.0)))
+    near = gap > -0.2
+    if near.any():
+        z, width = np.broadcast_arrays(z, width)[0][near], np.broadcast_arrays(width, z)[0][near]
+        points = _log_erfc(z[:, None] + 0.5 * width[:, None] * (1.0 + _NODES))
+        top = points.max(axis=1)
+        mean = 0.5 * (np.exp(points - top[:, None]) @ _WEIGHTS)
+        log_integral = np.array(log_integral)
+        log_integral[near] = np.log(width) + top + np.log(mean)
+    return log_integral
+
+
+_Z_OF_G = np.concatenate([np.linspace(-10.0, 8.0, 721), np.geomspace(8.1, 4e4, 2000)])
+_NEGATIVE_LOG_G = -_log_g(_Z_OF_G)

@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plrsearch_known_answers import KNOWN
+
+from lossratio.plrsearch.functions import ERF, FUNCTIONS, STRETCH, log_forwarding_ratio
+
+each_function = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+mrrs = st.floats(1e3, 1e9)
+knees = st.floats(41.0, 1e5)
+
+
+def columns(*values):
+    return [np.array([value], dtype=float) for value in values]
+
+
+@each_function
+@pytest.mark.parametrize("row", KNOWN["fitting_functions"], ids=lambda row: f"{row['load']:g} {row['spread']:g}")
+def test_log_loss_rates_agree_with_sixty_digit_arithmetic(function, row):
+    point = columns(row["load"], row["mrr"], row["spread"])
+    expected = row[f"log_loss_rate_{function.name}"]
+    assert function.log_loss_rate(*point)[0] == pytest.approx(expected, rel=1e-14)
+    assert function.log_loss(*point).log_rate[0] == pytest.approx(expected, rel=1e-14)
+
+
+@each_function
+@given(mrr=mrrs, knee=knees, share=st.floats(0.01, 3.0))
+def test_loss_increases_is_convex_and_stays_below_the_load(function, mrr, knee, share):
+    spread = max(mrr / knee, 1.0)
+    loads = share * mrr * np.array([0.999, 1.0, 1.001])
+    log_rate = function.log_loss_rate(loads, np.array(mrr), np.array(spread))
+    rate = np.exp(log_rate)
+    assert np.all(np.diff(log_rate) > 0)
+    assert np.all(log_rate < np.log(loads))
+    assert rate[2] - rate[1] >= (rate[1] - rate[0]) * (1 - 1e-9)
+
+
+@each_function
+@given(mrr=mrrs, knee=st.floats(1.0, 1e5), share=st.floats(1e-4, 3.0))
+def test_slopes_are_the_derivatives(function, mrr, knee, share):
+    spread = max(mrr / knee, 1.0)
+    load = share * mrr
+    point = columns(load, mrr, spread)
+    step = min(1e-4 * spread, 1e-4 * load)
+    by_mrr = function.log_loss_rate(*columns(load, mrr + step, spread)) - function.log_loss_rate(
+        *columns(load, mrr - step, spread)
+    )
+    by_load = function.log_loss_rate(*columns(load + step, mrr, spread)) - function.log_loss_rate(
+        *columns(load - step, mrr, spread)
+    )
+    noise = 1e-13 * abs(function.log_loss_rate(*point)[0]) / step + 1e-9 / load
+    assert function.log_loss(*point).slope[0] == pytest.approx(by_mrr[0] / (2 * step), rel=1e-5, abs=noise)
+    assert function.load_slope(*point)[0] == pytest.approx(by_load[0] / (2 * step), rel=1e-5, abs=noise)
+
+
+@each_function
+@given(mrr=mrrs, knee=knees, distance=st.floats(-20.0, 20.0))
+def test_the_explaining_mrr_gives_the_loss_back(function, mrr, knee, distance):
+    spread = max(mrr / knee, 1.0)
+    load = mrr + distance * spread
+    log_rate = function.log_loss_rate(*columns(load, mrr, spread))
+    explaining = function.explaining_mrr(np.array([load]), log_rate, np.array([spread]))
+    assert explaining[0] == pytest.approx(mrr, abs=0.01 * spread)
+
+
+@pytest.mark.parametrize("spread", [1.0, 50.0, 1e4, 1e6, 1e7])
+@each_function
+def test_the_complement_is_exact_near_zero_and_near_total_loss(function, spread):
+    mrr = 1e7
+    loads = np.array([1e3, 9e6, 1e7, 1.1e7, 1e9])
+    ratio = np.exp(function.log_loss_rate(loads, np.array(mrr), np.array(spread)) - np.log(loads))
+    complement = log_forwarding_ratio(function, loads, np.array(mrr), np.array(spread))
+    below = ratio < 1.0
+    assert complement[below] == pytest.approx(np.log1p(-ratio[below]), rel=1e-9, abs=1e-300)
+    assert np.all(complement[~below] == -np.inf)
+
+
+def test_the_complement_keeps_its_digits_where_nearly_nothing_is_lost():
+    complement = log_forwarding_ratio(STRETCH, *columns(9e6, 1e7, 1e4))
+    log_ratio = STRETCH.log_loss_rate(*columns(9e6, 1e7, 1e4)) - np.log(9e6)
+    assert complement[0] == pytest.approx(-np.exp(log_ratio[0]), rel=1e-12)
+
+
+def test_nothing_overflows_anywhere():
+    load, mrr, spread = np.meshgrid(
+        np.geomspace(1e-3, 1e15, 40), np.geomspace(1.0, 1e15, 40), np.geomspace(1, 1e15, 40)
+    )
+    inside = spread <= mrr
+    for function in (STRETCH, ERF):
+        loss = function.log_loss(load[inside], mrr[inside], spread[inside])
+        assert np.all(np.isfinite(loss.log_rate))
+        assert np.all(loss.slope <= 0)
