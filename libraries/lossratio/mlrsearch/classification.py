@@ -25,8 +25,8 @@ class Bound(Enum):
 
 
 def nanoseconds(seconds: float) -> int:
-    """A duration in whole nanoseconds."""
-    return round(seconds * 1e9)
+    """A duration in whole nanoseconds; a positive one counts at least one, so that no high-loss trial vanishes."""
+    return max(round(seconds * 1e9), 1 if seconds > 0.0 else 0)
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,11 @@ class GoalSearch:
         self._evidence = tuple(Evidence(target.criterion) for target in self._targets)
 
     def add(self, result: TrialResult) -> None:
-        """Counts a trial for every target."""
-        for evidence in self._evidence:
-            evidence.add(result)
+        """Counts a trial: for the goal always, for the coarser targets if it could have been asked for."""
+        self._evidence[-1].add(result)
+        if self._grid.min_load <= result.load <= self._grid.max_load:
+            for evidence in self._evidence[:-1]:
+                evidence.add(result)
 
     def relevant_bounds(self) -> tuple[float | None, float | None]:
         """The goal's relevant lower and upper bound."""
@@ -149,7 +151,9 @@ class GoalSearch:
         k = self._steps
         next_upper = self._evidence[0].upper_above(upper)
         bound = self._curve.expected_bound(self.goal.loss_ratio, upper, next_upper)
-        expected = last if bound is None else min(last, math.floor(self._grid.position(max(bound, self._grid.min_load))))
+        expected = (
+            last if bound is None else min(last, math.floor(self._grid.position(max(bound, self._grid.min_load))))
+        )
         distance = 0 if next_upper is None else round(self._grid.position(next_upper) - self._grid.position(upper))
         if interval.lower is None:
             step = min(distance, 64) if distance else 1

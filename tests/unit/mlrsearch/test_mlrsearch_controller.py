@@ -315,13 +315,12 @@ goal_sets = st.lists(
         st.sampled_from([0.5, 1.0, 5.0, 30.0]),
         st.sampled_from([0.3, 0.05, 0.007]),
         st.sampled_from([0.5, 0.1, None]),
-    ).map(lambda goal: goal),
+    ),
     min_size=1,
     max_size=3,
 )
 
 
-@pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
 @given(goal_sets, answers, strangers, st.integers(0, 1000), st.booleans(), st.sampled_from([200.0, 995.0, 1000.0]))
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_any_answers_at_all_lead_to_a_correct_end(goals, answers, strangers, seed, fail_fast, min_load):
