@@ -1,0 +1,80 @@
+"""How the bounds of a search close: after each trial, what is proved about each goal, and what it looks like so far."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lossratio.mlrsearch.classification import Criterion
+from lossratio.mlrsearch.evidence import Evidence
+from lossratio.mlrsearch.goal import SearchGoal, SearchGoalWarning
+from lossratio.report.model import Goal
+from lossratio.trial import TrialResult
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A relevant lower and a relevant upper bound, in frames per second per interface; None: there is none."""
+
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True)
+class GoalBounds:
+    """The bounds of one goal after some trials.
+
+    Attributes:
+        goal: The goal.
+        proved: The relevant bounds (RFC 9971).
+        leaning: What the relevant bounds would be if the trials so far were enough: those of a goal whose final trial
+            duration and duration sum are only its initial trial duration.
+    """
+
+    goal: SearchGoal
+    proved: Interval
+    leaning: Interval
+
+
+class BoundsSoFar:
+    """Follows the bounds of a search, trial by trial."""
+
+    def __init__(self, goals: Iterable[SearchGoal]) -> None:
+        self._evidence = [
+            (
+                goal,
+                Evidence(Criterion.of(goal)),
+                Evidence(Criterion.make(goal, goal.first_duration, goal.first_duration)),
+            )
+            for goal in goals
+        ]
+
+    def add(self, trial: TrialResult) -> tuple[GoalBounds, ...]:
+        """Takes in a trial that counts.
+
+        Returns:
+            The bounds of each goal after it, in the order of the goals.
+        """
+        for _, proof, sign in self._evidence:
+            proof.add(trial)
+            sign.add(trial)
+        return tuple(
+            GoalBounds(goal, Interval(*proof.relevant_bounds()), Interval(*sign.relevant_bounds()))
+            for goal, proof, sign in self._evidence
+        )
+
+
+def search_goal(goal: Goal) -> SearchGoal:
+    """The search goal that a result file describes; whatever was to be warned of was so when it was searched for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SearchGoalWarning)
+        return SearchGoal(
+            loss_ratio=goal.loss_ratio,
+            exceed_ratio=goal.exceed_ratio,
+            final_trial_duration=goal.final_trial_duration_s,
+            duration_sum=goal.duration_sum_s,
+            width=goal.width_ratio,
+            initial_trial_duration=goal.initial_trial_duration_s,
+            name=goal.name,
+        )

@@ -1,0 +1,172 @@
+"""From what a search or a measurement left behind to the result that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from lossratio.journal import JournalEntry
+from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.mlrsearch.result import GoalResult
+from lossratio.report.conditions import Conditions, MaxLoad
+from lossratio.report.model import (
+    Goal,
+    GoalOutcome,
+    GoalReport,
+    MrrResult,
+    Outcome,
+    TestIdentity,
+    ThroughputResult,
+    outcome_of,
+)
+from lossratio.report.mrr import maximum_receive_rate
+from lossratio.report.record import Rate
+from lossratio.report.trials import describe_trials
+from lossratio.report.verdict import judge
+from lossratio.trial import TrialResult
+
+NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more than this"
+"""What is remarked about a maximum receive rate that the SUT did not limit."""
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """Which test was run, when, and under what conditions.
+
+    Attributes:
+        test: Which test it was.
+        started: When it began; with a time zone.
+        ended: When it ended; with a time zone.
+        conditions: What was measured, where and how.
+        remarks: What a reader of the numbers should know besides.
+        error: Why the measurement failed; None if it did not.
+    """
+
+    __test__ = False
+
+    test: TestIdentity
+    started: datetime
+    ended: datetime
+    conditions: Conditions
+    remarks: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class SearchSetup:
+    """What a search was asked for.
+
+    Attributes:
+        algorithm: Name of the search algorithm, e.g. ``MLRsearch``.
+        settings: The algorithm's other settings.
+        goals: The goals.
+        min_load: The smallest load, frames per second per interface.
+        max_load: The largest load.
+        warm_ups: How many of the first trials are a warm-up, whose results are no evidence.
+    """
+
+    algorithm: str
+    settings: Mapping[str, JsonValue]
+    goals: Sequence[SearchGoal]
+    min_load: float
+    max_load: MaxLoad
+    warm_ups: int = 0
+
+
+def throughput_result(
+    run: TestRun,
+    search: SearchSetup,
+    results: Mapping[SearchGoal, GoalResult],
+    entries: Sequence[JournalEntry],
+) -> ThroughputResult:
+    """Puts the result of a search together; what is the generator's limit is called so.
+
+    Args:
+        run: The test.
+        search: What the search was asked for.
+        results: What it found, e.g. a `lossratio.mlrsearch.result.SearchResult`. Not looked at if the run has an error.
+        entries: All its trials.
+    """
+    evidence = [entry.result for entry in entries[search.warm_ups :]]
+    found = [
+        None if run.error is not None else _goal_outcome(results[goal], evidence, run, search) for goal in search.goals
+    ]
+    return ThroughputResult(
+        test=run.test,
+        started=run.started,
+        ended=run.ended,
+        outcome=Outcome.FAILED if run.error is not None else outcome_of(found),
+        error=run.error,
+        remarks=run.remarks,
+        conditions=run.conditions,
+        trials=describe_trials(entries, warm_ups=search.warm_ups),
+        algorithm=search.algorithm,
+        settings=dict(search.settings),
+        min_load=run.conditions.rate(search.min_load),
+        max_load=search.max_load,
+        goals=tuple(
+            GoalReport(goal=describe_goal(goal), result=result)
+            for goal, result in zip(search.goals, found, strict=True)
+        ),
+    )
+
+
+def mrr_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry]) -> MrrResult:
+    """Puts the result of a measurement of the maximum receive rate together.
+
+    Args:
+        run: The test.
+        max_load: The load of all trials.
+        entries: All its trials.
+
+    Raises:
+        SearchError: If there is no trial although the run has no error.
+    """
+    mrr = None
+    remarks = run.remarks
+    if run.error is None:
+        mrr = maximum_receive_rate([entry.result for entry in entries], run.conditions)
+        remarks = (*remarks, NOTHING_LOST) if mrr.lost_frames == 0 else remarks
+    return MrrResult(
+        test=run.test,
+        started=run.started,
+        ended=run.ended,
+        outcome=Outcome.FAILED if mrr is None else Outcome.MEASURED,
+        error=run.error,
+        remarks=remarks,
+        conditions=run.conditions,
+        trials=describe_trials(entries),
+        max_load=max_load,
+        mrr=mrr,
+    )
+
+
+def describe_goal(goal: SearchGoal) -> Goal:
+    """A search goal with every attribute, also those with default values."""
+    return Goal(
+        name=str(goal),
+        loss_ratio=goal.loss_ratio,
+        exceed_ratio=goal.exceed_ratio,
+        final_trial_duration_s=goal.final_trial_duration,
+        duration_sum_s=goal.duration_sum,
+        initial_trial_duration_s=goal.first_duration,
+        width_ratio=goal.width,
+    )
+
+
+def _goal_outcome(result: GoalResult, trials: Sequence[TrialResult], run: TestRun, search: SearchSetup) -> GoalOutcome:
+    verdict = judge(result, trials, max_load_origin=search.max_load.origin)
+
+    def rate(load: float | None) -> Rate | None:
+        return None if load is None else run.conditions.rate(load)
+
+    return GoalOutcome(
+        regular=verdict.regular,
+        reason=verdict.reason,
+        relevant_lower_bound=rate(result.relevant_lower_bound),
+        relevant_upper_bound=rate(result.relevant_upper_bound),
+        conditional_throughput=rate(result.conditional_throughput),
+    )

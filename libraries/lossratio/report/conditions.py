@@ -1,0 +1,247 @@
+"""The conditions of a measurement: everything but the numbers that RFC 9971 wants stated in a test report."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+from pydantic import Field, JsonValue, model_validator
+
+from lossratio.report.facts import ControllerFacts, NodeFacts
+from lossratio.report.record import Rate, Ratio, Record, Seconds, make_rate
+from lossratio.topology import Topology
+from lossratio.units import L1_OVERHEAD
+
+_RFC2544_WAIT_BEFORE = 2.0
+_RFC2544_WAIT_AFTER = 2.0
+_RFC2544_RECOVERY = 5.0
+
+EXPECTED_FRAMES = (
+    "per direction max(sent, ceil((duration - tolerance) x load)); frames that the generator could not send are in the "
+    "loss ratio, and are told apart from lost ones by the counters"
+)
+"""What lossratio's own measurers expect to be forwarded: the formula of `lossratio.counters`."""
+
+
+class Testbed(Record):
+    """Where it was measured."""
+
+    __test__ = False
+
+    name: str
+    """Name of the testbed."""
+    file: str | None
+    """The topology file, as it was given."""
+    topology: dict[str, JsonValue]
+    """The topology file's contents, with all defaults."""
+
+
+def describe_testbed(topology: Topology, file: str | None) -> Testbed:
+    """The testbed that a topology describes.
+
+    Args:
+        topology: The topology.
+        file: The file that it was read from.
+    """
+    return Testbed(name=topology.name, file=file, topology=topology.model_dump(mode="json"))
+
+
+class FrameSizeShare(Record):
+    """One of the frame sizes of the traffic."""
+
+    size_bytes: int = Field(gt=0)
+    """Size of the frame, with its frame check sequence."""
+    share_ratio: Ratio
+    """Share of the frames that have this size."""
+
+
+class Traffic(Record):
+    """The traffic profile: what is said about it in words that hold for any generator, and the whole of it as data."""
+
+    name: str
+    """Name of the traffic profile."""
+    frame_sizes: tuple[FrameSizeShare, ...] = Field(min_length=1)
+    """The frame sizes."""
+    average_frame_size_bytes: float = Field(gt=0)
+    """Average frame size, with the frame check sequence; it turns frame rates into bandwidth."""
+    frame_format: str
+    """Protocols of the frame from the outside in, e.g. ``Ethernet II, IPv4, UDP``."""
+    addresses: str
+    """Source and destination addresses."""
+    modifiers: str
+    """What changes from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if nothing does."""
+    ip_versions: dict[str, Ratio]
+    """Shares of the frames by IP version (``IPv4``, ``IPv6``); empty if there is no IP in them."""
+    pattern: Literal["unidirectional", "bidirectional"]
+    """Whether traffic goes one way, or both ways at the same load."""
+    meshed: bool = False
+    """Whether each transmitting interface sends to more than one other."""
+    load_shape: Literal["constant"] = "constant"
+    """How the load of a trial develops: it is the same all the time, without bursts."""
+    profile: dict[str, JsonValue]
+    """The traffic profile in full, with all defaults."""
+
+
+class LoadSemantics(Record):
+    """What a load is."""
+
+    applies_to: Literal["each transmitting interface"] = "each transmitting interface"
+    """A load is what each transmitting interface sends; all of them send at the same load."""
+    directions: tuple[str, ...] = Field(min_length=1)
+    """The directions of the traffic, e.g. ``port0>port1``: one for each transmitting interface."""
+    aggregate_factor: int = Field(ge=1)
+    """The aggregate of a load is the load times this: the number of transmitting interfaces."""
+
+    @model_validator(mode="after")
+    def _factor_counts_directions(self) -> LoadSemantics:
+        if self.aggregate_factor != len(self.directions):
+            raise ValueError(f"the aggregate factor must be {len(self.directions)}, the number of directions")
+        return self
+
+
+class Deviation(Record):
+    """A deviation from the trial of RFC 2544, section 23."""
+
+    step: str
+    """The step of RFC 2544."""
+    rfc2544: str
+    """What RFC 2544 asks for."""
+    instead: str
+    """What was done instead."""
+
+
+class TrialTiming(Record):
+    """What happens around the traffic of a trial, and how its frames are counted. Make it with `trial_timing`."""
+
+    learning: Literal["before every trial", "before the search", "never"]
+    """When learning frames or routing updates are sent."""
+    wait_before_s: Seconds
+    """Wait after learning frames and routing updates, before the traffic starts."""
+    wait_after_s: Seconds
+    """Wait after the traffic for frames in flight, which count as received; later ones are lost."""
+    recovery_s: Seconds
+    """Idle time after that, for the SUT to restabilise before the next trial."""
+    effective_duration: str
+    """How the effective duration is computed."""
+    expected_frames: str
+    """Which frames are expected to be forwarded: the denominator of the loss ratio."""
+    tolerance_s: Seconds
+    """Seconds of traffic that may be missing without a frame counting as unsent."""
+    negative_loss: str
+    """What happens when a direction received more frames than it sent."""
+    deviations: tuple[Deviation, ...]
+    """Every deviation from RFC 2544, section 23."""
+
+
+def trial_timing(
+    *,
+    learning: Literal["before every trial", "before the search", "never"],
+    wait_before: float,
+    wait_after: float,
+    recovery: float,
+    tolerance: float,
+    negative_loss: str,
+    effective_duration: str = "the intended trial duration",
+    expected_frames: str = EXPECTED_FRAMES,
+) -> TrialTiming:
+    """Trial timing, with its deviations from RFC 2544, section 23.
+
+    Args:
+        learning: When learning frames or routing updates are sent.
+        wait_before: Seconds between those and the traffic.
+        wait_after: Seconds after the traffic for frames in flight.
+        recovery: Seconds of idleness after that.
+        tolerance: Seconds of traffic that may be missing without a frame counting as unsent.
+        negative_loss: What happens when a direction received more frames than it sent.
+        effective_duration: How the effective duration is computed.
+        expected_frames: Which frames are expected to be forwarded.
+    """
+    deviations = []
+    if learning != "before every trial" or wait_before < _RFC2544_WAIT_BEFORE:
+        waited = "" if learning == "never" else f", {wait_before:g} s before the traffic"
+        step = "learning frames and routing update"
+        deviations.append(_deviation(step, "before every trial, 2 s before the traffic", f"{learning}{waited}"))
+    if wait_after < _RFC2544_WAIT_AFTER:
+        deviations.append(_deviation("wait for residual frames", "2 s", f"{wait_after:g} s"))
+    if recovery < _RFC2544_RECOVERY:
+        deviations.append(_deviation("wait for the DUT to restabilise", "at least 5 s", f"{recovery:g} s"))
+    return TrialTiming(
+        learning=learning,
+        wait_before_s=wait_before,
+        wait_after_s=wait_after,
+        recovery_s=recovery,
+        effective_duration=effective_duration,
+        expected_frames=expected_frames,
+        tolerance_s=tolerance,
+        negative_loss=negative_loss,
+        deviations=tuple(deviations),
+    )
+
+
+def _deviation(step: str, rfc2544: str, instead: str) -> Deviation:
+    return Deviation(step=step, rfc2544=rfc2544, instead=instead)
+
+
+class LoadOrigin(str, Enum):
+    """Where the maximum load came from."""
+
+    GENERATOR = "generator"
+    """The most that the generator can send: its self-test without SUT, or what the topology file says."""
+    LINK = "link"
+    """The most that fits the slowest link."""
+    GIVEN = "given"
+    """Whoever asked for the test."""
+
+
+class MaxLoad(Record):
+    """The maximum load of a test."""
+
+    rate: Rate
+    """The load."""
+    origin: LoadOrigin
+    """Where it came from: ``generator`` (its self-test, or the topology file), ``link`` (its speed) or ``given``."""
+    theoretical_maximum: Rate | None
+    """The most frames of this average size that the links can carry; None if they have no known speed."""
+
+
+class Conditions(Record):
+    """What was measured, where and how."""
+
+    testbed: Testbed
+    """The testbed."""
+    nodes: dict[str, NodeFacts]
+    """Facts of the nodes, by their names in the topology."""
+    controller: ControllerFacts
+    """Facts of the machine that ran the search."""
+    generator: dict[str, JsonValue]
+    """The traffic generator: its kind, version and settings."""
+    duts: dict[str, dict[str, JsonValue]]
+    """The SUT's whole configuration by DUT: the default one, and what the test changed."""
+    traffic: Traffic
+    """The traffic profile."""
+    load: LoadSemantics
+    """What a load is."""
+    timing: TrialTiming
+    """What happens around a trial's traffic."""
+
+    def rate(self, per_interface: float) -> Rate:
+        """A rate in all its units, under these conditions.
+
+        Args:
+            per_interface: Frames per second of each transmitting interface.
+        """
+        return make_rate(
+            per_interface, factor=self.load.aggregate_factor, frame_size=self.traffic.average_frame_size_bytes
+        )
+
+    def max_load(self, per_interface: float, origin: LoadOrigin, *, link_speed: float | None = None) -> MaxLoad:
+        """The maximum load under these conditions.
+
+        Args:
+            per_interface: Frames per second of each transmitting interface.
+            origin: Where the number came from.
+            link_speed: Bits per second of the slowest link on the path, in each direction; None: not known.
+        """
+        wire_bits = (self.traffic.average_frame_size_bytes + L1_OVERHEAD) * 8
+        maximum = None if link_speed is None else self.rate(link_speed / wire_bits)
+        return MaxLoad(rate=self.rate(per_interface), origin=origin, theoretical_maximum=maximum)

@@ -1,0 +1,201 @@
+"""The result of one test, as its file in the run directory holds it: format ``lossratio-result/1``.
+
+A result has a kind (``throughput``, ``mrr``); what all kinds share is in `TestResult`. A failed or irregular test is an
+outcome of its own: nothing in the file stands in for a number that was not found.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, JsonValue, TypeAdapter, model_validator
+
+from lossratio.report.conditions import Conditions, MaxLoad
+from lossratio.report.mrr import Mrr
+from lossratio.report.record import Rate, Ratio, Record, Seconds, UtcTime
+from lossratio.report.trials import Trial
+
+FORMAT: Literal["lossratio-result/1"] = "lossratio-result/1"
+"""Format of the files that this version writes."""
+
+
+class Outcome(str, Enum):
+    """What became of a test's measurement."""
+
+    MEASURED = "measured"
+    """Everything that was asked for was found."""
+    IRREGULAR = "irregular"
+    """A goal result is irregular; its reason is with it."""
+    FAILED = "failed"
+    """The measurement failed, and has no result; ``error`` says why."""
+
+
+class TestIdentity(Record):
+    """Which test it was."""
+
+    __test__ = False
+
+    name: str = Field(min_length=1)
+    """Name of the test."""
+    suite: str
+    """Full name of its suite."""
+    documentation: str = ""
+    """The test's documentation."""
+    tags: tuple[str, ...] = ()
+    """The test's tags."""
+
+    @property
+    def full_name(self) -> str:
+        """Name of the test with its suite's, which is unique within a run."""
+        return f"{self.suite}.{self.name}" if self.suite else self.name
+
+
+class TestResult(Record):
+    """What results of all kinds have in common."""
+
+    __test__ = False
+
+    format: Literal["lossratio-result/1"] = FORMAT
+    """Format of the file."""
+    test: TestIdentity
+    """Which test it was."""
+    started: UtcTime
+    """When it began."""
+    ended: UtcTime
+    """When it ended."""
+    outcome: Outcome
+    """What became of it: ``measured``, ``irregular`` or ``failed``."""
+    error: str | None
+    """Why the measurement failed; null if it did not."""
+    remarks: tuple[str, ...]
+    """What a reader of the numbers should know besides, such as warnings about the goals."""
+    conditions: Conditions
+    """What was measured, where and how."""
+    trials: tuple[Trial, ...]
+    """Every trial, in the order of measuring."""
+
+    @model_validator(mode="after")
+    def _a_failure_has_an_error(self) -> TestResult:
+        if (self.outcome is Outcome.FAILED) != (self.error is not None):
+            raise ValueError("a failed measurement has an error, and no other has one")
+        if self.ended < self.started:
+            raise ValueError("a test cannot end before it starts")
+        return self
+
+
+class Goal(Record):
+    """A search goal, with every attribute."""
+
+    name: str
+    """What the goal is called."""
+    loss_ratio: Ratio
+    """Goal loss ratio."""
+    exceed_ratio: Ratio
+    """Goal exceed ratio: the share of trial seconds that may lose more than the goal loss ratio."""
+    final_trial_duration_s: Seconds
+    """Goal final trial duration."""
+    duration_sum_s: Seconds
+    """Goal duration sum."""
+    initial_trial_duration_s: Seconds
+    """Goal initial trial duration."""
+    width_ratio: Ratio
+    """Goal width: the largest difference of the relevant bounds, over what the next field says."""
+    width_relative_to: Literal["relevant upper bound"] = "relevant upper bound"
+    """What the goal width is relative to."""
+
+
+class GoalOutcome(Record):
+    """A goal result (RFC 9971)."""
+
+    regular: bool
+    """Whether it is regular."""
+    reason: str | None
+    """Why it is irregular; null if it is regular."""
+    relevant_lower_bound: Rate | None
+    """The largest load below the relevant upper bound that meets the goal; null: none was found."""
+    relevant_upper_bound: Rate | None
+    """The smallest load that does not meet the goal; null: none was found."""
+    conditional_throughput: Rate | None
+    """The typical forwarding rate at the relevant lower bound; null without one."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> GoalOutcome:
+        if self.regular == (self.reason is not None):
+            raise ValueError("an irregular goal result has a reason, and a regular one has none")
+        bounds = (self.relevant_lower_bound, self.relevant_upper_bound)
+        if self.regular and None in bounds:
+            raise ValueError("a regular goal result has both bounds")
+        if (self.conditional_throughput is None) != (self.relevant_lower_bound is None):
+            raise ValueError("there is a conditional throughput if and only if there is a relevant lower bound")
+        return self
+
+
+class GoalReport(Record):
+    """A search goal, and what was found for it."""
+
+    goal: Goal
+    """The goal."""
+    result: GoalOutcome | None
+    """What was found; null if the measurement failed."""
+
+
+class ThroughputResult(TestResult):
+    """The result of a search for conditional throughput."""
+
+    kind: Literal["throughput"] = "throughput"
+    """The kind of the result."""
+    algorithm: str
+    """The search algorithm, e.g. ``MLRsearch``."""
+    settings: dict[str, JsonValue]
+    """The algorithm's other settings."""
+    min_load: Rate
+    """The smallest load of the search."""
+    max_load: MaxLoad
+    """The largest load of the search."""
+    goals: tuple[GoalReport, ...] = Field(min_length=1)
+    """The goals, in the order in which they were given, each with its result."""
+
+    @model_validator(mode="after")
+    def _outcome_is_that_of_the_goals(self) -> ThroughputResult:
+        results = [report.result for report in self.goals]
+        if self.outcome is Outcome.FAILED:
+            if any(result is not None for result in results):
+                raise ValueError("a failed measurement has no goal results")
+        elif outcome_of(results) is not self.outcome:
+            raise ValueError(f"the outcome must be {outcome_of(results).value!r}, as the goal results are")
+        return self
+
+
+class MrrResult(TestResult):
+    """The result of a measurement of the maximum receive rate."""
+
+    kind: Literal["mrr"] = "mrr"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The load of all trials."""
+    mrr: Mrr | None
+    """The maximum receive rate; null if the measurement failed."""
+
+    @model_validator(mode="after")
+    def _only_a_failure_has_no_rate(self) -> MrrResult:
+        if (self.outcome is Outcome.FAILED) != (self.mrr is None):
+            raise ValueError("a maximum receive rate is missing if and only if the measurement failed")
+        return self
+
+
+Result: TypeAlias = ThroughputResult | MrrResult
+"""A result of any kind."""
+
+RESULT: TypeAdapter[Result] = TypeAdapter(Annotated[Result, Field(discriminator="kind")])
+"""Reads, checks and describes results of any kind."""
+
+
+def outcome_of(results: list[GoalOutcome | None]) -> Outcome:
+    """The outcome of a search that did not fail.
+
+    Args:
+        results: The goal results; None counts as irregular.
+    """
+    regular = all(result is not None and result.regular for result in results)
+    return Outcome.MEASURED if regular else Outcome.IRREGULAR

@@ -1,0 +1,145 @@
+"""Results in words: the message of a Robot test, and the line that the console shows after each trial.
+
+Every number stands next to its unit and next to what it is a rate of, so the lines can be read one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from robot.utils import secs_to_timestr
+
+from lossratio.report.bounds import GoalBounds
+from lossratio.report.conditions import MaxLoad
+from lossratio.report.model import GoalReport, MrrResult, Result, TestResult, ThroughputResult
+from lossratio.report.mrr import Mrr
+from lossratio.report.record import Rate
+from lossratio.trial import TrialResult
+from lossratio.units import format_bit_rate, format_frame_rate, format_ratio
+
+_LABEL_WIDTH = len("conditional throughput")
+_GOAL_WIDTH = 28
+
+
+def message(result: Result) -> str:
+    """The message of a Robot test: a few lines of plain text that say what was found, and what it is worth."""
+    lines = _throughput_lines(result) if isinstance(result, ThroughputResult) else _mrr_lines(result)
+    return "\n".join((*lines, *_closing_lines(result)))
+
+
+def progress_line(number: int, trial: TrialResult, bounds: Iterable[GoalBounds], time_left: float | None = None) -> str:
+    """What the console shows after a trial of a search.
+
+    Until both bounds of a goal are proved, those are shown that the trials so far point at, with a ``~`` before them.
+
+    Args:
+        number: Which trial it was.
+        trial: The trial.
+        bounds: The bounds of each goal after it, as `lossratio.report.bounds.BoundsSoFar` follows them.
+        time_left: Seconds until the search's timeout; None: it has none.
+    """
+    unsent = trial.output.unsent_frames
+    loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
+    parts = [f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:g} s  {loss:<14}"]
+    parts += [f"{f'{each.goal} {_interval(each)}':<{_GOAL_WIDTH}}" for each in bounds]
+    if time_left is not None:
+        parts.append(f"{secs_to_timestr(max(0, round(time_left)), compact=True)} left")
+    return "  ".join(parts).rstrip()
+
+
+def format_frames_per_second(rate: float) -> str:
+    """A frame rate to the last digit that matters, without a prefix, e.g. ``14,880,952 fps``."""
+    return f"{rate:,.{0 if rate >= 10_000 else 2}f} fps"
+
+
+def format_regularity(report: GoalReport) -> str:
+    """``regular``, ``irregular: why``, or ``failed`` where there is no goal result at all."""
+    if report.result is None:
+        return "failed: no result"
+    return "regular" if report.result.regular else f"irregular: {report.result.reason}"
+
+
+def _throughput_lines(result: ThroughputResult) -> Iterator[str]:
+    if result.error is not None:
+        yield from _failure(result)
+        return
+    for report in result.goals:
+        allowed = f"loss ratio at most {format_ratio(report.goal.loss_ratio)}"
+        yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
+        if report.result is not None:
+            yield _bound_line("relevant lower bound", report.result.relevant_lower_bound, result)
+            yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
+            yield _rate_line("conditional throughput", report.result.conditional_throughput)
+
+
+def _mrr_lines(result: MrrResult) -> Iterator[str]:
+    if result.mrr is None:
+        yield from _failure(result)
+        return
+    trials = f"{len(result.mrr.values)} trials at maximum load, {_per_interface(result.max_load)}"
+    yield f"MRR ({trials}): frames forwarded over the time really spent"
+    yield _rate_line("mean", result.mrr.mean)
+    yield _rate_line("standard deviation", result.mrr.stdev)
+    values = " ".join(f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values)
+    yield f"  {'values':<{_LABEL_WIDTH}}  {values} fps per interface"
+    yield f"  {'loss':<{_LABEL_WIDTH}}  {_loss(result.mrr)}"
+
+
+def _failure(result: TestResult) -> Iterator[str]:
+    yield f"failed, no result: {result.error}"
+
+
+def _closing_lines(result: Result) -> Iterator[str]:
+    load = result.conditions.load
+    elapsed = sum(trial.elapsed_s for trial in result.trials)
+    yield (
+        f"Aggregate is per interface x {load.aggregate_factor} ({', '.join(load.directions)}); "
+        f"frames of {result.conditions.traffic.average_frame_size_bytes:.6g} bytes on average; "
+        f"{len(result.trials)} trials in {elapsed:.1f} s."
+    )
+    short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
+    if short:
+        yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
+    for remark in result.remarks:
+        yield f"Note: {remark}"
+
+
+def _bound_line(label: str, bound: Rate | None, result: ThroughputResult) -> str:
+    line = _rate_line(label, bound)
+    if bound == result.max_load.rate:
+        return f"{line} (the maximum load)"
+    return f"{line} (the minimum load)" if bound == result.min_load else line
+
+
+def _rate_line(label: str, rate: Rate | None) -> str:
+    return f"  {label:<{_LABEL_WIDTH}}  {'none' if rate is None else _rate(rate)}"
+
+
+def _rate(rate: Rate) -> str:
+    return (
+        f"{format_frames_per_second(rate.per_interface_fps):>14} per interface"
+        f"  {format_frames_per_second(rate.aggregate_fps):>14} aggregate"
+        f"  {format_bit_rate(rate.aggregate_l1_bps):>14} aggregate L1 bandwidth"
+    )
+
+
+def _per_interface(load: MaxLoad) -> str:
+    return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"
+
+
+def _loss(mrr: Mrr) -> str:
+    if mrr.loss_ratio_of_sent is None:
+        return "not counted"
+    unsent = "" if mrr.unsent_frames is None else f"; {mrr.unsent_frames:,} frames unsent, which is no loss"
+    return f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent{unsent}"
+
+
+def _interval(bounds: GoalBounds) -> str:
+    is_proved = None not in (bounds.proved.lower, bounds.proved.upper)
+    sign, shown = ("", bounds.proved) if is_proved else ("~", bounds.leaning)
+    if shown.lower is not None and shown.upper is not None:
+        low, high = format_frame_rate(shown.lower), format_frame_rate(shown.upper)
+        return f"{sign}{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"
+    if shown.lower is not None:
+        return f"{sign}from {format_frame_rate(shown.lower)}"
+    return "unknown" if shown.upper is None else f"{sign}below {format_frame_rate(shown.upper)}"

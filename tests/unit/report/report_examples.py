@@ -1,0 +1,109 @@
+"""Results of real searches on simulated SUTs, for the tests of the report."""
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from lossratio.journal import JournalEntry
+from lossratio.mlrsearch.controller import MLRsearch
+from lossratio.mlrsearch.goal import NDR, PDR
+from lossratio.report.build import SearchSetup, TestRun, mrr_result, throughput_result
+from lossratio.report.conditions import (
+    Conditions,
+    FrameSizeShare,
+    LoadOrigin,
+    LoadSemantics,
+    Traffic,
+    describe_testbed,
+    trial_timing,
+)
+from lossratio.report.facts import ControllerFacts, NodeFacts, ToolVersions
+from lossratio.report.model import TestIdentity
+from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.measurer import SimulatedMeasurer
+from lossratio.topology import load_topology
+from lossratio.trial import TrialInput, TrialResult
+
+STARTED = datetime(2026, 8, 1, 12, 0, 0, 250_000, tzinfo=timezone.utc)
+MIN_LOAD, MAX_LOAD = 9_001.0, 400_000.0
+ROOT = Path(__file__).parents[3]
+
+
+def conditions(directions=("port0>port1", "port1>port0")):
+    file = "topologies/simulated.yaml"
+    return Conditions(
+        testbed=describe_testbed(load_topology(ROOT / file), file),
+        nodes={
+            "TG": NodeFacts(
+                os="Debian GNU/Linux 12 (bookworm)", kernel="6.1.0", tools=ToolVersions(ip="iproute2-6.1.0")
+            ),
+            "DUT1": NodeFacts(),
+        },
+        controller=ControllerFacts(
+            lossratio_version="0.1.0",
+            python_version="3.11.7",
+            robot_version="7.4",
+            os="Debian GNU/Linux 12 (bookworm)",
+            kernel="6.1.0",
+        ),
+        generator={"kind": "simulated", "max_rate": 400_000.0},
+        duts={"DUT1": {"kind": "linux_bridge", "default": {"ageing_time": 300}, "changed": {"ageing_time": 0}}},
+        traffic=Traffic(
+            name="ethip4-udp",
+            frame_sizes=(FrameSizeShare(size_bytes=64, share_ratio=1.0),),
+            average_frame_size_bytes=64.0,
+            frame_format="Ethernet II, IPv4, UDP",
+            addresses="198.18.0.0/16 and 198.19.0.0/16",
+            modifiers="254 source addresses in turn",
+            ip_versions={"IPv4": 1.0},
+            pattern="bidirectional" if len(directions) > 1 else "unidirectional",
+            profile={"name": "ethip4-udp", "frame_size": "64B"},
+        ),
+        load=LoadSemantics(directions=directions, aggregate_factor=len(directions)),
+        timing=trial_timing(
+            learning="before the search",
+            wait_before=0.0,
+            wait_after=0.005,
+            recovery=0.02,
+            tolerance=10e-6,
+            negative_loss="retry",
+        ),
+    )
+
+
+def searched(sut, goals=(NDR, PDR), *, max_load=MAX_LOAD, min_load=MIN_LOAD, trials=1000, seed=1, **generator):
+    """The search result and the journal entries of a search on a simulated SUT, cut off after so many trials."""
+    controller = MLRsearch(goals, min_load, max_load)
+    measurer = SimulatedMeasurer(sut, seed=seed, directions=2, overhead=0.02, **generator)
+    entries = []
+    while (trial := controller.next_trial()) is not None and len(entries) < trials:
+        entry = JournalEntry(TrialResult(trial, measurer.measure(trial)), str(controller.purpose))
+        controller.record(entry.result)
+        entries.append(entry)
+    return controller.result(), entries
+
+
+def run(name="64B-1c-eth-l2bdbase-ndrpdr", *, error=None, remarks=(), seconds=40.0):
+    identity = TestIdentity(name=name, suite="Performance.Linux Bridge", tags=("64b", "ndrpdr"))
+    ended = STARTED + timedelta(seconds=seconds)
+    return TestRun(identity, STARTED, ended, conditions(), remarks=remarks, error=error)
+
+
+def setup(test_run, goals=(NDR, PDR), *, origin=LoadOrigin.GENERATOR, max_load=MAX_LOAD, min_load=MIN_LOAD):
+    maximum = test_run.conditions.max_load(max_load, origin, link_speed=1e9)
+    return SearchSetup("MLRsearch", {"timeout": None, "fail_fast": True}, goals, min_load, maximum)
+
+
+def throughput(sut=None, goals=(NDR, PDR), *, origin=LoadOrigin.GENERATOR, error=None, name=None, **search):
+    """The result of a whole throughput test on a simulated SUT; a sharp knee at 150 kfps if none is given."""
+    found, entries = searched(SharpKnee(capacity=300_000.0) if sut is None else sut, goals, **search)
+    test_run = run(error=error) if name is None else run(name, error=error)
+    return throughput_result(test_run, setup(test_run, goals, origin=origin), found, entries)
+
+
+def mrr(sut=None, *, error=None, trials=10, **generator):
+    """The result of a whole MRR test."""
+    measurer = SimulatedMeasurer(sut or SharpKnee(capacity=300_000.0), seed=1, directions=2, **generator)
+    trial = TrialInput(1.0, MAX_LOAD)
+    entries = [JournalEntry(TrialResult(trial, measurer.measure(trial)), None) for _ in range(trials)]
+    test_run = run("64B-1c-eth-l2bdbase-mrr", error=error)
+    return mrr_result(test_run, test_run.conditions.max_load(MAX_LOAD, LoadOrigin.GENERATOR, link_speed=1e9), entries)
