@@ -1,0 +1,65 @@
+"""What sessions and processes share: reading and feeding a channel, and naming a command in an error."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Callable
+
+import paramiko
+
+CHUNK = 1 << 16
+"""Bytes to ask a channel for at once."""
+
+
+class StreamReader(threading.Thread):
+    """Reads a stream to its end in the background, and keeps all of it or the last ``limit`` bytes."""
+
+    def __init__(self, receive: Callable[[int], bytes], limit: int | None = None) -> None:
+        super().__init__(daemon=True)
+        self._receive = receive
+        self._limit = limit
+        self._kept = bytearray()
+
+    def run(self) -> None:
+        """Reads until the end of the stream."""
+        while chunk := self._receive(CHUNK):
+            self._kept += chunk
+            if self._limit is not None:
+                del self._kept[: -self._limit]
+
+    def data(self) -> bytes:
+        """What has been read and kept so far."""
+        return bytes(self._kept)
+
+
+def feed(channel: paramiko.Channel, data: bytes) -> None:
+    """Sends the whole standard input of a command and closes it."""
+    try:
+        channel.sendall(data)
+        channel.shutdown_write()
+    except (OSError, EOFError, paramiko.SSHException):
+        # The command or the connection has ended: whoever waits for the exit status sees which.
+        return
+
+
+def decode(data: bytes) -> str:
+    """Decodes what a node wrote; what is not UTF-8 is replaced."""
+    return data.decode(errors="replace")
+
+
+def shown(command: tuple[str, ...]) -> str:
+    """A command as errors show it: quoted, and shortened where it is long."""
+    text = shlex.join(command)
+    return f"`{text if len(text) <= 200 else text[:197] + '...'}`"
+
+
+def ending(exit_status: int) -> str:
+    """How a command ended."""
+    return "was ended by a signal" if exit_status < 0 else f"ended with exit status {exit_status}"
+
+
+def quoted_tail(stderr: str) -> str:
+    """The end of an error message: the last lines of standard error, or a full stop."""
+    lines = stderr.strip().splitlines()[-5:]
+    return ": " + " | ".join(lines) if lines else "."
