@@ -8,7 +8,7 @@ import paramiko
 
 from lossratio.errors import NodeError
 from lossratio.ssh.connection import within
-from lossratio.ssh.streams import CHUNK, StreamReader, decode, ending, feed, quoted_tail, shown
+from lossratio.ssh.streams import CHUNK, StreamReader, decode, ending, feed, is_lost, quoted_tail, shown
 
 _STDERR_TAIL = 8192
 _LONGEST_LINE = 1 << 24
@@ -118,8 +118,7 @@ class NodeProcess:
         # The end of the output may come before the exit status and the last of standard error.
         self._channel.status_event.wait(1.0)
         self._stderr.join(1.0)
-        transport = self._channel.get_transport()
-        if not transport.is_active():
+        if is_lost(self._channel):
             return f"Node {self.node_name}: the connection was lost while {shown(self.command)} ran."
         end = "closed its output" if self.exit_status is None else ending(self.exit_status)
         return f"Node {self.node_name}: {shown(self.command)} {end}{quoted_tail(self.stderr_tail())}"

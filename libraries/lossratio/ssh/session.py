@@ -13,7 +13,7 @@ import paramiko
 from lossratio.errors import NodeError
 from lossratio.ssh.connection import Credentials, open_client, within
 from lossratio.ssh.process import NodeProcess
-from lossratio.ssh.streams import CHUNK, StreamReader, decode, ending, feed, quoted_tail, shown
+from lossratio.ssh.streams import CHUNK, StreamReader, decode, ending, feed, is_lost, quoted_tail, shown
 from lossratio.topology import Node
 
 _OPEN_TIMEOUT = 30.0
@@ -155,23 +155,20 @@ class NodeSession:
                 stdout = b"".join(iter(lambda: channel.recv(CHUNK), b""))
                 stderr.join()
                 exit_status = channel.recv_exit_status()
+                lost = is_lost(channel)
             except NodeError:
                 if not expired.is_set():
                     raise
             finally:
                 channel.close()
-        if exit_status < 0:
-            self._refuse_cut_short(command, timeout, expired.is_set(), stderr)
-        return _Output(exit_status, stdout, stderr.data())
-
-    def _refuse_cut_short(self, command: tuple[str, ...], timeout: float, expired: bool, stderr: StreamReader) -> None:
-        if expired:
+        if exit_status < 0 and expired.is_set():
             raise NodeError(
                 f"Node {self.name}: {shown(command)} did not end within {timeout:g} s and was abandoned; "
                 f"it may still run there{quoted_tail(decode(stderr.data()))}"
             )
-        if not self._is_connected():
+        if exit_status < 0 and lost:
             raise NodeError(f"Node {self.name}: the connection was lost while {shown(command)} ran.")
+        return _Output(exit_status, stdout, stderr.data())
 
     def _open_channel(self, command: tuple[str, ...], timeout: float) -> paramiko.Channel:
         transport = self._client.get_transport()

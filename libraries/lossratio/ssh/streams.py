@@ -43,6 +43,11 @@ def feed(channel: paramiko.Channel, data: bytes) -> None:
         return
 
 
+def is_lost(channel: paramiko.Channel) -> bool:
+    """Whether a closed channel was cut off with its connection, rather than ended by the node."""
+    return not channel.eof_received or not channel.get_transport().is_active()
+
+
 def decode(data: bytes) -> str:
     """Decodes what a node wrote; what is not UTF-8 is replaced."""
     return data.decode(errors="replace")
