@@ -50,6 +50,8 @@ class NodeProcess:
         """
         if "\n" in text:
             raise ValueError("one line must not hold a line feed")
+        if self._channel.exit_status_ready():
+            raise NodeError(self._obituary())
         self._channel.settimeout(_WRITE_TIMEOUT)
         try:
             self._channel.sendall(text.encode() + b"\n")
@@ -57,6 +59,8 @@ class NodeProcess:
             raise NodeError(f"Node {self.node_name}: {shown(self.command)} does not read its input.") from cause
         except OSError as cause:
             raise NodeError(self._obituary()) from cause
+        finally:
+            self._channel.settimeout(None)
 
     def read_line(self, timeout: float) -> str:
         """Waits for one line, and gives it without its line feed.
@@ -74,14 +78,16 @@ class NodeProcess:
             searched = len(self._buffer)
             if searched > _LONGEST_LINE:
                 raise NodeError(f"Node {self.node_name}: {shown(self.command)} writes no lines, only {searched} bytes.")
-            self._channel.settimeout(max(deadline - time.monotonic(), 0.0))
             try:
+                self._channel.settimeout(max(deadline - time.monotonic(), 0.0))
                 chunk = self._channel.recv(CHUNK)
             except TimeoutError as cause:
                 raise NodeError(
                     f"Node {self.node_name}: {shown(self.command)} gave no answer within {timeout:g} s"
                     f"{quoted_tail(self.stderr_tail())}"
                 ) from cause
+            finally:
+                self._channel.settimeout(None)
             if not chunk:
                 raise NodeError(self._obituary())
             self._buffer += chunk
@@ -110,7 +116,6 @@ class NodeProcess:
         return self._channel.exit_status
 
     def _drain(self) -> None:
-        self._channel.settimeout(None)
         while self._channel.recv(CHUNK):
             pass
 

@@ -23,7 +23,14 @@ class StreamReader(threading.Thread):
 
     def run(self) -> None:
         """Reads until the end of the stream."""
-        while chunk := self._receive(CHUNK):
+        while True:
+            try:
+                chunk = self._receive(CHUNK)
+            except TimeoutError:
+                # The channel's timeout is there for whoever reads its other stream.
+                continue
+            if not chunk:
+                return
             self._kept += chunk
             if self._limit is not None:
                 del self._kept[: -self._limit]
