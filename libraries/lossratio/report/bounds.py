@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lossratio.mlrsearch.classification import Criterion
 from lossratio.mlrsearch.evidence import Evidence
 from lossratio.mlrsearch.goal import SearchGoal, SearchGoalWarning
-from lossratio.report.model import Goal
+from lossratio.report.model import Goal, ThroughputResult
 from lossratio.trial import TrialResult
 
 
@@ -78,3 +78,9 @@ def search_goal(goal: Goal) -> SearchGoal:
             initial_trial_duration=goal.initial_trial_duration_s,
             name=goal.name,
         )
+
+
+def bounds_history(result: ThroughputResult) -> dict[int, tuple[GoalBounds, ...]]:
+    """The bounds of all goals of a result after each trial that counts, by the trial's number."""
+    so_far = BoundsSoFar(search_goal(report.goal) for report in result.goals)
+    return {trial.number: so_far.add(trial.as_result()) for trial in result.trials if trial.is_evidence}

@@ -52,6 +52,21 @@ def format_frames_per_second(rate: float) -> str:
     return f"{rate:,.{0 if rate >= 10_000 else 2}f} fps"
 
 
+def format_interval(lower: float | None, upper: float | None) -> str:
+    """The interval between two bounds, e.g. ``149.77 to 150.52 kfps``, ``from 200.00 kfps`` or ``below 9.0010 kfps``.
+
+    Args:
+        lower: The lower bound, in frames per second; None: there is none.
+        upper: The upper bound, in frames per second; None: there is none. Not above the lower one: the same.
+    """
+    if lower is not None and upper is not None and lower < upper:
+        low, high = format_frame_rate(lower), format_frame_rate(upper)
+        return f"{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"
+    if lower is not None:
+        return f"from {format_frame_rate(lower)}"
+    return "no bounds" if upper is None else f"below {format_frame_rate(upper)}"
+
+
 def format_regularity(report: GoalReport) -> str:
     """``regular``, ``irregular: why``, or ``failed`` where there is no goal result at all."""
     if report.result is None:
@@ -135,11 +150,6 @@ def _loss(mrr: Mrr) -> str:
 
 
 def _interval(bounds: GoalBounds) -> str:
-    is_proved = None not in (bounds.proved.lower, bounds.proved.upper)
-    sign, shown = ("", bounds.proved) if is_proved else ("~", bounds.leaning)
-    if shown.lower is not None and shown.upper is not None:
-        low, high = format_frame_rate(shown.lower), format_frame_rate(shown.upper)
-        return f"{sign}{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"
-    if shown.lower is not None:
-        return f"{sign}from {format_frame_rate(shown.lower)}"
-    return "unknown" if shown.upper is None else f"{sign}below {format_frame_rate(shown.upper)}"
+    if None in (bounds.proved.lower, bounds.proved.upper):
+        return f"~{format_interval(bounds.leaning.lower, bounds.leaning.upper)}"
+    return format_interval(bounds.proved.lower, bounds.proved.upper)
