@@ -1,0 +1,208 @@
+"""Builds the frames of one direction from their description, all flows and sizes at once.
+
+The description (``frames`` of a direction in a `configure` request) is the same for every generator: a header that all
+frames share, the fields in it that step from frame to frame, the fields that hold a length or a checksum, the frame
+sizes with their weights, and the place of the tag.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .protocol import AgentError
+
+FCS_BYTES = 4
+TAG_BYTES = 8
+MAX_CYCLE = 1 << 16
+"""Most frames that are built before they repeat."""
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class SteppingField:
+    """A header field that counts from frame to frame: first, first + 1 ... and again after `count` frames.
+
+    Attributes:
+        offset: Its place in the frame, in bytes.
+        width: Its width, in bytes.
+        first: Its value in the first frame.
+        count: How many values it takes.
+    """
+
+    offset: int
+    width: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class LengthField:
+    """Two bytes at `offset` that hold the number of bytes from `start` to the frame's end (without FCS)."""
+
+    offset: int
+    start: int
+
+
+@dataclass(frozen=True)
+class ChecksumField:
+    """Two bytes at `offset` that hold the Internet checksum (RFC 1071) of a part of the frame.
+
+    Attributes:
+        offset: Its place in the frame, in bytes.
+        start: Where the part begins.
+        end: Where it ends; None: at the frame's end.
+        pseudo_header: Start and end of the addresses, and the protocol number, of the pseudo header to count in.
+    """
+
+    offset: int
+    start: int
+    end: int | None = None
+    pseudo_header: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class FramesSpec:
+    """Description of the frames of one direction.
+
+    Attributes:
+        header: The bytes that all frames begin with; MAC addresses, stepping fields, lengths and checksums are zero.
+        fields: Fields that step from frame to frame.
+        lengths: Fields that hold a length, outer ones first.
+        checksums: Fields that hold a checksum, inner ones last.
+        sizes: Frame sizes in bytes with FCS, each with its weight.
+        tag_offset: Where the eight bytes of the trial's tag are.
+    """
+
+    header: bytes
+    fields: tuple[SteppingField, ...]
+    lengths: tuple[LengthField, ...]
+    checksums: tuple[ChecksumField, ...]
+    sizes: tuple[tuple[int, int], ...]
+    tag_offset: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> FramesSpec:
+        """Reads the description from a request.
+
+        Raises:
+            AgentError: Of kind ``bad_request``.
+        """
+        try:
+            return cls(
+                header=bytes.fromhex(data["header"]),
+                fields=tuple(SteppingField(**field) for field in data["fields"]),
+                lengths=tuple(LengthField(**field) for field in data["lengths"]),
+                checksums=tuple(ChecksumField(**field) for field in data["checksums"]),
+                sizes=tuple((int(size), int(weight)) for size, weight in data["sizes"]),
+                tag_offset=int(data["tag_offset"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise AgentError("bad_request", f"The description of the frames cannot be read: {error!r}.") from error
+
+    @property
+    def max_size(self) -> int:
+        """Size of the largest frame, in bytes with FCS."""
+        return max(size for size, _ in self.sizes)
+
+
+@dataclass(frozen=True)
+class FrameCycle:
+    """The frames of one direction, in the order in which they are sent, over and over.
+
+    Attributes:
+        data: One row per frame, without FCS, padded with zeros.
+        lengths: Bytes of each frame, without FCS.
+    """
+
+    data: Bytes
+    lengths: NDArray[np.uint32]
+
+
+def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> FrameCycle:
+    """Builds all frames that differ, with correct lengths and checksums.
+
+    The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if there are too many to build, or a frame is too small for its headers.
+    """
+    pattern = size_pattern(spec.sizes)
+    count = reduce(_lcm, (field.count for field in spec.fields), len(pattern))
+    if count > MAX_CYCLE:
+        raise AgentError("unsupported", f"The frames repeat only after {count}; this generator can do {MAX_CYCLE}.")
+    lengths = np.resize(np.array(pattern, dtype=np.uint32) - FCS_BYTES, count)
+    if int(lengths.min()) < spec.tag_offset + TAG_BYTES:
+        least = spec.tag_offset + TAG_BYTES + FCS_BYTES
+        raise AgentError("unsupported", f"A frame of {min(pattern)} bytes is too small: these headers need {least}.")
+    data = np.zeros((count, int(lengths.max())), dtype=np.uint8)
+    data[:, : len(spec.header)] = np.frombuffer(spec.header, dtype=np.uint8)
+    data[:, :12] = np.frombuffer(destination_mac + source_mac, dtype=np.uint8)
+    data[:, spec.tag_offset : spec.tag_offset + TAG_BYTES] = np.frombuffer(tag_bytes(0), dtype=np.uint8)
+    for field in spec.fields:
+        values = field.first + np.arange(count, dtype=np.uint64) % np.uint64(field.count)
+        data[:, field.offset : field.offset + field.width] = _big_endian(values.astype(np.uint64), field.width)
+    for length in spec.lengths:
+        data[:, length.offset : length.offset + 2] = _big_endian((lengths - length.start).astype(np.uint64), 2)
+    for checksum in spec.checksums:
+        data[:, checksum.offset : checksum.offset + 2] = _big_endian(_checksums(data, lengths, checksum), 2)
+    return FrameCycle(data, lengths)
+
+
+def tag_bytes(tag: int) -> bytes:
+    """What is written into a trial's frames: a 32-bit tag, and its complement, so that checksums do not change."""
+    return tag.to_bytes(4, "big") + (tag ^ 0xFFFFFFFF).to_bytes(4, "big")
+
+
+def size_pattern(sizes: Sequence[tuple[int, int]]) -> list[int]:
+    """The shortest sequence of sizes with the given weights, each size spread as evenly as can be."""
+    divisor = reduce(gcd, (weight for _, weight in sizes))
+    weights = [weight // divisor for _, weight in sizes]
+    dues = [0] * len(sizes)
+    pattern: list[int] = []
+    for _ in range(sum(weights)):
+        dues = [due + weight for due, weight in zip(dues, weights)]
+        chosen = dues.index(max(dues))
+        dues[chosen] -= sum(weights)
+        pattern.append(sizes[chosen][0])
+    return pattern
+
+
+def _checksums(data: Bytes, lengths: NDArray[np.uint32], field: ChecksumField) -> NDArray[np.uint64]:
+    # Rows are padded with zeros, which add nothing to a sum.
+    end = data.shape[1] if field.end is None else field.end
+    part = data[:, field.start : end]
+    if part.shape[1] % 2:
+        part = np.pad(part, ((0, 0), (0, 1)))
+    sums = _word_sums(part)
+    if field.pseudo_header is not None:
+        start, stop, protocol = field.pseudo_header
+        sums += _word_sums(data[:, start:stop]) + np.uint64(protocol) + (lengths - field.start).astype(np.uint64)
+    for _ in range(3):
+        sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
+    complement: NDArray[np.uint64] = np.uint64(0xFFFF) - sums
+    if field.pseudo_header is not None:
+        # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is none.
+        complement[complement == 0] = 0xFFFF
+    return complement
+
+
+def _word_sums(part: Bytes) -> NDArray[np.uint64]:
+    high: NDArray[np.uint64] = part[:, 0::2].sum(axis=1, dtype=np.uint64)
+    low: NDArray[np.uint64] = part[:, 1::2].sum(axis=1, dtype=np.uint64)
+    return high * np.uint64(256) + low
+
+
+def _big_endian(values: NDArray[np.uint64], width: int) -> Bytes:
+    as_bytes: Bytes = values.astype(">u8").view(np.uint8).reshape(-1, 8)
+    return as_bytes[:, 8 - width :]
+
+
+def _lcm(one: int, other: int) -> int:
+    return one * other // gcd(one, other)

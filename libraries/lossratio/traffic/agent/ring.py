@@ -1,0 +1,150 @@
+"""A transmit ring of the kernel (TPACKET_V2) that holds all frames of a direction, ready to be sent over and over."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import socket
+import struct
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .frames import TAG_BYTES, FrameCycle, tag_bytes
+from .protocol import AgentError
+
+_SOL_PACKET = 263
+_PACKET_VERSION, _PACKET_TX_RING, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 10, 13, 15, 20
+_SO_SNDBUFFORCE = 32
+_TPACKET_V2 = 1
+_AVAILABLE, _SEND_REQUEST = 0, 1
+_DATA_OFFSET = 32
+_VNET_HEADER = struct.Struct("=BBHHHH")
+_SEND_BUFFER_BYTES = 1 << 24
+_MAX_BATCH = 128
+_GONE = (errno.ENETDOWN, errno.ENXIO, errno.ENODEV)
+
+
+class TransmitRing:
+    """Frames of one direction in memory shared with the kernel, which takes any number of them in one system call.
+
+    Args:
+        interface: Name of the interface to send on.
+        cycle: The frames, in their order.
+        tag_offset: Where the trial's tag is in each frame.
+        drops_beyond: Whether this kind of interface, when it refuses a frame, has lost it at the far end of the link
+            (a veth does). Such a frame was sent. Otherwise the interface was busy, and the frame is offered again.
+
+    Attributes:
+        dropped_beyond: Frames sent so far that were lost at the far end of the link.
+
+    Raises:
+        OSError: If the kernel does not give the ring.
+    """
+
+    def __init__(self, interface: str, cycle: FrameCycle, tag_offset: int, *, drops_beyond: bool) -> None:
+        self.dropped_beyond = 0
+        self._interface = interface
+        self._drops_beyond = drops_beyond
+        self._head = 0
+        slot = _slot_bytes(int(cycle.lengths.max()))
+        slots = _slot_count(len(cycle.lengths), slot)
+        self._socket = _open(interface, slot, slots)
+        memory = np.frombuffer(mmap.mmap(self._socket.fileno(), slots * slot), dtype=np.uint8).reshape(slots, slot)
+        lengths = np.resize(cycle.lengths, slots)
+        self._status: NDArray[np.uint32] = memory.view(np.uint32)[:, 0]
+        self._ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
+        memory.view(np.uint32)[:, 1] = lengths + _VNET_HEADER.size
+        start = _DATA_OFFSET + _VNET_HEADER.size
+        self._tags = memory[:, start + tag_offset : start + tag_offset + TAG_BYTES]
+        _fill(memory, cycle, lengths)
+
+    def tag(self, tag: int) -> None:
+        """Writes a trial's tag into all frames."""
+        self._tags[:] = np.frombuffer(tag_bytes(tag), dtype=np.uint8)
+
+    def offer(self, count: int) -> int:
+        """Sends the next frames, as many of them as fit into one system call.
+
+        Args:
+            count: The most frames to send; at least one.
+
+        Returns:
+            How many frames left the generator. None did if the interface was busy.
+
+        Raises:
+            AgentError: Of kind ``interface_down``.
+        """
+        count = min(count, _MAX_BATCH, len(self._status) - self._head)
+        status = self._status[self._head : self._head + count]
+        if status.any():
+            status = status[: int(np.flatnonzero(status)[0])]
+        if not len(status):
+            return 0
+        status[:] = _SEND_REQUEST
+        try:
+            taken = self._socket.send(b"", socket.MSG_DONTWAIT)
+        except OSError as error:
+            return self._after_error(error, status)
+        if taken != self._ends[self._head + len(status)] - self._ends[self._head]:
+            return self._take_back(status)
+        self._advance(len(status))
+        return len(status)
+
+    def _after_error(self, error: OSError, status: NDArray[np.uint32]) -> int:
+        sent = self._take_back(status)
+        if error.errno in _GONE:
+            raise AgentError("interface_down", f"Cannot send on {self._interface}: {error.strerror}.") from error
+        if error.errno == errno.ENOBUFS and self._drops_beyond:
+            self.dropped_beyond += 1
+            return sent + 1
+        if error.errno in (errno.ENOBUFS, errno.EAGAIN):
+            return sent
+        raise error
+
+    def _take_back(self, status: NDArray[np.uint32]) -> int:
+        waiting = np.flatnonzero(status == _SEND_REQUEST)
+        sent = int(waiting[0]) if len(waiting) else len(status)
+        status[waiting] = _AVAILABLE
+        self._advance(sent)
+        return sent
+
+    def _advance(self, count: int) -> None:
+        self._head = (self._head + count) % len(self._status)
+
+
+def _open(interface: str, slot: int, slots: int) -> socket.socket:
+    ring = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    ring.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
+    ring.setsockopt(_SOL_PACKET, _PACKET_QDISC_BYPASS, 1)
+    # With this header the kernel copies whole frames. Otherwise frames in flight would share the ring's memory (the
+    # next trial's tag would be written into them), and sending small ones would cost twice the time.
+    ring.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
+    try:
+        ring.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BUFFER_BYTES)
+    except PermissionError:
+        ring.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+    block = max(slot, mmap.PAGESIZE)
+    ring.setsockopt(_SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", block, slots * slot // block, slot, slots))
+    ring.bind((interface, 0))
+    return ring
+
+
+def _slot_bytes(frame: int) -> int:
+    # A power of two, so that no slot lies across the end of a block.
+    return 1 << (_DATA_OFFSET + _VNET_HEADER.size + frame - 1).bit_length()
+
+
+def _slot_count(cycle: int, slot: int) -> int:
+    # Whole cycles and whole blocks.
+    per_block = max(1, mmap.PAGESIZE // slot)
+    return cycle * (per_block // gcd(cycle, per_block))
+
+
+def _fill(memory: NDArray[np.uint8], cycle: FrameCycle, lengths: NDArray[np.uint32]) -> None:
+    headers = b"".join(_VNET_HEADER.pack(0, 0, length, 0, 0, 0) for length in lengths.tolist())
+    start = _DATA_OFFSET + _VNET_HEADER.size
+    memory[:, _DATA_OFFSET:start] = np.frombuffer(headers, dtype=np.uint8).reshape(len(lengths), -1)
+    rows = np.resize(np.arange(len(cycle.lengths)), len(lengths))
+    memory[:, start : start + cycle.data.shape[1]] = cycle.data[rows]

@@ -1,0 +1,167 @@
+"""A process that transmits in one direction, so that no direction waits for another's turn in Python."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import mmap
+import multiprocessing
+import os
+import signal
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Optional, Tuple, Union
+
+from .frames import FrameCycle
+from .pacing import Transmission, transmit
+from .protocol import AgentError
+from .ring import TransmitRing
+
+_PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
+_REALTIME_PRIORITY = 10
+_STOP_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class SenderSetup:
+    """What a sender needs to know.
+
+    Attributes:
+        interface: Name of the interface to send on.
+        cycle: The frames, in their order.
+        tag_offset: Where the trial's tag is in each frame.
+        drops_beyond: See `lossratio.traffic.agent.ring.TransmitRing`.
+        cpu: The processor to run on.
+    """
+
+    interface: str
+    cycle: FrameCycle
+    tag_offset: int
+    drops_beyond: bool
+    cpu: int
+
+
+@dataclass(frozen=True)
+class SenderReport:
+    """What a sender did in one transmission.
+
+    Attributes:
+        transmission: What it sent.
+        dropped_beyond: How many of the sent frames were lost at the far end of the link.
+    """
+
+    transmission: Transmission
+    dropped_beyond: int
+
+
+_Order = Tuple[float, Optional[float], int]
+_Answer = Union[SenderReport, AgentError, OSError, bool]
+
+
+class Sender:
+    """A sending process, from the side of the agent. Make it from the agent's only thread: it is forked.
+
+    Attributes:
+        connection: Readable once there is a report.
+        is_realtime: Whether the kernel lets it go before all ordinary processes.
+
+    Raises:
+        OSError: If the kernel does not give the ring.
+    """
+
+    def __init__(self, setup: SenderSetup) -> None:
+        context = multiprocessing.get_context("fork")
+        self._interface = setup.interface
+        self._stop = mmap.mmap(-1, 1)
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs, self._stop, setup, os.getpid()), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.is_realtime = bool(self._receive())
+
+    def start(self, load: float, duration: float | None, tag: int) -> None:
+        """Begins to transmit.
+
+        Args:
+            load: Frames per second.
+            duration: Seconds; None: until `stop`.
+            tag: The tag of all frames.
+        """
+        self._stop[0] = 0
+        self.connection.send((load, duration, tag))
+
+    def stop(self) -> None:
+        """Ends the transmission, if there is one; there is a report either way then."""
+        self._stop[0] = 1
+
+    def report(self) -> SenderReport:
+        """Waits for the end of the transmission.
+
+        Raises:
+            AgentError: If it did not end well; ``sender_died`` if the process did not.
+        """
+        answer = self._receive()
+        assert isinstance(answer, SenderReport)  # noqa: S101
+        return answer
+
+    def drain(self) -> None:
+        """Stops a transmission whose report nobody wants any more."""
+        self.stop()
+        if self.connection.poll(_STOP_SECONDS):
+            self.connection.recv()
+
+    def close(self) -> None:
+        """Ends the process, and with it all traffic."""
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+    def _receive(self) -> _Answer:
+        try:
+            answer: _Answer = self.connection.recv()
+        except (EOFError, ConnectionResetError) as error:
+            raise AgentError("sender_died", f"The process that sends on {self._interface} died.") from error
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def _work(orders: Connection, stop: mmap.mmap, setup: SenderSetup, parent: int) -> None:
+    is_realtime = _prepare(setup.cpu, parent)
+    try:
+        ring = TransmitRing(setup.interface, setup.cycle, setup.tag_offset, drops_beyond=setup.drops_beyond)
+    except OSError as error:
+        orders.send(error)
+        return
+    orders.send(is_realtime)
+    while True:
+        order: _Order = orders.recv()
+        orders.send(_transmit(ring, order, stop))
+
+
+def _transmit(ring: TransmitRing, order: _Order, stop: mmap.mmap) -> _Answer:
+    load, duration, tag = order
+    ring.tag(tag)
+    dropped_before = ring.dropped_beyond
+    try:
+        transmission = transmit(ring.offer, load, duration, lambda: stop[0] != 0)
+    except AgentError as error:
+        return error
+    return SenderReport(transmission, ring.dropped_beyond - dropped_before)
+
+
+def _prepare(cpu: int, parent: int) -> bool:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    # Dies with the agent, however that ends, and is woken when it asked to be, not some 50 microseconds later.
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+    gc.disable()
+    os.sched_setaffinity(0, {cpu})
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_REALTIME_PRIORITY))
+    except PermissionError:
+        return False
+    return True

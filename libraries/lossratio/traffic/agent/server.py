@@ -1,0 +1,158 @@
+"""Answers the controller's requests, one after the other, until it goes."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import signal
+import sys
+from typing import Callable
+
+from .generator import Generator, make_generator, read_configuration
+from .protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
+
+
+def main() -> None:
+    """Serves the controller at the other end of standard input and output; then all traffic has stopped."""
+    # OpenBLAS would start threads, which a program that forks is better off without.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    # A Ctrl-C on the terminal is the controller's affair: it closes our input.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    replies = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    channel = Channel(sys.stdin.fileno(), replies)
+    agent = Agent(channel.check)
+    try:
+        for line in channel.lines():
+            channel.reply(_answer(agent, line))
+            if agent.has_ended:
+                break
+    except ControllerGoneError:
+        print("lossratio agent: the controller is gone; stopping all traffic.", file=sys.stderr)
+    finally:
+        agent.close()
+
+
+def _answer(agent: Agent, line: bytes) -> Message:
+    request_id = None
+    try:
+        request = decode(line)
+        request_id = request.get("id")
+        return {"id": request_id, "result": agent.answer(request)}
+    except AgentError as error:
+        return {"id": request_id, "error": {"kind": error.kind, "message": error.message}}
+
+
+class Agent:
+    """Does what requests ask for, by way of one generator.
+
+    Args:
+        check: Raises an exception if nobody waits for replies any more; called while traffic flows.
+
+    Attributes:
+        has_ended: Whether the controller has said goodbye.
+    """
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self.has_ended = False
+        self._check = check
+        self._generator: Generator | None = None
+        self._is_running = False
+        self._operations: dict[str, Callable[[Message], Message]] = {
+            "hello": self._hello,
+            "configure": self._configure,
+            "trial": self._trial,
+            "start": self._start,
+            "stop": self._stop,
+            "bye": self._bye,
+        }
+
+    def answer(self, request: Message) -> Message:
+        """Fulfils a request, and returns the result.
+
+        Raises:
+            AgentError: If that is not possible.
+        """
+        operation = self._operations.get(request["op"])
+        if operation is None:
+            known = ", ".join(self._operations)
+            raise AgentError("bad_request", f"There is no operation {request['op']!r}; there are {known}.")
+        return operation(request)
+
+    def close(self) -> None:
+        """Stops all traffic at once, and releases the ports."""
+        if self._generator is not None:
+            self._generator.close()
+        self._generator = None
+        self._is_running = False
+
+    def _hello(self, request: Message) -> Message:
+        if request.get("protocol") != PROTOCOL:
+            raise AgentError(
+                "protocol", f"This agent speaks protocol {PROTOCOL}, and was asked for {request.get('protocol')!r}."
+            )
+        return {"protocol": PROTOCOL, "python": platform.python_version(), "numpy": _numpy_version(), **_node_facts()}
+
+    def _configure(self, request: Message) -> Message:
+        self.close()
+        self._generator = make_generator(str(request.get("generator")), read_configuration(request))
+        return self._generator.facts()
+
+    def _trial(self, request: Message) -> Message:
+        load, duration = _positive(request, "load"), _positive(request, "duration")
+        return {"directions": self._idle_generator().trial(load, duration, self._check)}
+
+    def _start(self, request: Message) -> Message:
+        load = _positive(request, "load")
+        self._idle_generator().start(load)
+        self._is_running = True
+        return {}
+
+    def _stop(self, request: Message) -> Message:
+        if self._generator is None or not self._is_running:
+            raise AgentError("not_running", "There is no traffic to stop.")
+        self._is_running = False
+        return {"directions": self._generator.stop(self._check)}
+
+    def _bye(self, request: Message) -> Message:
+        self.close()
+        self.has_ended = True
+        return {}
+
+    def _idle_generator(self) -> Generator:
+        if self._generator is None:
+            raise AgentError("not_configured", "Traffic needs ports and frames first: send 'configure'.")
+        if self._is_running:
+            raise AgentError("busy", "Traffic is running; stop it first.")
+        return self._generator
+
+
+def _positive(request: Message, field: str) -> float:
+    value = request.get(field)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
+        raise AgentError("bad_request", f"The {field} must be a positive, finite number, not {value!r}.")
+    return float(value)
+
+
+def _numpy_version() -> str | None:
+    try:
+        import numpy
+    except ImportError:
+        return None
+    return str(numpy.__version__)
+
+
+def _node_facts() -> Message:
+    return {
+        "kernel": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cpus": len(os.sched_getaffinity(0)),
+    }
+
+
+def _cpu_model() -> str:
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        names: list[str] = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    return names[0] if names else platform.processor()
