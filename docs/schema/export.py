@@ -1,0 +1,22 @@
+"""Writes the JSON Schemas of lossratio's files, beside this program or into the directory that it is given."""
+
+import sys
+from pathlib import Path
+
+from lossratio.report.schema import file_schema, result_schema
+from lossratio.topology import Topology
+
+
+def main() -> None:
+    """Writes all schemas."""
+    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    schemas = {
+        "result": result_schema(),
+        "topology": file_schema("A lossratio topology", Topology),
+    }
+    for name, text in schemas.items():
+        (directory / f"{name}.schema.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
