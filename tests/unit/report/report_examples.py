@@ -1,11 +1,15 @@
 """Results of real searches on simulated SUTs, for the tests of the report."""
 
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from pathlib import Path
+
+from hypothesis import strategies as st
 
 from lossratio.journal import JournalEntry
 from lossratio.mlrsearch.controller import MLRsearch
-from lossratio.mlrsearch.goal import NDR, PDR
+from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009
+from lossratio.mlrsearch.result import goal_result
 from lossratio.report.build import SearchSetup, TestRun, mrr_result, throughput_result
 from lossratio.report.conditions import (
     Conditions,
@@ -17,17 +21,18 @@ from lossratio.report.conditions import (
     trial_timing,
 )
 from lossratio.report.facts import ControllerFacts, NodeFacts, ToolVersions
-from lossratio.report.model import TestIdentity
+from lossratio.report.model import RESULT, TestIdentity
 from lossratio.simulation.knees import SharpKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.topology import load_topology
-from lossratio.trial import TrialInput, TrialResult
+from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 STARTED = datetime(2026, 8, 1, 12, 0, 0, 250_000, tzinfo=timezone.utc)
 MIN_LOAD, MAX_LOAD = 9_001.0, 400_000.0
 ROOT = Path(__file__).parents[3]
 
 
+@cache
 def conditions(directions=("port0>port1", "port1>port0")):
     file = "topologies/simulated.yaml"
     return Conditions(
@@ -94,8 +99,8 @@ def setup(test_run, goals=(NDR, PDR), *, origin=LoadOrigin.GENERATOR, max_load=M
 
 
 def throughput(sut=None, goals=(NDR, PDR), *, origin=LoadOrigin.GENERATOR, error=None, name=None, **search):
-    """The result of a whole throughput test on a simulated SUT; a sharp knee at 150 kfps if none is given."""
-    found, entries = searched(SharpKnee(capacity=300_000.0) if sut is None else sut, goals, **search)
+    """The result of a whole throughput test on a simulated SUT; a knee at 150 kfps per interface if none is given."""
+    found, entries = searched(sut or SharpKnee(capacity=300_000.0), goals, **search)
     test_run = run(error=error) if name is None else run(name, error=error)
     return throughput_result(test_run, setup(test_run, goals, origin=origin), found, entries)
 
@@ -104,6 +109,55 @@ def mrr(sut=None, *, error=None, trials=10, **generator):
     """The result of a whole MRR test."""
     measurer = SimulatedMeasurer(sut or SharpKnee(capacity=300_000.0), seed=1, directions=2, **generator)
     trial = TrialInput(1.0, MAX_LOAD)
-    entries = [JournalEntry(TrialResult(trial, measurer.measure(trial)), None) for _ in range(trials)]
+    entries = [JournalEntry(TrialResult(trial, measurer.measure(trial))) for _ in range(trials)]
     test_run = run("64B-1c-eth-l2bdbase-mrr", error=error)
     return mrr_result(test_run, test_run.conditions.max_load(MAX_LOAD, LoadOrigin.GENERATOR, link_speed=1e9), entries)
+
+
+def as_json(result):
+    """The data of a result's file."""
+    return RESULT.dump_python(result, mode="json")
+
+
+@st.composite
+def trials_of_any_kind(draw, load=None):
+    """A trial with any counts, known as far as any measurer may tell them."""
+    load = draw(st.sampled_from([MIN_LOAD, 20_000.0, 150_000.0, 150_500.0, MAX_LOAD])) if load is None else load
+    duration = draw(st.sampled_from([0.1, 1.0, 60.0]))
+    intended = round(load * duration)
+    sent = draw(st.sampled_from([intended, intended - 1, intended // 2, 0]))
+    received = draw(st.sampled_from([sent, max(0, sent - 1), sent * 999 // 1000, sent // 3, 0]))
+    trial = TrialInput(duration, load)
+    loss_ratio = (intended - received) / intended
+    if draw(st.booleans()):
+        return TrialResult(trial, TrialOutput(loss_ratio))
+    names = draw(st.sampled_from([("port0>port1", "port1>port0"), ("port0>port1",), ()]))
+    elapsed = draw(st.sampled_from([None, duration, duration * 1.001]))
+    directions = tuple(
+        DirectionCounters(name, intended, sent, received, unsent=intended - sent, elapsed=elapsed) for name in names
+    )
+    number = max(1, len(names))
+    counts = {"sent_frames": sent, "lost_frames": sent - received, "unsent_frames": intended - sent}
+    known = {name: count * number for name, count in counts.items()}
+    return TrialResult(trial, TrialOutput(loss_ratio, elapsed=elapsed, directions=directions, **known))
+
+
+@st.composite
+def throughput_results(draw):
+    """Results of searches that went anyhow."""
+    goals = tuple(draw(st.lists(st.sampled_from([NDR, PDR, RFC2544, TST009]), min_size=1, max_size=4, unique=True)))
+    repeated = draw(st.lists(st.tuples(trials_of_any_kind(), st.integers(1, 12)), max_size=6))
+    entries = [JournalEntry(trial, draw(st.none() | st.text())) for trial, times in repeated for _ in range(times)]
+    trials = [entry.result for entry in entries]
+    found = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
+    name = draw(st.text(min_size=1, max_size=300))
+    test_run = run(name, error=draw(st.none() | st.text(min_size=1)), remarks=tuple(draw(st.lists(st.text()))))
+    return throughput_result(test_run, setup(test_run, goals, origin=draw(st.sampled_from(LoadOrigin))), found, entries)
+
+
+@st.composite
+def mrr_results(draw):
+    """Results of MRR measurements that went anyhow."""
+    entries = [JournalEntry(each) for each in draw(st.lists(trials_of_any_kind(MAX_LOAD), min_size=1, max_size=10))]
+    test_run = run("mrr", error=draw(st.none() | st.text(min_size=1)))
+    return mrr_result(test_run, test_run.conditions.max_load(MAX_LOAD, draw(st.sampled_from(LoadOrigin))), entries)

@@ -1,0 +1,103 @@
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
+
+from lossratio.errors import SearchError
+from lossratio.report.build import NOTHING_LOST
+from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, maximum_receive_rate
+from lossratio.simulation.knees import SharpKnee
+from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+
+ONE_SECOND = TrialInput(1.0, 100_000.0)
+
+
+def trial(received, elapsed=(1.0, 1.0), sent=100_000):
+    names = ("port0>port1", "port1>port0")
+    directions = tuple(
+        DirectionCounters(name, 100_000, sent, came, unsent=100_000 - sent, elapsed=time)
+        for name, came, time in zip(names, received, elapsed, strict=True)
+    )
+    lost, unsent = sum(sent - came for came in received), 2 * (100_000 - sent)
+    output = TrialOutput(
+        (lost + unsent) / 200_000, sent_frames=2 * sent, lost_frames=lost, unsent_frames=unsent, directions=directions
+    )
+    return TrialResult(ONE_SECOND, output)
+
+
+def test_it_is_measured_as_csit_does():
+    assert (MRR_TRIALS, MRR_TRIAL_DURATION) == (10, 1.0)
+
+
+def test_a_value_is_what_was_forwarded_over_the_time_really_spent():
+    value = maximum_receive_rate([trial((60_000, 40_000), elapsed=(1.0, 1.25))], conditions()).values[0]
+    assert value.measured_time_s == 1.25
+    assert value.forwarding_rate.aggregate_fps == pytest.approx(100_000 / 1.25)
+    assert value.forwarding_rate.per_interface_fps == pytest.approx(50_000 / 1.25)
+    assert value.forwarding_rate.aggregate_l1_bps == pytest.approx(100_000 / 1.25 * 84 * 8)
+    assert value.directions_fps == pytest.approx({"port0>port1": 60_000, "port1>port0": 32_000})
+
+
+def test_where_no_time_was_measured_it_is_the_intended_one():
+    value = maximum_receive_rate([trial((60_000, 40_000), elapsed=(None, None))], conditions()).values[0]
+    assert value.measured_time_s == 1.0
+    assert value.forwarding_rate.aggregate_fps == 100_000
+
+
+def test_mean_and_population_standard_deviation():
+    result = maximum_receive_rate([trial((50_000, 50_000)), trial((60_000, 60_000))], conditions())
+    assert result.mean.aggregate_fps == 110_000
+    assert result.stdev.aggregate_fps == 10_000
+    assert result.stdev.per_interface_fps == 5_000
+
+
+def test_unsent_frames_are_reported_and_are_no_loss():
+    result = maximum_receive_rate([trial((80_000, 80_000), sent=80_000)] * 10, conditions())
+    assert (result.sent_frames, result.lost_frames, result.unsent_frames) == (1_600_000, 0, 400_000)
+    assert result.loss_ratio_of_sent == 0.0
+    assert result.mean.aggregate_fps == 160_000
+
+
+def test_without_counters_the_forwarding_rate_of_the_trial_counts():
+    result = maximum_receive_rate([TrialResult(ONE_SECOND, TrialOutput(0.25))], conditions())
+    assert result.mean.per_interface_fps == pytest.approx(75_000)
+    assert (result.sent_frames, result.loss_ratio_of_sent) == (None, None)
+
+
+def test_totals_without_directions_are_used():
+    output = TrialOutput(0.5, sent_frames=150_000, lost_frames=50_000, unsent_frames=50_000)
+    result = maximum_receive_rate([TrialResult(ONE_SECOND, output)], conditions())
+    assert result.mean.aggregate_fps == 100_000
+
+
+def test_nothing_sent_is_a_rate_of_nothing():
+    result = maximum_receive_rate([trial((0, 0), sent=0)], conditions())
+    assert (result.mean.aggregate_fps, result.loss_ratio_of_sent) == (0.0, None)
+
+
+@pytest.mark.parametrize("trials", [[], [trial((1, 1)), TrialResult(TrialInput(1.0, 5.0), TrialOutput(0.0))]])
+def test_it_needs_trials_at_one_load(trials):
+    with pytest.raises(SearchError, match="all at one load"):
+        maximum_receive_rate(trials, conditions())
+
+
+@given(st.lists(trials_of_any_kind(MAX_LOAD), min_size=1, max_size=12))
+def test_the_mean_lies_among_the_values_and_the_deviation_within_their_range(trials):
+    result = maximum_receive_rate(trials, conditions())
+    values = [value.forwarding_rate.per_interface_fps for value in result.values]
+    assert len(values) == len(trials)
+    assert min(values) <= result.mean.per_interface_fps * (1 + 1e-12)
+    assert result.mean.per_interface_fps <= max(values) * (1 + 1e-12)
+    assert result.stdev.per_interface_fps == pytest.approx(statistics.pstdev(values))
+    assert result.stdev.per_interface_fps <= (max(values) - min(values)) / 2 + 1e-9
+
+
+def test_a_sut_that_loses_nothing_is_remarked_on():
+    assert mrr(SharpKnee(capacity=1e7), max_rate=380_000).remarks == (NOTHING_LOST,)
+    assert mrr(SharpKnee(capacity=300_000.0)).remarks == ()
+
+
+def test_a_knee_forwards_its_capacity():
+    assert mrr(SharpKnee(capacity=300_000.0)).mrr.mean.aggregate_fps == pytest.approx(300_000, rel=1e-3)
