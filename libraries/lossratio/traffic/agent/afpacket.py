@@ -7,9 +7,9 @@ import time
 from multiprocessing.connection import wait
 from typing import Any, Callable, Iterable, Mapping
 
+from .configuration import FCS_BYTES, Configuration, Direction
 from .counting import FrameCounter
-from .frames import FCS_BYTES, FramesSpec, build_frames
-from .generator import Configuration, Direction, Generator
+from .frames import build_frames
 from .guard import check_may_transmit
 from .links import Link, read_links
 from .protocol import AgentError, Message
@@ -20,7 +20,7 @@ _CHECK_SECONDS = 0.1
 _TAG_MASK = 0xFFFFFFFF
 
 
-class AfPacketGenerator(Generator):
+class AfPacketGenerator:
     """Sends from transmit rings, and counts with filters on packet sockets.
 
     Args:
@@ -120,7 +120,7 @@ class _ActiveDirection:
     """A direction with its sender, and with counters for this trial's frames and for those of the trial before."""
 
     def __init__(self, direction: Direction, links: Mapping[str, Link], cpu: int) -> None:
-        frames = FramesSpec.from_json(direction.frames)
+        frames = direction.frames
         source, sink = links[direction.transmit], links[direction.receive]
         destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
         cycle = build_frames(frames, source.mac, destination)
@@ -189,7 +189,7 @@ def _usable_links(configuration: Configuration) -> dict[str, Link]:
                 f"Interface {name} is down, or its link is. Set both ends of the link up (ip link set {name} up).",
             )
     for direction in configuration.directions:
-        size, mtu = FramesSpec.from_json(direction.frames).max_size, links[direction.transmit].mtu
+        size, mtu = direction.frames.max_size, links[direction.transmit].mtu
         if size - FCS_BYTES - _ETHERNET_HEADER > mtu:
             raise AgentError(
                 "unsupported",

@@ -1,115 +1,22 @@
-"""Builds the frames of one direction from their description, all flows and sizes at once.
-
-The description (``frames`` of a direction in a `configure` request) is the same for every generator: a header that all
-frames share, the fields in it that step from frame to frame, the fields that hold a length or a checksum, the frame
-sizes with their weights, and the place of the tag.
-"""
+"""Builds the frames of one direction from their description, all flows and sizes at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
 from math import gcd
-from typing import Any, Mapping, Sequence
+from typing import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .configuration import FCS_BYTES, TAG_BYTES, ChecksumField, FramesSpec
 from .protocol import AgentError
 
-FCS_BYTES = 4
-TAG_BYTES = 8
 MAX_CYCLE = 1 << 16
 """Most frames that are built before they repeat."""
 
 Bytes = NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class SteppingField:
-    """A header field that counts from frame to frame: first, first + 1 ... and again after `count` frames.
-
-    Attributes:
-        offset: Its place in the frame, in bytes.
-        width: Its width, in bytes.
-        first: Its value in the first frame.
-        count: How many values it takes.
-    """
-
-    offset: int
-    width: int
-    first: int
-    count: int
-
-
-@dataclass(frozen=True)
-class LengthField:
-    """Two bytes at `offset` that hold the number of bytes from `start` to the frame's end (without FCS)."""
-
-    offset: int
-    start: int
-
-
-@dataclass(frozen=True)
-class ChecksumField:
-    """Two bytes at `offset` that hold the Internet checksum (RFC 1071) of a part of the frame.
-
-    Attributes:
-        offset: Its place in the frame, in bytes.
-        start: Where the part begins.
-        end: Where it ends; None: at the frame's end.
-        pseudo_header: Start and end of the addresses, and the protocol number, of the pseudo header to count in.
-    """
-
-    offset: int
-    start: int
-    end: int | None = None
-    pseudo_header: tuple[int, int, int] | None = None
-
-
-@dataclass(frozen=True)
-class FramesSpec:
-    """Description of the frames of one direction.
-
-    Attributes:
-        header: The bytes that all frames begin with; MAC addresses, stepping fields, lengths and checksums are zero.
-        fields: Fields that step from frame to frame.
-        lengths: Fields that hold a length, outer ones first.
-        checksums: Fields that hold a checksum, inner ones last.
-        sizes: Frame sizes in bytes with FCS, each with its weight.
-        tag_offset: Where the eight bytes of the trial's tag are.
-    """
-
-    header: bytes
-    fields: tuple[SteppingField, ...]
-    lengths: tuple[LengthField, ...]
-    checksums: tuple[ChecksumField, ...]
-    sizes: tuple[tuple[int, int], ...]
-    tag_offset: int
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> FramesSpec:
-        """Reads the description from a request.
-
-        Raises:
-            AgentError: Of kind ``bad_request``.
-        """
-        try:
-            return cls(
-                header=bytes.fromhex(data["header"]),
-                fields=tuple(SteppingField(**field) for field in data["fields"]),
-                lengths=tuple(LengthField(**field) for field in data["lengths"]),
-                checksums=tuple(ChecksumField(**field) for field in data["checksums"]),
-                sizes=tuple((int(size), int(weight)) for size, weight in data["sizes"]),
-                tag_offset=int(data["tag_offset"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise AgentError("bad_request", f"The description of the frames cannot be read: {error!r}.") from error
-
-    @property
-    def max_size(self) -> int:
-        """Size of the largest frame, in bytes with FCS."""
-        return max(size for size, _ in self.sizes)
 
 
 @dataclass(frozen=True)
@@ -142,7 +49,8 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
         least = spec.tag_offset + TAG_BYTES + FCS_BYTES
         raise AgentError("unsupported", f"A frame of {min(pattern)} bytes is too small: these headers need {least}.")
     data = np.zeros((count, int(lengths.max())), dtype=np.uint8)
-    data[:, : len(spec.header)] = np.frombuffer(spec.header, dtype=np.uint8)
+    header = np.frombuffer(bytes.fromhex(spec.header), dtype=np.uint8)
+    data[:, : len(header)] = header
     data[:, :12] = np.frombuffer(destination_mac + source_mac, dtype=np.uint8)
     data[:, spec.tag_offset : spec.tag_offset + TAG_BYTES] = np.frombuffer(tag_bytes(0), dtype=np.uint8)
     for field in spec.fields:
@@ -200,8 +108,8 @@ def _word_sums(part: Bytes) -> NDArray[np.uint64]:
 
 
 def _big_endian(values: NDArray[np.uint64], width: int) -> Bytes:
-    as_bytes: Bytes = values.astype(">u8").view(np.uint8).reshape(-1, 8)
-    return as_bytes[:, 8 - width :]
+    lowest: Bytes = values.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - width :]
+    return lowest
 
 
 def _lcm(one: int, other: int) -> int:

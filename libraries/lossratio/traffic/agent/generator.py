@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Callable, Mapping
+from typing import Callable, Protocol
 
+from .configuration import Configuration
 from .protocol import AgentError, Message
 
 
-@dataclass(frozen=True)
-class Direction:
-    """One direction of the traffic.
-
-    Attributes:
-        name: What the controller calls it, e.g. ``port0>port1``.
-        transmit: Interface that its frames leave from.
-        receive: Interface that they come back to.
-        destination_mac: Destination MAC address of its frames; None: the receiving interface's own.
-        frames: Description of its frames; see `lossratio.traffic.agent.frames.FramesSpec`.
-    """
-
-    name: str
-    transmit: str
-    receive: str
-    destination_mac: str | None
-    frames: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """What a generator is made for.
-
-    Attributes:
-        ports: Its interfaces.
-        directions: The directions that it transmits in.
-        settle_time: Seconds to wait, after the traffic, for frames still in flight.
-    """
-
-    ports: tuple[str, ...]
-    directions: tuple[Direction, ...]
-    settle_time: float
-
-
-class Generator:
+class Generator(Protocol):
     """Sends and counts test traffic. One is made for each configuration; its constructor takes the ports."""
 
     def facts(self) -> Message:
         """What the controller may want to tell about the generator and its ports."""
-        raise NotImplementedError
 
     def trial(self, load: float, duration: float, check: Callable[[], None]) -> list[Message]:
         """Performs a trial, and returns the counters of each direction.
@@ -60,39 +25,15 @@ class Generator:
         Raises:
             AgentError: If the counters would not be worth anything.
         """
-        raise NotImplementedError
 
     def start(self, load: float) -> None:
         """Begins traffic of a constant load, in frames per second in each direction, until `stop`."""
-        raise NotImplementedError
 
     def stop(self, check: Callable[[], None]) -> list[Message]:
         """Ends the traffic that `start` began, and returns the counters of each direction."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Stops all traffic at once, and releases the ports."""
-        raise NotImplementedError
-
-
-def read_configuration(request: Message) -> Configuration:
-    """Reads a `configure` request.
-
-    Raises:
-        AgentError: Of kind ``bad_request``.
-    """
-    try:
-        configuration = Configuration(
-            ports=tuple(str(port) for port in request["ports"]),
-            directions=tuple(Direction(**direction) for direction in request["directions"]),
-            settle_time=float(request["settle_time"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise AgentError("bad_request", f"The configuration cannot be read: {error!r}.") from error
-    used = {port for each in configuration.directions for port in (each.transmit, each.receive)}
-    if not configuration.directions or used - set(configuration.ports) or not configuration.settle_time >= 0:
-        raise AgentError("bad_request", "The configuration needs a direction, whose ports it has, and a settle_time.")
-    return configuration
 
 
 def make_generator(name: str, configuration: Configuration) -> Generator:

@@ -11,7 +11,8 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from .frames import TAG_BYTES, FrameCycle, tag_bytes
+from .configuration import TAG_BYTES
+from .frames import FrameCycle, tag_bytes
 from .protocol import AgentError
 
 _SOL_PACKET = 263

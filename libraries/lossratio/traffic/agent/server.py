@@ -9,7 +9,8 @@ import signal
 import sys
 from typing import Callable
 
-from .generator import Generator, make_generator, read_configuration
+from .configuration import Configuration
+from .generator import Generator, make_generator
 from .protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
 
 
@@ -96,7 +97,7 @@ class Agent:
 
     def _configure(self, request: Message) -> Message:
         self.close()
-        self._generator = make_generator(str(request.get("generator")), read_configuration(request))
+        self._generator = make_generator(str(request.get("generator")), Configuration.from_json(request))
         return self._generator.facts()
 
     def _trial(self, request: Message) -> Message:

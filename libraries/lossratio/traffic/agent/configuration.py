@@ -1,0 +1,166 @@
+"""What a generator is to send and where: the contents of a `configure` request, the same for every generator.
+
+The controller's side makes these objects, too, and sends them as JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Mapping
+
+from .protocol import AgentError, Message
+
+FCS_BYTES = 4
+"""Bytes of the frame check sequence, which frame sizes include and packet sockets do not send."""
+
+TAG_BYTES = 8
+"""Bytes of a trial's tag: see `lossratio.traffic.agent.frames.tag_bytes`."""
+
+
+@dataclass(frozen=True)
+class SteppingField:
+    """A header field that counts from frame to frame: first, first + 1 ... and again after `count` frames.
+
+    Attributes:
+        offset: Its place in the frame, in bytes.
+        width: Its width, in bytes (at most eight).
+        first: Its value in the first frame.
+        count: How many values it takes.
+    """
+
+    offset: int
+    width: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class LengthField:
+    """Two bytes of a header that hold the number of bytes up to the frame's end (without FCS).
+
+    Attributes:
+        offset: Its place in the frame, in bytes.
+        start: From where bytes are counted.
+    """
+
+    offset: int
+    start: int
+
+
+@dataclass(frozen=True)
+class ChecksumField:
+    """Two bytes of a header that hold the Internet checksum (RFC 1071) of a part of the frame.
+
+    Attributes:
+        offset: Its place in the frame, in bytes.
+        start: Where the part begins.
+        end: Where it ends; None: at the frame's end.
+        pseudo_header: Start and end of the addresses, and the protocol number, of the pseudo header to count in.
+    """
+
+    offset: int
+    start: int
+    end: int | None = None
+    pseudo_header: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class FramesSpec:
+    """Description of the frames of one direction.
+
+    Attributes:
+        header: The bytes that all frames begin with, in hexadecimal; MAC addresses, stepping fields, lengths and
+            checksums are zero.
+        fields: Fields that step from frame to frame.
+        lengths: Fields that hold a length.
+        checksums: Fields that hold a checksum; one that covers others comes after them.
+        sizes: Frame sizes in bytes with FCS, each with its weight.
+        tag_offset: Where the trial's tag is.
+    """
+
+    header: str
+    fields: tuple[SteppingField, ...]
+    lengths: tuple[LengthField, ...]
+    checksums: tuple[ChecksumField, ...]
+    sizes: tuple[tuple[int, int], ...]
+    tag_offset: int
+
+    @property
+    def max_size(self) -> int:
+        """Size of the largest frame, in bytes with FCS."""
+        return max(size for size, _ in self.sizes)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of the traffic.
+
+    Attributes:
+        name: What counters call it, e.g. ``port0>port1``.
+        transmit: Interface that its frames leave from.
+        receive: Interface that they come back to.
+        destination_mac: Destination MAC address of its frames; None: the receiving interface's own.
+        frames: Its frames.
+    """
+
+    name: str
+    transmit: str
+    receive: str
+    destination_mac: str | None
+    frames: FramesSpec
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a generator is made for.
+
+    Attributes:
+        ports: Its interfaces.
+        directions: The directions that it transmits in; one at least.
+        settle_time: Seconds to wait, after the traffic, for frames still in flight.
+    """
+
+    ports: tuple[str, ...]
+    directions: tuple[Direction, ...]
+    settle_time: float
+
+    def to_json(self) -> Message:
+        """The configuration as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Configuration:
+        """Reads what `to_json` wrote.
+
+        Raises:
+            AgentError: Of kind ``bad_request``.
+        """
+        try:
+            configuration = cls(
+                ports=tuple(data["ports"]),
+                directions=tuple(_direction(direction) for direction in data["directions"]),
+                settle_time=float(data["settle_time"]),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise AgentError("bad_request", f"The configuration cannot be read: {error!r}.") from error
+        used = {port for each in configuration.directions for port in (each.transmit, each.receive)}
+        if not used or used - set(configuration.ports) or not configuration.settle_time >= 0:
+            raise AgentError("bad_request", "A configuration needs a direction, its ports, and a settle_time.")
+        return configuration
+
+
+def _direction(data: Mapping[str, Any]) -> Direction:
+    frames = data["frames"]
+    return Direction(**{**data, "frames": _frames(frames)})
+
+
+def _frames(data: Mapping[str, Any]) -> FramesSpec:
+    bytes.fromhex(data["header"])
+    return FramesSpec(
+        header=data["header"],
+        fields=tuple(SteppingField(**field) for field in data["fields"]),
+        lengths=tuple(LengthField(**field) for field in data["lengths"]),
+        checksums=tuple(ChecksumField(**field) for field in data["checksums"]),
+        sizes=tuple((int(size), int(weight)) for size, weight in data["sizes"]),
+        tag_offset=int(data["tag_offset"]),
+    )
