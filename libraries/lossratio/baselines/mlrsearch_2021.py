@@ -9,38 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
 
 from lossratio.baselines.measured_bounds import MeasuredBounds, MeasuredLoads
+from lossratio.baselines.phases import Phase, phases_of
 from lossratio.baselines.scripted import ScriptedController, Step, bounds_result, one_trial_goals
 from lossratio.baselines.selection_2021 import Exit, PhaseRule
-from lossratio.baselines.widths import log_width, multiplied, step_down, step_up
+from lossratio.baselines.widths import clamped, step_down, step_up
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
 from lossratio.trial import TrialInput, TrialResult
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A non-initial phase.
-
-    Attributes:
-        duration: Trial duration, in seconds.
-        width_goal: Logarithmic width that each interval is to have.
-    """
-
-    duration: float
-    width_goal: float
-
-
-def phases_of(goal: SearchGoal, intermediate_phases: int) -> tuple[Phase, ...]:
-    """The non-initial phases: durations grow geometrically from initial to final, width goals halve down to final."""
-    width_goals = [log_width(goal.width)]
-    for _ in range(intermediate_phases):
-        width_goals.insert(0, multiplied(width_goals[0], 2.0))
-    growth = goal.final_trial_duration / goal.first_duration
-    durations = [goal.first_duration * growth ** (phase / intermediate_phases) for phase in range(intermediate_phases)]
-    return tuple(map(Phase, [*durations, goal.final_trial_duration], width_goals))
 
 
 class MLRsearch2021(ScriptedController):
@@ -71,11 +48,8 @@ class MLRsearch2021(ScriptedController):
             SearchError: If an argument makes no sense, or goals do not go together here.
         """
         super().__init__(one_trial_goals(goals), min_load, max_load, timeout)
-        if intermediate_phases < 0 or not expansion_coefficient > 1.0:
-            raise SearchError(
-                f"intermediate_phases must not be negative, and expansion_coefficient must be above 1, "
-                f"not {intermediate_phases!r} and {expansion_coefficient!r}."
-            )
+        if not expansion_coefficient > 1.0:
+            raise SearchError(f"The expansion coefficient must be above 1, not {expansion_coefficient!r}.")
         self._loss_ratios = sorted(goal.loss_ratio for goal in self.goals)
         self._initial_duration = self.goals[0].first_duration
         self._phases = phases_of(self.goals[0], intermediate_phases)
@@ -86,23 +60,22 @@ class MLRsearch2021(ScriptedController):
     def _search(self) -> Generator[Step, TrialResult, None]:
         yield from self._initial_phase()
         previous = self._initial_duration
-        for number, phase in enumerate(self._phases, start=1):
-            name = "final phase" if phase is self._phases[-1] else f"intermediate phase {number}"
-            yield from self._phase(name, phase, previous)
+        for phase in self._phases:
+            yield from self._phase(phase, previous)
             previous = phase.duration
 
     def _initial_phase(self) -> Generator[Step, TrialResult, None]:
         """Trials at max load (MTR), at what was forwarded there (MRR), and at what was forwarded then (MRR2)."""
         width = self._phases[0].width_goal
         first = yield from self._measure(self.max_load, self._initial_duration, "initial phase: the maximum load")
-        mrr = max(self.min_load, min(first.forwarding_rate, step_down(self.max_load, width)))
+        mrr = clamped(min(first.forwarding_rate, step_down(self.max_load, width)), self.min_load, self.max_load)
         if mrr == self.max_load:
             return
         second = yield from self._measure(mrr, self._initial_duration, "initial phase: MRR")
         if second.loss_ratio <= self._loss_ratios[0]:
-            mrr2 = min(self.max_load, step_up(mrr, width))
+            mrr2 = clamped(step_up(mrr, width), self.min_load, self.max_load)
         else:
-            mrr2 = max(self.min_load, min(second.forwarding_rate, step_down(mrr, width)))
+            mrr2 = clamped(min(second.forwarding_rate, step_down(mrr, width)), self.min_load, self.max_load)
         if mrr2 in (mrr, self.max_load):
             return
         yield from self._measure(mrr2, self._initial_duration, "initial phase: MRR2")
@@ -110,14 +83,14 @@ class MLRsearch2021(ScriptedController):
         self._measured[self._initial_duration].forget(self.max_load)
         self._forgotten = first
 
-    def _phase(self, name: str, phase: Phase, previous_duration: float) -> Generator[Step, TrialResult, None]:
+    def _phase(self, phase: Phase, previous_duration: float) -> Generator[Step, TrialResult, None]:
         rule = PhaseRule(phase.width_goal, self._expansion_coefficient, self.min_load, self.max_load)
         current = self._measured[phase.duration]
         is_first = previous_duration == phase.duration
         for loss_ratio in self._loss_ratios:
             previous = MeasuredBounds() if is_first else self._measured[previous_duration].bounds(loss_ratio)
             while not isinstance(choice := rule.choose(current.bounds(loss_ratio), previous), Exit):
-                purpose = f"{name}: {choice.purpose} for loss {loss_ratio * 100:.4g} %"
+                purpose = f"{phase.name}: {choice.purpose} for loss {loss_ratio * 100:.4g} %"
                 yield from self._measure(choice.load, phase.duration, purpose)
             if choice is Exit.PHASE:
                 return

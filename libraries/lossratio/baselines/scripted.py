@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
+from lossratio.baselines.widths import ROUNDING
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult
 from lossratio.trial import TrialInput, TrialResult
@@ -167,7 +168,7 @@ def bounds_result(
     throughput = None if lower is None else lower.forwarding_rate
     low = None if lower is None else lower.load
     high = None if upper is None else upper.load
-    if low is not None and high is not None and high - low <= goal.width * high:
+    if low is not None and high is not None and high - low <= goal.width * high * (1.0 + ROUNDING):
         return GoalResult(goal, True, low, high, throughput)
     if low is not None and low >= max_load:
         return GoalResult(goal, False, low, low, throughput, IrregularReason.MAX_LOAD_IS_LOWER_BOUND)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lossratio.baselines.measured_bounds import MeasuredBounds
-from lossratio.baselines.widths import log_distance, multiplied, step_down, step_up
+from lossratio.baselines.widths import clamped, is_wide, log_distance, multiplied, step_down, step_up
 
 
 class Exit(Enum):
@@ -76,9 +76,9 @@ class PhaseRule:
     def _bisect(self, lower: float, upper: float) -> float | None:
         """A load that splits the interval in even multiples of the width goal; None if it is narrow enough."""
         width = log_distance(lower, upper)
-        multiple = width / self.width_goal
-        if multiple <= 1.0:
+        if not is_wide(width, self.width_goal):
             return None
+        multiple = width / self.width_goal
         if multiple <= 2.0:
             return step_up(lower, width / 2.0)
         return step_up(lower, multiplied(self.width_goal, float(math.ceil(multiple / 2.0))))
@@ -89,7 +89,7 @@ class PhaseRule:
             return Exit.PHASE
         others = [load for load in (current.second_upper, previous.upper) if load is not None and load > upper]
         width = self._expanded([log_distance(upper, other) for other in others])
-        return Choice(max(self.min_load, step_down(upper, width)), "external search down")
+        return Choice(clamped(step_down(upper, width), self.min_load, self.max_load), "external search down")
 
     def _extend_up(self, current: MeasuredBounds, previous: MeasuredBounds) -> Choice | Exit:
         lower = current.lower
@@ -97,7 +97,7 @@ class PhaseRule:
             return Exit.ITERATION
         others = [load for load in (current.second_lower, previous.lower) if load is not None and load < lower]
         width = self._expanded([log_distance(other, lower) for other in others])
-        return Choice(min(self.max_load, step_up(lower, width)), "external search up")
+        return Choice(clamped(step_up(lower, width), self.min_load, self.max_load), "external search up")
 
     def _expanded(self, widths: list[float]) -> float:
         """The narrowest of the widths that there are, but at least the goal, multiplied."""
