@@ -1,0 +1,26 @@
+"""Devices under test: set up a path through a node, describe it, count on it, and bring back what was there."""
+
+from lossratio.dut.base import (
+    EASTWARD,
+    WESTWARD,
+    DestinationMacs,
+    Dut,
+    DutCounters,
+    DutOptions,
+)
+from lossratio.dut.node import CommandRunner
+from lossratio.dut.plugins import create_dut, dut_kinds, load_kind, parse_options
+
+__all__ = [
+    "EASTWARD",
+    "WESTWARD",
+    "CommandRunner",
+    "DestinationMacs",
+    "Dut",
+    "DutCounters",
+    "DutOptions",
+    "create_dut",
+    "dut_kinds",
+    "load_kind",
+    "parse_options",
+]

@@ -1,0 +1,109 @@
+"""Changes to a node that can be undone: what a set-up does is recorded together with what brings the old state back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lossratio.dut.node import DutNode, reason, shown
+from lossratio.errors import DutError
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A kernel setting that was changed.
+
+    Attributes:
+        before: The text that its file held.
+        during: The text that it holds now.
+    """
+
+    before: str
+    during: str
+
+
+@dataclass(frozen=True)
+class _Step:
+    command: tuple[str, ...]
+    stdin: str | None = None
+
+
+class Changes:
+    """Changes a node step by step, and brings back what was there."""
+
+    def __init__(self, node: DutNode) -> None:
+        self.commands: list[str] = []
+        """The command lines that made the changes, in order."""
+        self.settings: dict[str, Setting] = {}
+        """Kernel settings that were changed, by the path of their file."""
+        self._node = node
+        self._undo: list[_Step] = []
+
+    def run(
+        self, *command: str, stdin: str | None = None, undo: Sequence[str] = (), undo_stdin: str | None = None
+    ) -> None:
+        """Runs a command that changes something.
+
+        Args:
+            *command: The command and its arguments. It either succeeds or changes nothing.
+            stdin: Its standard input.
+            undo: The command that undoes it; none where the undoing of an earlier change does that.
+            undo_stdin: The standard input of that.
+
+        Raises:
+            DutError: If it fails.
+        """
+        # Noted before it runs: it may be done even though the connection is lost before it says so.
+        depth = len(self._undo)
+        if undo:
+            self._undo.append(_Step(tuple(undo), undo_stdin))
+        try:
+            self._node.run(*command, stdin=stdin)
+        except DutError:
+            del self._undo[depth:]
+            raise
+        self.commands.append(shown(command, stdin))
+
+    def write(self, path: str, value: str, *, optional: bool = False) -> None:
+        """Gives a kernel setting a value; does nothing where it has that value already.
+
+        Args:
+            path: Its file in /proc/sys or /sys.
+            value: The text to write.
+            optional: Whether nothing is to be done either where the kernel has no such setting.
+
+        Raises:
+            DutError: If the node refuses it, or has no such setting.
+        """
+        before = self._node.read_files(path).get(path)
+        if before is None and not optional:
+            raise DutError(f"{self._node.name}: the kernel has no setting {path}.")
+        if before is None or before == value:
+            return
+        command = ("tee", path)
+        self.run(*command, stdin=f"{value}\n", undo=command, undo_stdin=f"{before}\n")
+        self.settings[path] = Setting(before, value)
+
+    def write_back(self, path: str, value: str) -> None:
+        """Sees to it that a setting gets a value when the changes made after this call have been undone."""
+        self._undo.append(_Step(("tee", path), f"{value}\n"))
+
+    def roll_back(self) -> None:
+        """Undoes everything, the last change first. What cannot be undone does not keep the rest from it.
+
+        Raises:
+            DutError: If something could not be undone; names each.
+            NodeError: If the node cannot be reached; calling this again goes on where it stopped.
+        """
+        failures = []
+        while self._undo:
+            step = self._undo[-1]
+            result = self._node.attempt(*step.command, stdin=step.stdin)
+            self._undo.pop()
+            if result.exit_status != 0:
+                failures.append(f"{shown(step.command, step.stdin)}: {reason(result)}")
+        if failures:
+            raise DutError(
+                f"{self._node.name}: not everything could be brought back to how it was before the set-up; "
+                f"somebody else has changed it since. " + "; ".join(failures)
+            )

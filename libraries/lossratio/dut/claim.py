@@ -1,0 +1,71 @@
+"""Who has set up an interface: a mark in the node's kernel, so that two suites never share one.
+
+The mark is an empty nftables table for each interface: the kernel makes it or refuses it in one step, it costs no frame
+anything, it lives as long as what was set up does, and no longer. The interface's alias says whose it is, for people.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+
+from lossratio.dut.changes import Changes
+from lossratio.dut.interfaces import Link, read_links
+from lossratio.dut.node import DutNode
+from lossratio.dut.ruleset import document, table
+from lossratio.errors import DutError
+
+_FAMILY = "netdev"
+_LONGEST_ALIAS = 255
+
+
+def table_name(interface: str) -> str:
+    """Name of the tables that a DUT makes for an interface."""
+    return f"lossratio-{interface}"
+
+
+def take_claim(changes: Changes, kind: str, links: Mapping[str, Link]) -> None:
+    """Marks interfaces, given by name, as set up by this process.
+
+    Raises:
+        DutError: If one is marked already.
+    """
+    names = [table_name(each) for each in links]
+    make, remove = (document(table(verb, _FAMILY, name) for name in names) for verb in ("create", "delete"))
+    nft = ("nft", "-j", "-f", "-")
+    changes.run(*nft, stdin=make, undo=nft, undo_stdin=remove)
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    owner = f"{kind} of lossratio, set up by process {os.getpid()} on {socket.gethostname()} at {now}"
+    for interface, link in links.items():
+        set_alias = ("ip", "link", "set", "dev", interface, "alias")
+        changes.run(*set_alias, owner[:_LONGEST_ALIAS], undo=(*set_alias, link.get("ifalias", "")))
+
+
+def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
+    """Checks that nobody has set up any of the interfaces.
+
+    Raises:
+        DutError: If somebody has; says who, and how to take it away from them.
+    """
+    taken = claimed(node)
+    for interface in interfaces:
+        if interface in taken:
+            owner = read_links(node).get(interface, {}).get("ifalias", "somebody's")
+            raise DutError(
+                f"{node.name}: interface {interface} is already set up, as {owner}. Wait for its tear-down. If that "
+                f"run is gone without one, reboot the node, or remove what it made: the nftables tables "
+                f"'lossratio-*' (nft list tables) and the interfaces 'lr-*' (ip link)."
+            )
+
+
+def claimed(node: DutNode) -> frozenset[str]:
+    """Names of the interfaces that somebody has set up.
+
+    Raises:
+        DutError: If the node's tables cannot be read.
+    """
+    tables = [each["table"]["name"] for each in node.json("nft", "-j", "list", "tables", _FAMILY)["nftables"][1:]]
+    prefix = table_name("")
+    return frozenset(name.removeprefix(prefix) for name in tables if name.startswith(prefix))

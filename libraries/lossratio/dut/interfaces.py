@@ -1,0 +1,124 @@
+"""The node's network interfaces as ``ip -json`` tells them, and whether they may be used for test traffic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any
+
+from lossratio.dut.node import DutNode
+from lossratio.errors import DutError
+
+Link = Mapping[str, Any]
+"""One interface, as ``ip -json -details -statistics address`` tells it."""
+
+MADE = "lr-"
+"""Beginning of the names of interfaces that a DUT makes."""
+
+
+def read_links(node: DutNode) -> dict[str, Link]:
+    """All interfaces of the node by name, with addresses and 64-bit counters."""
+    links = node.json("ip", "-json", "-details", "-statistics", "address", "show") or []
+    return {link["ifname"]: link for link in links if "ifname" in link}
+
+
+def read_routes(node: DutNode) -> list[dict[str, Any]]:
+    """All routes of the node, of IPv4 and IPv6, from every table."""
+    return [
+        route
+        for family in ("-4", "-6")
+        for route in node.json("ip", "-json", family, "route", "show", "table", "all") or []
+    ]
+
+
+def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
+    """Checks that the node has these interfaces, and that nothing else needs them.
+
+    Raises:
+        DutError: If one is missing, is on the way to the default route or to the peer of the SSH session, or is in use;
+            says by what.
+    """
+    links = read_links(node)
+    lifelines = dict(_lifelines(node))
+    for name in interfaces:
+        if name not in links:
+            raise DutError(
+                f"{node.name} has no interface {name!r}; it has {', '.join(sorted(links))}. "
+                f"Correct its name in the topology file."
+            )
+        _check_spare(node.name, name, links, lifelines)
+        _check_idle(node.name, name, links)
+
+
+def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> None:
+    """Checks that the node has neither an address in these networks nor a route to a part of them.
+
+    Raises:
+        DutError: If it has; names it.
+    """
+    for route in read_routes(node):
+        destination = route["dst"]
+        if destination == "default":
+            continue
+        target = ip_network(destination)
+        for network in networks:
+            if target.version == network.version and target.subnet_of(network):  # type: ignore[arg-type]
+                raise DutError(
+                    f"{node.name}: address clash: test traffic uses {network}, and the node has a route to "
+                    f"{destination} through {route.get('dev', 'nowhere')}. Remove it, or the address it belongs to."
+                )
+
+
+def _check_spare(node_name: str, name: str, links: Mapping[str, Link], lifelines: Mapping[str, str]) -> None:
+    for each in (name, *_above(name, links)):
+        if each in lifelines:
+            below = "" if each == name else f" (below {each})"
+            raise DutError(
+                f"{node_name}: interface {name}{below} carries {lifelines[each]}. Test traffic on it would cut the "
+                f"node off; give the topology file an interface that is there for tests only."
+            )
+
+
+def _check_idle(node_name: str, name: str, links: Mapping[str, Link]) -> None:
+    for above in _above(name, links):
+        raise DutError(
+            f"{node_name}: interface {name} is busy: it is below {above}. If nobody needs that, take it out there "
+            f"(ip link set dev {name} nomaster, or ip link delete dev {above})."
+        )
+    for address in links[name].get("addr_info", ()):
+        if (address["family"], address["scope"]) != ("inet6", "link"):
+            cidr = f"{address['local']}/{address['prefixlen']}"
+            raise DutError(
+                f"{node_name}: interface {name} is busy: it has the address {cidr}. If nobody needs that, remove it "
+                f"(ip address delete {cidr} dev {name})."
+            )
+
+
+def _above(name: str, links: Mapping[str, Link]) -> list[str]:
+    """Names of the interfaces on top of one: its bridge or bond, VLANs on it, what is on top of those."""
+    found = [name]
+    for below in found:
+        found += [name for name in links if name not in found and _is_on_top(name, below, links)]
+    return found[1:]
+
+
+def _is_on_top(name: str, below: str, links: Mapping[str, Link]) -> bool:
+    # Two ends of one cable, such as a veth's, are told as each on top of the other.
+    is_stacked = links[name].get("link") == below and links[below].get("link") != name
+    return is_stacked or links[below].get("master") == name
+
+
+def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:
+    """Interfaces that the node must keep, and what they carry."""
+    for route in read_routes(node):
+        if route["dst"] == "default":
+            hops = (route, *route.get("nexthops", ()))
+            yield from ((hop["dev"], "the default route") for hop in hops if "dev" in hop)
+    # Empty under sudo, and for sessions that do not come by SSH.
+    connection = node.attempt("printenv", "SSH_CONNECTION").stdout.split()
+    if connection:
+        client, _, zone = connection[0].partition("%")
+        found = node.attempt("ip", "-json", "route", "get", client)
+        routes = json.loads(found.stdout) if found.exit_status == 0 and not zone else []
+        yield from ((device, "the SSH session") for device in (zone, *(route.get("dev") for route in routes)) if device)

@@ -1,0 +1,53 @@
+"""Counters of a Linux DUT: what came in, what went out, and where the rest was dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lossratio.dut.base import DutCounters
+from lossratio.dut.interfaces import Link, read_links
+from lossratio.dut.node import DutNode
+from lossratio.dut.ruleset import Ruleset
+
+_SOFTNET = "/proc/net/softnet_stat"
+_SOFTNET_COLUMNS = {"dropped": 1, "time_squeeze": 2}
+
+
+def read_linux_counters(
+    node: DutNode, west: str, east: str, ruleset: Ruleset, queues: Mapping[str, str]
+) -> DutCounters:
+    """Reads the counters.
+
+    Args:
+        node: The DUT's node.
+        west: The west interface.
+        east: The east interface.
+        ruleset: The DUT's rules, with its policers.
+        queues: By direction, the interface that drops what a queue inside the DUT has no room for.
+    """
+    links = read_links(node)
+    sides = {"west": links[west], "east": links[east]}
+    policed = ruleset.policed_frames(node.json("nft", "-j", "list", "counters"))
+    return DutCounters(
+        received={side: _count(link, "rx", "packets") for side, link in sides.items()},
+        transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
+        dropped={
+            **{f"policer {direction}": frames for direction, frames in policed.items()},
+            **{f"queue {direction}": _count(links[name], "tx", "dropped") for direction, name in queues.items()},
+            **{f"{side} interface, going out": _count(link, "tx", "dropped") for side, link in sides.items()},
+        },
+        details={
+            **{f"{side} interface, rx dropped": _count(link, "rx", "dropped") for side, link in sides.items()},
+            **_softnet(node),
+        },
+    )
+
+
+def _count(link: Link, direction: str, name: str) -> int:
+    return int(link["stats64"][direction][name])
+
+
+def _softnet(node: DutNode) -> dict[str, int]:
+    """Sums over the CPUs; for every interface of the machine, whatever namespace it is in."""
+    rows = [line.split() for line in node.read_files(_SOFTNET).get(_SOFTNET, "").splitlines()]
+    return {f"softnet {name}": sum(int(row[column], 16) for row in rows) for name, column in _SOFTNET_COLUMNS.items()}

@@ -1,0 +1,82 @@
+"""Options that every DUT made of the Linux kernel's own forwarding takes."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from lossratio.dut.base import DutOptions
+from lossratio.units import parse_frame_rate
+
+BURST_SECONDS = 0.02
+"""Seconds of its rate that a policer's bucket holds by default: with less, a sender's stalls lose frames."""
+
+_NANOSECONDS = 1_000_000_000
+_LARGEST_BURST = 2**32 - 1
+
+
+def _whole_frame_rate(value: Any) -> int | None:
+    if value is None:
+        return None
+    rate = parse_frame_rate(value)
+    if not rate.is_integer() or rate > _NANOSECONDS:
+        raise ValueError(f"{value!r} is not a rate that the kernel can police: whole frames per second, at most 1e9")
+    return int(rate)
+
+
+def parse_cpus(value: Any) -> tuple[int, ...]:
+    """Reads CPU numbers as Linux writes them, such as ``1`` or ``0,2-3``.
+
+    Raises:
+        ValueError: If they are not CPU numbers.
+    """
+    if isinstance(value, tuple):
+        return value
+    cpus: set[int] = set()
+    for part in str(value).split(","):
+        first, _, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal() and int(first) <= int(last or first)):
+            raise ValueError(f"{value!r} are not CPU numbers; write them like '1' or '0,2-3'")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(cpus))
+
+
+class LinuxOptions(DutOptions):
+    """What every Linux DUT can be asked for."""
+
+    police: Annotated[int | None, BeforeValidator(_whole_frame_rate)] = None
+    """Frame rate that each direction is policed to by a token bucket of its own, e.g. ``50 kfps``."""
+    burst: int | None = Field(default=None, ge=1, le=_LARGEST_BURST)
+    """Frames that a full bucket of the policer holds; where missing, 20 ms of its rate."""
+    rps_cpus: Annotated[tuple[int, ...], BeforeValidator(parse_cpus)] = ()
+    """CPUs that frames are handed to on arrival (receive packet steering), e.g. ``1`` or ``0,2-3``; where missing, this
+    stays as it is. Takes root on the machine, not only in a namespace."""
+
+    @model_validator(mode="after")
+    def _burst_belongs_to_a_policer(self) -> LinuxOptions:
+        if self.burst is not None and self.police is None:
+            raise ValueError("burst is a policer's; give police, too")
+        return self
+
+    @property
+    def policed_rate(self) -> float | None:
+        """Frames per second that the policer really passes: the kernel reckons in whole nanoseconds a frame."""
+        return None if self.police is None else _NANOSECONDS / (_NANOSECONDS // self.police)
+
+    @property
+    def bucket(self) -> int | None:
+        """Frames that a full bucket of the policer holds."""
+        return None if self.police is None else self.burst or max(1, math.ceil(self.police * BURST_SECONDS))
+
+    @property
+    def recovery_time(self) -> float:
+        """Idle seconds after which an empty bucket is full again: burst over rate."""
+        return 0.0 if self.policed_rate is None or self.bucket is None else self.bucket / self.policed_rate
+
+    def modelled_as(self) -> dict[str, Any] | None:
+        """A policer passes ``rate * T + burst`` frames in T seconds from a full bucket."""
+        if self.police is None:
+            return None
+        return {"model": "policer", "rate": self.policed_rate, "burst": self.bucket}

@@ -1,0 +1,77 @@
+"""What must stay as it is on a node while a Linux DUT is set up there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lossratio.dut.interfaces import read_links, read_routes
+from lossratio.dut.node import DutNode
+from lossratio.errors import DutError
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+@dataclass(frozen=True)
+class LinuxState:
+    """State of a node as far as a DUT depends on it.
+
+    Attributes:
+        boot_id: Changes with every boot of the node.
+        interfaces: Each interface's master (or None), by name; those that are up and have a link.
+        routes: Routes through the interfaces, for people.
+        tables: Family and name of the nftables tables.
+    """
+
+    boot_id: str
+    interfaces: Mapping[str, str | None]
+    routes: frozenset[str]
+    tables: frozenset[str]
+
+
+def read_state(node: DutNode, interfaces: Sequence[str]) -> LinuxState:
+    """Reads the present state, as far as these interfaces are concerned."""
+    links = read_links(node)
+    routes = (route for route in read_routes(node) if route.get("dev") in interfaces)
+    tables = (each["table"] for each in node.json("nft", "-j", "list", "tables")["nftables"] if "table" in each)
+    return LinuxState(
+        boot_id=boot_id(node),
+        interfaces={
+            name: links[name].get("master") for name in interfaces if "LOWER_UP" in links.get(name, {}).get("flags", ())
+        },
+        routes=frozenset(f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}" for route in routes),
+        tables=frozenset(f"{table['family']} {table['name']}" for table in tables),
+    )
+
+
+def boot_id(node: DutNode) -> str:
+    """What changes with every boot of the node."""
+    return node.read_files(_BOOT_ID).get(_BOOT_ID, "")
+
+
+def check_unchanged(node: DutNode, since: LinuxState) -> None:
+    """Checks that nothing that was there is gone.
+
+    Raises:
+        DutError: If something is; says what.
+    """
+    now = read_state(node, tuple(since.interfaces))
+    if now.boot_id != since.boot_id:
+        raise DutError(f"{node.name} was rebooted since it was set up; set it up again.")
+    lost = [
+        *(
+            f"interface {name} is gone, down or without link"
+            for name in since.interfaces.keys() - now.interfaces.keys()
+        ),
+        *(
+            f"interface {name} is not in {since.interfaces[name]} any more"
+            for name, master in now.interfaces.items()
+            if master != since.interfaces[name]
+        ),
+        *(f"the route to {each} is gone" for each in since.routes - now.routes),
+        *(f"the nftables table {each} is gone" for each in since.tables - now.tables),
+    ]
+    if lost:
+        raise DutError(
+            f"{node.name} is not as it was set up: {'; '.join(sorted(lost))}. Tear it down and set it up again."
+        )

@@ -1,0 +1,97 @@
+"""Kinds of DUTs by name: those that come with lossratio, and those of other packages.
+
+Another package adds a kind by an entry point of the group ``lossratio.dut``; its name is the kind, its object a
+subclass of `lossratio.dut.Dut`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from pydantic import ValidationError
+
+from lossratio.dut.base import Dut, DutOptions
+from lossratio.dut.node import CommandRunner
+from lossratio.errors import DutError
+from lossratio.topology import Hop
+
+GROUP = "lossratio.dut"
+"""Group of the entry points."""
+
+# Known without metadata of an installed package, so that a plain checkout has them, too.
+_OWN = tuple(
+    EntryPoint(name, value, GROUP)
+    for name, value in (
+        ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
+        ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
+    )
+)
+
+
+def dut_kinds() -> tuple[str, ...]:
+    """Names of all kinds there are, in alphabetical order."""
+    return tuple(sorted({each.name for each in (*_OWN, *entry_points(group=GROUP))}))
+
+
+def load_kind(kind: str) -> type[Dut[DutOptions]]:
+    """Finds the class of a kind.
+
+    Raises:
+        DutError: If there is no such kind, there are several, or its package is broken.
+    """
+    found = {each.value: each for each in (*_OWN, *entry_points(group=GROUP)) if each.name == kind}
+    if not found:
+        close = get_close_matches(kind, dut_kinds(), n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise DutError(f"There is no kind of DUT {kind!r}; there are {', '.join(dut_kinds())}.{hint}")
+    if len(found) > 1:
+        raise DutError(f"Several packages have a kind of DUT {kind!r}: {', '.join(found)}. Uninstall all but one.")
+    (entry,) = found.values()
+    try:
+        loaded = entry.load()
+    except (ImportError, AttributeError) as cause:
+        raise DutError(f"The kind of DUT {kind!r} ({entry.value}) cannot be loaded: {cause}.") from cause
+    if not (isinstance(loaded, type) and issubclass(loaded, Dut)):
+        raise DutError(f"The kind of DUT {kind!r} ({entry.value}) is not a subclass of lossratio.dut.Dut.")
+    return loaded
+
+
+def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
+    """Checks options, such as ``{"police": "50 kfps"}``, against those that a kind has.
+
+    Raises:
+        DutError: If the kind is unknown, or an option is unknown or has a value that it cannot have; names them all.
+    """
+    model = load_kind(kind).options_type
+    try:
+        return model.model_validate(dict(options))
+    except ValidationError as cause:
+        known = ", ".join(model.model_fields) or "none"
+        problems = "; ".join(_problem(item) for item in cause.errors())
+        raise DutError(f"DUT {kind} cannot be set up so: {problems}. Its options are: {known}.") from cause
+
+
+def create_dut(kind: str, session: CommandRunner, hop: Hop, options: Mapping[str, Any]) -> Dut[DutOptions]:
+    """Makes the object for a DUT; nothing is done on its node yet.
+
+    Args:
+        kind: Name of the kind.
+        session: Runs commands on the DUT's node.
+        hop: Its interfaces on the path.
+        options: What the suite asks for, by the names of the kind's options.
+
+    Raises:
+        DutError: If the kind is unknown or the options are wrong.
+    """
+    return load_kind(kind)(session, hop, parse_options(kind, options))
+
+
+def _problem(item: Any) -> str:
+    option = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return f"it has no option {option!r}"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return f"{option}: {message}" if option else message

@@ -1,0 +1,127 @@
+"""The nftables rules of a DUT, as JSON for ``nft -j``: policers, and rules that are there to be walked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Command = dict[str, Any]
+
+_FORWARD = "forward"
+_WALK = "walk"
+_FILTER_PRIORITY = 0
+
+
+@dataclass(frozen=True)
+class Policer:
+    """A token bucket; what it does not pass is dropped and counted.
+
+    Attributes:
+        rate: Tokens per second, one for each frame.
+        burst: Tokens that a full bucket holds.
+    """
+
+    rate: int
+    burst: int
+
+
+@dataclass(frozen=True)
+class Ruleset:
+    """A table with everything that a DUT does to frames which it forwards.
+
+    Attributes:
+        family: Family of nftables whose forward hook the frames pass.
+        table: Name of the table, of nobody else's.
+        entrances: By direction, the interface on which the frames of that direction come in to the forward hook.
+        policer: What each direction is policed to, with a bucket of its own.
+        walked_rules: Number of rules that each frame walks, and that match none.
+    """
+
+    family: Literal["bridge", "inet"]
+    table: str
+    entrances: Mapping[str, str]
+    policer: Policer | None = None
+    walked_rules: int = 0
+
+    def __bool__(self) -> bool:
+        return self.policer is not None or self.walked_rules > 0
+
+    def creation(self) -> str:
+        """Input for ``nft -j -f -`` that makes the table, unless there is one of its name."""
+        return document([self._table("create"), *self._content()])
+
+    def renewal(self) -> str:
+        """Input that makes the table anew, in one step: buckets are full then, and counters zero."""
+        return document([self._table("delete"), self._table("create"), *self._content()])
+
+    def deletion(self) -> str:
+        """Input that removes the table."""
+        return document([self._table("delete")])
+
+    def policed_frames(self, listing: Any) -> dict[str, int]:
+        """Frames that each direction's policer has dropped.
+
+        Args:
+            listing: What ``nft -j list counters`` wrote.
+        """
+        counters = [each["counter"] for each in listing["nftables"] if "counter" in each]
+        ours = {each["name"]: each["packets"] for each in counters if each["table"] == self.table}
+        return {direction: ours[_counter(direction)] for direction in self.entrances} if self.policer else {}
+
+    def without_walked_rules(self, listing: Any) -> list[Any]:
+        """What ``nft -j list ruleset`` wrote, without the many rules that are only there to be walked."""
+        return [
+            each
+            for each in listing["nftables"]
+            if (each.get("rule", {}).get("table"), each.get("rule", {}).get("chain")) != (self.table, _WALK)
+        ]
+
+    def _content(self) -> Iterable[Command]:
+        hook = {"type": "filter", "hook": _FORWARD, "prio": _FILTER_PRIORITY, "policy": "accept"}
+        yield self._add("chain", name=_FORWARD, **hook)
+        if self.walked_rules:
+            yield self._add("chain", name=_WALK)
+            yield from (self._walked_rule(mark) for mark in range(1, self.walked_rules + 1))
+        for direction, interface in self.entrances.items():
+            yield from self._direction(direction, _match({"meta": {"key": "iifname"}}, interface))
+
+    def _direction(self, direction: str, entrance: Command) -> Iterable[Command]:
+        if self.walked_rules:
+            yield self._rule(_FORWARD, entrance, {"jump": {"target": _WALK}})
+        if self.policer:
+            over = {"rate": self.policer.rate, "per": "second", "burst": self.policer.burst, "inv": True}
+            yield self._add("counter", name=_counter(direction))
+            yield self._rule(_FORWARD, entrance, {"limit": over}, {"counter": _counter(direction)}, {"drop": None})
+
+    def _walked_rule(self, mark: int) -> Command:
+        # Nothing marks test traffic. If something did, then nothing would come of it: the rule has no verdict.
+        return self._rule(_WALK, _match({"meta": {"key": "mark"}}, mark))
+
+    def _rule(self, chain: str, *expressions: Command) -> Command:
+        return self._add("rule", chain=chain, expr=list(expressions))
+
+    def _add(self, what: str, **fields: Any) -> Command:
+        return {"add": {what: {"family": self.family, "table": self.table, **fields}}}
+
+    def _table(self, verb: str) -> Command:
+        return table(verb, self.family, self.table)
+
+
+def table(verb: str, family: str, name: str) -> Command:
+    """A command on a whole table; the verb is ``create`` or ``delete``."""
+    return {verb: {"table": {"family": family, "name": name}}}
+
+
+def document(commands: Iterable[Command]) -> str:
+    """Input for ``nft -j -f -``; either all of its commands take effect or none."""
+    return json.dumps({"nftables": list(commands)})
+
+
+def _match(left: Command, right: str | int) -> Command:
+    return {"match": {"op": "==", "left": left, "right": right}}
+
+
+def _counter(direction: str) -> str:
+    return f"policed_{direction.replace('>', '_')}"
