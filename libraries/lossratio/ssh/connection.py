@@ -9,7 +9,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -119,7 +119,9 @@ def within(seconds: float, abort: Callable[[], object]) -> Iterator[threading.Ev
 
     def give_up() -> None:
         expired.set()
-        abort()
+        # It may just have ended by itself.
+        with suppress(OSError):
+            abort()
 
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True

@@ -8,7 +8,7 @@ import paramiko
 
 from lossratio.errors import NodeError
 from lossratio.ssh.connection import within
-from lossratio.ssh.streams import CHUNK, StreamReader, decode, ending, feed, is_lost, quoted_tail, shown
+from lossratio.ssh.streams import CHUNK, StreamReader, close, decode, ending, feed, is_lost, quoted_tail, shown
 
 _STDERR_TAIL = 8192
 _LONGEST_LINE = 1 << 24
@@ -106,11 +106,11 @@ class NodeProcess:
             The exit status, or None if the process had not ended by then.
         """
         if not self._channel.closed:
-            with within(timeout, self._channel.close) as expired:
+            with within(timeout, lambda: close(self._channel)) as expired:
                 feed(self._channel, b"")
                 self._drain()
                 self._channel.status_event.wait()
-            self._channel.close()
+            close(self._channel)
             if expired.is_set():
                 return None
         return self._channel.exit_status

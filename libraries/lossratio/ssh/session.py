@@ -13,7 +13,7 @@ import paramiko
 from lossratio.errors import NodeError
 from lossratio.ssh.connection import Credentials, open_client, within
 from lossratio.ssh.process import NodeProcess
-from lossratio.ssh.streams import CHUNK, StreamReader, decode, ending, feed, is_lost, quoted_tail, shown
+from lossratio.ssh.streams import CHUNK, StreamReader, close, decode, ending, feed, is_lost, quoted_tail, shown
 from lossratio.topology import Node
 
 _OPEN_TIMEOUT = 30.0
@@ -138,7 +138,7 @@ class NodeSession:
             NodeError: If the connection is lost or the node refuses another channel.
         """
         channel = self._open_channel(command, _OPEN_TIMEOUT)
-        with within(_OPEN_TIMEOUT, channel.close):
+        with within(_OPEN_TIMEOUT, lambda: close(channel)):
             self._exec(channel, command)
         return NodeProcess(self.name, command, channel)
 
@@ -147,7 +147,7 @@ class NodeSession:
         channel = self._open_channel(command, timeout)
         stderr = StreamReader(channel.recv_stderr)
         exit_status = -1
-        with within(deadline - time.monotonic(), channel.close) as expired:
+        with within(deadline - time.monotonic(), lambda: close(channel)) as expired:
             try:
                 self._exec(channel, command)
                 stderr.start()
@@ -160,7 +160,7 @@ class NodeSession:
                 if not expired.is_set():
                     raise
             finally:
-                channel.close()
+                close(channel)
         if exit_status < 0 and expired.is_set():
             raise NodeError(
                 f"Node {self.name}: {shown(command)} did not end within {timeout:g} s and was abandoned; "

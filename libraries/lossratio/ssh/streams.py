@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import paramiko
 
@@ -42,12 +43,17 @@ class StreamReader(threading.Thread):
 
 def feed(channel: paramiko.Channel, data: bytes) -> None:
     """Sends the whole standard input of a command and closes it."""
-    try:
+    # The command or the connection may end meanwhile: whoever waits for the exit status sees which.
+    with suppress(OSError, EOFError, paramiko.SSHException):
         channel.sendall(data)
         channel.shutdown_write()
-    except (OSError, EOFError, paramiko.SSHException):
-        # The command or the connection has ended: whoever waits for the exit status sees which.
-        return
+
+
+def close(channel: paramiko.Channel) -> None:
+    """Closes a channel, also when its connection breaks at that moment."""
+    # paramiko marks the channel as closed before it tells the node, which may fail.
+    with suppress(OSError, EOFError, paramiko.SSHException):
+        channel.close()
 
 
 def is_lost(channel: paramiko.Channel) -> bool:
