@@ -187,7 +187,7 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
             f"There is no traffic profile {name_or_path!r}; there are {', '.join(profile_names())}. "
             "A file of your own is given by its path."
         )
-    with as_file(files("lossratio").joinpath(_PROFILES, f"{name_or_path}.yaml")) as path:
+    with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:
         return load_yaml_file(path, ProfileFile, TrafficError)
 
 

@@ -102,14 +102,13 @@ def _checksums(data: Bytes, lengths: NDArray[np.uint32], field: ChecksumField) -
 
 
 def _word_sums(part: Bytes) -> NDArray[np.uint64]:
-    high: NDArray[np.uint64] = part[:, 0::2].sum(axis=1, dtype=np.uint64)
-    low: NDArray[np.uint64] = part[:, 1::2].sum(axis=1, dtype=np.uint64)
-    return high * np.uint64(256) + low
+    sums: NDArray[np.uint64] = np.ascontiguousarray(part).view(">u2").sum(axis=1, dtype=np.uint64)
+    return sums
 
 
 def _big_endian(values: NDArray[np.uint64], width: int) -> Bytes:
-    lowest: Bytes = values.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - width :]
-    return lowest
+    every_byte: Bytes = values.astype(">u8").view(np.uint8)
+    return every_byte.reshape(-1, 8)[:, 8 - width :]
 
 
 def _lcm(one: int, other: int) -> int:

@@ -11,6 +11,7 @@ from typing import Callable
 
 from .configuration import Configuration
 from .generator import Generator, make_generator
+from .links import read_links
 from .protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
 
 
@@ -93,7 +94,16 @@ class Agent:
             raise AgentError(
                 "protocol", f"This agent speaks protocol {PROTOCOL}, and was asked for {request.get('protocol')!r}."
             )
-        return {"protocol": PROTOCOL, "python": platform.python_version(), "numpy": _numpy_version(), **_node_facts()}
+        return {
+            "protocol": PROTOCOL,
+            "python": platform.python_version(),
+            "numpy": _numpy_version(),
+            "kernel": f"{platform.system()} {platform.release()}",
+            "machine": platform.machine(),
+            "cpu": _cpu_model(),
+            "cpus": len(os.sched_getaffinity(0)),
+            "interfaces": {link.name: link.mac.hex(":") for link in read_links().values()},
+        }
 
     def _configure(self, request: Message) -> Message:
         self.close()
@@ -142,15 +152,6 @@ def _numpy_version() -> str | None:
     except ImportError:
         return None
     return str(numpy.__version__)
-
-
-def _node_facts() -> Message:
-    return {
-        "kernel": f"{platform.system()} {platform.release()}",
-        "machine": platform.machine(),
-        "cpu": _cpu_model(),
-        "cpus": len(os.sched_getaffinity(0)),
-    }
 
 
 def _cpu_model() -> str:

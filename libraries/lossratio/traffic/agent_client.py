@@ -1,0 +1,262 @@
+"""The controller's side of the traffic agent: puts it on the TG node, starts it, and asks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+from lossratio.errors import NodeError, TrafficError
+from lossratio.traffic.agent.configuration import Configuration
+from lossratio.traffic.agent.protocol import PROTOCOL
+from lossratio.traffic.package import AgentPackage, pack_agent
+from lossratio.trial import DirectionCounters
+
+_ANSWER_SECONDS = 30.0
+_FIND = """
+umask 077 && directory="${XDG_CACHE_HOME:-${HOME:?}/.cache}/lossratio" && mkdir -p "$directory" && cd "$directory" &&
+pwd -P && if [ -f "$1" ]; then sha256sum "$1"; fi
+"""
+
+
+class CommandOutput(Protocol):
+    """What a command on a node gave back."""
+
+    @property
+    def stdout(self) -> str:
+        """Its standard output."""
+
+
+class Process(Protocol):
+    """A process on a node that is spoken to in lines; `lossratio.ssh.NodeProcess` is one."""
+
+    def write_line(self, text: str, /) -> None:
+        """Sends a line."""
+
+    def read_line(self, /, timeout: float) -> str:
+        """Waits for a line, for so many seconds at most; raises NodeError if none comes."""
+
+    def close(self) -> int | None:
+        """Closes its standard input and waits for its end."""
+
+
+class Session(Protocol):
+    """A log-in on a node; `lossratio.ssh.NodeSession` is one."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+
+    def run(self, *command: str) -> CommandOutput:
+        """Runs a command; raises NodeError if it fails."""
+
+    def put(self, data: bytes, remote_path: str, /) -> None:
+        """Writes a file, at once or not at all."""
+
+    def start(self, *command: str) -> Process:
+        """Starts a process that lives on."""
+
+
+class AgentRefusalError(TrafficError):
+    """The agent answered that it cannot do what it was asked for.
+
+    Attributes:
+        kind: What sort of error it is, e.g. ``interface_down``.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class AgentFacts:
+    """What the agent says about itself and its node.
+
+    Attributes:
+        protocol: Version of the protocol that it speaks.
+        python: Version of its Python.
+        numpy: Version of its numpy; None if it has none.
+        kernel: Name and version of the node's operating system kernel.
+        machine: Kind of processor, e.g. ``x86_64``.
+        cpu: The processor's model.
+        cpus: How many processors the agent may use.
+        interfaces: MAC addresses of the node's network interfaces, by name.
+    """
+
+    protocol: int
+    python: str
+    numpy: str | None
+    kernel: str
+    machine: str
+    cpu: str
+    cpus: int
+    interfaces: Mapping[str, str]
+
+
+class AgentClient:
+    """A conversation with the agent on the TG node. Start one with `AgentClient.start`, and close it in the end.
+
+    Attributes:
+        node_name: The node.
+        facts: What the agent says about itself and the node.
+    """
+
+    def __init__(self, node_name: str, process: Process) -> None:
+        self.node_name = node_name
+        self._process = process
+        self._settle_time = 0.0
+        self._last_id = 0
+        self._is_open = True
+        self.facts = self._hello()
+
+    @classmethod
+    def start(cls, session: Session, *, python: str = "python3") -> AgentClient:
+        """Puts the agent on a node, if it is not there already, and starts it.
+
+        Args:
+            session: The log-in on the node.
+            python: The Python to run it with there: 3.8 or later.
+
+        Raises:
+            NodeError: If the node is lost, or the agent cannot be put there.
+            TrafficError: If it does not start, or is not ours.
+        """
+        path = _deliver(session, pack_agent())
+        return cls(session.name, session.start(python, path))
+
+    def __enter__(self) -> AgentClient:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def configure(self, configuration: Configuration, *, generator: str = "afpacket") -> Mapping[str, Any]:
+        """Makes a generator ready for trials; an earlier one is gone then.
+
+        Returns:
+            What the generator says about itself and its ports.
+
+        Raises:
+            AgentRefusalError: If it cannot, or must not, use the ports, or cannot send such frames.
+            TrafficError: If the agent does not answer as it should.
+        """
+        self._settle_time = configuration.settle_time
+        return self._ask("configure", generator=generator, **configuration.to_json())
+
+    def trial(self, load: float, duration: float) -> tuple[DirectionCounters, ...]:
+        """Performs a trial.
+
+        Args:
+            load: Frames per second in each direction.
+            duration: Seconds.
+
+        Raises:
+            AgentRefusalError: If there are no counters worth anything, e.g. as an interface went down.
+            TrafficError: If the agent does not answer as it should.
+        """
+        return self._counters(self._ask("trial", busy=duration + self._settle_time, load=load, duration=duration))
+
+    def start_traffic(self, load: float) -> None:
+        """Begins traffic of a constant load, in frames per second in each direction, until `stop_traffic`.
+
+        Raises:
+            TrafficError: If that is not possible.
+        """
+        self._ask("start", load=load)
+
+    def stop_traffic(self) -> tuple[DirectionCounters, ...]:
+        """Ends what `start_traffic` began, and returns its counters.
+
+        Raises:
+            TrafficError: If there was no traffic, or there are no counters worth anything.
+        """
+        return self._counters(self._ask("stop", busy=self._settle_time))
+
+    def close(self) -> None:
+        """Ends the agent, and with it all traffic; doing it again changes nothing."""
+        self._is_open = False
+        self._process.close()
+
+    def _hello(self) -> AgentFacts:
+        answer = self._ask("hello", protocol=PROTOCOL)
+        if answer.get("protocol") != PROTOCOL:
+            self.close()
+            raise TrafficError(
+                f"Node {self.node_name}: the traffic agent speaks protocol {answer.get('protocol')!r}, and this "
+                f"lossratio protocol {PROTOCOL}. Use the same version of lossratio everywhere."
+            )
+        try:
+            return AgentFacts(**{field.name: answer[field.name] for field in fields(AgentFacts)})
+        except KeyError as error:
+            raise self._garbled(json.dumps(answer)) from error
+
+    def _ask(self, operation: str, busy: float = 0.0, **fields: Any) -> Mapping[str, Any]:
+        if not self._is_open:
+            raise TrafficError(f"Node {self.node_name}: the traffic agent has ended. Set up the testbed again.")
+        self._last_id += 1
+        try:
+            self._process.write_line(json.dumps({"id": self._last_id, "op": operation, **fields}))
+            line = self._process.read_line(timeout=busy + _ANSWER_SECONDS)
+        except NodeError as error:
+            self.close()
+            raise TrafficError(
+                f"{error} This was the traffic agent, asked for {operation!r}. "
+                "It stops all traffic when it ends; set up the testbed again."
+            ) from error
+        except BaseException:
+            # Interrupted: the answer would be taken for the next one's, and traffic may be flowing.
+            self.close()
+            raise
+        return self._read_answer(line)
+
+    def _read_answer(self, line: str) -> Mapping[str, Any]:
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict) or answer.get("id") != self._last_id:
+            raise self._garbled(line)
+        if isinstance(answer.get("error"), dict):
+            error = answer["error"]
+            raise AgentRefusalError(f"Node {self.node_name}: {error.get('message')}", str(error.get("kind")))
+        if not isinstance(answer.get("result"), dict):
+            raise self._garbled(line)
+        result: Mapping[str, Any] = answer["result"]
+        return result
+
+    def _counters(self, answer: Mapping[str, Any]) -> tuple[DirectionCounters, ...]:
+        try:
+            return tuple(
+                DirectionCounters(
+                    name=direction["name"],
+                    intended=direction["intended"],
+                    sent=direction["sent"],
+                    received=direction["received"],
+                    unsent=direction["unsent"],
+                    generator_drops=direction["generator_drops"],
+                    late=direction["late_of_trial_before"],
+                    elapsed=direction["elapsed"],
+                )
+                for direction in answer["directions"]
+            )
+        except (KeyError, TypeError) as error:
+            raise self._garbled(json.dumps(answer)) from error
+
+    def _garbled(self, line: str) -> TrafficError:
+        self.close()
+        return TrafficError(
+            f"Node {self.node_name}: instead of an answer, the traffic agent's output held {line[:200]!r}. "
+            "Something else on the node writes there (a log-in script?), or the agent is not ours; it was stopped."
+        )
+
+
+def _deliver(session: Session, package: AgentPackage) -> str:
+    found = session.run("sh", "-c", _FIND, "find", package.file_name).stdout.splitlines()
+    if not found or not found[0].startswith("/"):
+        raise NodeError(f"Node {session.name}: no directory for the traffic agent: {' '.join(found)!r}. Is HOME set?")
+    path = f"{found[0]}/{package.file_name}"
+    if not found[-1].startswith(package.digest):
+        session.put(package.data, path)
+    return path

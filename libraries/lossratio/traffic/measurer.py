@@ -1,0 +1,72 @@
+"""The measurer over SSH: one line to the agent and one line back for each trial."""
+
+from __future__ import annotations
+
+import time
+
+from lossratio.counters import START_TOLERANCE, NegativeLoss, NegativeLossError, output_from_counters
+from lossratio.traffic.agent_client import AgentClient
+from lossratio.trial import TrialInput, TrialOutput
+
+
+class TrafficMeasurer:
+    """Performs trials with a traffic agent that has been configured; a `lossratio.trial.Measurer`.
+
+    Args:
+        agent: The agent.
+        idle_time: Seconds without traffic before each trial, for the DUT to recover: a property of the DUT. They are
+            part of what a trial takes in all.
+        negative_loss: What to do when more frames were received than sent; see `lossratio.counters`.
+        repeats: How often a trial is measured again whose counters were refused for that.
+        tolerance: Seconds of traffic that may be missing without counting as unsent.
+    """
+
+    def __init__(
+        self,
+        agent: AgentClient,
+        *,
+        idle_time: float = 0.0,
+        negative_loss: NegativeLoss = "retry",
+        repeats: int = 2,
+        tolerance: float = START_TOLERANCE,
+    ) -> None:
+        self._agent = agent
+        self._idle_time = idle_time
+        self._negative_loss = negative_loss
+        self._repeats = repeats
+        self._tolerance = tolerance
+        self._quiet_since: float | None = None
+
+    def measure(self, trial: TrialInput) -> TrialOutput:
+        """Performs one trial.
+
+        Raises:
+            NegativeLossError: If more frames were received than sent, again and again.
+            TrafficError: If the trial could not be performed, or there are no counters worth anything.
+        """
+        started = time.monotonic()
+        for _ in range(self._repeats):
+            try:
+                return self._measure_once(trial, started)
+            except NegativeLossError:
+                continue
+        try:
+            return self._measure_once(trial, started)
+        except NegativeLossError as error:
+            raise NegativeLossError(f"{error} It was so {self._repeats + 1} times in a row.") from error
+
+    def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
+        self._wait_until_idle()
+        directions = self._agent.trial(trial.load, trial.duration)
+        self._quiet_since = time.monotonic()
+        return output_from_counters(
+            trial,
+            directions,
+            tolerance=self._tolerance,
+            negative_loss=self._negative_loss,
+            elapsed=self._quiet_since - started,
+        )
+
+    def _wait_until_idle(self) -> None:
+        quiet = 0.0 if self._quiet_since is None else time.monotonic() - self._quiet_since
+        time.sleep(max(0.0, self._idle_time - quiet))

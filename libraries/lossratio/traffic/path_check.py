@@ -1,0 +1,41 @@
+"""Checks, before a search, that frames get through in every direction."""
+
+from __future__ import annotations
+
+from lossratio.errors import TrafficError
+from lossratio.traffic.agent_client import AgentClient
+from lossratio.trial import DirectionCounters
+
+CHECK_LOAD = 100.0
+"""Frames per second of the check, in each direction."""
+
+CHECK_DURATION = 0.1
+"""Seconds of the check."""
+
+_ATTEMPTS = 5
+
+
+def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
+    """Sends a few frames in each direction, and makes sure that some come through.
+
+    It tries again for a while, as links and devices that just came up may lose their first frames. The last check's
+    counters are the answer.
+
+    Raises:
+        TrafficError: If nothing gets through in a direction; names it.
+    """
+    for _ in range(_ATTEMPTS):
+        counters = agent.trial(CHECK_LOAD, CHECK_DURATION)
+        dead = [direction for direction in counters if not direction.received]
+        if not dead:
+            return counters
+    sent = ", ".join(f"{each.name} (sent {each.sent} frames, received 0)" for each in dead)
+    if len(dead) == len(counters):
+        raise TrafficError(
+            f"Node {agent.node_name}: the path is a black hole; nothing comes through in direction {sent}. "
+            "Check the links' ends in the topology, and that the DUT is set up to forward."
+        )
+    raise TrafficError(
+        f"Node {agent.node_name}: the path works one way only; nothing comes through in direction {sent}. "
+        "Check the DUT's forwarding (addresses, routes, MAC addresses) in that direction."
+    )
