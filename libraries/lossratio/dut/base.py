@@ -32,6 +32,11 @@ class DutOptions(BaseModel):
         """Data of the simulation model with the same truth; None: the DUT has no truth that is known beforehand."""
         return None
 
+    @property
+    def recovery_time(self) -> float:
+        """Idle seconds after which the DUT does not remember the trial before any more."""
+        return 0.0
+
 
 OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)
 
@@ -166,7 +171,7 @@ class Dut(ABC, Generic[OptionsT_co]):
     @property
     def recovery_time(self) -> float:
         """Idle seconds after which the DUT does not remember the trial before any more."""
-        return 0.0
+        return self.options.recovery_time
 
     def reset(self) -> None:
         """Brings state that trials leave behind (such as a policer's bucket) back to how it was after the set-up."""
