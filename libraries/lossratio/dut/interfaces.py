@@ -23,6 +23,11 @@ def read_links(node: DutNode) -> dict[str, Link]:
     return {link["ifname"]: link for link in links if "ifname" in link}
 
 
+def has_link(link: Link) -> bool:
+    """Whether an interface is up, and so is the other end of its link."""
+    return "LOWER_UP" in link["flags"] and "NO-CARRIER" not in link["flags"]
+
+
 def read_routes(node: DutNode) -> list[dict[str, Any]]:
     """All routes of the node, of IPv4 and IPv6, from every table."""
     return [

@@ -12,7 +12,7 @@ from lossratio.dut.base import EASTWARD, WESTWARD, Dut, DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.claim import check_unclaimed, table_name, take_claim
 from lossratio.dut.facts import interface_facts, node_facts
-from lossratio.dut.interfaces import MADE, check_interfaces, read_links
+from lossratio.dut.interfaces import MADE, Link, check_interfaces, has_link, read_links
 from lossratio.dut.linux_counters import read_linux_counters
 from lossratio.dut.linux_options import LinuxOptions
 from lossratio.dut.linux_state import LinuxState, boot_id, check_unchanged, read_state
@@ -133,12 +133,13 @@ class LinuxDut(Dut[OptionsT_co]):
     def set_up(self, west_mac: str, east_mac: str) -> None:
         """Sets up the path; see `Dut.set_up`."""
         neighbours = (west_mac.lower(), east_mac.lower())
+        if self._present is None:
+            self.tear_down()
         self.check()
         if self._present is not None:
             if self._present.neighbours != neighbours:
                 raise DutError(f"{self.node.name}: the {self.kind} is set up for other neighbours; tear it down first.")
             return
-        self.tear_down()
         changes = self._changes = Changes(self.node)
         try:
             self._make(changes, *neighbours)
@@ -249,5 +250,5 @@ def _interface_name(port: Port, kind: str) -> str:
     return port.interface.name
 
 
-def _without_link(links: Mapping[str, Any], interfaces: tuple[str, ...]) -> list[str]:
-    return [name for name in interfaces if "LOWER_UP" not in links.get(name, {}).get("flags", ())]
+def _without_link(links: Mapping[str, Link], interfaces: tuple[str, ...]) -> list[str]:
+    return [name for name in interfaces if name not in links or not has_link(links[name])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lossratio.dut.interfaces import read_links, read_routes
+from lossratio.dut.interfaces import has_link, read_links, read_routes
 from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
 
@@ -36,9 +36,7 @@ def read_state(node: DutNode, interfaces: Sequence[str]) -> LinuxState:
     tables = (each["table"] for each in node.json("nft", "-j", "list", "tables")["nftables"] if "table" in each)
     return LinuxState(
         boot_id=boot_id(node),
-        interfaces={
-            name: links[name].get("master") for name in interfaces if "LOWER_UP" in links.get(name, {}).get("flags", ())
-        },
+        interfaces={name: links[name].get("master") for name in interfaces if name in links and has_link(links[name])},
         routes=frozenset(f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}" for route in routes),
         tables=frozenset(f"{table['family']} {table['name']}" for table in tables),
     )
@@ -59,10 +57,7 @@ def check_unchanged(node: DutNode, since: LinuxState) -> None:
     if now.boot_id != since.boot_id:
         raise DutError(f"{node.name} was rebooted since it was set up; set it up again.")
     lost = [
-        *(
-            f"interface {name} is gone, down or without link"
-            for name in since.interfaces.keys() - now.interfaces.keys()
-        ),
+        *(f"interface {name} is gone, or has no link" for name in since.interfaces.keys() - now.interfaces.keys()),
         *(
             f"interface {name} is not in {since.interfaces[name]} any more"
             for name, master in now.interfaces.items()

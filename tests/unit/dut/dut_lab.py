@@ -1,0 +1,171 @@
+"""A DUT's node in a network namespace between two ports of a TG, and frames to send through it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from netns import NetnsLab
+
+from lossratio.dut import create_dut
+from lossratio.errors import NodeError
+from lossratio.ssh import CommandResult
+from lossratio.topology import Hop, Interface, Port
+
+ENVIRONMENT_LENGTH = 3
+FLOOD = Path(__file__).with_name("flood.py")
+
+
+class NamespaceShell:
+    """Runs commands in a namespace as `NodeSession` does on a node, without the SSH in between."""
+
+    def __init__(self, lab: NetnsLab, namespace: str, environment: dict[str, str] | None = None) -> None:
+        self.name = "DUT1"
+        self.boot_id: str | None = None
+        self._lab = lab
+        self._namespace = namespace
+        self._environment = [f"{name}={value}" for name, value in (environment or {}).items()]
+
+    def run(
+        self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
+    ) -> CommandResult:
+        if self.boot_id is not None and command[-1].endswith("/boot_id"):
+            return CommandResult(command, 0, f"{command[-1]}:{self.boot_id}\n", "")
+        given = stdin.decode() if isinstance(stdin, bytes) else stdin
+        line = self._lab.command(self._namespace, "env", *self._environment, *command)
+        done = subprocess.run(line, input=given or "", capture_output=True, text=True, timeout=timeout, check=check)
+        return CommandResult(command, done.returncode, done.stdout, done.stderr)
+
+
+class FailingShell(NamespaceShell):
+    """A shell with one command that fails; how it begins is told by the place in a list of those that must succeed before.
+
+    Like SSH, it raises where a connection is lost (a `ConnectionError` here); for other errors, it runs the command, and
+    then raises.
+    """
+
+    def __init__(
+        self,
+        lab: NetnsLab,
+        namespace: str,
+        steps: list[list[str]],
+        failing: int,
+        error: type[BaseException] | None = None,
+    ) -> None:
+        super().__init__(lab, namespace)
+        self.stays_lost = False
+        self._expected = steps[: failing + 1]
+        self._error = error
+        self._is_lost = False
+
+    def run(
+        self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
+    ) -> CommandResult:
+        if self._is_lost and self.stays_lost:
+            raise NodeError("Node DUT1: the connection is lost.")
+        line = list(command[ENVIRONMENT_LENGTH:])
+        if not self._expected or line[: len(self._expected[0])] != self._expected[0]:
+            return super().run(*command, timeout=timeout, check=check, stdin=stdin)
+        self._expected.pop(0)
+        if self._expected:
+            return super().run(*command, timeout=timeout, check=check, stdin=stdin)
+        if self._error is None:
+            return CommandResult(command, 1, "", "no luck")
+        super().run(*command, timeout=timeout, check=check, stdin=stdin)
+        self._is_lost = self._error is ConnectionError
+        raise NodeError("Node DUT1: the connection was lost.") if self._is_lost else self._error
+
+
+@dataclass(frozen=True)
+class Flooded:
+    """What came of a flood: frames sent and received, seconds from the first to the last, the first frame received."""
+
+    sent: int
+    received: int
+    seconds: float
+    first: bytes
+
+
+def hop(west: str | None = "dut0", east: str | None = "dut1") -> Hop:
+    return Hop(
+        "DUT1",
+        Port("DUT1", "port0", Interface(name=west, link="link0")),
+        Port("DUT1", "port1", Interface(name=east, link="link1")),
+    )
+
+
+class DutLab:
+    """Namespaces ``tg`` and ``dut``: tg0 - dut0, dut1 - tg1."""
+
+    def __init__(self, lab: NetnsLab) -> None:
+        self.lab = lab
+        self.shell = NamespaceShell(lab, "dut")
+        for namespace in ("tg", "dut"):
+            lab.namespace(namespace)
+        for number in (0, 1):
+            lab.veth("tg", f"tg{number}", "dut", f"dut{number}")
+        self._wait_for_links()
+        self.macs = (lab.mac("tg", "tg0"), lab.mac("tg", "tg1"))
+
+    def create(self, kind: str, **options: Any):
+        return create_dut(kind, self.shell, hop(), options)
+
+    def on_dut(self, *command: str) -> str:
+        return self.lab.run("dut", *command).stdout
+
+    def flood(
+        self, entry: str, destination: str, *, frames: int = 0, seconds: float = 0.0, version: int = 4
+    ) -> Flooded:
+        """Sends frames into the DUT as fast as they go, and counts those of them that come out at the other side."""
+        sides = ("tg0", "tg1") if entry == "west" else ("tg1", "tg0")
+        asked = {"out": sides[0], "in": sides[1], "destination": destination, "source": self.lab.mac("tg", sides[0])}
+        asked |= {"frames": frames, "seconds": seconds, "version": version, "west": entry == "west"}
+        answer = json.loads(self.lab.run("tg", sys.executable, str(FLOOD), json.dumps(asked)).stdout)
+        return Flooded(answer["sent"], answer["received"], answer["seconds"], bytes.fromhex(answer["first"]))
+
+    def links(self) -> dict[str, Any]:
+        return {each["ifname"]: each for each in json.loads(self.on_dut("ip", "-json", "-details", "address"))}
+
+    def _wait_for_links(self) -> None:
+        while any(link["operstate"] != "UP" for name, link in self.links().items() if name != "lo"):
+            time.sleep(0.01)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything about the DUT's network that a set-up might change."""
+        links = self.links()
+        for link in links.values():
+            _drop_timers(link)
+            link["addr_info"] = sorted(link["addr_info"], key=lambda address: address["local"])
+        return {
+            "links": links,
+            **{
+                " ".join(command): sorted(self.on_dut(*command).splitlines())
+                for command in (
+                    ("ip", "-4", "route", "show", "table", "all"),
+                    ("ip", "-6", "route", "show", "table", "all"),
+                    ("ip", "-4", "rule"),
+                    ("ip", "-6", "rule"),
+                    ("ip", "neighbour"),
+                    ("bridge", "fdb"),
+                    ("nft", "list", "ruleset"),
+                    ("tc", "qdisc"),
+                    ("sh", "-c", "grep -rs '' /proc/sys/net/bridge /proc/sys/net/core /proc/sys/net/ipv*/conf || true"),
+                    ("sh", "-c", "grep -rs '' /sys/class/net/*/queues/*/rps_cpus /sys/class/net/*/threaded || true"),
+                    ("ethtool", "-k", "dut0"),
+                    ("ethtool", "-k", "dut1"),
+                )
+            },
+        }
+
+
+def _drop_timers(data: dict[str, Any]) -> None:
+    for name, value in list(data.items()):
+        if name.endswith("_timer"):
+            del data[name]
+        elif isinstance(value, dict):
+            _drop_timers(value)

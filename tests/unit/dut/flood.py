@@ -1,0 +1,70 @@
+"""Sends frames on one interface and counts those that arrive on another; see `DutLab.flood`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import sys
+import time
+
+ETH_P_ALL = 3
+PAYLOAD = b"lossratio flood"
+ADDRESSES = {
+    4: ("198.18.0.1", "198.19.0.1"),
+    6: ("2001:2::1", "2001:2:0:8000::1"),
+}
+
+
+def checksum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = (total >> 16) + (total & 0xFFFF)
+    return ~(total + (total >> 16)) & 0xFFFF
+
+
+def frame(asked: dict) -> bytes:
+    version = asked["version"]
+    family = socket.AF_INET if version == 4 else socket.AF_INET6
+    ends = [socket.inet_pton(family, each) for each in ADDRESSES[version]]
+    source, target = ends if asked["west"] else ends[::-1]
+    datagram = struct.pack("!HHHH", 1024, 9, 8 + len(PAYLOAD), 0) + PAYLOAD
+    if version == 4:
+        fields = struct.pack("!BBHHHBB", 0x45, 0, 20 + len(datagram), 0, 0, 64, socket.IPPROTO_UDP)
+        packet = fields + struct.pack("!H", checksum(fields + bytes(2) + source + target)) + source + target
+    else:
+        packet = struct.pack("!IHBB", 6 << 28, len(datagram), socket.IPPROTO_UDP, 64) + source + target
+    macs = b"".join(bytes.fromhex(asked[each].replace(":", "")) for each in ("destination", "source"))
+    return macs + struct.pack("!H", 0x0800 if version == 4 else 0x86DD) + packet + datagram
+
+
+def main() -> None:
+    asked = json.loads(sys.argv[1])
+    receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+    receiver.bind((asked["in"], ETH_P_ALL))
+    sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sender.bind((asked["out"], 0))
+    data = frame(asked)
+    first, received, sent = b"", 0, 0
+
+    def take(timeout: float) -> None:
+        nonlocal first, received
+        receiver.settimeout(timeout)
+        with contextlib.suppress(BlockingIOError, TimeoutError, socket.timeout):
+            while True:
+                arrived, address = receiver.recvfrom(2048)
+                if arrived.endswith(PAYLOAD) and address[2] != socket.PACKET_OUTGOING:
+                    first, received = first or arrived, received + 1
+
+    start = last = time.monotonic()
+    while sent < asked["frames"] or last - start < asked["seconds"]:
+        sender.send(data)
+        sent, last = sent + 1, time.monotonic()
+        if sent % 64 == 0:
+            take(0.0)
+    take(0.1)
+    print(json.dumps({"sent": sent, "received": received, "seconds": last - start, "first": first.hex()}))
+
+
+main()

@@ -1,0 +1,210 @@
+"""A real bridge in a network namespace, and real frames through it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from dut_lab import FailingShell, hop
+
+from lossratio.dut import create_dut
+from lossratio.errors import DutError
+
+pytestmark = pytest.mark.netns
+
+
+@pytest.fixture
+def set_up(dut_lab):
+    def set_up(**options):
+        dut = dut_lab.create("linux_bridge", **options)
+        dut.set_up(*dut_lab.macs)
+        return dut
+
+    return set_up
+
+
+def test_frames_pass_unchanged_both_ways(dut_lab, set_up):
+    bridge = set_up()
+    macs = bridge.destination_macs(*dut_lab.macs)
+    assert (macs.from_west, macs.from_east) == dut_lab.macs[::-1]
+    for entry, destination in (("west", macs.from_west), ("east", macs.from_east)):
+        flooded = dut_lab.flood(entry, destination, frames=100)
+        assert (flooded.sent, flooded.received) == (100, 100)
+        assert flooded.first[:6].hex(":") == destination
+
+
+def test_a_bare_bridge_has_no_known_truth_and_puts_no_rule_in_the_way(dut_lab, set_up):
+    bridge = set_up()
+    assert bridge.modelled_as() is None
+    assert bridge.recovery_time == 0.0
+    assert "chain" not in dut_lab.on_dut("nft", "list", "ruleset")
+
+
+def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    bridge = set_up(police="50 kfps")
+    assert dut_lab.snapshot() != before
+    bridge.tear_down()
+    assert dut_lab.snapshot() == before
+    bridge.tear_down()
+    assert dut_lab.snapshot() == before
+
+
+def test_interfaces_that_were_down_aliased_and_spoke_ipv6_are_so_again(dut_lab, set_up):
+    for name in ("dut0", "dut1"):
+        dut_lab.on_dut("sysctl", "-qw", f"net.ipv6.conf.{name}.accept_dad=0", f"net.ipv6.conf.{name}.disable_ipv6=0")
+    dut_lab.on_dut("ip", "link", "set", "dev", "dut0", "alias", "port of a lab")
+    dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "down")
+    before = dut_lab.snapshot()
+    assert before["links"]["dut0"]["addr_info"]
+    bridge = set_up()
+    assert not dut_lab.links()["dut0"]["addr_info"]
+    bridge.tear_down()
+    assert dut_lab.snapshot() == before
+
+
+def test_a_set_up_that_fails_at_any_step_is_undone(dut_lab, set_up):
+    bridge = set_up(police="50 kfps")
+    # As many words as say what is done: an alias tells the time, too.
+    steps = [shlex.split(line.partition(" <<< ")[0])[:6] for line in bridge.describe()["commands"]]
+    bridge.tear_down()
+    before = dut_lab.snapshot()
+    assert len(steps) > 10
+    for step in range(len(steps)):
+        shell = FailingShell(dut_lab.lab, "dut", steps, step)
+        failing = create_dut("linux_bridge", shell, hop(), {"police": "50 kfps"})
+        with pytest.raises(DutError, match="no luck"):
+            failing.set_up(*dut_lab.macs)
+        assert dut_lab.snapshot() == before, f"after {steps[step]}"
+        failing.tear_down()
+
+
+def test_a_set_up_that_is_interrupted_is_undone(dut_lab):
+    before = dut_lab.snapshot()
+    shell = FailingShell(dut_lab.lab, "dut", [["ip", "link", "set", "dev", "dut1", "master"]], 0, KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        create_dut("linux_bridge", shell, hop(), {}).set_up(*dut_lab.macs)
+    assert dut_lab.snapshot() == before
+
+
+def test_what_a_lost_connection_left_is_undone_by_the_next_tear_down(dut_lab):
+    before = dut_lab.snapshot()
+    shell = FailingShell(dut_lab.lab, "dut", [["ip", "link", "set", "dev", "dut1", "master"]], 0, ConnectionError)
+    shell.stays_lost = True
+    bridge = create_dut("linux_bridge", shell, hop(), {})
+    with pytest.raises(DutError, match="could not be undone"):
+        bridge.set_up(*dut_lab.macs)
+    assert dut_lab.snapshot() != before
+    shell.stays_lost = False
+    bridge.tear_down()
+    assert dut_lab.snapshot() == before
+
+
+def test_setting_up_again_changes_nothing(dut_lab, set_up):
+    bridge = set_up(police="50 kfps")
+    after = dut_lab.snapshot()
+    bridge.set_up(*dut_lab.macs)
+    assert dut_lab.snapshot() == after
+    with pytest.raises(DutError, match="tear it down first"):
+        bridge.set_up(*dut_lab.macs[::-1])
+
+
+def test_an_interface_that_somebody_has_set_up_is_refused_and_stays_as_it_is(dut_lab, set_up):
+    set_up()
+    after = dut_lab.snapshot()
+    for kind in ("linux_bridge", "linux_router"):
+        with pytest.raises(DutError, match="interface dut0 is already set up, as linux_bridge of lossratio, set up by"):
+            dut_lab.create(kind).set_up(*dut_lab.macs)
+    assert dut_lab.snapshot() == after
+
+
+def test_a_full_bucket_passes_its_burst_in_each_direction_and_every_frame_is_accounted_for(dut_lab, set_up):
+    bridge = set_up(police="1 fps", burst=200)
+    macs = bridge.destination_macs(*dut_lab.macs)
+    before = bridge.read_counters()
+    # One frame a second trickles into the bucket; on a machine this busy, a few may.
+    assert dut_lab.flood("west", macs.from_west, frames=300).received == pytest.approx(200, abs=5)
+    assert dut_lab.flood("east", macs.from_east, frames=250).received == pytest.approx(200, abs=5)
+    counted = bridge.read_counters().since(before)
+    assert counted.received == {"west": 300, "east": 250}
+    assert counted.dropped["policer west>east"] == pytest.approx(100, abs=5)
+    assert counted.dropped["policer east>west"] == pytest.approx(50, abs=5)
+    assert counted.unaccounted == 0
+    assert bridge.recovery_time == 200.0
+
+
+def test_reset_fills_the_bucket_again(dut_lab, set_up):
+    bridge = set_up(police="1 fps", burst=200)
+    destination = bridge.destination_macs(*dut_lab.macs).from_west
+    assert dut_lab.flood("west", destination, frames=300).received == pytest.approx(200, abs=5)
+    assert dut_lab.flood("west", destination, frames=300).received < 20
+    bridge.reset()
+    assert dut_lab.flood("west", destination, frames=300).received == pytest.approx(200, abs=5)
+
+
+def test_a_policer_passes_rate_times_duration_plus_burst(dut_lab, set_up):
+    # A burst of half a second's frames, so that no stall of the sender is long enough to overfill the bucket.
+    bridge = set_up(police="4 kfps", burst=2000)
+    flooded = dut_lab.flood("west", bridge.destination_macs(*dut_lab.macs).from_west, seconds=0.5)
+    expected = 4000 * flooded.seconds + 2000
+    assert flooded.sent > 1.2 * expected
+    assert flooded.received == pytest.approx(expected, abs=5)
+
+
+def test_the_description_is_data_and_tells_how_to_repeat_it(dut_lab, set_up):
+    told = json.loads(json.dumps(set_up(police="50 kfps").describe()))
+    assert told["kind"] == "linux_bridge"
+    assert told["options"]["police"] == 50_000
+    assert told["modelled_as"] == {"model": "policer", "rate": 50_000.0, "burst": 1000}
+    assert any(line.startswith("ip link add name lr-dut0 type bridge stp_state 0") for line in told["commands"])
+    assert told["interfaces"]["dut0"]["driver"] == "veth"
+    assert told["interfaces"]["dut0"]["mac_address"] == dut_lab.lab.mac("dut", "dut0")
+    assert "generic-receive-offload" in str(told["interfaces"]["lr-dut0"]["offloads"])
+    assert told["kernel"].startswith("Linux ")
+    assert told["tools"]["nft"].startswith("nftables v")
+    assert any(each.get("rule", {}).get("table") == "lossratio-dut0" for each in told["nftables"])
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (("ip", "link", "set", "dev", "dut1", "down"), "interface dut1 is gone, or has no link"),
+        (("ip", "link", "set", "dev", "dut1", "nomaster"), "interface dut1 is not in lr-dut0 any more"),
+        (("ip", "link", "delete", "dev", "lr-dut0"), "interface lr-dut0 is gone"),
+        (("nft", "flush", "ruleset"), "the nftables table bridge lossratio-dut0 is gone"),
+    ],
+)
+def test_a_bridge_that_was_tampered_with_does_not_verify(dut_lab, set_up, harm, told):
+    bridge = set_up(police="50 kfps")
+    bridge.verify()
+    dut_lab.on_dut(*harm)
+    with pytest.raises(DutError, match=told):
+        bridge.verify()
+
+
+def test_what_cannot_be_brought_back_is_named_and_the_rest_is(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    bridge = set_up()
+    dut_lab.on_dut("ip", "link", "delete", "dev", "lr-dut0")
+    with pytest.raises(DutError, match="not everything could be brought back.* ip link delete dev lr-dut0: Cannot find"):
+        bridge.tear_down()
+    assert dut_lab.snapshot() == before
+
+
+def test_a_node_that_was_rebooted_is_told_as_such(dut_lab, set_up):
+    bridge = set_up()
+    dut_lab.shell.boot_id = "another boot"
+    with pytest.raises(DutError, match="DUT1 was rebooted"):
+        bridge.verify()
+    with pytest.raises(DutError, match="rebooted since its linux_bridge was set up; nothing is left to undo"):
+        bridge.tear_down()
+    bridge.tear_down()
+
+
+def test_a_dut_that_is_not_set_up_says_so(dut_lab):
+    bridge = dut_lab.create("linux_bridge")
+    for ask in (bridge.verify, bridge.describe, bridge.read_counters, bridge.reset):
+        with pytest.raises(DutError, match="DUT1: the linux_bridge is not set up"):
+            ask()
+    bridge.tear_down()
