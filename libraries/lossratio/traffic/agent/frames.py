@@ -41,7 +41,8 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
         AgentError: Of kind ``unsupported``, if there are too many to build, or a frame is too small for its headers.
     """
     pattern = size_pattern(spec.sizes)
-    count = reduce(_lcm, (field.count for field in spec.fields), len(pattern))
+    flows = reduce(_lcm, (field.count for field in spec.fields), 1)
+    count = len(pattern) * flows
     if count > MAX_CYCLE:
         raise AgentError("unsupported", f"The frames repeat only after {count}; this generator can do {MAX_CYCLE}.")
     lengths = np.resize(np.array(pattern, dtype=np.uint32) - FCS_BYTES, count)
@@ -53,9 +54,12 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
     data[:, : len(header)] = header
     data[:, :12] = np.frombuffer(destination_mac + source_mac, dtype=np.uint8)
     data[:, spec.tag_offset : spec.tag_offset + TAG_BYTES] = np.frombuffer(tag_bytes(0), dtype=np.uint8)
+    numbers = np.arange(count, dtype=np.uint64)
+    # Flows slip by one each time both patterns come round together, so that every flow comes in every size.
+    numbers += numbers // np.uint64(_lcm(len(pattern), flows))
     for field in spec.fields:
-        values = field.first + np.arange(count, dtype=np.uint64) % np.uint64(field.count)
-        data[:, field.offset : field.offset + field.width] = _big_endian(values.astype(np.uint64), field.width)
+        values = np.uint64(field.first) + numbers % np.uint64(field.count)
+        data[:, field.offset : field.offset + field.width] = _big_endian(values, field.width)
     for length in spec.lengths:
         data[:, length.offset : length.offset + 2] = _big_endian((lengths - length.start).astype(np.uint64), 2)
     for checksum in spec.checksums:

@@ -1,0 +1,39 @@
+"""A TG whose two ports are joined by a bridge, and an agent on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from local_session import PYTHON, LocalSession
+from netns import NetnsLab
+
+from lossratio.traffic import AgentClient, TrafficPort
+
+WEST = TrafficPort("port0", "tg0")
+EAST = TrafficPort("port1", "tg1")
+
+
+@pytest.fixture
+def bridged(netns_lab: NetnsLab) -> NetnsLab:
+    """Namespaces tg and dut1, with links tg0-dut0 and tg1-dut1, and a bridge in dut1."""
+    netns_lab.namespace("tg")
+    netns_lab.namespace("dut1")
+    netns_lab.veth("tg", "tg0", "dut1", "dut0")
+    netns_lab.veth("tg", "tg1", "dut1", "dut1")
+    netns_lab.bridge("dut1", "br0", "dut0", "dut1")
+    return netns_lab
+
+
+@pytest.fixture
+def session(bridged: NetnsLab, tmp_path: Path) -> LocalSession:
+    """A session on the TG of `bridged`."""
+    return LocalSession(bridged, "tg", tmp_path)
+
+
+@pytest.fixture
+def agent(session: LocalSession) -> Iterator[AgentClient]:
+    """An agent on the TG of `bridged`."""
+    with AgentClient.start(session, python=PYTHON) as client:
+        yield client

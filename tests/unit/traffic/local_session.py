@@ -1,0 +1,94 @@
+"""A session on a network namespace of this machine, without SSH: the same agent, the same conversation."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+from netns import NetnsLab
+
+from lossratio.errors import NodeError
+
+
+class LocalProcess:
+    def __init__(self, process: subprocess.Popen[bytes], stderr: Path) -> None:
+        self.process = process
+        self._stderr = stderr
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+
+    def write_line(self, text: str) -> None:
+        try:
+            self.process.stdin.write(text.encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError as error:
+            raise NodeError(self._obituary()) from error
+
+    def read_line(self, timeout: float) -> str:
+        deadline = time.monotonic() + timeout
+        while not self._lines:
+            if not select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise NodeError(f"Node TG: no answer within {timeout:g} s.")
+            chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                raise NodeError(self._obituary())
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            self._lines.extend(lines)
+        return self._lines.popleft().decode()
+
+    def stderr_tail(self) -> str:
+        return self._stderr.read_text()[-2000:]
+
+    def close(self) -> int | None:
+        if not self.process.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+        try:
+            return self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _obituary(self) -> str:
+        return f"Node TG: the process ended with {self.process.wait(5)}: {self.stderr_tail()}"
+
+
+class LocalSession:
+    """Runs commands in a namespace; files of the user's cache are in `directory`."""
+
+    name = "TG"
+
+    def __init__(self, lab: NetnsLab, namespace: str, directory: Path, **environment: str) -> None:
+        self.directory = directory
+        self.processes: list[LocalProcess] = []
+        self._lab = lab
+        self._namespace = namespace
+        variables = {"XDG_CACHE_HOME": str(directory), **environment}
+        self._env = ("env", "-u", "SSH_CONNECTION", *(f"{name}={value}" for name, value in variables.items()))
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return self._lab.run(self._namespace, *self._env, *command)
+
+    def put(self, data: bytes, remote_path: str) -> None:
+        Path(remote_path).write_bytes(data)
+
+    def start(self, *command: str) -> LocalProcess:
+        stderr = self.directory / f"stderr{len(self.processes)}"
+        with stderr.open("wb") as file:
+            process = self._lab.popen(
+                self._namespace,
+                *(*self._env, *command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+            )
+        self.processes.append(LocalProcess(process, stderr))
+        return self.processes[-1]
+
+
+PYTHON = sys.executable

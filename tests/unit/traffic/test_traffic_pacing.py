@@ -1,0 +1,125 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lossratio.counters import output_from_counters
+from lossratio.traffic.agent.pacing import CATCH_UP, LEAD, frames_within, transmit
+from lossratio.trial import DirectionCounters, TrialInput
+
+
+class World:
+    """A virtual clock, and a sender that takes its time for every frame and stalls when it is told to."""
+
+    def __init__(self, seconds_per_frame=0.0, batch=128, stalls=()):
+        self.now = 0.0
+        self.sent_at = []
+        self._seconds_per_frame = seconds_per_frame
+        self._batch = batch
+        self._stalls = list(stalls)
+
+    def clock(self):
+        return self.now
+
+    def sleep(self, seconds):
+        assert seconds > 0
+        self._pass(seconds)
+
+    def offer(self, count):
+        count = min(count, self._batch)
+        self.sent_at += [self.now] * count
+        self._pass(count * self._seconds_per_frame + 1e-6)
+        return count
+
+    def _pass(self, seconds):
+        self.now += seconds
+        if self._stalls and self.now >= self._stalls[0][0]:
+            self.now += self._stalls.pop(0)[1]
+
+    def transmit(self, load, duration, is_stopped=lambda: False):
+        return transmit(self.offer, load, duration, is_stopped, self.clock, self.sleep)
+
+
+loads = st.floats(1.0, 300_000.0)
+durations = st.floats(0.001, 0.02)
+
+
+@given(loads, durations)
+def test_an_unhindered_sender_sends_every_frame_and_ends_on_time(load, duration):
+    world = World()
+    done = world.transmit(load, duration)
+    assert done.sent == done.intended == frames_within(duration, load)
+    assert duration <= done.elapsed <= duration + 5e-6
+
+
+@given(loads, durations)
+def test_what_is_intended_is_what_loss_ratios_expect(load, duration):
+    done = World().transmit(load, duration)
+    counters = DirectionCounters("a>b", intended=done.intended, sent=done.sent, received=done.sent)
+    assert output_from_counters(TrialInput(duration, load), [counters]).loss_ratio == 0.0
+
+
+@given(loads, durations)
+def test_no_frame_leaves_late_or_much_too_early(load, duration):
+    world = World()
+    world.transmit(load, duration)
+    for number, sent_at in enumerate(world.sent_at):
+        assert number / load - LEAD - 1e-6 <= sent_at <= number / load + 1e-5
+
+
+def test_a_short_stall_is_made_up_for():
+    done = World(stalls=[(0.05, 0.0009)]).transmit(100_000.0, 0.1)
+    assert done.sent == done.intended
+    assert 0.0008 < done.worst_lateness < 0.001
+
+
+@pytest.mark.parametrize("stall", [0.002, 0.005, 0.05])
+def test_a_long_stall_is_made_up_for_by_one_millisecond_and_no_more(stall):
+    world = World(stalls=[(0.03, stall)])
+    done = world.transmit(100_000.0, 0.1)
+    assert done.intended - done.sent == pytest.approx((stall - CATCH_UP) * 100_000, abs=12)
+    burst = sum(1 for sent_at in world.sent_at if 0.03 + stall <= sent_at < 0.03 + stall + 1e-5)
+    assert burst <= (CATCH_UP + LEAD) * 100_000 + 2
+
+
+def test_a_stall_at_the_end_leaves_frames_unsent_and_does_not_stretch_the_trial():
+    world = World(stalls=[(0.098, 0.005)])
+    done = world.transmit(100_000.0, 0.1)
+    assert done.intended - done.sent == pytest.approx(190, abs=15)
+    assert max(world.sent_at) < 0.1
+
+
+def test_a_sender_that_is_too_slow_sends_what_it_can_until_the_end():
+    done = World(seconds_per_frame=1e-5).transmit(1e6, 0.1)
+    assert done.sent == pytest.approx(0.1 / 1e-5, rel=0.05)
+    assert done.intended == 100_000
+    assert done.elapsed < 0.1 + 128e-5 + 1e-4
+
+
+def test_a_busy_interface_is_waited_for():
+    world = World()
+    refusals = iter([True] * 5)
+    offer = world.offer
+    world.offer = lambda count: 0 if next(refusals, False) else offer(count)
+    done = world.transmit(1000.0, 0.1)
+    assert done.sent == done.intended == 100
+
+
+def test_traffic_without_an_end_goes_on_until_it_is_stopped():
+    world = World()
+    done = world.transmit(1000.0, None, is_stopped=lambda: world.now >= 0.5)
+    assert done.sent == done.intended == pytest.approx(500, abs=21)
+    assert 0.5 <= done.elapsed < 0.53
+
+
+def test_a_trial_can_be_stopped_before_its_end():
+    world = World()
+    done = world.transmit(1000.0, 10.0, is_stopped=lambda: world.now >= 0.5)
+    assert done.elapsed < 0.53
+    assert done.intended == 10_000
+
+
+@pytest.mark.parametrize(
+    ("duration", "load", "frames"), [(1.0, 10.0, 10), (1.0, 10.5, 11), (0.1, 3.0, 1), (0.3, 10.0, 3)]
+)
+def test_a_fraction_of_a_frame_is_a_frame(duration, load, frames):
+    assert frames_within(duration, load) == frames
