@@ -1,0 +1,80 @@
+"""What a holder is asked to build, as it goes from the run to the holder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class LinkEnd:
+    """One end of a veth pair.
+
+    Attributes:
+        node: Name of the node it is in.
+        interface: Name of the interface.
+        mac_address: Its MAC address; the kernel chooses one where missing.
+    """
+
+    node: str
+    interface: str
+    mac_address: str | None
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Absolute paths of the programs that the holder starts.
+
+    Attributes:
+        sshd: OpenSSH's server.
+        ssh_keygen: OpenSSH's key generator.
+        ip: iproute2.
+        nsenter: From util-linux.
+        sftp_server: OpenSSH's SFTP server; None where there is none, then the nodes have no SFTP.
+    """
+
+    sshd: str
+    ssh_keygen: str
+    ip: str
+    nsenter: str
+    sftp_server: str | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A local testbed to build.
+
+    Attributes:
+        nodes: Names of the nodes.
+        links: The two ends of every link.
+        tools: The programs to use.
+        directory: The testbed's own directory; the user's private key is put there.
+        lock: File descriptor that holds the directory's lock.
+        runner: Process id of the run that the testbed belongs to.
+        user: Name to log in with.
+        home: Home directory of the sessions.
+        privileged: Whether no user namespace is needed.
+        keep: Whether the testbed may be told to outlive the run.
+    """
+
+    nodes: tuple[str, ...]
+    links: tuple[tuple[LinkEnd, LinkEnd], ...]
+    tools: Tools
+    directory: str
+    lock: int
+    runner: int
+    user: str
+    home: str
+    privileged: bool
+    keep: bool
+
+    def to_json(self) -> str:
+        """The plan as one line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Reads what `to_json` wrote."""
+        fields = json.loads(text)
+        links = tuple((LinkEnd(**one), LinkEnd(**other)) for one, other in fields.pop("links"))
+        return cls(nodes=tuple(fields.pop("nodes")), links=links, tools=Tools(**fields.pop("tools")), **fields)

@@ -1,0 +1,123 @@
+"""The system calls that Python 3.10 lacks: namespaces, mounts, and dying with one's parent."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import socket
+import struct
+from pathlib import Path
+
+NEW_MOUNT = 0x00020000
+NEW_IPC = 0x08000000
+NEW_USER = 0x10000000
+NEW_PID = 0x20000000
+NEW_NET = 0x40000000
+
+READ_ONLY = 1
+NO_SUID = 2
+NO_DEVICES = 4
+BIND = 4096
+RECURSIVE = 16384
+SLAVE = 1 << 19
+
+_SET_PARENT_DEATH_SIGNAL = 1
+_ETHTOOL_REQUEST = 0x8946
+_OFFLOADS = {"rx": 0x15, "tx": 0x17, "sg": 0x19, "tso": 0x1F, "gso": 0x24, "gro": 0x2C}
+"""ETHTOOL_S* commands that switch one offload each, by the name that ``ethtool -K`` has for it."""
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def unshare(flags: int) -> None:
+    """Gives the calling process namespaces of its own, as unshare(2) does.
+
+    Raises:
+        OSError: If the kernel forbids it.
+    """
+    _check(_libc.unshare(ctypes.c_int(flags)), f"unshare({flags:#x})")
+
+
+def enter(descriptor: int, kind: int) -> None:
+    """Moves the calling process into an existing namespace, as setns(2) does.
+
+    Raises:
+        OSError: If the kernel forbids it.
+    """
+    _check(_libc.setns(ctypes.c_int(descriptor), ctypes.c_int(kind)), "setns")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int = 0, options: str | None = None) -> None:
+    """Adds a file system or a bind mount, as mount(2) does.
+
+    Raises:
+        OSError: If the kernel forbids it.
+    """
+    arguments = (source.encode(), target.encode(), kind and kind.encode(), ctypes.c_ulong(flags))
+    _check(_libc.mount(*arguments, options and options.encode()), f"mount {target}")
+
+
+def die_with_parent() -> None:
+    """Has the kernel kill the calling process as soon as the thread that forked it is gone; see PR_SET_PDEATHSIG."""
+    _check(_libc.prctl(ctypes.c_int(_SET_PARENT_DEATH_SIGNAL), ctypes.c_ulong(signal.SIGKILL), 0, 0, 0), "prctl")
+
+
+def unshare_user(user: int, group: int) -> None:
+    """Moves the calling process into a new user namespace, in which it has the given ids and all capabilities.
+
+    Raises:
+        OSError: If the kernel forbids it.
+    """
+    outer_user, outer_group = os.geteuid(), os.getegid()
+    unshare(NEW_USER)
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{user} {outer_user} 1")
+    Path("/proc/self/gid_map").write_text(f"{group} {outer_group} 1")
+
+
+def switch_offloads_off(interface: str) -> None:
+    """Has an interface of the current network namespace send and receive frames one by one, as they are.
+
+    Raises:
+        OSError: If there is no such interface.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as anything:
+        for command in _OFFLOADS.values():
+            value = ctypes.create_string_buffer(struct.pack("II", command, 0))
+            request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(value))
+            try:
+                fcntl.ioctl(anything, _ETHTOOL_REQUEST, request)
+            except OSError as error:
+                # What a driver cannot switch, it does not do.
+                if error.errno not in _UNSUPPORTED:
+                    raise
+
+
+def visible_pid() -> int:
+    """The calling process's id as /proc shows it, which may belong to an outer PID namespace."""
+    return int(os.readlink("/proc/self"))
+
+
+def spawn(command: list[str], *, stdin: int, stdout: int, stderr: int) -> int:
+    """Starts a program on the given descriptors and with default signals, and gives its process id."""
+    return os.posix_spawn(
+        command[0],
+        command,
+        {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, stdin, 0),
+            (os.POSIX_SPAWN_DUP2, stdout, 1),
+            (os.POSIX_SPAWN_DUP2, stderr, 2),
+        ],
+        setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD],
+    )
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")

@@ -1,0 +1,147 @@
+"""The directories on disk that running testbeds have, one each: keys, logs, and how to reach the nodes.
+
+A testbed's holder keeps the lock on its directory for as long as it lives. So what is not locked was left by one that
+was killed, and is removed whenever somebody looks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lossratio.topology import Topology
+
+_LOCK = "lock"
+_STATE = "state.json"
+
+
+class Access(BaseModel):
+    """How a node of a running testbed is reached.
+
+    Attributes:
+        port: TCP port of its sshd on the loopback address.
+        host_key: Its public host key.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    port: int
+    host_key: str
+
+
+class State(BaseModel):
+    """What is written down about a running testbed.
+
+    Attributes:
+        topology: What it was built from.
+        pid: Its holder's process id.
+        keep: Whether it outlives the run that built it.
+        username: User to log in as.
+        nodes: How to reach the nodes, by name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    topology: Topology
+    pid: int
+    keep: bool
+    username: str
+    nodes: dict[str, Access]
+
+
+@dataclass(frozen=True)
+class LockedDirectory:
+    """A new directory, and the descriptor that keeps it locked."""
+
+    path: Path
+    lock: int
+
+
+def create_directory(name: str) -> LockedDirectory:
+    """Makes a directory for a testbed that is to be built, and locks it."""
+    with _root_locked() as root:
+        path = root / f"{name}-{secrets.token_hex(4)}"
+        path.mkdir(mode=0o700)
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return LockedDirectory(path, lock)
+
+
+def write_state(directory: Path, state: State) -> None:
+    """Writes a testbed's state down, at once or not at all."""
+    temporary = directory / f"{_STATE}.new"
+    # Unset fields are left out, so that what is read back is still known to be unset.
+    temporary.write_text(state.model_dump_json(indent=1, exclude_unset=True))
+    temporary.rename(directory / _STATE)
+
+
+def running() -> list[tuple[Path, State]]:
+    """This user's testbeds that are up, with their directories; removes what killed ones have left."""
+    found = []
+    with _root_locked() as root:
+        for path in sorted(root.iterdir()):
+            if not path.is_dir():
+                continue
+            if not is_locked(path):
+                shutil.rmtree(path, ignore_errors=True)
+                continue
+            # A testbed that is just being built has no state yet.
+            with suppress(OSError, ValidationError):
+                found.append((path, State.model_validate_json((path / _STATE).read_text())))
+    return found
+
+
+def remove_leftovers() -> None:
+    """Removes what killed testbeds of this user have left on disk."""
+    running()
+
+
+def is_locked(directory: Path) -> bool:
+    """Whether a holder is alive behind a directory."""
+    try:
+        lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+@contextmanager
+def _root_locked() -> Iterator[Path]:
+    root = _root()
+    lock = os.open(root / f".{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield root
+    finally:
+        os.close(lock)
+
+
+def _root() -> Path:
+    home = os.environ.get("XDG_STATE_HOME")
+    for base in (Path(home) if home else Path("~/.local/state").expanduser(), _fallback()):
+        root = base / "lossratio" / "testbeds"
+        with suppress(OSError, RuntimeError):
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if root.stat().st_uid == os.geteuid() and os.access(root, os.W_OK):
+                root.chmod(0o700)
+                return root
+    raise PermissionError(f"cannot write below {home or '~/.local/state'} or {tempfile.gettempdir()}")
+
+
+def _fallback() -> Path:
+    return Path(tempfile.gettempdir(), f"lossratio-{os.geteuid()}")
