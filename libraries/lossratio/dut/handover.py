@@ -11,7 +11,10 @@ through the same pair. A frame's TTL is lowered twice. No root is needed, as it 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from types import MappingProxyType
 
 from lossratio.dut.base import EASTWARD, WESTWARD
 from lossratio.dut.changes import Changes
@@ -20,6 +23,10 @@ from lossratio.dut.ip_forwarding import enable_forwarding
 from lossratio.dut.node import DutNode
 from lossratio.dut.router_side import RouterSide
 
+# Stand for the other end of the veth pair; link-local ones, so that no other route can lead to them.
+_GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = MappingProxyType(
+    {4: IPv4Address("169.254.198.18"), 6: IPv6Address("fe80::198:18")}
+)
 # Routing tables, and priorities of the rules that lead to them.
 _EASTWARD_TABLE = 19818
 _WESTWARD_TABLE = 19819
@@ -81,8 +88,8 @@ class Handover:
         self, changes: Changes, source: RouterSide, target: RouterSide, ends: tuple[str, str], mac: str, table: int
     ) -> None:
         """Leads frames from one side into the near end, addressed to the far one."""
-        gateway = target.network[-5]
         near = ends[0]
+        gateway = _GATEWAYS[target.network.version]
         target.add_neighbour(changes, near, gateway, mac)
         target.add(
             *(changes, "route", str(target.network), "via", str(gateway), "dev", near, "onlink", "table", str(table))

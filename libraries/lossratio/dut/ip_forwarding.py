@@ -67,9 +67,11 @@ def _enable_ipv6(changes: Changes, node: DutNode, interfaces: Sequence[str]) -> 
             changes.write(f"{_IPV6}/{name}/force_forwarding", "1")
         return
     # Older kernels only forward if all interfaces do, and switching that back sets every interface to the same.
+    every = f"{_IPV6}/all/forwarding"
     for path, value in node.read_files("forwarding", under=_IPV6).items():
-        changes.write_back(path, value)
-    changes.write(f"{_IPV6}/all/forwarding", "1")
+        if path != every:
+            changes.write_back(path, value)
+    changes.write(every, "1")
 
 
 def _forwards_by_interface(node: DutNode) -> bool:
