@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,8 @@ from lossratio.testbed.holder.plan import LinkEnd, Plan
 MTU = 9216
 """MTU of the test links, bytes."""
 
+_FIRST_INDEX = 10
+_CARRIER_TIMEOUT = 5.0
 _QUIET_IPV6 = {
     "disable_ipv6": 1,
     "addr_gen_mode": 1,
@@ -44,12 +47,15 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
     for name in plan.nodes:
         _enter(visible[name])
         _quiet_new_interfaces(name)
-    for one, other in plan.links:
+    for index, (one, other) in enumerate(plan.links):
         _enter(visible[one.node])
-        _ip(plan, one.node, [_pair(one, other, keepers[other.node].pid)])
+        _ip(plan, one.node, [_pair(index, one, other, keepers[other.node].pid)])
     for name in plan.nodes:
         _enter(visible[name])
         _start_interfaces(plan, name)
+    for name in plan.nodes:
+        _enter(visible[name])
+        _wait_until_running(name, _interfaces(plan, name))
     report({"visible": visible, "own": [keeper.pid for keeper in keepers.values()]})
 
 
@@ -85,23 +91,36 @@ def _quiet_new_interfaces(name: str) -> None:
             raise child.BuildError(f"node {name}: cannot set {directory / setting}: {error.strerror}") from error
 
 
-def _pair(end: LinkEnd, peer: LinkEnd, peer_pid: int) -> str:
-    return (
-        f"link add name {end.interface} {_address(end)} mtu {MTU} type veth "
-        f"peer name {peer.interface} {_address(peer)} mtu {MTU} netns {peer_pid}"
+def _pair(index: int, one: LinkEnd, other: LinkEnd, other_pid: int) -> str:
+    # Two ends with the same interface index, each in its own namespace, would look to the kernel like no pair, and it
+    # would take note of their carrier only within a second.
+    ends = (
+        f"name {end.interface} index {_FIRST_INDEX + 2 * index + side} mtu {MTU}"
+        + ("" if end.mac_address is None else f" address {end.mac_address}")
+        for side, end in enumerate((one, other))
     )
+    return f"link add {next(ends)} type veth peer {next(ends)} netns {other_pid}"
+
+
+def _interfaces(plan: Plan, name: str) -> list[str]:
+    return [end.interface for pair in plan.links for end in pair if end.node == name]
 
 
 def _start_interfaces(plan: Plan, name: str) -> None:
-    interfaces = [end.interface for pair in plan.links for end in pair if end.node == name]
+    interfaces = _interfaces(plan, name)
     for interface in interfaces:
         system.switch_offloads_off(interface)
     ups = (f"link set dev {interface} addrgenmode none up" for interface in interfaces)
     _ip(plan, name, ["link set lo up", *ups])
 
 
-def _address(end: LinkEnd) -> str:
-    return "" if end.mac_address is None else f"address {end.mac_address}"
+def _wait_until_running(name: str, interfaces: list[str]) -> None:
+    # A bridge leaves a port out until then.
+    deadline = time.monotonic() + _CARRIER_TIMEOUT
+    while waiting := [interface for interface in interfaces if not system.is_running(interface)]:
+        if time.monotonic() > deadline:
+            raise child.BuildError(f"node {name}: no carrier on {', '.join(waiting)}")
+        time.sleep(0.002)
 
 
 def _enter(visible_pid: int) -> None:

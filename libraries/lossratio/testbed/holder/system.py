@@ -25,6 +25,8 @@ RECURSIVE = 16384
 SLAVE = 1 << 19
 
 _SET_PARENT_DEATH_SIGNAL = 1
+_GET_FLAGS = 0x8913
+_RUNNING = 0x40
 _ETHTOOL_REQUEST = 0x8946
 _OFFLOADS = {"rx": 0x15, "tx": 0x17, "sg": 0x19, "tso": 0x1F, "gso": 0x24, "gro": 0x2C}
 """ETHTOOL_S* commands that switch one offload each, by the name that ``ethtool -K`` has for it."""
@@ -34,7 +36,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    """Gives the calling process namespaces of its own, as unshare(2) does.
+    """Gives the calling process namespaces of its own; ``flags`` are those of the system call.
 
     Raises:
         OSError: If the kernel forbids it.
@@ -43,7 +45,7 @@ def unshare(flags: int) -> None:
 
 
 def enter(descriptor: int, kind: int) -> None:
-    """Moves the calling process into an existing namespace, as setns(2) does.
+    """Moves the calling process into an existing namespace.
 
     Raises:
         OSError: If the kernel forbids it.
@@ -52,7 +54,7 @@ def enter(descriptor: int, kind: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int = 0, options: str | None = None) -> None:
-    """Adds a file system or a bind mount, as mount(2) does.
+    """Adds a file system or a bind mount; the arguments are those of the system call.
 
     Raises:
         OSError: If the kernel forbids it.
@@ -95,6 +97,18 @@ def switch_offloads_off(interface: str) -> None:
                 # What a driver cannot switch, it does not do.
                 if error.errno not in _UNSUPPORTED:
                     raise
+
+
+def is_running(interface: str) -> bool:
+    """Whether an interface of the current network namespace is up, has a carrier, and the kernel has taken note of it.
+
+    Raises:
+        OSError: If there is no such interface.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as anything:
+        reply = fcntl.ioctl(anything, _GET_FLAGS, struct.pack("16s24x", interface.encode()))
+    (flags,) = struct.unpack_from("H", reply, 16)
+    return bool(flags & _RUNNING)
 
 
 def visible_pid() -> int:
