@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pydantic import Field
 
-import lossratio
+from lossratio import __version__
 from lossratio.report.record import Record
 
 _SEPARATOR = "\x1e"
@@ -157,7 +157,7 @@ def node_facts(session: Session) -> NodeFacts:
 def controller_facts() -> ControllerFacts:
     """The facts of this machine and this Python."""
     return ControllerFacts(
-        lossratio_version=lossratio.__version__,
+        lossratio_version=__version__,
         python_version=platform.python_version(),
         robot_version=version("robotframework"),
         os=_own_os(),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Sequence
+from typing import Any
 from xml.dom import minidom
 
 import matplotlib
@@ -14,6 +16,7 @@ MARKERS = "markers"
 """Group id (`gid`) of the lines whose markers get hints."""
 
 _FONT = "DejaVu Sans"
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _REFERENCES = ("xlink:href", "clip-path", "style")
 
 
@@ -46,7 +49,8 @@ def embeddable_svg(figure: Figure, description: str, hints: Sequence[str] = ()) 
 
 def _drawn(figure: Figure) -> str:
     file = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "lossratio", "font.family": _FONT}):
+    rules: Any = {"svg.fonttype": "none", "svg.hashsalt": "lossratio", "font.family": _FONT, "text.parse_math": False}
+    with matplotlib.rc_context(rules):
         figure.savefig(file, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
     return file.getvalue()
 
@@ -96,7 +100,7 @@ def _make_at_home(svg: minidom.Element) -> None:
 
 def _title(document: minidom.Document, text: str) -> minidom.Element:
     title = document.createElement("title")
-    title.appendChild(document.createTextNode(text))
+    title.appendChild(document.createTextNode(_NOT_IN_XML.sub("\ufffd", text)))
     return title
 
 

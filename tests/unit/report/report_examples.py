@@ -105,6 +105,22 @@ def throughput(sut=None, goals=(NDR, PDR), *, origin=LoadOrigin.GENERATOR, error
     return throughput_result(test_run, setup(test_run, goals, origin=origin), found, entries)
 
 
+def counted_trial(load, *, lost=0, unsent=0, duration=1.0):
+    """A trial with totals, as if all directions were one."""
+    intended = round(load * duration)
+    sent = intended - unsent
+    output = TrialOutput((lost + unsent) / intended, sent_frames=sent, lost_frames=lost, unsent_frames=unsent)
+    return TrialResult(TrialInput(duration, load), output)
+
+
+def throughput_of(trials, goals=(NDR,), *, origin=LoadOrigin.GENERATOR, error=None, remarks=()):
+    """The result of a search that measured just these trials."""
+    test_run = run(error=error, remarks=remarks)
+    found = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
+    entries = [JournalEntry(trial) for trial in trials]
+    return throughput_result(test_run, setup(test_run, goals, origin=origin), found, entries)
+
+
 def mrr(sut=None, *, error=None, trials=10, **generator):
     """The result of a whole MRR test."""
     measurer = SimulatedMeasurer(sut or SharpKnee(capacity=300_000.0), seed=1, directions=2, **generator)

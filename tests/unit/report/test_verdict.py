@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_examples import MAX_LOAD, MIN_LOAD, searched, throughput, trials_of_any_kind
+from report_examples import MAX_LOAD, MIN_LOAD, counted_trial, searched, throughput, trials_of_any_kind
 
 from lossratio.mlrsearch.goal import NDR, PDR
 from lossratio.mlrsearch.result import IrregularReason, goal_result
@@ -13,56 +13,48 @@ from lossratio.simulation.knees import SharpKnee
 from lossratio.trial import TrialInput, TrialOutput, TrialResult
 
 
-def trial(load, *, lost=0, unsent=0, duration=1.0):
-    intended = round(load * duration)
-    output = TrialOutput(
-        (lost + unsent) / intended, sent_frames=intended - unsent, lost_frames=lost, unsent_frames=unsent
-    )
-    return TrialResult(TrialInput(duration, load), output)
-
-
 def judged(trials, goal=NDR, origin=LoadOrigin.GENERATOR):
     return judge(goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD), trials, max_load_origin=origin)
 
 
-BELOW = [trial(100_000.0)] * 21
+BELOW = [counted_trial(100_000.0)] * 21
 
 
 def test_a_bound_that_lost_frames_is_the_suts():
-    assert judged([*BELOW, *[trial(100_400.0, lost=3)] * 21]) == Verdict(True, None)
+    assert judged([*BELOW, *[counted_trial(100_400.0, lost=3)] * 21]) == Verdict(True, None)
 
 
 def test_a_bound_of_nothing_but_unsent_frames_is_the_generators():
-    assert judged([*BELOW, *[trial(100_400.0, unsent=3)] * 21]) == Verdict(False, GENERATOR_LIMIT)
+    assert judged([*BELOW, *[counted_trial(100_400.0, unsent=3)] * 21]) == Verdict(False, GENERATOR_LIMIT)
 
 
 def test_lost_frames_count_even_where_others_were_unsent():
-    assert judged([*BELOW, *[trial(100_400.0, lost=1, unsent=3000)] * 21]).regular
+    assert judged([*BELOW, *[counted_trial(100_400.0, lost=1, unsent=3000)] * 21]).regular
 
 
 def test_loss_within_the_goal_does_not_excuse_the_generator():
-    at_upper = [trial(100_400.0, lost=100, unsent=1000)] * 21
+    at_upper = [counted_trial(100_400.0, lost=100, unsent=1000)] * 21
     assert judged([*BELOW, *at_upper], PDR).reason == GENERATOR_LIMIT
     assert judged([*BELOW, *at_upper], NDR).regular
 
 
 def test_a_few_lossy_trials_are_not_enough_to_blame_the_sut():
-    at_upper = [trial(100_400.0, lost=1)] * 5 + [trial(100_400.0, unsent=1)] * 16
+    at_upper = [counted_trial(100_400.0, lost=1)] * 5 + [counted_trial(100_400.0, unsent=1)] * 16
     assert judged([*BELOW, *at_upper]).reason == GENERATOR_LIMIT
 
 
 def test_the_loss_ratio_is_that_of_the_frames_that_were_sent():
-    half_sent = trial(100_400.0, lost=300, unsent=50_200)
+    half_sent = counted_trial(100_400.0, lost=300, unsent=50_200)
     assert half_sent.output.lost_frames / 100_400 < PDR.loss_ratio < half_sent.output.lost_frames / 50_200
     assert judged([*BELOW, *[half_sent] * 21], PDR).regular
 
 
 def test_a_generator_that_sends_nothing_says_nothing_about_the_sut():
-    assert judged([*BELOW, *[trial(100_400.0, unsent=100_400)] * 21]).reason == GENERATOR_LIMIT
+    assert judged([*BELOW, *[counted_trial(100_400.0, unsent=100_400)] * 21]).reason == GENERATOR_LIMIT
 
 
 def test_unsent_frames_at_minimum_load_are_not_taken_for_loss():
-    trials = [trial(MIN_LOAD, unsent=5)] * 21
+    trials = [counted_trial(MIN_LOAD, unsent=5)] * 21
     assert goal_result(NDR, trials, min_load=MIN_LOAD, max_load=MAX_LOAD).reason is (
         IrregularReason.MIN_LOAD_IS_UPPER_BOUND
     )
@@ -70,16 +62,16 @@ def test_unsent_frames_at_minimum_load_are_not_taken_for_loss():
 
 
 def test_no_loss_at_the_most_that_the_generator_can_send_is_the_generators_limit():
-    assert judged([trial(MAX_LOAD)] * 21, origin=LoadOrigin.GENERATOR) == Verdict(False, GENERATOR_LIMIT)
+    assert judged([counted_trial(MAX_LOAD)] * 21, origin=LoadOrigin.GENERATOR) == Verdict(False, GENERATOR_LIMIT)
 
 
 @pytest.mark.parametrize("origin", [LoadOrigin.GIVEN, LoadOrigin.LINK])
 def test_no_loss_at_a_maximum_load_of_another_origin_is_said_as_it_is(origin):
-    assert judged([trial(MAX_LOAD)] * 21, origin=origin) == Verdict(False, "the maximum load is a lower bound")
+    assert judged([counted_trial(MAX_LOAD)] * 21, origin=origin) == Verdict(False, "the maximum load is a lower bound")
 
 
 def test_another_reason_is_not_hidden_by_the_generators_limit():
-    trials = [*[trial(50_000.0)] * 21, *[trial(100_400.0, unsent=3)] * 21]
+    trials = [*[counted_trial(50_000.0)] * 21, *[counted_trial(100_400.0, unsent=3)] * 21]
     assert judged(trials) == Verdict(False, f"{GENERATOR_LIMIT}; the search was stopped before its end")
 
 

@@ -1,0 +1,108 @@
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lossratio
+from lossratio.report.facts import NodeFacts, controller_facts, node_facts
+
+
+@dataclass(frozen=True)
+class Result:
+    exit_status: int
+    stdout: str
+    stderr: str = ""
+
+
+class ThisMachine:
+    """A session with this very machine; its environment can be taken away."""
+
+    def __init__(self, **environment):
+        self.commands = 0
+        self._environment = {**os.environ, **environment}
+
+    def run(self, *argv, check=True):
+        self.commands += 1
+        done = subprocess.run(argv, capture_output=True, text=True, env=self._environment, check=check)
+        return Result(done.returncode, done.stdout, done.stderr)
+
+
+class Answers:
+    """A session that answers what it is told to."""
+
+    def __init__(self, stdout):
+        self._stdout = stdout
+
+    def run(self, *argv, check=True):
+        return Result(1, self._stdout)
+
+
+def answers(**parts):
+    return Answers("".join(f"\x1e{name}\n{text}\n" for name, text in parts.items()))
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="nodes run Linux")
+def test_a_node_tells_all_about_itself_in_one_command():
+    session = ThisMachine()
+    facts = node_facts(session)
+    assert session.commands == 1
+    assert facts.kernel == platform.release()
+    assert facts.architecture == platform.machine()
+    assert facts.cpus == os.sysconf("SC_NPROCESSORS_ONLN")
+    assert facts.memory_bytes == pytest.approx(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), rel=0.05)
+    assert facts.tools.python is None or facts.tools.python.startswith("Python 3.")
+
+
+def test_a_node_that_tells_nothing_has_no_facts():
+    assert node_facts(Answers("sh: 1: Syntax error")) == NodeFacts()
+
+
+def test_a_full_answer():
+    lscpu = (
+        '{"lscpu": [{"field": "Vendor ID:", "data": "AMD", "children": ['
+        '{"field": "Model name:", "data": "EPYC 7543", "children": [{"field": "Thread(s) per core:", "data": "2"}]}]},'
+        '{"field": "NUMA:", "data": null, "children": [{"field": "NUMA node(s):", "data": "2"},'
+        '{"field": "NUMA node0 CPU(s):", "data": "0-31"}, {"field": "NUMA node1 CPU(s):", "data": "32-63"}]}]}'
+    )
+    facts = node_facts(
+        answers(
+            os_release='NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"',
+            lscpu=lscpu,
+            governors="performance\npowersave",
+            meminfo="MemTotal:       1024 kB\nMemFree: 5 kB",
+            command_line="BOOT_IMAGE=/vmlinuz isolcpus=2-3 token=secret mitigations=off",
+            **{"tool.nft": "nftables v1.0.6 (Lester Gooch #5)", "tool.ip": "ip utility, iproute2-6.1.0\nmore"},
+        )
+    )
+    assert facts.os == "Debian GNU/Linux 12 (bookworm)"
+    assert (facts.cpu_model, facts.threads_per_core) == ("EPYC 7543", 2)
+    assert facts.numa_nodes == {"node0": "0-31", "node1": "32-63"}
+    assert facts.governors == ("performance", "powersave")
+    assert facts.memory_bytes == 1024 * 1024
+    assert facts.boot_parameters == ("isolcpus=2-3", "mitigations=off")
+    assert (facts.tools.nft, facts.tools.ip) == ("nftables v1.0.6 (Lester Gooch #5)", "ip utility, iproute2-6.1.0")
+    assert (facts.tools.ethtool, facts.kernel, facts.cpus) == (None, None, None)
+
+
+PARTS = ("os_release", "lscpu", "cpus", "governors", "meminfo", "command_line", "tool.ip")
+GARBAGE = st.text() | st.sampled_from(
+    ["[]", "{}", '{"lscpu": 5}', '{"lscpu": [5]}', '{"lscpu": [{"data": "x"}]}', "MemTotal:", "MemTotal: ², kB", "-1"]
+)
+
+
+@given(st.dictionaries(st.sampled_from(PARTS), GARBAGE))
+def test_garbage_is_no_error(parts):
+    facts = node_facts(answers(**parts))
+    assert NodeFacts.model_validate_json(facts.model_dump_json()) == facts
+
+
+def test_facts_of_the_controllers_side():
+    facts = controller_facts()
+    assert facts.lossratio_version == lossratio.__version__
+    assert facts.python_version == platform.python_version()
+    assert facts.robot_version.split(".")[0].isdecimal()
+    assert facts.kernel == platform.release()

@@ -1,0 +1,185 @@
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from report_examples import (
+    MAX_LOAD,
+    MIN_LOAD,
+    counted_trial,
+    mrr,
+    mrr_results,
+    searched,
+    throughput,
+    throughput_of,
+    throughput_results,
+)
+
+from lossratio.mlrsearch.goal import NDR, PDR
+from lossratio.report.bounds import BoundsSoFar, GoalBounds, Interval
+from lossratio.report.text import format_frames_per_second, format_interval, message, progress_line
+from lossratio.report.verdict import GENERATOR_LIMIT
+from lossratio.simulation.knees import SharpKnee
+from lossratio.trial import TrialInput, TrialOutput, TrialResult
+
+ANY_RESULTS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)] * 21]
+
+
+def test_the_message_of_a_regular_search():
+    assert message(throughput_of(REGULAR)).splitlines() == [
+        "NDR (loss ratio at most 0 %): regular",
+        "  relevant lower bound       100,000 fps per interface     200,000 fps aggregate"
+        "   134.40 Mbit/s aggregate L1 bandwidth",
+        "  relevant upper bound       100,400 fps per interface     200,800 fps aggregate"
+        "   134.94 Mbit/s aggregate L1 bandwidth",
+        "  conditional throughput     100,000 fps per interface     200,000 fps aggregate"
+        "   134.40 Mbit/s aggregate L1 bandwidth",
+        "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
+        "42 trials in 42.0 s.",
+    ]
+
+
+def test_the_message_of_a_search_that_found_the_generators_limit():
+    trials = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, unsent=300)] * 21]
+    lines = message(throughput_of(trials)).splitlines()
+    assert lines[0] == f"NDR (loss ratio at most 0 %): irregular: {GENERATOR_LIMIT}"
+    assert lines[-1] == "The generator could not send 6,300 frames in 21 of the trials."
+
+
+def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
+    lines = message(throughput_of([counted_trial(MAX_LOAD)] * 21)).splitlines()
+    assert lines[1].endswith("(the maximum load)")
+    assert lines[2].endswith("(the maximum load)")
+    lines = message(throughput_of([counted_trial(MIN_LOAD, lost=1)] * 21)).splitlines()
+    assert lines[1] == "  relevant lower bound    none"
+    assert lines[2].endswith("(the minimum load)")
+    assert lines[3] == "  conditional throughput  none"
+
+
+def test_a_failure_is_all_that_is_said_about_a_failed_search():
+    lines = message(throughput_of(REGULAR, error="The agent was killed.")).splitlines()
+    assert lines[0] == "failed, no result: The agent was killed."
+    assert not any("bound" in line or "throughput" in line for line in lines)
+
+
+def test_remarks_are_in_the_message():
+    assert message(throughput_of(REGULAR, remarks=("the goal is wide",))).splitlines()[-1] == "Note: the goal is wide"
+
+
+def test_the_message_of_an_mrr_measurement():
+    lines = message(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0)).splitlines()
+    assert lines == [
+        "MRR (10 trials at maximum load, 400,000 fps per interface): frames forwarded over the time really spent",
+        "  mean                       380,000 fps per interface     760,000 fps aggregate"
+        "   510.72 Mbit/s aggregate L1 bandwidth",
+        "  standard deviation            0.00 fps per interface        0.00 fps aggregate"
+        "         0 bit/s aggregate L1 bandwidth",
+        f"  values                  {'380,000 ' * 10}fps per interface",
+        "  loss                    0 % of the frames sent; 399,920 frames unsent, which is no loss",
+        "Aggregate is per interface x 2 (port0>port1, port1>port0); frames of 64 bytes on average; "
+        "10 trials in 10.0 s.",
+        "The generator could not send 399,920 frames in 10 of the trials.",
+        "Note: no frame was lost at maximum load: the SUT may forward more than this",
+    ]
+
+
+@ANY_RESULTS
+@given(throughput_results())
+def test_the_message_never_hides_an_irregular_result(result):
+    text = message(result)
+    for report in result.goals:
+        if report.result is None:
+            assert text.startswith(f"failed, no result: {result.error}")
+        elif not report.result.regular:
+            allowed = f"{report.goal.loss_ratio * 100:.4g} %"
+            assert f"{report.goal.name} (loss ratio at most {allowed}): irregular: {report.result.reason}\n" in text
+        else:
+            assert f"{report.goal.name} (loss ratio at most {report.goal.loss_ratio * 100:.4g} %): regular\n" in text
+
+
+@ANY_RESULTS
+@given(throughput_results() | mrr_results())
+def test_every_rate_in_a_message_says_what_it_is_a_rate_of(result):
+    if result.error is not None or result.remarks:
+        return
+    for line in message(result).splitlines():
+        for unit in re.findall(r"[\d,.]+ [kMG]?(?:fps|bit/s)(?: \S+){2}", line):
+            assert unit.split("s ", 1)[1].startswith(("per interface", "aggregate")), line
+
+
+@given(st.floats(1.0, 1e9))
+def test_a_rate_is_written_to_a_hundredth_of_a_per_cent_or_better(rate):
+    written = float(format_frames_per_second(rate).removesuffix(" fps").replace(",", ""))
+    assert written == pytest.approx(rate, rel=1e-4, abs=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "text"),
+    [
+        (149_770.0, 150_520.0, "149.77 to 150.52 kfps"),
+        (999_000.0, 1_001_000.0, "999.00 kfps to 1.0010 Mfps"),
+        (200_000.0, None, "from 200.00 kfps"),
+        (200_000.0, 200_000.0, "from 200.00 kfps"),
+        (None, 9_001.0, "below 9.0010 kfps"),
+        (None, None, "no bounds"),
+    ],
+)
+def test_intervals_in_words(lower, upper, text):
+    assert format_interval(lower, upper) == text
+
+
+def trial(loss_ratio=0.0, unsent=None):
+    return TrialResult(TrialInput(1.0, 50_250.0), TrialOutput(loss_ratio, unsent_frames=unsent))
+
+
+def test_a_line_of_progress():
+    bounds = [
+        GoalBounds(NDR, Interval(50_000.0, 50_250.0), Interval(50_000.0, 50_250.0)),
+        GoalBounds(PDR, Interval(50_000.0, None), Interval(50_250.0, 51_000.0)),
+    ]
+    assert progress_line(12, trial(0.0012), bounds, 259.6) == (
+        "trial  12  50.250 kfps for 1 s  loss 0.12 %    "
+        "NDR 50.000 to 50.250 kfps   PDR ~50.250 to 51.000 kfps  4min 20s left"
+    )
+
+
+def test_progress_without_timeout_has_no_time_left():
+    assert progress_line(1, trial(), [GoalBounds(NDR, Interval(None, None), Interval(None, 50_250.0))]).endswith(
+        "NDR ~below 50.250 kfps"
+    )
+
+
+def test_progress_tells_unsent_frames():
+    assert "loss 50 % (25,125 unsent)" in progress_line(1, trial(0.5, 25_125), [])
+
+
+@given(st.floats(min_value=1e-12, max_value=1.0))
+def test_a_loss_is_never_shown_as_none(loss_ratio):
+    assert "loss 0 %" not in progress_line(1, trial(loss_ratio), [])
+
+
+def test_no_time_is_left_after_the_timeout():
+    assert progress_line(1, trial(), [], -3.0).endswith("0s left")
+
+
+def test_lines_of_progress_of_a_whole_search_are_aligned():
+    found, entries = searched(SharpKnee(capacity=300_000.0))
+    so_far = BoundsSoFar(found)
+    lines = [
+        progress_line(number, entry.result, so_far.add(entry.result), 100.0)
+        for number, entry in enumerate(entries, start=1)
+    ]
+    assert len({line.index("NDR") for line in lines}) == 1
+    assert len({line.index("PDR") for line in lines}) == 1
+    assert all(len(line) <= 120 for line in lines)
+    assert f"NDR {format_interval(found[NDR].relevant_lower_bound, found[NDR].relevant_upper_bound)}" in lines[-1]
+
+
+def test_progress_ends_where_the_result_is():
+    result = throughput()
+    so_far = BoundsSoFar([NDR, PDR])
+    last = [so_far.add(each.as_result()) for each in result.trials][-1]
+    for report, bounds in zip(result.goals, last, strict=True):
+        assert bounds.proved.lower == report.result.relevant_lower_bound.per_interface_fps
+        assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps

@@ -1,0 +1,41 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+SCHEMAS = ROOT / "docs" / "schema"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("schema")
+    subprocess.run([sys.executable, SCHEMAS / "export.py", directory], check=True)
+    return {path.name: json.loads(path.read_text()) for path in directory.iterdir()}
+
+
+def test_the_committed_schemas_are_current(exported):
+    committed = {path.name: json.loads(path.read_text()) for path in SCHEMAS.glob("*.json")}
+    assert committed == exported, "run 'python docs/schema/export.py'"
+
+
+def test_every_schema_is_a_schema(exported):
+    assert len(exported) >= 2
+    for schema in exported.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["title"].startswith("A lossratio ")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "topologies").glob("*.yaml")), ids=lambda path: path.name)
+def test_our_topologies_fit_their_schema(path, exported):
+    jsonschema.Draft202012Validator(exported["topology.schema.json"]).validate(yaml.safe_load(path.read_text()))
+
+
+def test_the_topology_schema_refuses_unknown_fields(exported):
+    data = yaml.safe_load((ROOT / "topologies" / "local.yaml").read_text())
+    data["nodes"]["TG"]["passwort"] = "secret"
+    assert not jsonschema.Draft202012Validator(exported["topology.schema.json"]).is_valid(data)

@@ -1,0 +1,171 @@
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from report_examples import counted_trial, throughput, throughput_of, throughput_results
+
+from lossratio.journal import JournalEntry
+from lossratio.report.bounds import bounds_history
+from lossratio.report.loss_marks import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark_of
+from lossratio.report.search_picture import search_picture
+from lossratio.report.search_windows import windows_of
+from lossratio.report.trials import describe_trials
+from lossratio.simulation.knees import SharpKnee, SmoothKnee
+
+DRAWING = settings(
+    max_examples=12,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def picture():
+    return search_picture(throughput())
+
+
+def parsed(picture):
+    return ElementTree.fromstring(picture)  # noqa: S314 (our own)
+
+
+def described(*results, warm_ups=0):
+    return describe_trials([JournalEntry(result) for result in results], warm_ups=warm_ups)
+
+
+def test_a_picture_can_stand_in_a_page_as_it_is(picture):
+    assert picture.startswith("<svg ")
+    assert picture.endswith("</svg>")
+    for unwanted in ("<?xml", "<!DOCTYPE", "<script", "<style", "<metadata", "<image"):
+        assert unwanted not in picture
+    assert set(re.findall(r"https?://[^\"' ]*", picture)) == {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+
+
+def test_every_reference_in_a_picture_is_to_something_in_it(picture):
+    names = re.findall(r' id="([^"]*)"', picture)
+    assert len(names) == len(set(names))
+    referred = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]*)', picture))
+    assert referred == set(names)
+    assert referred
+
+
+def test_two_pictures_share_no_identifier(picture):
+    other = search_picture(throughput(SharpKnee(capacity=200_000.0)))
+    assert not set(re.findall(r' id="([^"]*)"', picture)) & set(re.findall(r' id="([^"]*)"', other))
+
+
+def test_the_same_search_gives_the_same_picture(picture):
+    assert search_picture(throughput()) == picture
+
+
+def test_a_picture_of_a_hundred_trials_is_small():
+    result = throughput(SmoothKnee(mrr=300_000.0, spread=20_000.0))
+    assert len(result.trials) >= 100
+    first = result.model_copy(update={"trials": result.trials[:100]})
+    assert len(search_picture(first).encode()) < 60_000
+
+
+def test_every_trial_is_in_the_picture_with_what_it_was(picture):
+    result = throughput()
+    hints = [each.text for each in parsed(picture).iter(f"{SVG}title")]
+    for trial in result.trials:
+        assert any(hint.startswith(f"trial {trial.number}: ") for hint in hints)
+    assert "trial 1: 400.00 kfps for 1 s, loss 62.5 %" in hints
+
+
+def test_a_picture_tells_what_it_shows_to_those_who_cannot_see_it(picture):
+    title = parsed(picture).find(f"{SVG}title").text
+    assert title.endswith("trials. NDR regular; PDR regular.")
+
+
+def texts(picture):
+    return " ".join("".join(each.itertext()) for each in parsed(picture).iter(f"{SVG}text"))
+
+
+def test_goals_are_named_beside_their_bands(picture):
+    found = texts(picture)
+    assert "NDR" in found
+    assert "PDR" in found
+    assert found.count("regular") == 2
+
+
+def test_an_irregular_result_is_called_so_in_the_picture():
+    found = texts(search_picture(throughput(SharpKnee(capacity=1e7))))
+    assert found.count("irregular: the generator's limit, not the SUT's") == 2
+
+
+@pytest.mark.parametrize("trials", [0, 1, 4])
+def test_a_failed_search_is_drawn_as_far_as_it_came(trials):
+    picture = search_picture(throughput(error="agent lost", trials=trials))
+    assert texts(picture).count("failed: no result") == 2
+    hints = {each.text for each in parsed(picture).iter(f"{SVG}title")}
+    assert len({hint for hint in hints if hint.startswith("trial ")}) == trials
+
+
+@DRAWING
+@given(throughput_results())
+def test_any_result_can_be_drawn(result):
+    root = parsed(search_picture(result))
+    assert root.tag == f"{SVG}svg"
+
+
+def test_marks_tell_loss_from_no_loss_by_shape_and_by_colour():
+    lossy = [mark for _, mark in LOSSY]
+    assert {mark.marker for mark in lossy} & {LOSSLESS.marker, UNSENT.marker, WARM_UP.marker} == set()
+    assert len({mark.colour for mark in MARKS}) == len(MARKS)
+
+
+def luminance(colour):
+    red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+
+
+def test_more_loss_is_darker_so_that_no_colour_needs_to_be_seen():
+    shades = [luminance(mark.colour) for _, mark in LOSSY]
+    assert shades == sorted(shades, reverse=True)
+    assert all(light > 1.6 * dark for light, dark in pairwise(shades))
+
+
+def test_each_trial_has_the_mark_of_its_loss():
+    trials = described(
+        counted_trial(1e6),
+        counted_trial(1e6, lost=1),
+        counted_trial(1e6, lost=5_000),
+        counted_trial(1e6, lost=50_000),
+        counted_trial(1e6, lost=500_000),
+        counted_trial(1e6, unsent=500_000),
+        counted_trial(1e6, lost=1, unsent=500),
+    )
+    names = [mark_of(each).name for each in trials]
+    assert names == ["lossless", "loss-1", "loss-2", "loss-3", "loss-4", "unsent", "loss-1"]
+    assert mark_of(described(counted_trial(1e6), warm_ups=1)[0]) is WARM_UP
+
+
+def windows(result):
+    return windows_of(result, bounds_history(result))
+
+
+def test_goals_that_lie_close_share_a_close_up_and_distant_ones_do_not():
+    overview, close_up = windows(throughput())
+    assert (overview.goals, sorted(close_up.goals)) == ((), [0, 1])
+    far_apart = windows(throughput(SmoothKnee(mrr=300_000.0, spread=20_000.0)))
+    assert [window.goals for window in far_apart] == [(), (1,), (0,)]
+
+
+def test_a_search_that_stayed_in_one_place_needs_no_overview():
+    assert [window.goals for window in windows(throughput_of([counted_trial(50_000.0)] * 21))] == [(0,)]
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(throughput_results())
+def test_every_trial_is_in_a_window_and_every_goal_in_one(result):
+    shown = windows(result)
+    for trial in result.trials:
+        assert any(window.holds(trial.load_per_interface_fps) for window in shown)
+    assert sorted(index for window in shown for index in window.goals) == list(range(len(result.goals)))
