@@ -1,0 +1,99 @@
+"""Search goals as people write them: a preset by its name, or a goal of one's own by its fields."""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
+from lossratio.units import parse_duration, parse_ratio
+
+Ratio = Annotated[float, BeforeValidator(parse_ratio)]
+Duration = Annotated[float, BeforeValidator(parse_duration)]
+
+QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.25, name="QUICK_NDR")
+"""Ten times less evidence than NDR: for trying things out, not for numbers that are compared with others."""
+
+QUICK_PDR = SearchGoal(0.005, 0.5, 0.5, 2.0, 0.01, 0.25, name="QUICK_PDR")
+"""Ten times less evidence than PDR, likewise."""
+
+PRESETS: Mapping[str, SearchGoal] = MappingProxyType(
+    {str(goal): goal for goal in (NDR, PDR, RFC2544, TST009, QUICK_NDR, QUICK_PDR)}
+)
+"""The goals that have a name."""
+
+
+class NdrPdrGoals(Enum):
+    """The pair of goals that NDR and PDR are searched with."""
+
+    csit = (NDR, PDR)
+    quick = (QUICK_NDR, QUICK_PDR)
+
+
+class _Fields(BaseModel):
+    """A goal of one's own; what is not said is as in CSIT's NDR and PDR."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    loss_ratio: Ratio
+    exceed_ratio: Ratio = NDR.exceed_ratio
+    final_trial_duration: Duration = NDR.final_trial_duration
+    duration_sum: Duration = NDR.duration_sum
+    width: Ratio = NDR.width
+    initial_trial_duration: Duration | None = None
+    name: str | None = None
+
+
+def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
+    """Makes a search goal out of what people write.
+
+    Args:
+        description: A preset's name in any case, e.g. ``NDR``; or a goal's fields, e.g. ``{"loss_ratio": "0.1 %",
+            "duration_sum": "5 s"}``, as a mapping or as text. Fields are those of `SearchGoal`; those that are left
+            out are as in CSIT's NDR and PDR, except for ``loss_ratio``, which must be there.
+
+    Raises:
+        SearchError: If there is no such preset or field, or a value does not parse or is out of range.
+    """
+    if isinstance(description, SearchGoal):
+        return description
+    if isinstance(description, Mapping):
+        return _own_goal(description)
+    preset = PRESETS.get(description.strip().upper())
+    return _own_goal(_mapping(description)) if preset is None else preset
+
+
+def _own_goal(description: Mapping[str, Any]) -> SearchGoal:
+    try:
+        return SearchGoal(**_Fields.model_validate(dict(description)).model_dump())
+    except ValidationError as error:
+        faults = "; ".join(_fault(item) for item in error.errors())
+        raise SearchError(f"The search goal {dict(description)} is none: {faults}.") from error
+
+
+def _fault(item: Any) -> str:
+    field = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return f"there is no field {field!r}, there are {', '.join(_Fields.model_fields)}"
+    if item["type"] == "missing":
+        return f"{field} is missing"
+    return f"{field}: {str(item['msg']).removeprefix('Value error, ').rstrip('.')}"
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    try:
+        value = literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = None
+    if not isinstance(value, Mapping):
+        raise SearchError(
+            f"There is no search goal {text!r}. The goals are {', '.join(PRESETS)}; "
+            'a goal of your own is written like {"loss_ratio": "0.1 %", "duration_sum": "5 s"}.'
+        )
+    return value

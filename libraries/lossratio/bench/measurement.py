@@ -1,0 +1,133 @@
+"""One measurement of one test: trials into the journal, the conditions around them, and what went wrong if it did."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import lossratio
+from lossratio.bench.testbed import Ready, Testbed
+from lossratio.journal import Journal, JournalEntry, read_journal
+from lossratio.report.build import TestRun
+from lossratio.report.model import TestIdentity
+from lossratio.report.run_directory import RunDirectory
+from lossratio.traffic import TrafficProfile
+from lossratio.trial import Controller, TrialResult, run_search
+
+ResultT = TypeVar("ResultT")
+OnTrial = Callable[[TrialResult], None]
+
+
+@dataclass(frozen=True)
+class TestPlace:
+    """Which test a measurement belongs to, and where its files go.
+
+    Attributes:
+        test: The test; no two measurements of a run have the same full name.
+        directory: The directory of the run.
+        resume: The directory of an earlier run, whose journal of the same test is continued if there is one.
+    """
+
+    __test__ = False
+
+    test: TestIdentity
+    directory: RunDirectory
+    resume: RunDirectory | None = None
+
+
+@dataclass(frozen=True)
+class Measurement(Generic[ResultT]):
+    """What a measurement left behind, also if it failed.
+
+    Attributes:
+        run: Which test was run, when, and under what conditions.
+        result: What the controller concludes from the trials there are.
+        entries: All trials there are.
+        failure: What stopped it; None if nothing did.
+    """
+
+    run: TestRun
+    result: ResultT
+    entries: tuple[JournalEntry, ...]
+    failure: BaseException | None
+
+    def raise_failure(self) -> None:
+        """Raises what stopped the measurement, if anything did."""
+        if self.failure is not None:
+            raise self.failure
+
+
+def perform(
+    controller: Controller[ResultT],
+    testbed: Testbed,
+    profile: TrafficProfile,
+    place: TestPlace,
+    *,
+    inputs: Mapping[str, Any],
+    remarks: tuple[str, ...] = (),
+    on_trial: OnTrial | None = None,
+) -> Measurement[ResultT]:
+    """Runs a controller's trials on a testbed.
+
+    Whatever stops the trials, an interrupt from the keyboard too, is in the answer's `failure`, so that the caller can
+    write down what there is before it raises it.
+
+    Args:
+        controller: Chooses the trials.
+        testbed: Performs them.
+        profile: What the traffic is.
+        place: Which test this is, and where its files go.
+        inputs: What the controller was made with, as JSON data; a journal is only continued with the same.
+        remarks: What a reader of the numbers should know besides.
+        on_trial: Called after each trial that was measured.
+
+    Raises:
+        LossRatioError: If the measurement could not even begin.
+    """
+    failure: BaseException | None = None
+    with testbed.ready_for(profile) as ready, _journal(place, _search(testbed, ready, inputs)) as journal:
+        started = datetime.now(timezone.utc)
+        try:
+            run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
+        except BaseException as error:  # noqa: BLE001 (the caller raises it, after writing down what there is)
+            failure = error
+        ended = datetime.now(timezone.utc)
+    error_text = None if failure is None else str(failure) or type(failure).__name__
+    run = TestRun(place.test, started, ended, ready.conditions, remarks, error_text)
+    return Measurement(run, controller.result(), read_journal(journal.path).entries, failure)
+
+
+def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be the same for a measurement to be continued: all that was asked for, and versions."""
+    dut = testbed.request.dut
+    return {
+        "lossratio": lossratio.__version__,
+        **inputs,
+        "traffic": ready.conditions.traffic.model_dump(mode="json"),
+        "load": ready.conditions.load.model_dump(mode="json"),
+        "timing": ready.conditions.timing.model_dump(mode="json"),
+        "topology": testbed.request.topology.model_dump(mode="json"),
+        "dut": None if dut is None else dut.to_json(),
+        "kernels": {name: facts.kernel for name, facts in ready.conditions.nodes.items()},
+    }
+
+
+def _journal(place: TestPlace, search: Mapping[str, Any]) -> Journal:
+    path = place.directory.journal_path(place.test.full_name)
+    earlier = None if place.resume is None else place.resume.journal_path(place.test.full_name)
+    if earlier is None or not earlier.exists():
+        path.unlink(missing_ok=True)
+    elif earlier.resolve() != path.resolve():
+        _copy_journal(earlier, path, search)
+    return Journal.open(path, search)
+
+
+def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
+    # Opened where it is, so that a refusal names the file that the user knows.
+    Journal.open(earlier, search).close()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(earlier, path)

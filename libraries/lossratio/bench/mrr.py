@@ -1,0 +1,93 @@
+"""Maximum receive rate: trials at maximum load on a testbed, from the request to the result file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lossratio.bench.loads import load_range
+from lossratio.bench.measurement import OnTrial, TestPlace, perform
+from lossratio.bench.testbed import Testbed
+from lossratio.errors import SearchError
+from lossratio.report.build import mrr_result
+from lossratio.report.model import MrrResult
+from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
+from lossratio.traffic import TrafficProfile
+from lossratio.trial import TrialInput, TrialResult
+
+
+@dataclass(frozen=True)
+class MrrRequest:
+    """What to measure.
+
+    Attributes:
+        profile: What the traffic is.
+        max_load: The load of all trials, frames per second per interface; None: what the generator can send.
+        trials: How many trials.
+        trial_duration: Seconds of each.
+    """
+
+    profile: TrafficProfile
+    max_load: float | None = None
+    trials: int = MRR_TRIALS
+    trial_duration: float = MRR_TRIAL_DURATION
+
+
+class RepeatedTrial:
+    """Asks for the same trial a number of times; a `lossratio.trial.Controller`."""
+
+    def __init__(self, trial: TrialInput, times: int) -> None:
+        """Prepares the trials.
+
+        Raises:
+            SearchError: If there are none.
+        """
+        if times < 1:
+            raise SearchError(f"A measurement needs at least one trial, not {times}.")
+        self._trial = trial
+        self._times = times
+        self._results: list[TrialResult] = []
+
+    def next_trial(self) -> TrialInput | None:
+        """The same trial again; None when there were enough."""
+        return self._trial if len(self._results) < self._times else None
+
+    def record(self, result: TrialResult) -> None:
+        """Takes in a trial's result."""
+        self._results.append(result)
+
+    def result(self) -> tuple[TrialResult, ...]:
+        """All results so far."""
+        return tuple(self._results)
+
+
+def measure_mrr(testbed: Testbed, request: MrrRequest, place: TestPlace, on_trial: OnTrial | None = None) -> MrrResult:
+    """Measures the maximum receive rate, and writes the result file.
+
+    Returns:
+        The result, as it was written.
+
+    Raises:
+        LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
+            says so, and holds the trials there were.
+    """
+    loads = load_range(testbed.generator_limit, min_load=None, max_load=request.max_load)
+    trial = TrialInput(request.trial_duration, loads.max_load)
+    measured = perform(
+        RepeatedTrial(trial, request.trials),
+        testbed,
+        request.profile,
+        place,
+        inputs={
+            "algorithm": "MRR",
+            "max_load_fps": loads.max_load,
+            "trials": request.trials,
+            "trial_duration_s": request.trial_duration,
+        },
+        remarks=loads.remarks,
+        on_trial=on_trial,
+    )
+    max_load = measured.run.conditions.max_load(loads.max_load, loads.origin)
+    result = mrr_result(measured.run, max_load, measured.entries)
+    place.directory.write(result)
+    measured.raise_failure()
+    return result

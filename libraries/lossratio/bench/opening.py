@@ -1,0 +1,31 @@
+"""From a topology file to a testbed that is ready to measure on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lossratio.bench.live import LiveTestbed
+from lossratio.bench.simulated import SimulatedTestbed
+from lossratio.bench.testbed import Testbed, TestbedRequest, dut_request
+from lossratio.topology import TestbedKind, load_topology
+
+
+def open_testbed(topology: str | Path, *, dut: str | None = None, options: Mapping[str, Any] | None = None) -> Testbed:
+    """Opens a testbed and sets up its DUTs; close it in the end.
+
+    Args:
+        topology: The topology file.
+        dut: Kind of the DUTs, e.g. ``linux_bridge``; None: they stay as they are.
+        options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
+
+    Raises:
+        LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
+            be set up (what was done is undone then).
+    """
+    file = Path(topology)
+    request = TestbedRequest(load_topology(file), file, dut_request(dut, options or {}))
+    if request.topology.testbed is TestbedKind.SIMULATED:
+        return SimulatedTestbed(request)
+    return LiveTestbed.open(request)

@@ -1,0 +1,140 @@
+"""Conditional throughput: a search with MLRsearch on a testbed, from the request to the result file."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lossratio.bench.loads import LoadRange, load_range
+from lossratio.bench.measurement import TestPlace, perform
+from lossratio.bench.testbed import Testbed
+from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchGoalWarning
+from lossratio.report.bounds import BoundsSoFar, GoalBounds
+from lossratio.report.build import SearchSetup, describe_goal, throughput_result
+from lossratio.report.model import ThroughputResult
+from lossratio.traffic import TrafficProfile
+from lossratio.trial import TrialResult
+
+DEFAULT_TIMEOUT = 1200.0
+"""Seconds that a search may take: FD.io CSIT's limit."""
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """What to search for.
+
+    Attributes:
+        goals: The search goals.
+        profile: What the traffic is.
+        min_load: Smallest load per interface, frames per second; None: see `lossratio.bench.loads.load_range`.
+        max_load: Largest load per interface; None: what the generator can send.
+        timeout: Seconds of trials after which the search ends with what it knows; None: never.
+        warm_up_duration: Seconds of a first trial at maximum load that does not count; None: there is none.
+        fail_fast: Whether the search ends for all goals when the minimum load is too much for one.
+    """
+
+    goals: Sequence[SearchGoal]
+    profile: TrafficProfile
+    min_load: float | None = None
+    max_load: float | None = None
+    timeout: float | None = DEFAULT_TIMEOUT
+    warm_up_duration: float | None = None
+    fail_fast: bool = True
+
+    def settings(self) -> dict[str, Any]:
+        """What the controller is told besides goals and loads, as JSON data; times in seconds."""
+        return {
+            "timeout_s": self.timeout,
+            "warm_up_duration_s": self.warm_up_duration,
+            "fail_fast": self.fail_fast,
+        }
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search is after a trial.
+
+    Attributes:
+        number: How many trials there are, those of an interrupted run included.
+        trial: The last one.
+        bounds: What is known about each goal.
+        time_left: Seconds until the timeout; None: there is none.
+    """
+
+    number: int
+    trial: TrialResult
+    bounds: tuple[GoalBounds, ...]
+    time_left: float | None
+
+
+def find_conditional_throughput(
+    testbed: Testbed,
+    request: SearchRequest,
+    place: TestPlace,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> ThroughputResult:
+    """Searches for the conditional throughput of all goals at once, and writes the result file.
+
+    Returns:
+        The result, as it was written; irregular goal results are no error.
+
+    Raises:
+        LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
+            says so, and holds the trials there were.
+    """
+    loads = load_range(testbed.generator_limit, min_load=request.min_load, max_load=request.max_load)
+    controller, advice = _controller(request, loads)
+
+    def tell(trial: TrialResult) -> None:
+        if on_progress is not None:
+            on_progress(_progress(controller, request, trial))
+
+    inputs = {
+        "algorithm": "MLRsearch",
+        "goals": [describe_goal(goal).model_dump(mode="json") for goal in controller.goals],
+        "min_load_fps": loads.min_load,
+        "max_load_fps": loads.max_load,
+        "settings": request.settings(),
+    }
+    measured = perform(
+        controller,
+        testbed,
+        request.profile,
+        place,
+        inputs=inputs,
+        remarks=(*loads.remarks, *advice),
+        on_trial=tell,
+    )
+    max_load = measured.run.conditions.max_load(loads.max_load, loads.origin)
+    setup = SearchSetup("MLRsearch", request.settings(), controller.goals, loads.min_load, max_load)
+    result = throughput_result(measured.run, setup, measured.result, measured.entries)
+    place.directory.write(result)
+    measured.raise_failure()
+    return result
+
+
+def _progress(controller: MLRsearch, request: SearchRequest, trial: TrialResult) -> Progress:
+    so_far = BoundsSoFar(controller.goals)
+    bounds: tuple[GoalBounds, ...] = ()
+    for each in controller.evidence:
+        bounds = so_far.add(each)
+    left = None if request.timeout is None else max(0.0, request.timeout - controller.elapsed)
+    return Progress(controller.trials, trial, bounds, left)
+
+
+def _controller(request: SearchRequest, loads: LoadRange) -> tuple[MLRsearch, tuple[str, ...]]:
+    """The controller, and what RFC 9971 advises against in the request."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SearchGoalWarning)
+        controller = MLRsearch(
+            # Goals warn when they are made, which may have been long before anybody listened.
+            [replace(goal) for goal in request.goals],
+            loads.min_load,
+            loads.max_load,
+            timeout=request.timeout,
+            warm_up_duration=request.warm_up_duration,
+            fail_fast=request.fail_fast,
+        )
+    return controller, tuple(str(warning.message) for warning in caught)

@@ -1,0 +1,107 @@
+"""A simulated testbed: a model of the SUT on a virtual clock, behind what measurements see of a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lossratio.bench.description import describe_load, describe_traffic
+from lossratio.bench.testbed import Ready, TestbedRequest
+from lossratio.counters import START_TOLERANCE
+from lossratio.errors import TopologyError
+from lossratio.report.conditions import Conditions, describe_testbed, trial_timing
+from lossratio.report.facts import NodeFacts, controller_facts
+from lossratio.simulation import SimulatedMeasurer, Sut, sut_from
+from lossratio.topology import SimulatedGenerator
+from lossratio.traffic import TrafficProfile
+
+
+class SimulatedTestbed:
+    """A testbed without anything real; a `lossratio.bench.testbed.Testbed`.
+
+    A kind of DUT with a known truth (such as a policer) is simulated as that, in each direction for itself. Anything
+    else is the model that the topology has for the DUT, which the traffic of all directions goes through together.
+
+    Attributes:
+        request: What it was opened for.
+    """
+
+    def __init__(self, request: TestbedRequest) -> None:
+        """Makes the model.
+
+        Raises:
+            TopologyError: If there is no model for the DUT, or it is wrong.
+        """
+        self.request = request
+        topology = request.topology
+        generator = topology.nodes[topology.tg_name].generator
+        if not isinstance(generator, SimulatedGenerator):
+            raise TopologyError(f"Topology {topology.name} has a real generator; a simulated one takes 'simulated'.")
+        self._generator = generator
+        known = None if request.dut is None else request.dut.options.modelled_as()
+        self._has_known_truth = known is not None
+        self._model = self._topology_model() if known is None else known
+        self._sut = self._made(self._model)
+        self._recovery_time = 0.0 if request.dut is None else request.dut.options.recovery_time
+
+    @property
+    def generator_limit(self) -> float | None:
+        """The topology's ``max_rate``, in frames per second per interface."""
+        return self._generator.max_rate
+
+    @contextmanager
+    def ready_for(self, profile: TrafficProfile) -> Iterator[Ready]:
+        """A measurer on a virtual clock, which begins anew each time."""
+        directions = profile.transmitting_directions
+        measurer = SimulatedMeasurer(
+            [self._sut] * directions if self._has_known_truth else self._sut,
+            seed=self._generator.seed,
+            overhead=self._generator.overhead or 0.0,
+            settle=self._recovery_time,
+            max_rate=self._generator.max_rate,
+            directions=directions,
+        )
+        yield Ready(measurer, self._conditions(profile))
+
+    def close(self) -> None:
+        """There is nothing to put back."""
+
+    def _conditions(self, profile: TrafficProfile) -> Conditions:
+        topology = self.request.topology
+        asked = {} if self.request.dut is None else self.request.dut.to_json()
+        dut = {"simulated": True, **asked, "model": self._model, "model_per_direction": self._has_known_truth}
+        return Conditions(
+            testbed=describe_testbed(topology, str(self.request.file)),
+            nodes={name: NodeFacts() for name in topology.nodes},
+            controller=controller_facts(),
+            generator=self._generator.model_dump(mode="json"),
+            duts=dict.fromkeys(topology.dut_names, dut),
+            traffic=describe_traffic(profile),
+            load=describe_load(profile, "port0", "port1"),
+            timing=trial_timing(
+                learning="never",
+                wait_before=0.0,
+                wait_after=0.0,
+                recovery=self._recovery_time,
+                tolerance=START_TOLERANCE,
+                negative_loss="does not happen",
+            ),
+        )
+
+    def _topology_model(self) -> dict[str, Any]:
+        topology = self.request.topology
+        for name in topology.dut_names:
+            model = topology.nodes[name].sut
+            if model is not None:
+                return model
+        raise TopologyError(
+            f"{self.request.file}: no DUT has a model of the SUT, and this suite asks for nothing with a known truth. "
+            f"Add 'sut: {{model: sharp_knee, capacity: 150 kfps}}' to a DUT."
+        )
+
+    def _made(self, model: dict[str, Any]) -> Sut:
+        try:
+            return sut_from(model)
+        except ValueError as error:
+            raise TopologyError(f"{self.request.file}: {error}") from error

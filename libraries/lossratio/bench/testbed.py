@@ -1,0 +1,102 @@
+"""What a measurement needs of a testbed, whatever is behind it; and what a testbed's devices are asked to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from lossratio.dut import DutOptions, parse_options
+from lossratio.errors import DutError
+from lossratio.report.conditions import Conditions
+from lossratio.topology import Topology
+from lossratio.traffic import TrafficProfile
+from lossratio.trial import Measurer
+
+
+@dataclass(frozen=True)
+class DutRequest:
+    """What the DUTs of a testbed are to be. Make it with `dut_request`.
+
+    Attributes:
+        kind: Kind of the DUTs.
+        options: What they are asked for.
+    """
+
+    kind: str
+    options: DutOptions
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as JSON data, with all defaults."""
+        return {"kind": self.kind, "options": self.options.model_dump(mode="json")}
+
+
+def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | None:
+    """Checks what the DUTs are asked to be; None: they stay as they are.
+
+    Raises:
+        DutError: If the kind or an option is unknown, or has a value that it cannot have.
+    """
+    if kind is not None:
+        return DutRequest(kind, parse_options(kind, options))
+    if options:
+        raise DutError(f"The options {', '.join(options)} belong to a kind of DUT; say which one, e.g. linux_bridge.")
+    return None
+
+
+@dataclass(frozen=True)
+class TestbedRequest:
+    """What testbed to measure on, and what its devices are to be.
+
+    Attributes:
+        topology: The topology, as its file has it.
+        file: The file.
+        dut: What the DUTs are to be; None: they stay as they are.
+    """
+
+    __test__ = False
+
+    topology: Topology
+    file: Path
+    dut: DutRequest | None = None
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A testbed that is ready to measure with one kind of traffic.
+
+    Attributes:
+        measurer: Performs trials.
+        conditions: Everything that a test report states about them.
+    """
+
+    measurer: Measurer
+    conditions: Conditions
+
+
+class Testbed(Protocol):
+    """Something to measure on, with its DUTs set up."""
+
+    @property
+    def request(self) -> TestbedRequest:
+        """What it was opened for."""
+
+    @property
+    def generator_limit(self) -> float | None:
+        """The most frames per second that the generator can send, per interface; None: not known."""
+
+    def ready_for(self, profile: TrafficProfile) -> AbstractContextManager[Ready]:
+        """Makes it ready for a traffic profile, and checks that this gets through; afterwards no traffic is left.
+
+        Raises:
+            LossRatioError: If the traffic cannot be generated, or does not get through.
+        """
+
+    def close(self) -> None:
+        """Stops all traffic and puts back how the nodes were; doing it again changes nothing.
+
+        Raises:
+            LossRatioError: If something could not be put back.
+        """

@@ -1,0 +1,83 @@
+"""Types of keyword arguments: what people write, turned into plain numbers and objects before a keyword runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any
+
+from lossratio.bench.goals import goal_from
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
+from lossratio.traffic.profile import IMIX
+from lossratio.units import parse_bytes, parse_frame_rate
+
+
+class FrameRate(float):
+    """A frame rate, in frames per second per transmitting interface."""
+
+
+class FrameSize(str):
+    """A frame size in bytes, or the name of a mix of sizes."""
+
+
+def to_frame_rate(value: str | int | float) -> FrameRate:
+    """Frames per second: a number, with a prefix (``k``, ``M``, ``G``) and a unit if you like.
+
+    ``10 kpps``, ``50 kfps``, ``1.5 Mfps`` or ``64000``. The units ``fps``, ``pps``, ``frames/s`` and ``packets/s`` mean
+    the same. A load is what each transmitting interface sends.
+    """
+    return FrameRate(parse_frame_rate(value))
+
+
+def to_frame_size(value: str | int) -> FrameSize:
+    """Bytes of a frame with its frame check sequence (``64B``, ``1518``), or a mix of sizes (``IMIX_v4_1``)."""
+    text = str(value).strip()
+    mix = next((name for name in IMIX if name.casefold() == text.casefold()), None)
+    if mix is not None:
+        return FrameSize(mix)
+    try:
+        return FrameSize(parse_bytes(value))
+    except ValueError as error:
+        raise ValueError(f"{error} Or name a mix of sizes: {', '.join(IMIX)}.") from error
+
+
+def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
+    """A search goal of RFC 9971: the name of a preset, or a goal of your own.
+
+    | =Preset=      | =Loss= | =Exceed= | =Trial= | =Sum= | =Width= | =What it is=                                 |
+    | ``NDR``       | 0      | 0.5      | 1 s     | 21 s  | 0.5 %   | FD.io CSIT's non-drop rate                   |
+    | ``PDR``       | 0.5 %  | 0.5      | 1 s     | 21 s  | 0.5 %   | FD.io CSIT's partial drop rate               |
+    | ``RFC2544``   | 0      | 0        | 60 s    | 60 s  | 0.5 %   | complies with RFC 2544 unconditionally       |
+    | ``TST009``    | 0      | 0.5      | 60 s    | 120 s | 0.5 %   | loss verification of ETSI GS NFV-TST 009     |
+    | ``QUICK_NDR`` | 0      | 0.5      | 0.5 s   | 2 s   | 1 %     | a tenth of NDR's evidence, to try things out |
+    | ``QUICK_PDR`` | 0.5 %  | 0.5      | 0.5 s   | 2 s   | 1 %     | a tenth of PDR's evidence, likewise          |
+
+    Loss is the goal loss ratio, exceed the goal exceed ratio, trial the final trial duration, sum the duration sum, and
+    width is relative to the relevant upper bound.
+
+    A goal of your own is a dictionary with ``loss_ratio``, and if you like ``exceed_ratio``, ``final_trial_duration``,
+    ``duration_sum``, ``width``, ``initial_trial_duration`` and ``name``. What is left out
+    is as in NDR and PDR. Ratios may be in per cent, durations have units:
+    | {"name": "strict", "loss_ratio": "0.001 %", "exceed_ratio": 0, "duration_sum": "1 min"}
+    """
+    with warnings.catch_warnings():
+        # What is advised against is said where the goal is used, in the result's remarks.
+        warnings.simplefilter("ignore", SearchGoalWarning)
+        try:
+            return goal_from(value)
+        except SearchError as error:
+            raise ValueError(str(error)) from error
+
+
+def seconds(duration: timedelta | None) -> float | None:
+    """A duration in seconds."""
+    return None if duration is None else duration.total_seconds()
+
+
+CONVERTERS: Mapping[type, Any] = MappingProxyType(
+    {FrameRate: to_frame_rate, FrameSize: to_frame_size, SearchGoal: to_search_goal}
+)
+"""How Robot Framework converts arguments of our own types."""

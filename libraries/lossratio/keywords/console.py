@@ -1,0 +1,45 @@
+"""What is seen while a measurement runs, and what stays of it in the log."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from robot.api import logger
+from robot.libraries.BuiltIn import BuiltIn
+
+from lossratio.bench.search import Progress
+from lossratio.report.model import Result, ThroughputResult
+from lossratio.report.run_directory import RunDirectory
+from lossratio.report.search_picture import search_picture
+from lossratio.report.text import format_regularity, message, progress_line
+
+
+def announce(text: str) -> None:
+    """Tells on the console what begins now, on a line of its own."""
+    logger.console(f"\n{text}")
+
+
+def show_progress(progress: Progress) -> None:
+    """Tells on the console where a search is after a trial, in one line."""
+    logger.console(progress_line(progress.number, progress.trial, progress.bounds, progress.time_left))
+
+
+def show_result(result: Result, directory: RunDirectory) -> None:
+    """Puts a result into the log and the test's message."""
+    text = message(result)
+    if isinstance(result, ThroughputResult):
+        logger.info(search_picture(result), html=True)
+        for report in result.goals:
+            if report.result is not None and not report.result.regular:
+                logger.warn(f"{result.test.full_name}: {report.goal.name} is {format_regularity(report)}")
+    logger.info(text)
+    logger.info(_links(result.test.full_name, directory), html=True)
+    if BuiltIn().get_variable_value("${TEST NAME}") is not None:
+        BuiltIn().set_test_message(text)
+
+
+def _links(test_name: str, directory: RunDirectory) -> str:
+    """Links to the files of a test, as seen from the run's directory, where the log is."""
+    files = {"result": directory.result_path(test_name), "journal of trials": directory.journal_path(test_name)}
+    links = {what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()}
+    return "Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items())

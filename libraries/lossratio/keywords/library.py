@@ -1,0 +1,62 @@
+"""The Robot Framework library: all groups of keywords, with one session for each suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from robot.api.deco import library
+
+import lossratio
+from lossratio.bench.goals import NdrPdrGoals
+from lossratio.keywords.arguments import CONVERTERS
+from lossratio.keywords.session import Session
+from lossratio.keywords.testbed import TestbedKeywords
+from lossratio.keywords.throughput import ThroughputKeywords
+
+
+@library(scope="SUITE", version=lossratio.__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
+class LossRatio(TestbedKeywords, ThroughputKeywords):
+    """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
+
+    A suite says what is measured; the topology file says where:
+    | *** Settings ***
+    | Resource          lossratio/resources/performance.resource
+    | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
+    | Suite Teardown    `Tear Down Testbed`
+    | Test Template     `Find NDR And PDR`
+    |
+    | *** Test Cases ***
+    | 64B-1c-eth-l2bdbase-ndrpdr
+    |     frame_size=64B    profile=ethip4-udp
+
+    The resource file imports this library, and passes on the variables that change from run to run:
+    ``TOPOLOGY``, ``GOALS`` (``csit`` or ``quick``) and ``RESUME``.
+
+    = Arguments of measurements =
+
+    | =Argument=        | =What it is= |
+    | ``frame_size``    | Bytes with frame check sequence (``64B``), or a mix of sizes (``IMIX_v4_1``). |
+    | ``profile``       | Name of a traffic profile that comes with the library (``ethip4-udp``, ``ethip4-ip4base``), or a file of your own. |
+    | ``bidirectional`` | Whether both ports transmit, at the same load. Left out: as the profile says. |
+    | ``max_load``      | The largest load, per transmitting interface. Left out: ``max_rate`` of the generator in the topology file. |
+    | ``min_load``      | The smallest load, likewise. Left out: 9001 fps as in FD.io CSIT; if that is above the maximum load, a tenth of this. |
+    | ``timeout``       | After this much time no trial begins; the result is what is known then, and irregular. |
+    | ``warm_up``       | Length of a first trial at maximum load whose result is discarded. Left out: there is none. |
+    | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it is continued, and nothing is measured twice. |
+
+    Loads are per transmitting interface; results give aggregates, too, with the factor between them.
+
+    = What a measurement leaves behind =
+
+    The test's message has the result in words; an irregular one is marked, with the reason. The log has the picture of the
+    search. In the output directory, ``trials`` has a journal of every trial, which grows as they are measured, and
+    ``results`` the result of every test as JSON. A measurement that cannot be trusted is an error, never a number.
+    """  # noqa: E501 (a row of a table cannot be broken)
+
+    def __init__(self, goals: NdrPdrGoals = NdrPdrGoals.csit, resume: Path | None = None) -> None:
+        """Sets what is the same for all measurements of a suite.
+
+        ``goals`` is what `Find NDR And PDR` searches with: ``csit`` or ``quick``. ``resume`` is the directory of an
+        earlier run whose interrupted measurements are continued.
+        """
+        super().__init__(Session(goals, resume))

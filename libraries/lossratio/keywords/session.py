@@ -1,0 +1,86 @@
+"""What the keywords of one suite share: the testbed, the last result, and which test is running."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from robot.libraries.BuiltIn import BuiltIn
+
+from lossratio.bench.goals import NdrPdrGoals
+from lossratio.bench.measurement import TestPlace
+from lossratio.bench.testbed import Testbed
+from lossratio.errors import LossRatioError, SearchError
+from lossratio.report.model import Result, TestIdentity
+from lossratio.report.run_directory import RunDirectory
+
+
+class Session:
+    """The state of a suite.
+
+    Attributes:
+        goals: What NDR and PDR are searched with, unless a keyword says otherwise.
+        testbed: The testbed that is set up; None if none is.
+    """
+
+    def __init__(self, goals: NdrPdrGoals, resume: Path | None) -> None:
+        self.goals = goals
+        self.testbed: Testbed | None = None
+        self._resume = resume
+        self._last_result: Result | None = None
+        self._measurements: Counter[str] = Counter()
+
+    def ready_testbed(self) -> Testbed:
+        """The testbed.
+
+        Raises:
+            LossRatioError: If none is set up.
+        """
+        if self.testbed is None:
+            raise LossRatioError("No testbed is set up. Call the keyword 'Set Up Testbed' first, e.g. as Suite Setup.")
+        return self.testbed
+
+    @property
+    def last_result(self) -> Result:
+        """What was measured last in this suite.
+
+        Raises:
+            SearchError: If nothing was.
+        """
+        if self._last_result is None:
+            raise SearchError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
+        return self._last_result
+
+    @last_result.setter
+    def last_result(self, result: Result) -> None:
+        self._last_result = result
+
+    def place(self, resume: Path | None) -> TestPlace:
+        """Where the measurement that begins now belongs: the running test, or the suite in its set-up.
+
+        Args:
+            resume: Directory of an earlier run to continue, in place of the one for the whole suite.
+        """
+        variables = BuiltIn().get_variables(no_decoration=True)
+        test = variables.get("TEST NAME") or "Suite Setup"
+        self._measurements[test] += 1
+        number = self._measurements[test]
+        identity = TestIdentity(
+            name=test if number == 1 else f"{test} ({number})",
+            suite=variables["SUITE NAME"],
+            documentation=variables.get("TEST DOCUMENTATION") or variables["SUITE DOCUMENTATION"],
+            tags=tuple(variables.get("TEST TAGS", ())),
+        )
+        earlier = resume or self._resume
+        return TestPlace(
+            identity,
+            RunDirectory(Path(variables["OUTPUT DIR"])),
+            None if earlier is None else RunDirectory(earlier),
+        )
+
+
+class Keywords:
+    """What every group of keywords has: the suite's session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session

@@ -1,0 +1,51 @@
+"""Keywords that set up a testbed and put it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from robot.api.deco import keyword
+
+from lossratio.bench.opening import open_testbed
+from lossratio.errors import LossRatioError
+from lossratio.keywords.session import Keywords
+
+
+class TestbedKeywords(Keywords):
+    """Set-up and tear-down."""
+
+    __test__ = False
+
+    @keyword
+    def set_up_testbed(self, topology: Path, *, dut: str | None = None, **options: Any) -> None:
+        """Logs in on the nodes of a topology, sets up the devices under test, and gets the traffic generator ready.
+
+        | =Argument=   | =What it is= |
+        | ``topology`` | The topology file. |
+        | ``dut``      | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Left out: the DUTs stay as they are, somebody else has set them up. |
+        | ``options``  | The device's options by name, e.g. ``police=50 kfps``. One that this kind does not have is an error that names those it has. |
+
+        Everything is checked before anything is changed, and a set-up that fails half-way is undone. A local testbed
+        that is not up is brought up, and taken down again by `Tear Down Testbed`. On a simulated testbed, a device with
+        a known truth (such as a policer's rate) is replaced by a model with the same truth, and any other one by the
+        model in the topology file.
+
+        | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
+        | Suite Teardown    `Tear Down Testbed`
+        """  # noqa: E501 (a row of a table cannot be broken)
+        if self.session.testbed is not None:
+            raise LossRatioError(
+                "A testbed is set up already in this suite. Call the keyword 'Tear Down Testbed' before another set-up."
+            )
+        self.session.testbed = open_testbed(topology, dut=dut, options=options)
+
+    @keyword
+    def tear_down_testbed(self) -> None:
+        """Stops all traffic, puts the devices back to how they were, and closes all connections.
+
+        Where nothing is set up it does nothing, so it is safe after a set-up that failed, and when called twice.
+        """
+        testbed, self.session.testbed = self.session.testbed, None
+        if testbed is not None:
+            testbed.close()

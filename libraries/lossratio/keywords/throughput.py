@@ -1,0 +1,152 @@
+"""Keywords that measure throughput, and that demand one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+
+from robot.api.deco import keyword
+
+from lossratio.bench.demand import require_throughput
+from lossratio.bench.goals import NdrPdrGoals
+from lossratio.bench.mrr import MrrRequest, measure_mrr
+from lossratio.bench.search import SearchRequest, find_conditional_throughput
+from lossratio.keywords.arguments import FrameRate, FrameSize, seconds
+from lossratio.keywords.console import announce, show_progress, show_result
+from lossratio.keywords.session import Keywords
+from lossratio.mlrsearch import SearchGoal
+from lossratio.report.model import MrrResult, ThroughputResult
+from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
+from lossratio.traffic import TrafficProfile, load_profile
+
+_DEFAULT_PROFILE = "ethip4-udp"
+_DEFAULT_TIMEOUT = timedelta(minutes=20)
+
+
+class ThroughputKeywords(Keywords):
+    """Searches, MRR, and demands."""
+
+    @keyword("Find NDR And PDR")
+    def find_ndr_and_pdr(
+        self,
+        frame_size: FrameSize,
+        profile: str = _DEFAULT_PROFILE,
+        *,
+        goals: NdrPdrGoals | None = None,
+        bidirectional: bool | None = None,
+        min_load: FrameRate | None = None,
+        max_load: FrameRate | None = None,
+        timeout: timedelta = _DEFAULT_TIMEOUT,
+        warm_up: timedelta | None = None,
+        resume: Path | None = None,
+    ) -> ThroughputResult:
+        """Searches for the non-drop rate and the partial drop rate at once, and returns the result.
+
+        ``goals`` says with which pair of search goals: ``csit`` (comparable with FD.io CSIT's numbers) or ``quick`` (a
+        tenth of the evidence). Left out, it is what the library was imported with. The other arguments are described
+        under `Arguments of measurements`.
+
+        | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
+        | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
+        """
+        request = SearchRequest(
+            (goals or self.session.goals).value,
+            load_profile(profile, frame_size=frame_size, bidirectional=bidirectional),
+            min_load,
+            max_load,
+            seconds(timeout),
+            seconds(warm_up),
+        )
+        return self._search(request, resume)
+
+    @keyword
+    def find_conditional_throughput(
+        self,
+        *goals: SearchGoal,
+        frame_size: FrameSize,
+        profile: str = _DEFAULT_PROFILE,
+        bidirectional: bool | None = None,
+        min_load: FrameRate | None = None,
+        max_load: FrameRate | None = None,
+        timeout: timedelta = _DEFAULT_TIMEOUT,
+        warm_up: timedelta | None = None,
+        resume: Path | None = None,
+    ) -> ThroughputResult:
+        """Searches for the conditional throughput of any search goals at once, and returns the result.
+
+        Goals are presets or your own ones, see the type of the argument. The other arguments are described under
+        `Arguments of measurements`.
+
+        | `Find Conditional Throughput`    RFC2544    frame_size=1518B    timeout=1 h
+        | `Find Conditional Throughput`    NDR    {"loss_ratio": "0.1 %", "width": "2 %"}    frame_size=64B
+        """
+        request = SearchRequest(
+            goals,
+            load_profile(profile, frame_size=frame_size, bidirectional=bidirectional),
+            min_load,
+            max_load,
+            seconds(timeout),
+            seconds(warm_up),
+        )
+        return self._search(request, resume)
+
+    @keyword("Measure MRR")
+    def measure_mrr(
+        self,
+        frame_size: FrameSize,
+        profile: str = _DEFAULT_PROFILE,
+        *,
+        bidirectional: bool | None = None,
+        max_load: FrameRate | None = None,
+        trials: int = MRR_TRIALS,
+        trial_duration: timedelta = timedelta(seconds=MRR_TRIAL_DURATION),
+        resume: Path | None = None,
+    ) -> MrrResult:
+        """Measures the maximum receive rate: what comes back at maximum load, and returns the result.
+
+        Each of ``trials`` trials of ``trial_duration`` gives a value, the frames forwarded over the time really spent;
+        the result has all of them, their mean and their standard deviation. Frames that the generator could not send
+        are reported, and are no loss. The other arguments are described under `Arguments of measurements`.
+
+        | `Measure MRR`    frame_size=64B    profile=ethip4-udp
+        """
+        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
+        request = MrrRequest(traffic, max_load, trials, trial_duration.total_seconds())
+        place = self.session.place(resume)
+        announce(f"Measuring MRR: {_told(traffic)}")
+        result = measure_mrr(self.session.ready_testbed(), request, place)
+        self.session.last_result = result
+        show_result(result, place.directory)
+        return result
+
+    @keyword
+    def throughput_should_be_at_least(self, least: FrameRate, goal: str | None = None) -> None:
+        """Fails if the conditional throughput that was found last in this suite is below ``least``.
+
+        ``goal`` is the name of a goal of that search, e.g. ``PDR``; left out, it is the first one (NDR after
+        `Find NDR And PDR`). Both rates are per transmitting interface. A search without a conditional throughput fails,
+        too; one that is irregular because even the maximum load was forwarded does not.
+
+        | `Find NDR And PDR`    frame_size=64B
+        | `Throughput Should Be At Least`    50 kpps    goal=PDR
+        """
+        require_throughput(self.session.last_result, least, goal)
+
+    def _search(self, request: SearchRequest, resume: Path | None) -> ThroughputResult:
+        place = self.session.place(resume)
+        announce(f"Searching for {_listed(request.goals)}: {_told(request.profile)}")
+        result = find_conditional_throughput(self.session.ready_testbed(), request, place, show_progress)
+        self.session.last_result = result
+        show_result(result, place.directory)
+        return result
+
+
+def _listed(goals: Iterable[SearchGoal]) -> str:
+    return ", ".join(str(goal) for goal in goals)
+
+
+def _told(profile: TrafficProfile) -> str:
+    size = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
+    ways = "both ways" if profile.bidirectional else "one way"
+    return f"{profile.name}, {size}, {ways}"
