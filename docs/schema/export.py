@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lossratio.report.schema import file_schema, result_schema
 from lossratio.topology import Topology
+from lossratio.traffic.profile import ProfileFile
 
 
 def main() -> None:
@@ -13,6 +14,7 @@ def main() -> None:
     schemas = {
         "result": result_schema(),
         "topology": file_schema("A lossratio topology", Topology),
+        "traffic-profile": file_schema("A lossratio traffic profile", ProfileFile),
     }
     for name, text in schemas.items():
         (directory / f"{name}.schema.json").write_text(text, encoding="utf-8")

@@ -24,15 +24,21 @@ def test_the_committed_schemas_are_current(exported):
 
 
 def test_every_schema_is_a_schema(exported):
-    assert len(exported) >= 2
+    assert len(exported) == 3
     for schema in exported.values():
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["title"].startswith("A lossratio ")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "topologies").glob("*.yaml")), ids=lambda path: path.name)
-def test_our_topologies_fit_their_schema(path, exported):
-    jsonschema.Draft202012Validator(exported["topology.schema.json"]).validate(yaml.safe_load(path.read_text()))
+OURS = [
+    *(("topology", path) for path in sorted((ROOT / "topologies").glob("*.yaml"))),
+    *(("traffic-profile", path) for path in sorted((ROOT / "resources" / "traffic_profiles").glob("*.yaml"))),
+]
+
+
+@pytest.mark.parametrize(("kind", "path"), OURS, ids=lambda value: getattr(value, "name", value))
+def test_our_own_files_fit_their_schemas(kind, path, exported):
+    jsonschema.Draft202012Validator(exported[f"{kind}.schema.json"]).validate(yaml.safe_load(path.read_text()))
 
 
 def test_the_topology_schema_refuses_unknown_fields(exported):
