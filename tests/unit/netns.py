@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -51,7 +52,10 @@ class NetnsLab:
         """Kills what `popen` started, and takes the namespaces down."""
         for process in self._processes:
             process.kill()
-            process.communicate()
+            process.wait()
+            for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+                with suppress(BrokenPipeError):
+                    stream.close()
         self._holder.communicate()
 
     def namespace(self, name: str) -> str:

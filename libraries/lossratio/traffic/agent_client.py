@@ -14,6 +14,8 @@ from lossratio.traffic.package import AgentPackage, pack_agent
 from lossratio.trial import DirectionCounters
 
 _ANSWER_SECONDS = 30.0
+_AFTER_THE_END = "It stops all traffic when it ends; set up the testbed again."
+_IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
 _FIND = """
 umask 077 && directory="${XDG_CACHE_HOME:-${HOME:?}/.cache}/lossratio" && mkdir -p "$directory" && cd "$directory" &&
 pwd -P && if [ -f "$1" ]; then sha256sum "$1"; fi
@@ -180,7 +182,7 @@ class AgentClient:
         self._process.close()
 
     def _hello(self) -> AgentFacts:
-        answer = self._ask("hello", protocol=PROTOCOL)
+        answer = self._ask("hello", advice=_IF_IT_NEVER_STARTED, protocol=PROTOCOL)
         if answer.get("protocol") != PROTOCOL:
             self.close()
             raise TrafficError(
@@ -192,7 +194,7 @@ class AgentClient:
         except KeyError as error:
             raise self._garbled(json.dumps(answer)) from error
 
-    def _ask(self, operation: str, busy: float = 0.0, **fields: Any) -> Mapping[str, Any]:
+    def _ask(self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **fields: Any) -> Mapping[str, Any]:
         if not self._is_open:
             raise TrafficError(f"Node {self.node_name}: the traffic agent has ended. Set up the testbed again.")
         self._last_id += 1
@@ -201,10 +203,7 @@ class AgentClient:
             line = self._process.read_line(timeout=busy + _ANSWER_SECONDS)
         except NodeError as error:
             self.close()
-            raise TrafficError(
-                f"{error} This was the traffic agent, asked for {operation!r}. "
-                "It stops all traffic when it ends; set up the testbed again."
-            ) from error
+            raise TrafficError(f"{error} This was the traffic agent, asked for {operation!r}. {advice}") from error
         except BaseException:
             # Interrupted: the answer would be taken for the next one's, and traffic may be flowing.
             self.close()

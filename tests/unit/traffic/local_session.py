@@ -55,7 +55,8 @@ class LocalProcess:
             return None
 
     def _obituary(self) -> str:
-        return f"Node TG: the process ended with {self.process.wait(5)}: {self.stderr_tail()}"
+        tail = " | ".join(self.stderr_tail().splitlines()[-5:])
+        return f"Node TG: the process ended with {self.process.wait(5)}: {tail}"
 
 
 class LocalSession:

@@ -87,8 +87,7 @@ class AfPacketGenerator:
         try:
             while pending:
                 for connection in wait(list(pending), _CHECK_SECONDS):
-                    pending[connection].take_report()
-                    del pending[connection]
+                    pending.pop(connection).take_report()
                 self._check_links()
                 check()
             _sleep(self._settle_time, check)

@@ -26,7 +26,7 @@ def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
     reasons.update((index, "carries the SSH session") for index in _ssh_links(links))
     by_index = {link.index: link for link in links.values()}
     for name in names:
-        related = _same_wire(links[name].index, by_index)
+        related = same_wire(links[name].index, by_index)
         for index in sorted(related & reasons.keys()):
             other = "it" if index == links[name].index else f"{by_index[index].name}, on the same wire,"
             raise AgentError(
@@ -67,7 +67,13 @@ def _ssh_connection() -> str | None:
     return None
 
 
-def _same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
+def same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
+    """Indices of all interfaces that are joined to one as ports of a bridge or bond, or by sitting upon each other.
+
+    Args:
+        start: Index of the one interface, which is among the result.
+        by_index: All interfaces, by index.
+    """
     neighbours: dict[int, set[int]] = {index: set() for index in by_index}
     for link in by_index.values():
         for other in (link.master, link.lower):

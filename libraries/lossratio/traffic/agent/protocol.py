@@ -26,9 +26,13 @@ class AgentError(Exception):
     """
 
     def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
+        # All of the arguments, so that it can be pickled.
+        super().__init__(kind, message)
         self.kind = kind
         self.message = message
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class ControllerGoneError(Exception):

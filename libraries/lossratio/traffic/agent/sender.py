@@ -8,6 +8,7 @@ import mmap
 import multiprocessing
 import os
 import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Optional, Tuple, Union
@@ -88,7 +89,10 @@ class Sender:
             tag: The tag of all frames.
         """
         self._stop[0] = 0
-        self.connection.send((load, duration, tag))
+        try:
+            self.connection.send((load, duration, tag))
+        except BrokenPipeError as error:
+            raise self._obituary() from error
 
     def stop(self) -> None:
         """Ends the transmission, if there is one; there is a report either way then."""
@@ -107,8 +111,9 @@ class Sender:
     def drain(self) -> None:
         """Stops a transmission whose report nobody wants any more."""
         self.stop()
-        if self.connection.poll(_STOP_SECONDS):
-            self.connection.recv()
+        with suppress(EOFError, ConnectionResetError):
+            if self.connection.poll(_STOP_SECONDS):
+                self.connection.recv()
 
     def close(self) -> None:
         """Ends the process, and with it all traffic."""
@@ -120,10 +125,13 @@ class Sender:
         try:
             answer: _Answer = self.connection.recv()
         except (EOFError, ConnectionResetError) as error:
-            raise AgentError("sender_died", f"The process that sends on {self._interface} died.") from error
+            raise self._obituary() from error
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def _obituary(self) -> AgentError:
+        return AgentError("sender_died", f"The process that sends on {self._interface} died; configure anew.")
 
 
 def _work(orders: Connection, stop: mmap.mmap, setup: SenderSetup, parent: int) -> None:

@@ -1,0 +1,208 @@
+"""The conversation with the agent, and what does not belong into it."""
+
+import ast
+import json
+import sys
+import zipfile
+from io import BytesIO
+
+import pytest
+from local_session import PYTHON
+
+from lossratio.errors import NodeError, TrafficError
+from lossratio.traffic import AgentClient
+from lossratio.traffic.agent.guard import same_wire
+from lossratio.traffic.agent.links import Link
+from lossratio.traffic.package import pack_agent
+
+HELLO = {
+    "protocol": 1,
+    "python": "3.11.0",
+    "numpy": None,
+    "kernel": "Linux 6.1",
+    "machine": "x86_64",
+    "cpu": "a processor",
+    "cpus": 2,
+    "interfaces": {},
+}
+
+
+class ScriptedProcess:
+    """A process whose lines are written down beforehand."""
+
+    def __init__(self, *lines):
+        self.lines = [json.dumps(line) if isinstance(line, dict) else line for line in lines]
+        self.written = []
+        self.is_closed = False
+
+    def write_line(self, text):
+        self.written.append(json.loads(text))
+
+    def read_line(self, timeout):
+        if not self.lines:
+            raise NodeError(f"Node TG: no answer within {timeout:g} s.")
+        return self.lines.pop(0)
+
+    def close(self):
+        self.is_closed = True
+
+
+def greeting(**changes):
+    return {"id": 1, "result": {**HELLO, **changes}}
+
+
+def sources():
+    with zipfile.ZipFile(BytesIO(pack_agent().data)) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def test_the_package_is_the_same_every_time():
+    assert pack_agent() == pack_agent()
+    assert pack_agent().file_name == f"agent-{pack_agent().digest[:16]}.pyz"
+
+
+def test_the_agent_is_written_for_python_3_8():
+    for name, source in sources().items():
+        ast.parse(source, name, feature_version=(3, 8))
+
+
+def test_the_agent_needs_nothing_but_the_standard_library_and_numpy():
+    allowed = {*sys.stdlib_module_names, "numpy", "lossratio_agent"}
+    for name, source in sources().items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                assert {alias.name.partition(".")[0] for alias in node.names} <= allowed, name
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                assert node.module.partition(".")[0] in allowed, name
+
+
+def test_facts_are_what_the_agent_said():
+    facts = AgentClient("TG", ScriptedProcess(greeting(python="3.9.2"))).facts
+    assert (facts.python, facts.numpy, facts.cpus) == ("3.9.2", None, 2)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Welcome to TG!",
+        "",
+        "[]",
+        "42",
+        {"id": 7, "result": {}},
+        {"id": 1},
+        {"id": 1, "result": 3},
+        {"id": 1, "result": {"protocol": 1}},
+    ],
+)
+def test_garbage_instead_of_an_answer_is_shown_and_ends_the_conversation(line):
+    process = ScriptedProcess(line)
+    with pytest.raises(TrafficError, match=r"Node TG: instead of an answer, the traffic agent's output held"):
+        AgentClient("TG", process)
+    assert process.is_closed
+
+
+def test_garbage_mid_trial_ends_the_conversation():
+    process = ScriptedProcess(greeting(), "Broadcast message from root: reboot now")
+    agent = AgentClient("TG", process)
+    with pytest.raises(TrafficError, match="reboot now"):
+        agent.trial(1000.0, 1.0)
+    assert process.is_closed
+    with pytest.raises(TrafficError, match="has ended"):
+        agent.trial(1000.0, 1.0)
+
+
+def test_counters_that_lack_something_are_garbage():
+    process = ScriptedProcess(greeting(), {"id": 2, "result": {"directions": [{"name": "a>b", "sent": 3}]}})
+    with pytest.raises(TrafficError, match="instead of an answer"):
+        AgentClient("TG", process).trial(1000.0, 1.0)
+
+
+def test_another_version_of_the_protocol_is_refused():
+    process = ScriptedProcess(greeting(protocol=2))
+    with pytest.raises(TrafficError, match="speaks protocol 2, and this lossratio protocol 1"):
+        AgentClient("TG", process)
+    assert process.is_closed
+
+
+def test_an_answer_that_does_not_come_is_an_error_with_the_node_s_name():
+    process = ScriptedProcess(greeting())
+    with pytest.raises(TrafficError, match=r"Node TG: no answer within 31 s.*'trial'"):
+        AgentClient("TG", process).trial(1000.0, 1.0)
+    assert process.is_closed
+
+
+def test_a_trial_is_one_line_out_and_one_line_in():
+    counters = {"name": "a>b", "intended": 9, "sent": 8, "received": 7, "unsent": 1, "generator_drops": 2}
+    counters |= {"late_of_trial_before": 3, "elapsed": 1.0}
+    process = ScriptedProcess(greeting(), {"id": 2, "result": {"directions": [counters]}})
+    (direction,) = AgentClient("TG", process).trial(9.0, 1.0)
+    assert process.written[1:] == [{"id": 2, "op": "trial", "load": 9.0, "duration": 1.0}]
+    assert (direction.intended, direction.sent, direction.received, direction.unsent) == (9, 8, 7, 1)
+    assert (direction.generator_drops, direction.late, direction.elapsed) == (2, 3, 1.0)
+
+
+@pytest.mark.netns
+def test_the_agent_is_put_on_the_node_only_once(session):
+    puts = []
+    put = session.put
+
+    def counting_put(data, path):
+        puts.append(path)
+        put(data, path)
+
+    session.put = counting_put
+    for _ in range(2):
+        AgentClient.start(session, python=PYTHON).close()
+    assert len(puts) == 1
+    session.put(b"something else", puts[0])
+    AgentClient.start(session, python=PYTHON).close()
+    assert len(puts) == 3
+
+
+@pytest.mark.netns
+def test_the_agent_refuses_another_version_of_the_protocol(agent):
+    with pytest.raises(TrafficError, match="speaks protocol 1, and was asked for 99"):
+        agent._ask("hello", protocol=99)
+
+
+@pytest.mark.netns
+def test_the_agent_answers_garbage_with_an_error(agent):
+    for line in ("garbage", "[]", '{"id": 5}'):
+        agent._process.write_line(line)
+        answer = json.loads(agent._process.read_line(10.0))
+        assert answer["error"]["kind"] == "bad_request"
+
+
+@pytest.mark.netns
+def test_a_python_that_is_not_there_is_an_error_with_its_name(session):
+    with pytest.raises(TrafficError, match=r"no-such-python.*asked for 'hello'.*'python' in the topology"):
+        AgentClient.start(session, python="no-such-python")
+
+
+@pytest.mark.netns
+def test_the_agent_tells_the_mac_addresses_of_the_ports(agent, bridged):
+    assert agent.facts.interfaces["tg0"] == bridged.mac("tg", "tg0")
+
+
+def link(index, name, master=None, lower=None):
+    return Link(index, name, b"", 1500, "", True, master, lower, 0, 0, 0)
+
+
+def test_a_wire_is_shared_through_bridges_bonds_and_vlans():
+    links = [
+        link(1, "lo"),
+        link(2, "eth0", master=10),
+        link(3, "eth1", master=10),
+        link(4, "eth2"),
+        link(10, "bond0"),
+        link(11, "bond0.5", lower=10),
+        link(12, "br0"),
+        link(13, "bond0.6", lower=10, master=12),
+        link(14, "eth2.7", lower=4),
+        link(15, "gone", master=99, lower=98),
+    ]
+    by_index = {each.index: each for each in links}
+    assert same_wire(2, by_index) == {2, 3, 10, 11, 12, 13}
+    assert same_wire(12, by_index) == same_wire(2, by_index)
+    assert same_wire(4, by_index) == {4, 14}
+    assert same_wire(15, by_index) == {15}

@@ -1,0 +1,226 @@
+"""What goes wrong on the TG node, and what is said about it."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from local_session import PYTHON, LocalSession
+from test_traffic_trials import configure, drop, received_by
+
+from lossratio.errors import TrafficError
+from lossratio.traffic import AgentClient, AgentRefusalError, TrafficPort, check_path
+
+pytestmark = pytest.mark.netns
+
+
+def children(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def refusal(action, *arguments, **options):
+    with pytest.raises(AgentRefusalError, match="Node TG: ") as caught:
+        action(*arguments, **options)
+    return caught.value.kind, str(caught.value)
+
+
+def test_an_interface_that_does_not_exist_is_named_with_those_there_are(agent):
+    kind, message = refusal(configure, agent, west=TrafficPort("port0", "eth7"))
+    assert kind == "no_such_interface"
+    assert "eth7" in message
+    assert "lo, tg0, tg1" in message
+
+
+def test_an_interface_that_is_down_is_refused(agent, bridged):
+    bridged.run("tg", "ip", "link", "set", "dev", "tg1", "down")
+    kind, message = refusal(configure, agent)
+    assert (kind, "tg1 is down" in message) == ("interface_down", True)
+
+
+@pytest.mark.parametrize(("namespace", "interface"), [("tg", "tg0"), ("dut1", "dut0"), ("dut1", "dut1")])
+def test_an_interface_that_goes_down_mid_trial_is_an_error_and_not_a_number(agent, bridged, namespace, interface):
+    configure(agent, bidirectional=False)
+    check_path(agent)
+    link = ("ip", "link", "set", "dev", interface)
+
+    def interrupt():
+        before = received_by(bridged, "dut0")
+        wait_until(lambda: received_by(bridged, "dut0") > before + 10)
+        bridged.run(namespace, *link, "down")
+        bridged.run(namespace, *link, "up")
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    kind, _ = refusal(agent.trial, 1000.0, 2.0)
+    thread.join()
+    assert kind == "interface_down"
+    check_path(agent)
+
+
+def test_frames_larger_than_the_mtu_are_refused(agent, bridged):
+    bridged.run("tg", "ip", "link", "set", "dev", "tg0", "mtu", "1400")
+    kind, message = refusal(configure, agent, "IMIX_v4_1")
+    assert (kind, "whose MTU is 1400" in message) == ("unsupported", True)
+
+
+@pytest.mark.parametrize(("load", "duration"), [(0, 1), (-5.0, 1), (1000, 0), (1000, -1), (float("inf"), 1), ("x", 1)])
+def test_a_trial_without_a_load_or_a_duration_is_refused(agent, load, duration):
+    configure(agent)
+    assert refusal(agent._ask, "trial", load=load, duration=duration)[0] == "bad_request"
+
+
+def test_operations_in_the_wrong_order_are_refused(agent):
+    assert refusal(agent.trial, 1000.0, 0.1)[0] == "not_configured"
+    configure(agent)
+    assert refusal(agent.stop_traffic)[0] == "not_running"
+    agent.start_traffic(100.0)
+    assert refusal(agent.start_traffic, 100.0)[0] == "busy"
+    assert refusal(agent.trial, 1000.0, 0.1)[0] == "busy"
+    agent.stop_traffic()
+    assert agent.trial(1000.0, 0.01)
+
+
+def test_requests_that_make_no_sense_are_answered_and_change_nothing(agent):
+    configure(agent)
+    assert refusal(agent._ask, "dance")[0] == "bad_request"
+    assert agent.trial(1000.0, 0.01)
+
+
+@pytest.mark.parametrize(
+    "change", [{"ports": []}, {"directions": []}, {"directions": [{}]}, {"settle_time": -1}, {"settle_time": "x"}]
+)
+def test_a_broken_configuration_is_refused(agent, change):
+    good = {"generator": "afpacket", "ports": ["tg0"], "directions": [], "settle_time": 0}
+    assert refusal(agent._ask, "configure", **{**good, **change})[0] == "bad_request"
+
+
+def test_an_unknown_generator_is_refused(agent):
+    kind, _message = refusal(agent._ask, "configure", generator="trex", ports=[], directions=[], settle_time=0)
+    assert kind in ("bad_request", "unsupported")
+
+
+def test_a_black_hole_is_found_before_a_search(agent, bridged):
+    configure(agent, settle_time=0.01)
+    for interface in ("dut0", "dut1"):
+        drop(bridged, interface, "ether type ip")
+    with pytest.raises(TrafficError, match=r"black hole.*port0>port1.*port1>port0"):
+        check_path(agent)
+
+
+@pytest.mark.parametrize(("interface", "direction"), [("dut0", "port0>port1"), ("dut1", "port1>port0")])
+def test_a_one_way_path_is_found_before_a_search(agent, bridged, interface, direction):
+    configure(agent, settle_time=0.01)
+    drop(bridged, interface, "ether type ip")
+    with pytest.raises(TrafficError, match=rf"one way only; nothing comes through in direction {direction} \(sent \d+"):
+        check_path(agent)
+
+
+def test_an_interface_with_the_default_route_is_refused_before_any_frame(agent, bridged):
+    bridged.run("tg", "ip", "address", "add", "192.0.2.1/24", "dev", "tg1")
+    bridged.run("tg", "ip", "route", "add", "default", "via", "192.0.2.2", "dev", "tg1", "table", "77")
+    before = received_by(bridged, "dut0")
+    kind, message = refusal(configure, agent)
+    assert (kind, "tg1: it carries a default route" in message) == ("forbidden_interface", True)
+    assert received_by(bridged, "dut0") == before
+
+
+def test_an_interface_below_a_bridge_with_the_default_route_is_refused(agent, bridged):
+    bridged.bridge("tg", "mgmt", "tg0")
+    bridged.run("tg", "ip", "address", "add", "192.0.2.1/24", "dev", "mgmt")
+    bridged.run("tg", "ip", "route", "add", "default", "via", "192.0.2.2")
+    kind, message = refusal(configure, agent)
+    assert (kind, "tg0: mgmt, on the same wire, carries a default route" in message) == ("forbidden_interface", True)
+
+
+@pytest.mark.parametrize("connection", ["192.0.2.2 40000 192.0.2.1 22", "198.51.100.7 40000 203.0.113.5 22"])
+def test_an_interface_with_the_ssh_session_is_refused(bridged, tmp_path, connection):
+    bridged.run("tg", "ip", "address", "add", "192.0.2.1/24", "dev", "tg0")
+    bridged.run("tg", "ip", "route", "add", "198.51.100.0/24", "via", "192.0.2.2")
+    session = LocalSession(bridged, "tg", tmp_path, SSH_CONNECTION=connection)
+    with AgentClient.start(session, python=PYTHON) as agent:
+        kind, message = refusal(configure, agent)
+    assert (kind, "tg0: it carries the SSH session" in message) == ("forbidden_interface", True)
+
+
+def test_traffic_stops_when_the_controller_goes_mid_trial(agent, bridged, session):
+    configure(agent)
+    process = session.processes[0].process
+    senders = children(process.pid)
+    assert len(senders) == 2
+    agent._process.write_line('{"id": 9, "op": "trial", "load": 1000, "duration": 60}')
+    before = received_by(bridged, "dut0")
+    wait_until(lambda: received_by(bridged, "dut0") > before)
+    process.stdin.close()
+    assert process.wait(20) == 0
+    assert all(map(is_gone, senders))
+    assert "the controller is gone" in session.processes[0].stderr_tail()
+
+
+def test_traffic_stops_when_the_controller_goes_while_it_runs_around_other_work(agent, session):
+    configure(agent)
+    agent.start_traffic(1000.0)
+    process = session.processes[0].process
+    senders = children(process.pid)
+    process.stdin.close()
+    assert process.wait(20) == 0
+    assert all(map(is_gone, senders))
+
+
+def test_an_agent_killed_mid_trial_is_one_clear_error_and_its_senders_die_with_it(agent, bridged, session):
+    configure(agent)
+    pid = session.processes[0].process.pid
+    senders = children(pid)
+    threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
+    with pytest.raises(TrafficError, match=r"Node TG.*traffic agent, asked for 'trial'.*set up the testbed again"):
+        agent.trial(1000.0, 30.0)
+    wait_until(lambda: all(map(is_gone, senders)))
+    with pytest.raises(TrafficError, match="has ended"):
+        agent.trial(1000.0, 0.1)
+
+
+def test_a_sender_that_dies_mid_trial_is_an_error_and_the_agent_stays(agent, session):
+    configure(agent)
+    sender = children(session.processes[0].process.pid)[0]
+    threading.Timer(0.3, os.kill, (sender, signal.SIGKILL)).start()
+    assert refusal(agent.trial, 1000.0, 5.0)[0] == "sender_died"
+    configure(agent)
+    assert agent.trial(1000.0, 0.01)
+
+
+def test_an_interrupt_mid_trial_ends_the_traffic(agent, session):
+    configure(agent)
+    process = session.processes[0]
+
+    def interrupted(timeout):
+        raise KeyboardInterrupt
+
+    process.read_line = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        agent.trial(1000.0, 30.0)
+    assert process.process.wait(20) == 0
+
+
+def test_an_agent_without_numpy_says_how_to_get_it(session, tmp_path):
+    python = tmp_path / "bare-python"
+    python.write_text(f'#!/bin/sh\nexec {PYTHON} -I -S "$@"\n')
+    python.chmod(0o755)
+    with AgentClient.start(session, python=str(python)) as agent:
+        assert agent.facts.numpy is None
+        kind, message = refusal(configure, agent)
+    assert (kind, "apt install python3-numpy" in message) == ("missing_module", True)

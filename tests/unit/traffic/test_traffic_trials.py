@@ -1,0 +1,215 @@
+"""Trials of the real agent, with real frames, at loads that any machine can do."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import EAST, WEST
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from lossratio import addressing
+from lossratio.counters import output_from_counters
+from lossratio.traffic import TrafficMeasurer, TrafficPort, check_path, load_profile, make_configuration
+from lossratio.traffic.agent.frames import build_frames
+from lossratio.traffic.layers import frames_spec
+from lossratio.trial import TrialInput
+
+pytestmark = pytest.mark.netns
+
+CAPTURE = """
+import socket, sys
+frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+frames.bind((sys.argv[1], 3))
+frames.settimeout(10)
+print("ready", flush=True)
+for _ in range(int(sys.argv[2])):
+    print(frames.recv(2048).hex(), flush=True)
+"""
+
+FOREIGN = """
+import socket, sys, time
+sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+sender.bind((sys.argv[1], 0))
+frame = bytes.fromhex(sys.argv[2])
+print("ready", flush=True)
+while True:
+    sender.send(frame)
+    time.sleep(0.002)
+"""
+
+
+def configure(agent, frame_size=64, profile="ethip4-udp", settle_time=0.2, west=WEST, east=EAST, **options):
+    profile = load_profile(profile, frame_size=frame_size, **options)
+    return agent.configure(make_configuration(profile, west, east, settle_time=settle_time))
+
+
+def drop(lab, interface, condition):
+    """Drops frames that arrive on an interface of the DUT."""
+    hook = f'type filter hook ingress device "{interface}" priority 0;'
+    rules = f"table netdev faults {{\nchain {interface} {{\n{hook}\n{condition} drop\n}}\n}}\n"
+    lab.run("dut1", "nft", "-f", "-", input=rules)
+
+
+def received_by(lab, interface):
+    links = json.loads(lab.run("dut1", "ip", "-json", "-stats", "link", "show", "dev", interface).stdout)
+    return links[0]["stats64"]["rx"]["packets"]
+
+
+def capture(lab, interface, count):
+    process = lab.popen("dut1", sys.executable, "-c", CAPTURE, interface, str(count), stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("frame_size", [64, 1518, "IMIX_v4_1"])
+def test_a_bridge_brings_every_frame_back(agent, frame_size):
+    configure(agent, frame_size)
+    check_path(agent)
+    counters = agent.trial(2000.0, 0.2)
+    assert [each.name for each in counters] == ["port0>port1", "port1>port0"]
+    for direction in counters:
+        assert direction.intended == 400
+        assert direction.sent + direction.unsent == 400
+        assert direction.received == direction.sent > 0
+        assert (direction.late, direction.generator_drops) == (0, 0)
+        assert direction.elapsed >= 0.2
+
+
+def test_what_is_sent_is_what_the_other_end_of_the_link_sees(agent, bridged):
+    configure(agent, bidirectional=False)
+    before = received_by(bridged, "dut0")
+    (counters,) = agent.trial(5000.0, 0.3)
+    assert received_by(bridged, "dut0") - before == counters.sent
+
+
+def test_unidirectional_traffic_comes_from_the_first_port_only(agent, bridged):
+    configure(agent, bidirectional=False)
+    before = received_by(bridged, "dut1")
+    (counters,) = agent.trial(1000.0, 0.1)
+    assert counters.name == "port0>port1"
+    assert received_by(bridged, "dut1") == before
+
+
+@pytest.mark.parametrize("frame_size", [64, "IMIX_v4_1"])
+def test_frames_on_the_wire_are_the_profile_s_with_the_trial_s_tag(agent, bridged, frame_size):
+    configure(agent, frame_size)
+    west_mac, east_mac = (bytes.fromhex(bridged.mac("tg", name).replace(":", "")) for name in ("tg0", "tg1"))
+    description = frames_spec(load_profile("ethip4-udp", frame_size=frame_size), addressing.WEST, addressing.EAST)
+    cycle = build_frames(description, west_mac, east_mac)
+    expected = [row[:length].tobytes() for row, length in zip(cycle.data, cycle.lengths, strict=True)]
+    with capture(bridged, "dut0", 60) as process:
+        agent.trial(2000.0, 0.05)
+        seen = [bytes.fromhex(line) for line in process.stdout]
+    sent = [frame for frame in seen if frame[6:12] == west_mac][:20]
+    assert len(sent) == 20
+    tags = {frame[42:50] for frame in sent}
+    assert len(tags) == 1
+    tag = tags.pop()
+    assert int.from_bytes(tag[:4], "big") ^ int.from_bytes(tag[4:], "big") == 0xFFFFFFFF
+    assert [frame[:42] + tag + frame[50:] for frame in expected[:20]] == sent
+    packet = Ether(sent[0])
+    packet[UDP].chksum = packet[IP].chksum = None
+    assert packet.build() == sent[0]
+
+
+def test_each_trial_and_direction_has_a_tag_of_its_own(agent, bridged):
+    configure(agent)
+    with capture(bridged, "dut0", 80) as process:
+        for _ in range(3):
+            agent.trial(1000.0, 0.02)
+        tags = {bytes.fromhex(line)[42:50] for line in process.stdout}
+    assert len(tags) >= 4
+
+
+def test_a_tenth_that_is_dropped_is_lost(agent, bridged):
+    configure(agent, bidirectional=False)
+    drop(bridged, "dut0", "numgen inc mod 10 0")
+    (counters,) = agent.trial(2000.0, 0.5)
+    assert counters.sent - counters.received in (counters.sent // 10, -(-counters.sent // 10))
+    output = output_from_counters(TrialInput(0.5, 2000.0), [counters], tolerance=0.01)
+    assert output.lost_frames == counters.sent - counters.received
+
+
+def test_frames_are_addressed_to_the_given_router(agent, bridged):
+    west = TrafficPort("port0", "tg0", "02:00:00:00:00:99")
+    configure(agent, west=west, bidirectional=False)
+    with capture(bridged, "dut0", 1) as process:
+        agent.trial(1000.0, 0.01)
+        frame = Ether(bytes.fromhex(process.stdout.readline()))
+    assert (frame.dst, frame.src) == ("02:00:00:00:00:99", bridged.mac("tg", "tg0"))
+
+
+def queue_at(lab, rate):
+    """Makes frames wait for their turn to leave the DUT, all of them."""
+    queue = ("tbf", "rate", rate, "burst", "1600", "limit", "100k")
+    lab.run("dut1", "tc", "qdisc", "replace", "dev", "dut1", "root", *queue)
+
+
+def test_late_frames_are_told_apart_and_counted_once(agent, bridged):
+    configure(agent, settle_time=0.0, bidirectional=False)
+    queue_at(bridged, "200kbit")
+    (first,) = agent.trial(10_000.0, 0.008)
+    assert first.received < first.sent
+    (second,) = agent.trial(100.0, 1.0)
+    assert first.received + second.late == first.sent
+    assert second.received == second.sent
+    (third,) = agent.trial(100.0, 0.1)
+    assert third.late == 0
+
+
+def test_foreign_frames_are_not_counted(agent, bridged):
+    configure(agent)
+    foreign = bytes.fromhex(bridged.mac("tg", "tg1").replace(":", "")) + bytes(6) + b"\x08\x00" + bytes(46)
+    process = bridged.popen(
+        "dut1", sys.executable, "-c", FOREIGN, "dut1", foreign.hex(), stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    before = received_by(bridged, "dut1")
+    for direction in agent.trial(1000.0, 0.2):
+        assert direction.received == direction.sent
+    assert received_by(bridged, "dut1") >= before
+
+
+def test_what_no_generator_can_send_is_unsent_and_no_error(agent):
+    configure(agent, bidirectional=False)
+    (counters,) = agent.trial(1e9, 0.02)
+    assert counters.intended == 20_000_000
+    assert counters.unsent == counters.intended - counters.sent > 0
+    assert counters.received <= counters.sent
+
+
+def test_traffic_can_run_around_other_work(agent, bridged):
+    configure(agent)
+    agent.start_traffic(1000.0)
+    before = received_by(bridged, "dut0")
+    while received_by(bridged, "dut0") < before + 20:
+        pass
+    for direction in agent.stop_traffic():
+        assert direction.received == direction.sent >= 20
+        assert direction.intended >= direction.sent
+    stopped = received_by(bridged, "dut0")
+    agent.configure(make_configuration(load_profile("ethip4-udp", frame_size=64), WEST, EAST, settle_time=0.0))
+    assert received_by(bridged, "dut0") == stopped
+
+
+def test_ports_can_be_configured_anew(agent):
+    for frame_size in (64, 570):
+        facts = configure(agent, frame_size)
+        assert set(facts["ports"]) == {"tg0", "tg1"}
+        assert agent.trial(500.0, 0.05)[0].sent > 0
+
+
+def test_the_measurer_turns_counters_into_a_loss_ratio(agent, bridged):
+    configure(agent, settle_time=0.05)
+    measurer = TrafficMeasurer(agent, idle_time=0.1, tolerance=0.1)
+    trial = TrialInput(duration=0.1, load=1000.0)
+    output = measurer.measure(trial)
+    assert output.lost_frames == 0
+    assert output.elapsed >= 0.25
+    assert output.effective_duration is None
+    drop(bridged, "dut1", "ether type ip")
+    output = measurer.measure(trial)
+    assert output.directions[1].received == 0
+    assert 0.4 < output.loss_ratio < 0.6
