@@ -169,11 +169,10 @@ class LiveTestbed:
 
 
 def _reachable(topology: Topology, undo: ExitStack) -> Topology:
-    """The topology with everything that it takes to reach its nodes; a local testbed that is not up is brought up."""
+    """The topology with everything that it takes to reach its nodes; a local testbed that is not up is built."""
     if topology.testbed is not TestbedKind.LOCAL:
         return topology
-    local = LocalTestbed.find(topology) or undo.enter_context(LocalTestbed.up(topology))
-    return local.topology
+    return undo.enter_context(LocalTestbed.use(topology)).topology
 
 
 def _generator(topology: Topology) -> AfPacketGenerator:

@@ -1,0 +1,97 @@
+"""The `lossratio` command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+import lossratio
+from lossratio.errors import LossRatioError
+from lossratio.testbed import local
+from lossratio.testbed.local import LocalTestbed
+from lossratio.topology import Topology, load_topology
+from lossratio.units import format_frame_rate
+
+BAD_INPUT = 2
+"""Exit status where what was asked for cannot be done."""
+
+TOPOLOGY_FILE = click.Path(path_type=Path)
+
+
+@click.group()
+@click.version_option(lossratio.__version__, prog_name="lossratio")
+def commands() -> None:
+    """Benchmark the data plane throughput of software networking."""
+
+
+@commands.command()
+@click.argument("file", type=TOPOLOGY_FILE)
+def check(file: Path) -> None:
+    """Check a topology FILE, and tell what it describes."""
+    click.echo(describe_topology(file, load_topology(file)))
+
+
+@commands.group()
+def testbed() -> None:
+    """Build and take down local testbeds, made of network namespaces of this machine."""
+
+
+@testbed.command()
+@click.argument("file", type=TOPOLOGY_FILE, default=Path("topologies/local.yaml"))
+def up(file: Path) -> None:
+    """Build the local testbed of a topology FILE; it stays until it is taken down."""
+    click.echo(local.describe(LocalTestbed.up(load_topology(file), keep=True)))
+
+
+@testbed.command()
+@click.argument("name", required=False)
+def down(name: str | None) -> None:
+    """Take down the local testbed NAME, or all that stay."""
+    staying = [each for each in local.status() if each.keep and name in (None, each.name)]
+    for each in staying:
+        each.down()
+        click.echo(f"Testbed {each.name} is down.")
+    if not staying:
+        click.echo("No testbed is up." if name is None else f"No testbed {name} is up.")
+
+
+@testbed.command()
+def status() -> None:
+    """Tell which local testbeds are up, and how to log in on their nodes."""
+    running = local.status()
+    for each in running:
+        click.echo(local.describe(each))
+    if not running:
+        click.echo("No testbed is up.")
+
+
+def describe_topology(file: Path, topology: Topology) -> str:
+    """Says in a few lines what a topology file describes."""
+    path = topology.path()
+    way = [str(path.west), *(f"{hop.west} {hop.node_name} {hop.east}" for hop in path.hops), str(path.east)]
+    generator = topology.nodes[topology.tg_name].generator
+    limit = None if generator is None else generator.max_rate
+    lines = [
+        f"{file}: topology {topology.name}, testbed {topology.testbed.value}, {len(topology.nodes)} nodes. It is usable.",
+        f"  path: {' -- '.join(way)}",
+    ]
+    if generator is not None:
+        told = "unknown: searches need max_load=" if limit is None else f"{format_frame_rate(limit)} per interface"
+        lines.append(f"  generator: {generator.kind}, maximum load {told}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Runs the command; an error is one message and exit status 2, never a traceback."""
+    try:
+        commands(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except LossRatioError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(BAD_INPUT)
