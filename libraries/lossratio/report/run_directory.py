@@ -63,7 +63,7 @@ class RunDirectory:
         path = self.result_path(result.test.full_name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(path, RESULT.dump_json(result, indent=1) + b"\n")
+            write_whole(path, RESULT.dump_json(result, indent=1) + b"\n")
         except OSError as error:
             raise ReportError(
                 f"Cannot write the result of {result.test.full_name} to {path}: {error.strerror}. "
@@ -116,7 +116,12 @@ def file_stem(name: str) -> str:
     return f"{_UNSAFE_CHARACTERS.sub('_', name)[:_LONGEST_NAME].strip('._-')}~{digest}"
 
 
-def _replace(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file that appears, or replaces an earlier one, as a whole or not at all.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

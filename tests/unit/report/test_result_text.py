@@ -22,7 +22,7 @@ from lossratio.report.verdict import GENERATOR_LIMIT
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trial import TrialInput, TrialOutput, TrialResult
 
-ANY_RESULTS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)] * 21]
 
 

@@ -1,0 +1,123 @@
+"""The overview of a run: one row for each goal of each test, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lossratio.report.conditions import MaxLoad, Traffic
+from lossratio.report.model import MrrResult, Outcome, Result, ThroughputResult
+from lossratio.report.record import Rate
+from lossratio.report.text import format_frames_per_second, format_regularity
+from lossratio.units import format_bit_rate, format_ratio
+
+NOTHING = "–"
+"""What stands where there is no value."""
+
+
+@dataclass(frozen=True)
+class OverviewRow:
+    """What was found for one goal of one test, or as its maximum receive rate; `NOTHING` where there is nothing.
+
+    Attributes:
+        test: Name of the test.
+        frame_size: Sizes of its frames, in bytes.
+        goal: Name of the goal, or ``MRR``.
+        outcome: Whether it was measured, is irregular, or failed.
+        state: The same in words, with the reason.
+        lower_bound: Relevant lower bound, per interface.
+        upper_bound: Relevant upper bound, per interface.
+        throughput: Conditional throughput (of MRR: the mean with its standard deviation), per interface.
+        aggregate: The same as an aggregate, with the factor between them.
+        bandwidth: The same as aggregate bandwidth on the wire.
+        share: The same as a share of what the links can carry.
+        trials: Number of trials of the test.
+        duration: Duration of the test.
+    """
+
+    test: str
+    frame_size: str
+    goal: str
+    outcome: Outcome
+    state: str
+    lower_bound: str
+    upper_bound: str
+    throughput: str
+    aggregate: str
+    bandwidth: str
+    share: str
+    trials: str
+    duration: str
+
+
+@dataclass(frozen=True)
+class _Finding:
+    goal: str
+    outcome: Outcome
+    state: str
+    lower_bound: Rate | None = None
+    upper_bound: Rate | None = None
+    throughput: Rate | None = None
+    deviation: Rate | None = None
+
+
+def overview(results: Iterable[Result]) -> list[OverviewRow]:
+    """The rows of all results, in their order."""
+    return [_row(result, finding) for result in results for finding in _findings(result)]
+
+
+def describe_frame_size(traffic: Traffic) -> str:
+    """The sizes of the frames, e.g. ``64 B``, or ``64, 570, 1518 B (353.83 B on average)``."""
+    sizes = ", ".join(str(each.size_bytes) for each in traffic.frame_sizes)
+    average = f" ({traffic.average_frame_size_bytes:.2f} B on average)" if len(traffic.frame_sizes) > 1 else ""
+    return f"{sizes} B{average}"
+
+
+def _findings(result: Result) -> Iterator[_Finding]:
+    if isinstance(result, ThroughputResult):
+        for report in result.goals:
+            found, state = report.result, format_regularity(report)
+            if found is None:
+                yield _Finding(report.goal.name, Outcome.FAILED, state)
+            else:
+                outcome = Outcome.MEASURED if found.regular else Outcome.IRREGULAR
+                bounds = (found.relevant_lower_bound, found.relevant_upper_bound)
+                yield _Finding(report.goal.name, outcome, state, *bounds, found.conditional_throughput)
+    else:
+        yield _mrr_finding(result)
+
+
+def _mrr_finding(result: MrrResult) -> _Finding:
+    if result.mrr is None:
+        return _Finding("MRR", Outcome.FAILED, "failed: no result")
+    return _Finding("MRR", result.outcome, result.outcome.value, throughput=result.mrr.mean, deviation=result.mrr.stdev)
+
+
+def _row(result: Result, finding: _Finding) -> OverviewRow:
+    found, deviation = finding.throughput, finding.deviation
+    factor = result.conditions.load.aggregate_factor
+    return OverviewRow(
+        test=result.test.name,
+        frame_size=describe_frame_size(result.conditions.traffic),
+        goal=finding.goal,
+        outcome=finding.outcome,
+        state=finding.state,
+        lower_bound=_per_interface(finding.lower_bound),
+        upper_bound=_per_interface(finding.upper_bound),
+        throughput=_per_interface(found) + ("" if deviation is None else f" ± {_per_interface(deviation)}"),
+        aggregate=NOTHING if found is None else f"{format_frames_per_second(found.aggregate_fps)} (x {factor})",
+        bandwidth=NOTHING if found is None else format_bit_rate(found.aggregate_l1_bps),
+        share=_share(found, result.max_load),
+        trials=str(len(result.trials)),
+        duration=f"{(result.ended - result.started).total_seconds():.1f} s",
+    )
+
+
+def _per_interface(rate: Rate | None) -> str:
+    return NOTHING if rate is None else format_frames_per_second(rate.per_interface_fps)
+
+
+def _share(rate: Rate | None, max_load: MaxLoad) -> str:
+    if rate is None or max_load.theoretical_maximum is None:
+        return NOTHING
+    return format_ratio(rate.per_interface_fps / max_load.theoretical_maximum.per_interface_fps)

@@ -1,0 +1,165 @@
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from report_examples import conditions, mrr, throughput, throughput_results
+
+from lossratio.errors import ReportError
+from lossratio.report.conditions import FrameSizeShare
+from lossratio.report.model import Outcome
+from lossratio.report.overview import NOTHING, describe_frame_size, overview
+from lossratio.report.page import PAGE_NAME, report_page, write_page
+from lossratio.report.run_directory import RunDirectory
+from lossratio.report.verdict import GENERATOR_LIMIT
+from lossratio.simulation.knees import SharpKnee
+
+DRAWING = settings(
+    max_examples=5,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+VOID = {"meta", "br", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects what a page loads, and checks that its elements are closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.loads = []
+        self.open = []
+        self.text = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.loads += [value for name, value in attrs if name in ("src", "href", "xlink:href", "action", "data")]
+        assert not [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def results():
+    return [
+        throughput(),
+        throughput(SharpKnee(capacity=1e7), name="generator-limit"),
+        mrr(max_rate=380_000.0),
+        throughput(error="The agent on TG was killed.", trials=5, name="killed"),
+    ]
+
+
+def test_a_page_needs_nothing_but_itself(results):
+    page = Page(report_page(results, "a run"))
+    assert page.open == []
+    assert all(each.startswith("#") for each in page.loads)
+    assert "<script" not in report_page(results, "a run")
+
+
+def test_a_page_states_the_conditions(results):
+    text = " ".join(" ".join(Page(report_page(results[:1], "a run")).text).split())
+    for stated in (
+        "before the search, 0 s before the traffic",
+        "RFC 2544 asks for: at least 5 s",
+        "relevant upper bound",
+        "the intended trial duration",
+        "Ethernet II, IPv4, UDP",
+        "254 source addresses in turn",
+        "aggregate is that times 2 (port0>port1, port1>port0)",
+        "400,000 fps per interface, from: generator",
+        '"ageing_time": 300',
+        "Debian GNU/Linux 12 (bookworm)",
+    ):
+        assert stated in text, stated
+
+
+@DRAWING
+@given(throughput_results())
+def test_a_page_never_hides_an_irregular_result(result):
+    text = unescape(report_page([result], "a run"))
+    for report in result.goals:
+        if report.result is None:
+            assert "failed: no result" in text
+        elif not report.result.regular:
+            assert f'<span class="irregular">irregular: {report.result.reason}</span>' in text
+
+
+def test_names_of_tests_are_no_html():
+    page = report_page([throughput(name="<b>&\x00</b>")], "<i>")
+    assert "<b>" not in page
+    assert "<i>" not in page
+
+
+def test_the_overview_has_a_row_for_each_goal(results):
+    rows = overview(results)
+    assert [(row.goal, row.outcome) for row in rows] == [
+        ("NDR", Outcome.MEASURED),
+        ("PDR", Outcome.MEASURED),
+        ("NDR", Outcome.IRREGULAR),
+        ("PDR", Outcome.IRREGULAR),
+        ("MRR", Outcome.MEASURED),
+        ("NDR", Outcome.FAILED),
+        ("PDR", Outcome.FAILED),
+    ]
+    assert {row.state for row in rows} == {
+        "regular",
+        f"irregular: {GENERATOR_LIMIT}",
+        "measured",
+        "failed: no result",
+    }
+
+
+def test_rows_of_the_overview_in_words(results):
+    limit, rate, failed = (overview(results)[index] for index in (2, 4, 5))
+    assert (limit.lower_bound, limit.throughput) == ("400,000 fps", "400,000 fps")
+    assert (limit.aggregate, limit.bandwidth, limit.share) == ("800,000 fps (x 2)", "537.60 Mbit/s", "26.88 %")
+    assert (rate.lower_bound, rate.throughput) == (NOTHING, "150,000 fps ± 0.00 fps")
+    assert (failed.throughput, failed.aggregate, failed.share, failed.trials) == (NOTHING, NOTHING, NOTHING, "5")
+
+
+def test_frame_sizes_of_a_mix_have_an_average():
+    sizes = [
+        FrameSizeShare(size_bytes=size, share_ratio=weight / 48) for size, weight in ((64, 28), (570, 16), (1518, 4))
+    ]
+    mix = {"frame_sizes": tuple(sizes), "average_frame_size_bytes": 353.8333}
+    traffic = conditions().traffic
+    assert describe_frame_size(traffic) == "64 B"
+    assert describe_frame_size(traffic.model_copy(update=mix)) == "64, 570, 1518 B (353.83 B on average)"
+
+
+def test_the_page_of_a_run_is_in_its_directory(tmp_path, results):
+    run = RunDirectory(tmp_path / "nightly")
+    for result in results:
+        run.write(result)
+    write_page(run)
+    page = (run.path / PAGE_NAME).read_text()
+    assert "<h1>nightly</h1>" in page
+    assert re.findall("<h2>(.*)</h2>", page).count("generator-limit") == 1
+    assert page.count("<section>") == 4
+
+
+def test_a_run_without_results_has_no_page(tmp_path):
+    (tmp_path / "results").mkdir()
+    with pytest.raises(ReportError, match="nothing to report"):
+        write_page(RunDirectory(tmp_path))
+
+
+def test_a_page_that_cannot_be_written_is_an_error_that_says_where(tmp_path, results):
+    run = RunDirectory(tmp_path)
+    run.write(results[2])
+    (tmp_path / PAGE_NAME).mkdir()
+    with pytest.raises(ReportError, match=f"Cannot write the report .*{PAGE_NAME}"):
+        write_page(run)
