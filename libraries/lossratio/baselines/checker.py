@@ -40,7 +40,7 @@ def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: flo
     """
     outside = [trial.load for trial in trials if not min_load <= trial.load <= max_load]
     found = [f"a trial at {load!r} is outside of {min_load!r} to {max_load!r}" for load in outside]
-    failed = [goal for goal in result if _is_bound(goal, _at(trials, min_load), upper=True)]
+    failed = [goal for goal in result if is_bound(goal, _at(trials, min_load), upper=True)]
     for goal, goal_result in result.items():
         for fault in _goal_faults(goal_result, trials, min_load, max_load, bool(failed)):
             found.append(f"{goal}: {fault}")
@@ -50,12 +50,12 @@ def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: flo
 def checked(goal: SearchGoal, trials: Sequence[TrialResult]) -> Checked:
     """Finds a goal's relevant bounds and conditional throughput among trials."""
     loads = sorted({trial.load for trial in trials})
-    upper = next((load for load in loads if _is_bound(goal, _at(trials, load), upper=True)), None)
+    upper = next((load for load in loads if is_bound(goal, _at(trials, load), upper=True)), None)
     lower = None
     for load in loads:
         if upper is not None and load >= upper:
             break
-        if _is_bound(goal, _at(trials, load), upper=False):
+        if is_bound(goal, _at(trials, load), upper=False):
             lower = load
     throughput = None if lower is None else lower * (1.0 - _quantile(goal, _at(trials, lower)))
     return Checked(lower, upper, throughput)
@@ -101,7 +101,7 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(round(float(number), 9)))
 
 
-def _is_bound(goal: SearchGoal, trials: Iterable[TrialResult], *, upper: bool) -> bool:
+def is_bound(goal: SearchGoal, trials: Iterable[TrialResult], *, upper: bool) -> bool:
     """Whether trials at one load make it an upper bound, or a lower bound (RFC 9971, load classification)."""
     sums = {(full, low): Fraction(0) for full in (True, False) for low in (True, False)}
     for trial in trials:

@@ -294,7 +294,7 @@ def test_no_trial_starts_after_the_timeout(searched, capacity):
 
 def test_any_answers_end_within_the_loads(searched):
     rng = np.random.default_rng(1)
-    for _ in range(300):
+    for _ in range(100):
         search = controller(min_load=1e5)
         result, trials = searched(search, lambda each: float(rng.choice([0.0, 0.003, 0.01, 0.3, 1.0])))
         assert len(trials) < 300
