@@ -69,8 +69,10 @@ class Handover:
         Raises:
             DutError: If the kernel has no threaded NAPI for veth (it takes 5.13 or later).
         """
+        links = read_links(node)
+        mtu = ("mtu", str(max(links[side.interface]["mtu"] for side in (self.west, self.east))))
         changes.run(
-            *("ip", "link", "add", "name", self.west_end, "type", "veth", "peer", "name", self.east_end),
+            *("ip", "link", "add", "name", self.west_end, *mtu, "type", "veth", "peer", "name", self.east_end, *mtu),
             undo=("ip", "link", "delete", "dev", self.west_end),
         )
         enable_forwarding(changes, node, self.interfaces, self.west.network.version)

@@ -47,13 +47,22 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
     links = read_links(node)
     lifelines = dict(_lifelines(node))
     for name in interfaces:
-        if name not in links:
-            raise DutError(
-                f"{node.name} has no interface {name!r}; it has {', '.join(sorted(links))}. "
-                f"Correct its name in the topology file."
-            )
+        check_exists(node, name, links)
         _check_spare(node.name, name, links, lifelines)
         _check_idle(node.name, name, links)
+
+
+def check_exists(node: DutNode, name: str, links: Mapping[str, Link]) -> None:
+    """Checks that there is an interface of this name.
+
+    Raises:
+        DutError: If there is none; names those that there are.
+    """
+    if name not in links:
+        raise DutError(
+            f"{node.name} has no interface {name!r}; it has {', '.join(sorted(links))}. "
+            f"Correct its name in the topology file."
+        )
 
 
 def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> None:
@@ -111,7 +120,9 @@ def _above(name: str, links: Mapping[str, Link]) -> list[str]:
 def _is_on_top(name: str, below: str, links: Mapping[str, Link]) -> bool:
     # Two ends of one cable, such as a veth's, are told as each on top of the other.
     is_stacked = links[name].get("link") == below and links[below].get("link") != name
-    return is_stacked or links[below].get("master") == name
+    # Tunnels tell it elsewhere.
+    is_tunnel = links[name].get("linkinfo", {}).get("info_data", {}).get("link") == below
+    return is_stacked or is_tunnel or links[below].get("master") == name
 
 
 def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:

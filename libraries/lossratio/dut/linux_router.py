@@ -10,7 +10,7 @@ from lossratio.addressing import EAST, WEST
 from lossratio.dut.base import DestinationMacs
 from lossratio.dut.changes import Changes
 from lossratio.dut.handover import Handover
-from lossratio.dut.interfaces import check_free, read_links
+from lossratio.dut.interfaces import check_exists, check_free, read_links
 from lossratio.dut.ip_forwarding import check_forwarding, enable_forwarding
 from lossratio.dut.linux import LinuxDut
 from lossratio.dut.linux_options import LinuxOptions
@@ -94,6 +94,8 @@ class LinuxRouter(LinuxDut[RouterOptions]):
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
         """The router's own interfaces'."""
         links = read_links(self.node)
+        for name in (self.west, self.east):
+            check_exists(self.node, name, links)
         return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
 
     @property

@@ -18,6 +18,22 @@ from lossratio.ssh import CommandResult
 from lossratio.topology import Hop, Interface, Port
 
 ENVIRONMENT_LENGTH = 3
+STATE = """
+tell() { "$@" | sed "s|^|$*: |"; }
+for version in -4 -6; do
+    tell ip $version route show table all
+    tell ip $version rule
+done
+tell ip neighbour
+tell bridge fdb
+tell nft list ruleset
+tell tc qdisc
+tell ethtool -k dut0
+tell ethtool -k dut1
+grep -rs '' /proc/sys/net/bridge /proc/sys/net/core /proc/sys/net/ipv4/conf /proc/sys/net/ipv6/conf
+grep -s '' /sys/class/net/*/queues/*/rps_cpus /sys/class/net/*/threaded
+true
+"""
 FLOOD = Path(__file__).with_name("flood.py")
 
 
@@ -43,10 +59,12 @@ class NamespaceShell:
 
 
 class FailingShell(NamespaceShell):
-    """A shell with one command that fails; how it begins is told by the place in a list of those that must succeed before.
+    """A shell with one command that fails, or that is run and then interrupted by an error.
 
-    Like SSH, it raises where a connection is lost (a `ConnectionError` here); for other errors, it runs the command, and
-    then raises.
+    Args:
+        steps: How commands begin, in order; others may come in between.
+        failing: Index of the step that fails; those before it are run.
+        error: What interrupts it. A `ConnectionError` is told as an SSH session tells it.
     """
 
     def __init__(
@@ -83,11 +101,14 @@ class FailingShell(NamespaceShell):
 
 @dataclass(frozen=True)
 class Flooded:
-    """What came of a flood: frames sent and received, seconds from the first to the last, the first frame received."""
+    """What came of a flood: frames sent and received, and the first frame received.
+
+    The seconds are from the 1000th frame to the last, at least, and from the first to the last, at most.
+    """
 
     sent: int
     received: int
-    seconds: float
+    seconds: tuple[float, float]
     first: bytes
 
 
@@ -126,13 +147,18 @@ class DutLab:
         asked = {"out": sides[0], "in": sides[1], "destination": destination, "source": self.lab.mac("tg", sides[0])}
         asked |= {"frames": frames, "seconds": seconds, "version": version, "west": entry == "west"}
         answer = json.loads(self.lab.run("tg", sys.executable, str(FLOOD), json.dumps(asked)).stdout)
-        return Flooded(answer["sent"], answer["received"], answer["seconds"], bytes.fromhex(answer["first"]))
+        return Flooded(answer["sent"], answer["received"], tuple(answer["seconds"]), bytes.fromhex(answer["first"]))
 
     def links(self) -> dict[str, Any]:
         return {each["ifname"]: each for each in json.loads(self.on_dut("ip", "-json", "-details", "address"))}
 
-    def wait_for_links(self) -> None:
-        while any(link["operstate"] != "UP" for name, link in self.links().items() if name != "lo"):
+    def wait_for_links(self, *states: str) -> None:
+        """Waits until all interfaces but lo, or only the first ones, are up or in the given states."""
+        while True:
+            present = [link["operstate"] for name, link in self.links().items() if name != "lo"]
+            wanted = states or ("UP",) * len(present)
+            if present[: len(wanted)] == list(wanted):
+                return
             time.sleep(0.01)
 
     def snapshot(self) -> dict[str, Any]:
@@ -141,27 +167,13 @@ class DutLab:
         for link in links.values():
             _drop_timers(link)
             link["addr_info"] = sorted(link["addr_info"], key=lambda address: address["local"])
-        return {
-            "links": links,
+        state = {
             # The kernel keeps an interface that never spoke IPv6 in the group of all nodes, but not one that did.
-            "fdb": [line for line in self.on_dut("bridge", "fdb").splitlines() if not line.startswith("33:33:")],
-            **{
-                " ".join(command): sorted(self.on_dut(*command).splitlines())
-                for command in (
-                    ("ip", "-4", "route", "show", "table", "all"),
-                    ("ip", "-6", "route", "show", "table", "all"),
-                    ("ip", "-4", "rule"),
-                    ("ip", "-6", "rule"),
-                    ("ip", "neighbour"),
-                    ("nft", "list", "ruleset"),
-                    ("tc", "qdisc"),
-                    ("sh", "-c", "grep -rs '' /proc/sys/net/bridge /proc/sys/net/core /proc/sys/net/ipv*/conf || true"),
-                    ("sh", "-c", "grep -rs '' /sys/class/net/*/queues/*/rps_cpus /sys/class/net/*/threaded || true"),
-                    ("ethtool", "-k", "dut0"),
-                    ("ethtool", "-k", "dut1"),
-                )
-            },
+            line
+            for line in self.on_dut("sh", "-c", STATE).splitlines()
+            if not line.startswith("bridge fdb: 33:33:")
         }
+        return {"links": links, "state": state}
 
 
 def _drop_timers(data: dict[str, Any]) -> None:

@@ -10,6 +10,9 @@ import sys
 import time
 
 ETH_P_ALL = 3
+SO_RCVBUFFORCE = 33
+UNDER_WAY = 1000
+RECEIVE_BUFFER = 1 << 24
 PAYLOAD = b"lossratio flood"
 ADDRESSES = {
     4: ("198.18.0.1", "198.19.0.1"),
@@ -41,12 +44,15 @@ def frame(asked: dict) -> bytes:
 def main() -> None:
     asked = json.loads(sys.argv[1])
     receiver = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
-    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+    try:
+        receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
+    except PermissionError:
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
     receiver.bind((asked["in"], ETH_P_ALL))
     sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     sender.bind((asked["out"], 0))
     data = frame(asked)
-    first, received, sent = b"", 0, 0
+    first, received = b"", 0
 
     def take(timeout: float) -> None:
         nonlocal first, received
@@ -57,14 +63,20 @@ def main() -> None:
                 if arrived.endswith(PAYLOAD) and address[2] != socket.PACKET_OUTGOING:
                     first, received = first or arrived, received + 1
 
-    start = last = time.monotonic()
-    while sent < asked["frames"] or last - start < asked["seconds"]:
+    start = under_way = after = time.monotonic()
+    sent = 0
+    while sent < asked["frames"] or after - start < asked["seconds"]:
+        before = time.monotonic()
         sender.send(data)
-        sent, last = sent + 1, time.monotonic()
+        after = time.monotonic()
+        sent += 1
+        if sent == UNDER_WAY:
+            under_way = after
         if sent % 64 == 0:
             take(0.0)
     take(0.1)
-    print(json.dumps({"sent": sent, "received": received, "seconds": last - start, "first": first.hex()}))
+    seconds = (before - under_way, after - start)
+    print(json.dumps({"sent": sent, "received": received, "seconds": seconds, "first": first.hex()}))
 
 
 main()

@@ -144,12 +144,12 @@ def test_reset_fills_the_bucket_again(dut_lab, set_up):
 
 
 def test_a_policer_passes_rate_times_duration_plus_burst(dut_lab, set_up):
-    # A burst of half a second's frames, so that no stall of the sender is long enough to overfill the bucket.
+    # A bucket that is full loses tokens while the sender stalls. After 1000 frames it has room for a quarter of a second.
     bridge = set_up(police="4 kfps", burst=2000)
     flooded = dut_lab.flood("west", bridge.destination_macs(*dut_lab.macs).from_west, seconds=0.5)
-    expected = 4000 * flooded.seconds + 2000
-    assert flooded.sent > 1.2 * expected
-    assert flooded.received == pytest.approx(expected, abs=5)
+    least, most = (4000 * seconds + 2000 for seconds in flooded.seconds)
+    assert flooded.sent > 1.2 * most
+    assert least - 3 <= flooded.received <= most + 3
 
 
 def test_the_description_is_data_and_tells_how_to_repeat_it(dut_lab, set_up):
@@ -187,7 +187,9 @@ def test_what_cannot_be_brought_back_is_named_and_the_rest_is(dut_lab, set_up):
     before = dut_lab.snapshot()
     bridge = set_up()
     dut_lab.on_dut("ip", "link", "delete", "dev", "lr-dut0")
-    with pytest.raises(DutError, match="not everything could be brought back.* ip link delete dev lr-dut0: Cannot find"):
+    with pytest.raises(
+        DutError, match=r"not everything could be brought back.* ip link delete dev lr-dut0: Cannot find"
+    ):
         bridge.tear_down()
     assert dut_lab.snapshot() == before
 

@@ -1,0 +1,74 @@
+"""Kinds of DUTs by name, those of other packages among them."""
+
+from __future__ import annotations
+
+import pytest
+from dut_lab import hop
+
+from lossratio.dut import create_dut, dut_kinds, load_kind
+from lossratio.dut.linux_bridge import LinuxBridge
+from lossratio.errors import DutError
+
+MODULE = """
+from lossratio.dut.linux_bridge import LinuxBridge
+
+class LabBridge(LinuxBridge):
+    kind = "lab_bridge"
+
+something_else = object()
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Installs a package, by hand, as pip would; its entry points are given."""
+
+    def install(name, *entry_points):
+        metadata = tmp_path / f"{name}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text("\n".join(["[lossratio.dut]", *entry_points]))
+        (tmp_path / f"{name}.py").write_text(MODULE)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return install
+
+
+def test_the_kinds_that_come_along_are_there():
+    assert {"linux_bridge", "linux_router"} <= set(dut_kinds())
+    assert load_kind("linux_bridge") is LinuxBridge
+
+
+def test_another_package_adds_a_kind_by_an_entry_point(install):
+    install("lab_duts", "lab_bridge = lab_duts:LabBridge")
+    assert "lab_bridge" in dut_kinds()
+    dut = create_dut("lab_bridge", None, hop(), {"police": "1 kfps"})
+    assert isinstance(dut, LinuxBridge)
+    assert (dut.kind, dut.options.police) == ("lab_bridge", 1000)
+
+
+def test_an_unknown_kind_is_told_beside_those_that_there_are():
+    with pytest.raises(DutError, match=r"no kind of DUT 'linux_brige'; there are .*linux_bridge.*mean 'linux_bridge'"):
+        load_kind("linux_brige")
+
+
+def test_two_packages_with_the_same_kind_are_refused(install):
+    install("other_duts", "linux_bridge = other_duts:LabBridge")
+    with pytest.raises(
+        DutError, match=r"Several packages have .*'linux_bridge': lossratio\.dut.*, other_duts:LabBridge"
+    ):
+        load_kind("linux_bridge")
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("broken_duts:Missing", "cannot be loaded"),
+        ("no_such_module:LabBridge", "cannot be loaded: No module named 'no_such_module'"),
+        ("broken_duts:something_else", "is not a subclass of lossratio.dut.Dut"),
+    ],
+)
+def test_a_broken_package_is_named(install, target, told):
+    install("broken_duts", f"lab_bridge = {target}")
+    with pytest.raises(DutError, match=f"{target.replace('.', '[.]')}.*{told}"):
+        load_kind("lab_bridge")
