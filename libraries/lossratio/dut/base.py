@@ -106,9 +106,9 @@ class Dut(ABC, Generic[OptionsT_co]):
     """Class of the options."""
 
     def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
+        self.session = session
         self.hop = hop
         self.options = options
-        self._session = session
 
     @abstractmethod
     def check(self) -> None:

@@ -144,7 +144,7 @@ def test_reset_fills_the_bucket_again(dut_lab, set_up):
 
 
 def test_a_policer_passes_rate_times_duration_plus_burst(dut_lab, set_up):
-    # A bucket that is full loses tokens while the sender stalls. After 1000 frames it has room for a quarter of a second.
+    # A full bucket loses tokens while the sender stalls. After 1000 frames it has room for a quarter of a second.
     bridge = set_up(police="4 kfps", burst=2000)
     flooded = dut_lab.flood("west", bridge.destination_macs(*dut_lab.macs).from_west, seconds=0.5)
     least, most = (4000 * seconds + 2000 for seconds in flooded.seconds)
