@@ -1,7 +1,7 @@
 """An independent check of search results: RFC 9971 once more, apart from any controller's own code.
 
-Written from the RFC's load classification, relevant bounds and conditional throughput, over plain lists of trials, with
-exact fractions. It takes nothing from `lossratio.mlrsearch` but the shapes of goals and results.
+Written from the RFC's load classification, relevant bounds and conditional throughput, over plain lists of trials, in
+whole nanoseconds and exact fractions. It takes nothing from `lossratio.mlrsearch` but the shapes of goals and results.
 """
 
 from __future__ import annotations
@@ -96,21 +96,25 @@ def _at(trials: Iterable[TrialResult], load: float) -> list[TrialResult]:
     return [trial for trial in trials if trial.load == load]
 
 
-def _exact(number: float) -> Fraction:
-    """A number as it is written in decimals, durations to a nanosecond."""
-    return Fraction(repr(round(float(number), 9)))
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+def _written(ratio: float) -> Fraction:
+    """A ratio as it is written in decimals."""
+    return Fraction(str(float(ratio)))
 
 
 def is_bound(goal: SearchGoal, trials: Iterable[TrialResult], *, upper: bool) -> bool:
     """Whether trials at one load make it an upper bound, or a lower bound (RFC 9971, load classification)."""
-    sums = {(full, low): Fraction(0) for full in (True, False) for low in (True, False)}
+    sums = {(full, low): 0 for full in (True, False) for low in (True, False)}
     for trial in trials:
         kind = trial.duration >= goal.final_trial_duration, trial.loss_ratio <= goal.loss_ratio
-        sums[kind] += _exact(trial.effective_duration)
-    exceed_ratio = _exact(goal.exceed_ratio)
+        sums[kind] += _nanoseconds(trial.effective_duration)
+    exceed_ratio = _written(goal.exceed_ratio)
     balancing = sums[False, True] * exceed_ratio / (1 - exceed_ratio)
     high = sums[True, False] + max(Fraction(0), sums[False, False] - balancing)
-    whole = max(sums[True, True] + high, _exact(goal.duration_sum))
+    whole = max(sums[True, True] + high, Fraction(_nanoseconds(goal.duration_sum)))
     optimistic = high / whole <= exceed_ratio
     pessimistic = (whole - sums[True, True]) / whole <= exceed_ratio
     return not (optimistic or pessimistic) if upper else optimistic and pessimistic
@@ -121,10 +125,10 @@ def _quantile(goal: SearchGoal, trials: Iterable[TrialResult]) -> float:
     full = sorted(
         (trial for trial in trials if trial.duration >= goal.final_trial_duration), key=lambda trial: trial.loss_ratio
     )
-    measured = sum((_exact(trial.effective_duration) for trial in full), Fraction(0))
-    remaining = max(_exact(goal.duration_sum), measured) * (1 - _exact(goal.exceed_ratio))
+    measured = sum(_nanoseconds(trial.effective_duration) for trial in full)
+    remaining = max(_nanoseconds(goal.duration_sum), measured) * (1 - _written(goal.exceed_ratio))
     for trial in full:
-        remaining -= _exact(trial.effective_duration)
+        remaining -= _nanoseconds(trial.effective_duration)
         if remaining <= 0:
             return trial.loss_ratio
     return 1.0
