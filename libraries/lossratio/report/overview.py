@@ -32,7 +32,7 @@ class OverviewRow:
         bandwidth: The same as aggregate bandwidth on the wire.
         share: The same as a share of what the links can carry.
         trials: Number of trials of the test.
-        duration: Duration of the test.
+        duration: What its trials took in all, on the measurer's clock.
     """
 
     test: str
@@ -109,7 +109,7 @@ def _row(result: Result, finding: _Finding) -> OverviewRow:
         bandwidth=NOTHING if found is None else format_bit_rate(found.aggregate_l1_bps),
         share=_share(found, result.max_load),
         trials=str(len(result.trials)),
-        duration=f"{(result.ended - result.started).total_seconds():.1f} s",
+        duration=f"{sum(trial.elapsed_s for trial in result.trials):.1f} s",
     )
 
 

@@ -18,7 +18,7 @@ from lossratio.trial import TrialResult
 from lossratio.units import format_bit_rate, format_frame_rate, format_ratio
 
 _LABEL_WIDTH = len("conditional throughput")
-_GOAL_WIDTH = 26
+_INTERVAL_WIDTH = 22
 
 
 def message(result: Result) -> str:
@@ -41,7 +41,7 @@ def progress_line(number: int, trial: TrialResult, bounds: Iterable[GoalBounds],
     unsent = trial.output.unsent_frames
     loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
     parts = [f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:g} s  {loss:<13}"]
-    parts += [f"{f'{each.goal} {_interval(each)}':<{_GOAL_WIDTH}}" for each in bounds]
+    parts += [f"{each.goal} {_interval(each):<{_INTERVAL_WIDTH}}" for each in bounds]
     if time_left is not None:
         parts.append(f"{secs_to_timestr(max(0, round(time_left)), compact=True)} left")
     return "  ".join(parts).rstrip()

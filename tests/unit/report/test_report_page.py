@@ -127,6 +127,7 @@ def test_rows_of_the_overview_in_words(results):
     assert (limit.lower_bound, limit.throughput) == ("400,000 fps", "400,000 fps")
     assert (limit.aggregate, limit.bandwidth, limit.share) == ("800,000 fps (x 2)", "537.60 Mbit/s", "26.88 %")
     assert (rate.lower_bound, rate.throughput) == (NOTHING, "150,000 fps ± 0.00 fps")
+    assert (rate.trials, rate.duration) == ("10", "10.0 s")
     assert (failed.throughput, failed.aggregate, failed.share, failed.trials) == (NOTHING, NOTHING, NOTHING, "5")
 
 

@@ -172,7 +172,7 @@ def test_lines_of_progress_of_a_whole_search_are_aligned():
     ]
     assert len({line.index("NDR") for line in lines}) == 1
     assert len({line.index("PDR") for line in lines}) == 1
-    assert all(len(line) <= 120 for line in lines)
+    assert all(len(line) <= 125 for line in lines)
     assert f"NDR {format_interval(found[NDR].relevant_lower_bound, found[NDR].relevant_upper_bound)}" in lines[-1]
 
 
