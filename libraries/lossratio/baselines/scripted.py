@@ -80,11 +80,16 @@ class ScriptedController(ABC):
         return None if step is None or self._is_out_of_time() else step.trial
 
     def record(self, result: TrialResult) -> None:
-        """Takes in any trial's result, also of one it did not ask for."""
+        """Takes in any trial's result, also of one it did not ask for.
+
+        Only its time counts when the search is over, or where its load is outside of the search's loads.
+        """
         step = self._pending()
         self.elapsed += result.elapsed
         self.trials += 1
-        if step is None or result.input != step.trial:
+        if step is None or not self.min_load <= result.load <= self.max_load:
+            return
+        if result.input != step.trial:
             self._take_unasked(result)
             return
         try:

@@ -348,3 +348,30 @@ def test_the_order_of_the_goals_does_not_matter(searched, capacity):
     assert trials == reversed_trials
     assert one[NDR] == other[NDR]
     assert step_up(one[NDR].relevant_lower_bound, WIDTH) >= one[NDR].relevant_upper_bound * (1 - 1e-9)
+
+
+def test_unasked_trials_outside_the_loads_or_after_the_end_only_take_time(searched, capacity):
+    asked, trials = searched(controller(), capacity(5e5))
+    search = controller()
+    search.record(TrialResult(TrialInput(1.0, 1.0), TrialOutput(1.0)))
+    search.record(TrialResult(TrialInput(1.0, 2e6), TrialOutput(0.0)))
+    result, others = searched(search, capacity(5e5))
+    assert others == trials
+    search.record(TrialResult(TrialInput(1.0, result[NDR].relevant_lower_bound), TrialOutput(1.0)))
+    assert search.result()[NDR] == asked[NDR]
+    assert search.result().elapsed == pytest.approx(asked.elapsed + 3.0)
+
+
+def test_any_unasked_trials_leave_it_within_its_loads_and_let_it_end():
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        search = controller(min_load=1e5)
+        asked = 0
+        while (trial := search.next_trial()) is not None:
+            assert 1e5 <= trial.load <= 1e6
+            asked += 1
+            assert asked < 500
+            search.record(TrialResult(trial, TrialOutput(float(rng.choice([0.0, 0.003, 0.3])))))
+            if asked < 50:
+                unasked = TrialInput(float(rng.choice([1.0, 7.0, 30.0])), float(10 ** rng.uniform(4.5, 6.5)))
+                search.record(TrialResult(unasked, TrialOutput(float(rng.choice([0.0, 0.003, 0.3])))))
