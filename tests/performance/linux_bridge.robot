@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation     [Top] TG-DUT1-TG. [Enc] Eth-IPv4-UDP. [Cfg] Linux bridge, each direction policed to 50 kfps with a burst
+Documentation     [Top] TG-DUT1-TG. [Enc] Eth-IPv4-UDP. [Cfg] Linux bridge, policed to 50 kfps each way with bursts
 ...               of 20 ms: passes 51 kfps for 1 s. [Ver] NDR and PDR by RFC 9971, MRR at maximum load. [Ref] RFC 2544.
 
 Resource          lossratio/resources/performance.resource

@@ -17,10 +17,10 @@ from lossratio.units import parse_duration, parse_ratio
 Ratio = Annotated[float, BeforeValidator(parse_ratio)]
 Duration = Annotated[float, BeforeValidator(parse_duration)]
 
-QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.25, name="QUICK_NDR")
+QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_NDR")
 """Ten times less evidence than NDR: for trying things out, not for numbers that are compared with others."""
 
-QUICK_PDR = SearchGoal(0.005, 0.5, 0.5, 2.0, 0.01, 0.25, name="QUICK_PDR")
+QUICK_PDR = SearchGoal(0.005, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_PDR")
 """Ten times less evidence than PDR, likewise."""
 
 PRESETS: Mapping[str, SearchGoal] = MappingProxyType(

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import pytest
+from bench_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
+
+from lossratio.bench.mrr import MrrRequest, measure_mrr
+from lossratio.bench.opening import open_testbed
+from lossratio.bench.search import SearchRequest, find_conditional_throughput
+from lossratio.errors import DutError, SearchError, TopologyError
+from lossratio.journal import read_journal
+from lossratio.mlrsearch import NDR, PDR, SearchGoal
+from lossratio.report.conditions import LoadOrigin
+from lossratio.report.model import Outcome
+from lossratio.report.run_directory import read_result
+from lossratio.traffic import load_profile
+
+REQUEST = SearchRequest((NDR, PDR), PROFILE)
+
+
+class Stop(BaseException):
+    """What interrupts a search, as Ctrl-C does."""
+
+
+def interrupted_after(trials):
+    def on_progress(progress):
+        if progress.number == trials:
+            raise Stop("enough")
+
+    return on_progress
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(15_000, 300), (20_000, 400), (50_000, 1_000), (100_000, 9_999)])
+@pytest.mark.parametrize("duration", [0.5, 1.0, 5.0])
+def test_the_bounds_of_a_zero_loss_goal_enclose_the_policers_truth(tmp_path, rate, burst, duration):
+    goal = SearchGoal(0.0, 0.5, duration, duration, 0.005, duration)
+    testbed = policed(police=str(rate), burst=str(burst))
+    result = find_conditional_throughput(testbed, SearchRequest((goal,), PROFILE), place(tmp_path))
+    found = result.goals[0].result
+    assert found.regular
+    passed_rate = testbed.request.dut.options.policed_rate
+    # Frames are whole: a load may ask for a frame more than the truth and lose none.
+    truth = passed_rate + burst / duration
+    assert found.relevant_lower_bound.per_interface_fps <= truth + 1 / duration
+    assert found.relevant_upper_bound.per_interface_fps >= truth - 1 / duration
+
+
+def test_each_direction_has_a_policer_of_its_own_and_shares_a_device_from_the_topology(tmp_path):
+    one_way = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+
+    def lower_bound(testbed, profile, name):
+        result = find_conditional_throughput(testbed, SearchRequest((NO_LOSS,), profile), place(tmp_path, name))
+        return result.goals[0].result.relevant_lower_bound
+
+    policed_both, policed_one = (lower_bound(policed(police="50 kfps"), each, "p") for each in (PROFILE, one_way))
+    assert policed_both.per_interface_fps == policed_one.per_interface_fps
+    device = open_testbed(SIMULATED)
+    both, one = (lower_bound(device, each, "d") for each in (PROFILE, one_way))
+    assert both.aggregate_fps == pytest.approx(150e3, rel=0.01)
+    assert one.aggregate_fps == pytest.approx(150e3, rel=0.01)
+
+
+def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
+    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
+    assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
+    contents = read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl")
+    assert [entry.result.output.directions for entry in contents.entries] == [
+        trial.as_result().output.directions for trial in result.trials
+    ]
+    assert [entry.result.input for entry in contents.entries] == [trial.as_result().input for trial in result.trials]
+    assert contents.search["dut"]["options"]["police"] == 50_000
+    assert [goal["name"] for goal in contents.search["goals"]] == ["NDR", "PDR"]
+    assert result.outcome is Outcome.MEASURED
+    assert result.conditions.duts["DUT1"]["model"]["model"] == "policer"
+    assert result.conditions.timing.recovery_s == 0.02
+
+
+def test_progress_is_told_after_each_trial(tmp_path):
+    told = []
+    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), told.append)
+    assert [each.number for each in told] == [trial.number for trial in result.trials]
+    assert [each.trial.input for each in told] == [trial.as_result().input for trial in result.trials]
+    assert [each.trial.loss_ratio for each in told] == [trial.loss_ratio for trial in result.trials]
+    times = [each.time_left for each in told]
+    assert times == sorted(times, reverse=True)
+    for report, bounds in zip(result.goals, told[-1].bounds, strict=True):
+        assert bounds.proved.lower == report.result.relevant_lower_bound.per_interface_fps
+        assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps
+
+
+def test_an_interrupted_search_says_so_and_keeps_its_trials(tmp_path):
+    with pytest.raises(Stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), interrupted_after(5))
+    result = read_result(tmp_path / "results" / "a_suite.a_test.json")
+    assert result.outcome is Outcome.FAILED
+    assert result.error == "enough"
+    assert len(result.trials) == 5
+
+
+@pytest.mark.parametrize("into", ["elsewhere", "."])
+def test_an_interrupted_search_is_continued_without_measuring_anything_twice(tmp_path, into):
+    whole = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "whole"))
+    first, second = tmp_path / "first", tmp_path / "first" / into
+    with pytest.raises(Stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(first), interrupted_after(7))
+    told = []
+    continued = find_conditional_throughput(
+        policed(police="50 kfps"), REQUEST, place(second, resume=first), told.append
+    )
+    assert told[0].number == 8
+    assert continued.goals == whole.goals
+    assert continued.trials == whole.trials
+    assert len(read_journal(second / "trials" / "a_suite.a_test.jsonl").entries) == len(whole.trials)
+
+
+def test_a_test_that_the_earlier_run_did_not_reach_starts_anew(tmp_path):
+    told = []
+    place_now = place(tmp_path / "second", resume=tmp_path / "first")
+    find_conditional_throughput(policed(police="50 kfps"), REQUEST, place_now, told.append)
+    assert told[0].number == 1
+
+
+@pytest.mark.parametrize(
+    ("request_now", "police", "difference"),
+    [
+        (SearchRequest((NDR,), PROFILE), "50 kfps", "goals was"),
+        (SearchRequest((NDR, PDR), PROFILE, max_load=100e3), "50 kfps", "max_load_fps was"),
+        (SearchRequest((NDR, PDR), load_profile("ethip4-udp", frame_size=128)), "50 kfps", "traffic was"),
+        (REQUEST, "40 kfps", "dut was"),
+    ],
+)
+def test_a_search_is_not_continued_with_other_inputs(tmp_path, request_now, police, difference):
+    first = tmp_path / "first"
+    with pytest.raises(Stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(first), interrupted_after(3))
+    before = (first / "trials" / "a_suite.a_test.jsonl").read_bytes()
+    with pytest.raises(SearchError, match=difference) as error:
+        find_conditional_throughput(policed(police=police), request_now, place(tmp_path / "second", resume=first))
+    assert str(first) in str(error.value)
+    assert (first / "trials" / "a_suite.a_test.jsonl").read_bytes() == before
+    assert not (tmp_path / "second" / "trials").exists()
+
+
+def test_the_same_test_measured_again_replaces_its_journal(tmp_path):
+    for _ in range(2):
+        result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
+    assert len(read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").entries) == len(result.trials)
+
+
+def test_a_lossless_device_is_irregular_by_the_generators_limit(tmp_path):
+    testbed = policed(police="1 Mfps")
+    result = find_conditional_throughput(testbed, SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
+    assert result.outcome is Outcome.IRREGULAR
+    assert result.goals[0].result.reason == "the generator's limit, not the SUT's"
+    assert result.max_load.origin is LoadOrigin.GENERATOR
+
+
+def test_a_maximum_load_above_the_generators_limit_ends_there_and_is_remarked(tmp_path):
+    request = SearchRequest((NO_LOSS,), PROFILE, max_load=800e3)
+    result = find_conditional_throughput(policed(police="1 Mfps"), request, place(tmp_path))
+    assert result.goals[0].result.reason == "the generator's limit, not the SUT's"
+    assert any("above what the generator can send" in remark for remark in result.remarks)
+
+
+def test_a_search_that_runs_out_of_time_is_irregular_with_what_it_knows(tmp_path):
+    request = SearchRequest((NDR, PDR), PROFILE, timeout=6.0)
+    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
+    assert result.outcome is Outcome.IRREGULAR
+    assert "time" in result.goals[0].result.reason
+    assert sum(trial.elapsed_s for trial in result.trials) < 8.0
+
+
+def test_what_the_rfc_advises_against_is_remarked(tmp_path):
+    with pytest.warns(match="duration sum"):
+        goal = SearchGoal(0.0, 0.5, 2.0, 1.0, 0.01, name="odd")
+    request = SearchRequest((goal, NO_LOSS), PROFILE)
+    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
+    assert any("duration sum" in remark for remark in result.remarks)
+    assert any("different final trial durations" in remark for remark in result.remarks)
+
+
+def test_a_warm_up_is_measured_first_and_does_not_count(tmp_path):
+    request = SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=2.0)
+    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
+    assert (result.trials[0].duration_s, result.trials[0].load_per_interface_fps) == (2.0, 400e3)
+    assert result.settings["warm_up_duration_s"] == 2.0
+    assert result.goals[0].result.regular
+
+
+def test_mrr_is_what_the_policer_passes(tmp_path):
+    result = measure_mrr(policed(police="50 kfps", burst="1000"), MrrRequest(PROFILE), place(tmp_path))
+    assert len(result.mrr.values) == 10
+    assert result.mrr.mean.per_interface_fps == pytest.approx(51e3, abs=1)
+    assert result.mrr.stdev.per_interface_fps == pytest.approx(0, abs=1)
+    assert result.max_load.rate.per_interface_fps == 400e3
+    assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
+
+
+def test_what_the_generator_could_not_send_is_no_loss_to_mrr(tmp_path):
+    request = MrrRequest(PROFILE, max_load=800e3, trials=3)
+    result = measure_mrr(policed(police="1 Mfps"), request, place(tmp_path))
+    assert result.mrr.unsent_frames == pytest.approx(3 * 2 * 400_000, rel=1e-3)
+    assert result.mrr.lost_frames == 0
+    assert result.mrr.mean.per_interface_fps == pytest.approx(400e3)
+
+
+def test_mrr_without_trials_is_an_error(tmp_path):
+    with pytest.raises(SearchError, match="at least one trial"):
+        measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=0), place(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("dut", "options", "message"),
+    [
+        ("linux_brigde", {}, "no kind of DUT 'linux_brigde'.*linux_bridge"),
+        ("linux_bridge", {"polise": "50 kfps"}, "no option 'polise'.*police"),
+        ("linux_bridge", {"police": "fast"}, "police: 'fast' is not a frame rate"),
+        (None, {"police": "50 kfps"}, "police belong to a kind of DUT"),
+    ],
+)
+def test_a_wrong_kind_or_option_is_an_error_before_anything_is_touched(dut, options, message):
+    with pytest.raises(DutError, match=message):
+        open_testbed(SIMULATED, dut=dut, options=options)
+
+
+def test_a_wrong_model_is_an_error_that_names_the_file(tmp_path):
+    file = tmp_path / "wrong.yaml"
+    file.write_text(SIMULATED.read_text().replace("sharp_knee", "sharp_nose"))
+    with pytest.raises(TopologyError, match=rf"{file}.*no SUT model 'sharp_nose'"):
+        open_testbed(file)
+    file.write_text("\n".join(line for line in SIMULATED.read_text().splitlines() if "sut:" not in line))
+    with pytest.raises(TopologyError, match=rf"{file}: no DUT has a model"):
+        open_testbed(file)
