@@ -61,9 +61,8 @@ class NetnsLab:
     def namespace(self, name: str) -> str:
         """Adds a namespace, without IPv6 chatter on links that are added later."""
         self._call(*self._enter, "ip", "netns", "add", name)
-        self.run(name, "ip", "link", "set", "lo", "up")
-        for scope in ("all", "default"):
-            self.run(name, "sysctl", "-qw", f"net.ipv6.conf.{scope}.disable_ipv6=1")
+        quiet = (f"net.ipv6.conf.{scope}.disable_ipv6=1" for scope in ("all", "default"))
+        self.run(name, "sh", "-c", f"ip link set lo up && sysctl -qw {' '.join(quiet)}")
         return name
 
     def veth(self, ns_a: str, if_a: str, ns_b: str, if_b: str) -> None:

@@ -7,11 +7,19 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import EAST, WEST
 from local_session import PYTHON, LocalSession
 from test_traffic_trials import configure, drop, received_by
 
 from lossratio.errors import TrafficError
-from lossratio.traffic import AgentClient, AgentRefusalError, TrafficPort, check_path
+from lossratio.traffic import (
+    AgentClient,
+    AgentRefusalError,
+    TrafficPort,
+    check_path,
+    load_profile,
+    make_configuration,
+)
 
 pytestmark = pytest.mark.netns
 
@@ -79,10 +87,10 @@ def test_frames_larger_than_the_mtu_are_refused(agent, bridged):
     assert (kind, "whose MTU is 1400" in message) == ("unsupported", True)
 
 
-@pytest.mark.parametrize(("load", "duration"), [(0, 1), (-5.0, 1), (1000, 0), (1000, -1), (float("inf"), 1), ("x", 1)])
-def test_a_trial_without_a_load_or_a_duration_is_refused(agent, load, duration):
+def test_a_trial_without_a_load_or_a_duration_is_refused(agent):
     configure(agent)
-    assert refusal(agent._ask, "trial", load=load, duration=duration)[0] == "bad_request"
+    for load, duration in ((0, 1), (-5.0, 1), (1000, 0), (1000, -1), (float("inf"), 1), ("x", 1), (None, None)):
+        assert refusal(agent._ask, "trial", load=load, duration=duration)[0] == "bad_request"
 
 
 def test_operations_in_the_wrong_order_are_refused(agent):
@@ -102,17 +110,17 @@ def test_requests_that_make_no_sense_are_answered_and_change_nothing(agent):
     assert agent.trial(1000.0, 0.01)
 
 
-@pytest.mark.parametrize(
-    "change", [{"ports": []}, {"directions": []}, {"directions": [{}]}, {"settle_time": -1}, {"settle_time": "x"}]
-)
-def test_a_broken_configuration_is_refused(agent, change):
-    good = {"generator": "afpacket", "ports": ["tg0"], "directions": [], "settle_time": 0}
-    assert refusal(agent._ask, "configure", **{**good, **change})[0] == "bad_request"
+def test_a_broken_configuration_is_refused(agent):
+    good = make_configuration(load_profile("ethip4-udp", frame_size=64), WEST, EAST, settle_time=0.0).to_json()
+    broken = ({"ports": []}, {"directions": []}, {"directions": [{}]}, {"settle_time": -1}, {"settle_time": "x"})
+    for change in broken:
+        assert refusal(agent._ask, "configure", generator="afpacket", **{**good, **change})[0] == "bad_request"
 
 
-def test_an_unknown_generator_is_refused(agent):
-    kind, _message = refusal(agent._ask, "configure", generator="trex", ports=[], directions=[], settle_time=0)
-    assert kind in ("bad_request", "unsupported")
+def test_an_unknown_generator_is_refused_with_those_there_are(agent):
+    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), WEST, EAST, settle_time=0.0)
+    kind, message = refusal(agent.configure, configuration, generator="pktgen")
+    assert (kind, "no generator 'pktgen'; there are afpacket" in message) == ("unsupported", True)
 
 
 def test_a_black_hole_is_found_before_a_search(agent, bridged):
