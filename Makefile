@@ -9,7 +9,7 @@ ROBOT_FILES := $(SUITES) resources
 demo:
 	@tools/virtual-environment
 	@-tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
-	@.venv/bin/python tools/demo.py
+	@tools/demo
 
 test: environment packages lint
 	.venv/bin/robot --outputdir results/acceptance --consolewidth 110 tests/acceptance
