@@ -34,6 +34,24 @@ _INTERFACE_SETTINGS = (
     "net/ipv6/conf/{}/force_forwarding",
     "net/ipv6/conf/{}/forwarding",
 )
+# Not the whole command line: that may hold what belongs into no report.
+_KERNEL_PARAMETERS = {
+    "default_hugepagesz",
+    "hugepages",
+    "hugepagesz",
+    "idle",
+    "intel_idle.max_cstate",
+    "intel_iommu",
+    "intel_pstate",
+    "iommu",
+    "irqaffinity",
+    "isolcpus",
+    "mitigations",
+    "nohz_full",
+    "nosmt",
+    "processor.max_cstate",
+    "rcu_nocbs",
+}
 _OS_RELEASE = "/etc/os-release"
 _CPU_INFO = "/proc/cpuinfo"
 
@@ -49,7 +67,7 @@ def node_facts(node: DutNode, tools: Sequence[Tool], interfaces: Sequence[str]) 
     settings = [*_NODE_SETTINGS, *(each.format(name) for name in interfaces for each in _INTERFACE_SETTINGS)]
     return {
         "kernel": node.run("uname", "-srvm").strip(),
-        "kernel_command_line": "".join(node.read_files("/proc/cmdline").values()),
+        "kernel_parameters": _kernel_parameters(node),
         "operating_system": _field(node, _OS_RELEASE, "PRETTY_NAME", "=").strip('"'),
         "cpu": {
             "model": _field(node, _CPU_INFO, "model name", ":"),
@@ -74,7 +92,8 @@ def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
     """
     name = link["ifname"]
     sysfs = f"/sys/class/net/{name}"
-    driver = dict(line.partition(": ")[::2] for line in node.attempt("ethtool", "-i", name).stdout.splitlines())
+    told = (line.partition(": ") for line in node.attempt("ethtool", "-i", name).stdout.splitlines())
+    driver = {key: value for key, _, value in told if value not in ("", "N/A")}
     features = node.json("ethtool", "--json", "-k", name)[0]
     return {
         "name": name,
@@ -86,7 +105,7 @@ def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
         "driver": driver.get("driver"),
         "driver_version": driver.get("version"),
         "firmware_version": driver.get("firmware-version"),
-        "pci_address": driver.get("bus-info") or None,
+        "pci_address": driver.get("bus-info"),
         "numa_node": _text(node, f"{sysfs}/device/numa_node"),
         "speed_mbps": _text(node, f"{sysfs}/speed"),
         "threaded_napi": _text(node, f"{sysfs}/threaded"),
@@ -97,6 +116,11 @@ def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
         },
         "offloads": sorted(name for name, state in features.items() if isinstance(state, dict) and state["active"]),
     }
+
+
+def _kernel_parameters(node: DutNode) -> list[str]:
+    parameters = (_text(node, "/proc/cmdline") or "").split()
+    return [each for each in parameters if each.partition("=")[0] in _KERNEL_PARAMETERS]
 
 
 def _governors(node: DutNode) -> list[str]:

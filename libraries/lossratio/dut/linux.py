@@ -179,7 +179,7 @@ class LinuxDut(Dut[OptionsT_co]):
     def reset(self) -> None:
         """Fills the policer's bucket, and zeroes its counters."""
         self._check_set_up()
-        if self._ruleset:
+        if self._ruleset.policer:
             self.node.run(*_NFT, stdin=self._ruleset.renewal())
 
     def tear_down(self) -> None:
@@ -221,6 +221,8 @@ class LinuxDut(Dut[OptionsT_co]):
                 steer(changes, self.node, name, self.options.rps_cpus)
         if self._ruleset:
             changes.run(*_NFT, stdin=self._ruleset.creation(), undo=_NFT, undo_stdin=self._ruleset.deletion())
+            for portion in self._ruleset.additions():
+                changes.run(*_NFT, stdin=portion)
 
     def _wait_for_links(self) -> None:
         deadline = time.monotonic() + LINK_TIMEOUT

@@ -13,7 +13,7 @@ from lossratio.ssh import CommandResult
 # A log-in that is not root's may lack the sbin directories; messages are to be in one language.
 _ENVIRONMENT = ("env", "LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 _NOT_FOUND = 127
-_LONGEST_SHOWN = 1000
+_LONGEST_SHOWN = 400
 
 
 class CommandRunner(Protocol):
@@ -56,7 +56,7 @@ class DutNode:
         """
         result = self.attempt(*command, stdin=stdin)
         if result.exit_status != 0:
-            raise DutError(f"{self.name}: {shown(command, stdin)} failed: {reason(result)}")
+            raise DutError(f"{self.name}: {shown(command, stdin)} failed: {reason(result)}.")
         return result.stdout
 
     def json(self, *command: str) -> Any:
@@ -107,4 +107,4 @@ def shown(command: Sequence[str], stdin: str | None = None) -> str:
 def reason(result: CommandResult) -> str:
     """Why a command failed, in its own words."""
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
-    return " ".join(lines) if lines else f"exit status {result.exit_status}"
+    return " ".join(lines).rstrip(".") if lines else f"exit status {result.exit_status}"

@@ -12,6 +12,8 @@ Command = dict[str, Any]
 _FORWARD = "forward"
 _WALK = "walk"
 _FILTER_PRIORITY = 0
+_PORTION = 500
+"""Rules in one transaction: without root on the machine, 200 kB (net.core.wmem_default) must hold them."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,17 @@ class Ruleset:
         """Input for ``nft -j -f -`` that makes the table, unless there is one of its name."""
         return document([self._table("create"), *self._content()])
 
+    def additions(self) -> Iterable[str]:
+        """Inputs that then add the rules to be walked: in portions, as the kernel takes no more at once."""
+        for first in range(1, self.walked_rules + 1, _PORTION):
+            last = min(self.walked_rules, first + _PORTION - 1)
+            yield document(self._walked_rule(mark) for mark in range(first, last + 1))
+
     def renewal(self) -> str:
-        """Input that makes the table anew, in one step: buckets are full then, and counters zero."""
-        return document([self._table("delete"), self._table("create"), *self._content()])
+        """Input that makes the policers anew, in one step: buckets are full then, and counters zero."""
+        flush: Command = {"flush": self._named("chain", name=_FORWARD)}
+        counters: list[Command] = [{"delete": self._named("counter", name=_counter(each))} for each in self.entrances]
+        return document([flush, *counters, *self._rules()])
 
     def deletion(self) -> str:
         """Input that removes the table."""
@@ -83,7 +93,9 @@ class Ruleset:
         yield self._add("chain", name=_FORWARD, **hook)
         if self.walked_rules:
             yield self._add("chain", name=_WALK)
-            yield from (self._walked_rule(mark) for mark in range(1, self.walked_rules + 1))
+        yield from self._rules()
+
+    def _rules(self) -> Iterable[Command]:
         for direction, interface in self.entrances.items():
             yield from self._direction(direction, _match({"meta": {"key": "iifname"}}, interface))
 
@@ -103,7 +115,10 @@ class Ruleset:
         return self._add("rule", chain=chain, expr=list(expressions))
 
     def _add(self, what: str, **fields: Any) -> Command:
-        return {"add": {what: {"family": self.family, "table": self.table, **fields}}}
+        return {"add": self._named(what, **fields)}
+
+    def _named(self, what: str, **fields: Any) -> Command:
+        return {what: {"family": self.family, "table": self.table, **fields}}
 
     def _table(self, verb: str) -> Command:
         return table(verb, self.family, self.table)

@@ -50,14 +50,17 @@ def test_the_appliance_is_addressed_as_its_options_say(dut_lab):
 
 
 def test_the_appliances_options_are_checked(dut_lab):
-    with pytest.raises(DutError, match=r"appliance cannot be set up so: west_mac: Field required; .*holds_frames_for: "):
+    with pytest.raises(
+        DutError, match=r"appliance cannot be set up so: west_mac: Field required; .*holds_frames_for: "
+    ):
         create_dut("appliance", dut_lab.shell, hop(), {"east_mac": "x", "holds_frames_for": "lots"})
 
 
 def test_the_filtering_bridge_forwards_and_is_undone(dut_lab):
     before = dut_lab.snapshot()
-    dut = create_dut("filtering_bridge", dut_lab.shell, hop(), {"rules": "5"})
+    dut = create_dut("filtering_bridge", dut_lab.shell, hop(), {"rules": "5", "police": "1 kfps"})
     dut.set_up(*dut_lab.macs)
+    dut.reset()
     assert dut_lab.on_dut("nft", "list", "ruleset").count("meta mark") == 5
     assert dut_lab.flood("west", dut.destination_macs(*dut_lab.macs).from_west, frames=10).received == 10
     dut.tear_down()

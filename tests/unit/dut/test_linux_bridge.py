@@ -140,6 +140,7 @@ def test_reset_fills_the_bucket_again(dut_lab, set_up):
     assert dut_lab.flood("west", destination, frames=300).received == pytest.approx(200, abs=5)
     assert dut_lab.flood("west", destination, frames=300).received < 20
     bridge.reset()
+    assert bridge.read_counters().dropped["policer west>east"] == 0
     assert dut_lab.flood("west", destination, frames=300).received == pytest.approx(200, abs=5)
 
 
