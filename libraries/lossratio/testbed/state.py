@@ -67,8 +67,9 @@ class LockedDirectory:
 
 
 def create_directory(name: str) -> LockedDirectory:
-    """Makes a directory for a testbed that is to be built, and locks it."""
+    """Makes a directory for a testbed that is to be built, and locks it; removes what killed ones have left."""
     with _root_locked() as root:
+        _remove_leftovers(root)
         path = root / f"{name}-{secrets.token_hex(4)}"
         path.mkdir(mode=0o700)
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -88,21 +89,17 @@ def running() -> list[tuple[Path, State]]:
     """This user's testbeds that are up, with their directories; removes what killed ones have left."""
     found = []
     with _root_locked() as root:
-        for path in sorted(root.iterdir()):
-            if not path.is_dir():
-                continue
-            if not is_locked(path):
-                shutil.rmtree(path, ignore_errors=True)
-                continue
-            # A testbed that is just being built has no state yet.
+        _remove_leftovers(root)
+        for path in sorted(root.glob(f"*/{_STATE}")):
             with suppress(OSError, ValidationError):
-                found.append((path, State.model_validate_json((path / _STATE).read_text())))
+                found.append((path.parent, State.model_validate_json(path.read_text())))
     return found
 
 
 def remove_leftovers() -> None:
     """Removes what killed testbeds of this user have left on disk."""
-    running()
+    with _root_locked() as root:
+        _remove_leftovers(root)
 
 
 def is_locked(directory: Path) -> bool:
@@ -129,6 +126,12 @@ def _root_locked() -> Iterator[Path]:
         yield root
     finally:
         os.close(lock)
+
+
+def _remove_leftovers(root: Path) -> None:
+    for path in root.iterdir():
+        if path.is_dir() and not is_locked(path):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _root() -> Path:

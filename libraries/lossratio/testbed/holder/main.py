@@ -55,9 +55,11 @@ def _hold(plan: Plan, control: socket.socket) -> None:
     try:
         runner = os.pidfd_open(plan.runner)
         authorized_key = servers.make_key(plan.tools.ssh_keygen, Path(plan.directory, "id_ed25519"))
-        init = _start_init(plan, authorized_key)
-        _tell(control, {"result": {"pid": os.getpid(), "nodes": init.report()}})
-        _wait_for_the_end(control, runner, init.pid)
+        init = _start_init(plan, authorized_key, control)
+        # Nobody waits for the testbed any more if there is something to read from anywhere else first.
+        if select.select([init.pipe, control.fileno(), runner], [], [])[0] == [init.pipe]:
+            _tell(control, {"result": {"pid": os.getpid(), "nodes": init.report()}})
+            _wait_for_the_end(control, runner, init.pid)
     except (child.BuildError, OSError) as error:
         _tell(control, {"error": str(error)})
     finally:
@@ -87,14 +89,16 @@ def _wait_for_the_end(control: socket.socket, runner: int, init: int) -> None:
                 control.close()
 
 
-def _start_init(plan: Plan, authorized_key: str) -> child.Child:
+def _start_init(plan: Plan, authorized_key: str, control: socket.socket) -> child.Child:
     if not plan.privileged:
         system.unshare_user(os.getuid() or _STAND_IN_ID, os.getgid() or _STAND_IN_ID)
     system.unshare(system.NEW_PID)
     reading, writing = os.pipe()
 
     def be_init(report: Callable[[Any], None]) -> None:
+        # Their other ends show the end of the holder, so only the holder may have them.
         os.close(writing)
+        control.close()
         system.die_with_parent()
         # The holder may have died before that.
         if not select.select([reading], [], [], 0)[0]:

@@ -77,6 +77,9 @@ def prepare(plan: Plan, nodes: dict[str, int], authorized_key: str) -> dict[str,
         OSError: If the kernel forbids one of the mounts, or no port is left.
     """
     system.mount("tmpfs", "/run", "tmpfs", system.NO_SUID | system.NO_DEVICES, "mode=755")
+    # sshd notes interactive log-ins there, and the machine's own records are none of our business.
+    if Path("/var/log").is_dir():
+        system.mount("tmpfs", "/var/log", "tmpfs", system.NO_SUID | system.NO_DEVICES, "mode=755")
     Path("/run/sshd").mkdir(mode=0o755)
     _PRIVATE.mkdir(mode=0o755)
     _lay_out_accounts(plan)
