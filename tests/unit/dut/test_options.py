@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from lossratio.dut import parse_options
+from lossratio.dut import load_kind, parse_options
 from lossratio.dut.linux_options import parse_cpus
 from lossratio.dut.steering import cpu_mask
 from lossratio.errors import DutError
@@ -37,6 +39,19 @@ def test_what_is_not_asked_for_stays_off():
 def test_values_may_be_text_as_robot_framework_passes_them():
     options = parse_options("linux_router", {"ip_version": "6", "rules": "300", "rps_cpus": "1"})
     assert (options.ip_version, options.rules, options.rps_cpus) == (6, 300, (1,))
+
+
+@pytest.mark.parametrize("kind", ["linux_bridge", "linux_router"])
+def test_the_reference_names_every_option(kind):
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "duts.md").read_text()
+    assert f"## {kind}" in text
+    for option in load_kind(kind).options_type.model_fields:
+        assert f"| `{option}` |" in text
+
+
+def test_options_survive_being_written_down():
+    options = parse_options("linux_router", {"police": "50 kfps", "rps_cpus": "0,2-3", "ip_version": "6"})
+    assert parse_options("linux_router", options.model_dump()) == options
 
 
 @pytest.mark.parametrize(
