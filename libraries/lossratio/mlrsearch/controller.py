@@ -102,9 +102,9 @@ class MLRsearch:
             self._warm_up = None
             return
         self._results.setdefault(result.load, []).append(result)
-        self._curve.add(result)
         for search in self._searches:
             search.add(result)
+        self._curve.add(result)
 
     def result(self) -> SearchResult:
         """What is known now, at any time; before the end it is marked as not finished."""
@@ -122,7 +122,14 @@ class MLRsearch:
         proposals = self._proposals()
         if not proposals:
             return None
-        best = min(proposals, key=lambda proposal: (proposal.target.duration_sum, proposal.load))
+        best = min(
+            proposals,
+            key=lambda proposal: (
+                proposal.target.duration_sum,
+                proposal.goal.loss_ratio if proposal.coarse else 0.0,
+                proposal.load,
+            ),
+        )
         trial = TrialInput(best.target.trial_duration, best.load)
         goals = tuple(
             proposal.goal

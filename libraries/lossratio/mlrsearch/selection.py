@@ -1,9 +1,8 @@
 """The rule for the next trial of one goal.
 
-Every target of a goal (see `targets`) has an interval in which its bounds are still to be found; a coarser target's
-interval lies within that of the finer one, because it knows more, less surely. The trial chosen is for the coarsest
-target whose interval is still open: the coarsest of all searches for a load (`_search`), a finer one proves the pair
-that the coarser one left, the lower load first.
+The trial chosen is for the coarsest target whose interval is still open. The coarsest target of all searches for a
+load (`_search`); a finer one proves the pair of loads that the coarser one left (`_prove`), or, where the coarser one
+has promised too much, goes down from there by itself (`_descend`).
 """
 
 from __future__ import annotations
@@ -13,24 +12,21 @@ from dataclasses import dataclass
 from typing import cast
 
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.evidence import Evidence
-from lossratio.mlrsearch.expectation import LossCurve
+from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.result import within_width
-from lossratio.mlrsearch.targets import Target, targets_of
+from lossratio.mlrsearch.stages import Interval, Stages
+from lossratio.mlrsearch.targets import Target
 from lossratio.trial import TrialResult
 
 STALLED_AFTER = 100
 """A goal is given up when a load is undecided after so many times the trials that its target should need."""
 
+LEAP = 0.1
+"""Share of the interval that is leapt over when its lower bound proved higher than expected; doubled each time."""
 
-@dataclass(frozen=True)
-class Interval:
-    """Where a target's bounds are: the tightest lower and upper bound so far, frames per second; None: none yet."""
-
-    lower: float | None
-    upper: float | None
+SPLIT = 0.25
+"""Where an interval is split, from its lower bound, when the expected bound is below it."""
 
 
 @dataclass(frozen=True)
@@ -55,113 +51,118 @@ class Proposal:
 
 
 class GoalSearch:
-    """One goal's targets, their evidence, and the rule."""
+    """One goal's search: what is known, and which trial would help most."""
 
     def __init__(self, goal: SearchGoal, grid: LoadGrid, curve: LossCurve) -> None:
         self.goal = goal
         self._grid = grid
-        self._curve = curve
-        self._steps = grid.steps_within(goal.width)
-        self._targets = targets_of(goal)
-        self._evidence = tuple(Evidence(target.criterion) for target in self._targets)
+        self._width = grid.steps_within(goal.width)
+        self._stages = Stages(goal, grid)
+        self._expectation = Expectation(goal.loss_ratio, grid, curve)
 
     def add(self, result: TrialResult) -> None:
-        """Counts a trial: for the goal always, for the coarser targets if it could have been asked for."""
-        self._evidence[-1].add(result)
-        if self._grid.min_load <= result.load <= self._grid.max_load:
-            for evidence in self._evidence[:-1]:
-                evidence.add(result)
+        """Counts a trial; to be called before the loss curve counts it."""
+        before, expected = self._stages.intervals[0], self._expected()
+        self._stages.add(result)
+        self._expectation.compare(expected, before, self._stages.intervals[0])
 
     def relevant_bounds(self) -> tuple[float | None, float | None]:
         """The goal's relevant lower and upper bound."""
-        return self._evidence[-1].relevant_bounds()
+        return self._stages.relevant_bounds()
 
     def proposal(self) -> Proposal | None:
         """The trial that helps most; None if the goal's bounds are found, or cannot be."""
-        intervals = self._intervals()
-        stage = next((stage for stage, interval in enumerate(intervals) if self._is_open(interval)), None)
-        if stage is None:
+        number, load, expected = self._choice()
+        if number is None:
             return None
-        interval = intervals[stage]
-        target = self._targets[stage]
-        if stage == 0:
-            index, expected = self._search(interval)
-            load = self._grid.load(index)
-        else:
-            load, expected = self._unproved(interval, intervals[stage - 1])
-        if self._evidence[stage].tally(load).full_trials >= STALLED_AFTER * target.trials:
+        stage = self._stages.stages[number]
+        if stage.evidence.tally(load).full_trials >= STALLED_AFTER * stage.target.trials:
             return None
-        return Proposal(self.goal, target, load, expected, interval, stage == 0)
+        return Proposal(self.goal, stage.target, load, expected, self._stages.intervals[number], number == 0)
 
     def is_failed(self) -> bool:
         """Whether the minimum load is an upper bound."""
-        upper = self._evidence[-1].upper_above(0.0)
+        _, upper = self.relevant_bounds()
         return upper is not None and upper <= self._grid.min_load
 
     def is_stalled(self) -> bool:
         """Whether the goal was given up because trials at some load add nothing."""
-        return self.proposal() is None and self._is_open(self._intervals()[-1])
+        return self._stages.intervals[-1].open and self.proposal() is None
 
-    @staticmethod
-    def _unproved(interval: Interval, pair: Interval) -> tuple[float, Bound]:
-        """The load of a coarser target's pair that the finer target, whose interval is given, has to prove next."""
+    def _choice(self) -> tuple[int | None, float, Bound]:
+        """The stage, the load, and what it is expected to be."""
+        intervals = self._stages.intervals
+        number = next((number for number, interval in enumerate(intervals) if interval.open), None)
+        if number is None:
+            return None, 0.0, Bound.UNDECIDED
+        for finer in range(len(intervals) - 1, 0, -1):
+            choice = self._descend(finer)
+            if choice is not None:
+                return choice
+        if number > 0:
+            return number, *self._prove(intervals[number], intervals[number - 1])
+        index, expected = self._search(intervals[0])
+        return 0, self._grid.load(index), expected
+
+    def _prove(self, interval: Interval, pair: Interval) -> tuple[float, Bound]:
+        """The load of a coarser target's pair that the finer target still has to prove: the lower one first."""
         if pair.lower is not None and pair.lower != interval.lower:
             return pair.lower, Bound.LOWER
-        # The pair is inside an open interval, so one of the two loads is not proved yet.
+        # The pair is inside an open interval, so one of its loads is not proved yet.
         return cast(float, pair.upper), Bound.UPPER
 
-    def _intervals(self) -> list[Interval]:
-        """Each target's interval, the coarsest target's first."""
-        lower, upper = self.relevant_bounds()
-        intervals = [Interval(lower, upper)]
-        for evidence in reversed(self._evidence[:-1]):
-            coarse_upper = evidence.upper_above(0.0 if lower is None else lower)
-            if coarse_upper is not None and (upper is None or coarse_upper < upper):
-                upper = coarse_upper
-            coarse_lower = evidence.lower_below(math.inf if upper is None else upper)
-            if coarse_lower is not None and (lower is None or coarse_lower > lower):
-                lower = coarse_lower
-            intervals.append(Interval(lower, upper))
-        return intervals[::-1]
+    def _descend(self, number: int) -> tuple[int, float, Bound] | None:
+        """The next load down for a target that failed where the coarser one had passed; None if there is none.
 
-    def _inside(self, interval: Interval) -> tuple[int, int]:
-        """The first and last index strictly inside an interval."""
-        grid = self._grid
-        first = 0 if interval.lower is None else max(0, math.floor(grid.position(interval.lower)) + 1)
-        last = grid.top if interval.upper is None else min(grid.top, math.ceil(grid.position(interval.upper)) - 1)
-        return first, last
+        Steps double, because what the coarser target sees says little here. A load below one that has passed shorter
+        trials needs none of these again.
+        """
+        stage, interval = self._stages.stages[number], self._stages.intervals[number]
+        if not interval.open or interval.upper not in stage.failed:
+            return None
+        upper = self._grid.position(interval.upper)
+        step = max(self._width, round(self._grid.position(stage.failed[-1]) - upper))
+        if interval.lower is not None:
+            step = min(step, interval.steps // 2)
+        load = self._grid.load(max(interval.first, interval.last + 1 - step))
+        promised = self._stages.intervals[number - 1].lower
+        if promised is not None and promised <= load and promised != interval.lower:
+            return None
+        for coarser, candidate in enumerate(self._stages.stages[: number + 1]):
+            is_shorter = candidate.target.trial_duration < stage.target.trial_duration
+            if not is_shorter and candidate.evidence.bound(load) is not Bound.LOWER:
+                return coarser, load, Bound.LOWER
+        return None
 
-    def _is_open(self, interval: Interval) -> bool:
-        """Whether more has to be measured inside an interval."""
-        lower, upper = interval.lower, interval.upper
-        if lower is not None and upper is not None and within_width(self.goal, lower, upper):
-            return False
-        first, last = self._inside(interval)
-        return first <= last
+    def _expected(self) -> float | None:
+        """Position where the bound is expected; None if that cannot be told."""
+        upper = self._stages.intervals[0].upper
+        next_upper = None if upper is None else self._stages.stages[0].evidence.upper_above(upper)
+        return self._expectation.position(upper, next_upper)
 
     def _search(self, interval: Interval) -> tuple[int, Bound]:
-        """The index to measure next, where single short trials search for the bounds, and what it is expected to be."""
-        return self._search0(interval), Bound.UNDECIDED
+        """The index that a single short trial is to look at, and what it is expected to be.
 
-    def _search0(self, interval: Interval) -> int:
-        first, last = self._inside(interval)
-        upper = interval.upper
-        if upper is None:
-            return last
-        k = self._steps
-        next_upper = self._evidence[0].upper_above(upper)
-        bound = self._curve.expected_bound(self.goal.loss_ratio, upper, next_upper)
-        expected = (
-            last if bound is None else min(last, math.floor(self._grid.position(max(bound, self._grid.min_load))))
-        )
-        distance = 0 if next_upper is None else round(self._grid.position(next_upper) - self._grid.position(upper))
-        if interval.lower is None:
-            step = min(distance, 64) if distance else 1
-            return max(first, min(expected, last + 1 - step))
-        size = last - first + 2
-        middle = first - 1 + k * max(1, math.ceil(size / k) // 2)
-        if expected >= first:
-            return max(min(expected, last), middle if distance == 0 else first)
-        if expected == first - 1:
-            return min(last, first - 1 + k)
-        return first - 1 + max(k, size // 4)
+        As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no
+        upper bound, the expected bound was too low and its lower side need not be measured. After a surprise the
+        steps away from it double.
+        """
+        first, last, width = interval.first, interval.last, self._width
+        if interval.upper is None:
+            return last, Bound.UPPER
+        middle = first - 1 + width * max(1, math.ceil(interval.steps / width) // 2)
+        position = self._expected()
+        surprises = self._expectation.surprises
+        if position is None:
+            return (last if interval.lower is None else middle), Bound.UNDECIDED
+        expected = min(last, math.floor(position))
+        if surprises < 0:
+            index = min(expected, last + 1 - width * 2 ** (-surprises - 1))
+            return max(index, first if interval.lower is None else middle), Bound.LOWER
+        if surprises > 0:
+            leap = 2 ** (surprises - 1) * max(width, int(interval.steps * LEAP))
+            return max(min(first - 1 + leap, middle), expected), Bound.UPPER
+        if expected >= first - width:
+            index = max(first - 1, expected) + width
+            return (index, Bound.UPPER) if index <= last else (max(first, expected), Bound.LOWER)
+        return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER

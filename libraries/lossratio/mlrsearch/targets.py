@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from lossratio.mlrsearch.classification import Criterion
 from lossratio.mlrsearch.goal import SearchGoal
 
-STEPS_OF_EQUAL_TRIALS = 3
-"""Coarser targets for a goal whose trials all have one length: 1, 2.8, 7.6 s before 21 s."""
+STEPS_OF_SUMS = 3
+"""Coarser duration sums before the final one, where trials have one length: 1, 2.8, 7.6 s before 21 s."""
 
-STEPS_OF_GROWING_TRIALS = 2
-"""Coarser targets for a goal whose trials grow: 1, 7.7 s before 60 s."""
+SMALLEST_GROWTH = 2.7
+"""Where shorter trials come first, coarser duration sums must grow by this factor to be worth their while."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,24 @@ class Target:
 
 
 def targets_of(goal: SearchGoal) -> tuple[Target, ...]:
-    """A goal's targets, coarsest first; the last is the goal itself. Duration sums grow by a constant factor."""
-    equal_trials = goal.first_duration == goal.final_trial_duration
-    steps = STEPS_OF_EQUAL_TRIALS if equal_trials else STEPS_OF_GROWING_TRIALS
-    factor = max(1.0, goal.duration_sum / goal.first_duration) ** (1.0 / steps)
+    """A goal's targets, coarsest first; the last is the goal itself.
+
+    Shorter trials come first, if the goal allows any: one of the initial duration, one of the geometric mean of
+    initial and final duration (1, 7.7 s before 60 s). Then the duration sum grows by a constant factor.
+    """
+    first, final = goal.first_duration, goal.final_trial_duration
+    growth = max(1.0, goal.duration_sum / final) ** (1.0 / STEPS_OF_SUMS)
+    steps = [(final, final * growth**step) for step in range(STEPS_OF_SUMS)]
+    if first < final:
+        shorter = [(duration, duration) for duration in (first, math.sqrt(first * final))]
+        steps = shorter + (steps if growth >= SMALLEST_GROWTH else [])
     targets: list[Target] = []
-    for step in range(steps):
-        duration_sum = goal.first_duration * factor**step
-        target = _target(goal, min(duration_sum, goal.final_trial_duration), duration_sum)
-        if not targets or _effort(target) != _effort(targets[-1]):
-            targets.append(target)
-    final = _target(goal, goal.final_trial_duration, goal.duration_sum)
-    if _effort(final) == _effort(targets[-1]):
-        targets.pop()
-    return (*targets, final)
-
-
-def _target(goal: SearchGoal, trial_duration: float, duration_sum: float) -> Target:
-    return Target(trial_duration, duration_sum, Criterion.make(goal, trial_duration, duration_sum))
+    for trial_duration, duration_sum in (*steps, (final, goal.duration_sum)):
+        target = Target(trial_duration, duration_sum, Criterion.make(goal, trial_duration, duration_sum))
+        if targets and _effort(target) == _effort(targets[-1]):
+            targets.pop()
+        targets.append(target)
+    return tuple(targets)
 
 
 def _effort(target: Target) -> tuple[float, int, int]:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import random
-import warnings
 from dataclasses import replace
 
 import pytest
@@ -21,7 +20,6 @@ from lossratio.mlrsearch import (
     IrregularReason,
     MLRsearch,
     SearchGoal,
-    SearchGoalWarning,
     goal_result,
 )
 from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
@@ -321,12 +319,11 @@ goal_sets = st.lists(
 )
 
 
+@pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
 @given(goal_sets, answers, strangers, st.integers(0, 1000), st.booleans(), st.sampled_from([200.0, 995.0, 1000.0]))
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 def test_any_answers_at_all_lead_to_a_correct_end(goals, answers, strangers, seed, fail_fast, min_load):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SearchGoalWarning)
-        controller = MLRsearch(goals, min_load, 1000.0, fail_fast=fail_fast)
+    controller = MLRsearch(goals, min_load, 1000.0, fail_fast=fail_fast)
     sut = AnySut(answers, seed)
     for number in range(20_000):
         trial = controller.next_trial()

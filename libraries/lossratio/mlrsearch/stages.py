@@ -1,0 +1,117 @@
+"""A goal's targets with what is known about each: intervals that narrow from the goal itself to its coarsest target."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from dataclasses import dataclass, field
+
+from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.evidence import Evidence
+from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.result import within_width
+from lossratio.mlrsearch.targets import Target, targets_of
+from lossratio.trial import TrialResult
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a target's bounds are.
+
+    Attributes:
+        lower: The tightest lower bound, in frames per second; None if there is none yet.
+        upper: The tightest upper bound, in frames per second; None if there is none yet.
+        first: Grid index of the smallest load inside.
+        last: Grid index of the largest load inside; below `first` if there is none.
+        open: Whether something inside has to be measured.
+    """
+
+    lower: float | None
+    upper: float | None
+    first: int
+    last: int
+    open: bool
+
+    @property
+    def steps(self) -> int:
+        """How many grid steps the bounds are apart; a missing bound is one step outside the grid."""
+        return self.last - self.first + 2
+
+
+@dataclass
+class Stage:
+    """One target and what is known about it.
+
+    Attributes:
+        target: The target.
+        evidence: The trials, in the target's eyes.
+        passed: Loads that have been lower bounds, if only for a while.
+        failed: Upper bounds that had passed the next coarser target, in ascending order: where that one's promise
+            was broken.
+    """
+
+    target: Target
+    evidence: Evidence
+    passed: set[float] = field(default_factory=set)
+    failed: list[float] = field(default_factory=list)
+
+
+class Stages:
+    """The stages of one goal, coarsest first.
+
+    Attributes:
+        stages: The stages.
+        intervals: The interval of each stage; a coarser one lies within the finer ones, because single short trials
+            know sooner, if less surely.
+    """
+
+    def __init__(self, goal: SearchGoal, grid: LoadGrid) -> None:
+        self.stages = tuple(Stage(target, Evidence(target.criterion)) for target in targets_of(goal))
+        self._goal = goal
+        self._grid = grid
+        self.intervals = self._intervals()
+
+    def add(self, result: TrialResult) -> None:
+        """Counts a trial: for the goal always, for coarser targets if the controller could have asked for it."""
+        self.stages[-1].evidence.add(result)
+        if self._grid.min_load <= result.load <= self._grid.max_load:
+            for stage in self.stages[:-1]:
+                stage.evidence.add(result)
+            self._follow(result.load)
+        self.intervals = self._intervals()
+
+    def relevant_bounds(self) -> tuple[float | None, float | None]:
+        """The goal's relevant lower and upper bound."""
+        return self.stages[-1].evidence.relevant_bounds()
+
+    def _follow(self, load: float) -> None:
+        """Notes what a load has passed and where it failed."""
+        has_passed = False
+        for stage in self.stages:
+            bound = stage.evidence.bound(load)
+            if bound is Bound.LOWER:
+                stage.passed.add(load)
+            elif bound is Bound.UPPER and has_passed and load not in stage.failed:
+                insort(stage.failed, load)
+            has_passed = load in stage.passed
+
+    def _intervals(self) -> tuple[Interval, ...]:
+        lower, upper = self.relevant_bounds()
+        intervals = [self._interval(lower, upper)]
+        for stage in reversed(self.stages[:-1]):
+            coarse_upper = stage.evidence.upper_above(0.0 if lower is None else lower)
+            if coarse_upper is not None and (upper is None or coarse_upper < upper):
+                upper = coarse_upper
+            coarse_lower = stage.evidence.lower_below(math.inf if upper is None else upper)
+            if coarse_lower is not None and (lower is None or coarse_lower > lower):
+                lower = coarse_lower
+            intervals.append(self._interval(lower, upper))
+        return tuple(reversed(intervals))
+
+    def _interval(self, lower: float | None, upper: float | None) -> Interval:
+        grid = self._grid
+        first = 0 if lower is None else max(0, math.floor(grid.position(lower)) + 1)
+        last = grid.top if upper is None else min(grid.top, math.ceil(grid.position(upper)) - 1)
+        narrow = lower is not None and upper is not None and within_width(self._goal, lower, upper)
+        return Interval(lower, upper, first, last, first <= last and not narrow)
