@@ -88,14 +88,17 @@ def perform(
     Raises:
         LossRatioError: If the measurement could not even begin.
     """
+    started: datetime | None = None
     failure: BaseException | None = None
-    with testbed.ready_for(profile) as ready, _journal(place, _search(testbed, ready, inputs)) as journal:
-        started = datetime.now(timezone.utc)
-        try:
+    try:
+        with testbed.ready_for(profile) as ready, _journal(place, _search(testbed, ready, inputs)) as journal:
+            started = datetime.now(timezone.utc)
             run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
-        except BaseException as error:  # noqa: BLE001 (the caller raises it, after writing down what there is)
-            failure = error
-        ended = datetime.now(timezone.utc)
+    except BaseException as error:
+        if started is None:
+            raise
+        failure = error
+    ended = datetime.now(timezone.utc)
     error_text = None if failure is None else str(failure) or type(failure).__name__
     run = TestRun(place.test, started, ended, ready.conditions, remarks, error_text)
     return Measurement(run, controller.result(), read_journal(journal.path).entries, failure)

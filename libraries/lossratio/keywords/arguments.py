@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, UnionType
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from robot.api.deco import keyword
 
 from lossratio.bench.goals import goal_from
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.traffic.profile import IMIX
 from lossratio.units import parse_bytes, parse_frame_rate
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 class FrameRate(float):
@@ -70,6 +74,31 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
             return goal_from(value)
         except SearchError as error:
             raise ValueError(str(error)) from error
+
+
+def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
+    """Marks a method as a keyword whose arguments have the types of its annotations, None left out of them.
+
+    Robot Framework says why a value does not convert to a type of its own, but for a union with None only that it does
+    not. An argument with the default None may be None all the same.
+
+    Args:
+        name: The keyword's name; None: the method's.
+    """
+
+    def mark(method: FunctionT) -> FunctionT:
+        hints = get_type_hints(method)
+        hints.pop("return")
+        types = {argument: _without_none(hint) for argument, hint in hints.items()}
+        marked: FunctionT = keyword(name, types=types)(method)
+        return marked
+
+    return mark
+
+
+def _without_none(hint: Any) -> Any:
+    rest = tuple(each for each in get_args(hint) if each is not type(None))
+    return rest[0] if isinstance(hint, UnionType) and len(rest) == 1 else hint
 
 
 def seconds(duration: timedelta | None) -> float | None:

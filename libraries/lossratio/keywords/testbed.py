@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from robot.api.deco import keyword
-
 from lossratio.bench.opening import open_testbed
 from lossratio.errors import LossRatioError
+from lossratio.keywords.arguments import typed_keyword
 from lossratio.keywords.session import Keywords
 
 
@@ -17,7 +16,7 @@ class TestbedKeywords(Keywords):
 
     __test__ = False
 
-    @keyword
+    @typed_keyword()
     def set_up_testbed(self, topology: Path, *, dut: str | None = None, **options: Any) -> None:
         """Logs in on the nodes of a topology, sets up the devices under test, and gets the traffic generator ready.
 
@@ -40,7 +39,7 @@ class TestbedKeywords(Keywords):
             )
         self.session.testbed = open_testbed(topology, dut=dut, options=options)
 
-    @keyword
+    @typed_keyword()
     def tear_down_testbed(self) -> None:
         """Stops all traffic, puts the devices back to how they were, and closes all connections.
 

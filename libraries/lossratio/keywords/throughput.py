@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
-from robot.api.deco import keyword
-
 from lossratio.bench.demand import require_throughput
 from lossratio.bench.goals import NdrPdrGoals
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
-from lossratio.keywords.arguments import FrameRate, FrameSize, seconds
+from lossratio.keywords.arguments import FrameRate, FrameSize, seconds, typed_keyword
 from lossratio.keywords.console import announce, show_progress, show_result
 from lossratio.keywords.session import Keywords
 from lossratio.mlrsearch import SearchGoal
@@ -27,7 +25,7 @@ _DEFAULT_TIMEOUT = timedelta(minutes=20)
 class ThroughputKeywords(Keywords):
     """Searches, MRR, and demands."""
 
-    @keyword("Find NDR And PDR")
+    @typed_keyword("Find NDR And PDR")
     def find_ndr_and_pdr(
         self,
         frame_size: FrameSize,
@@ -60,7 +58,7 @@ class ThroughputKeywords(Keywords):
         )
         return self._search(request, resume)
 
-    @keyword
+    @typed_keyword()
     def find_conditional_throughput(
         self,
         *goals: SearchGoal,
@@ -75,7 +73,7 @@ class ThroughputKeywords(Keywords):
     ) -> ThroughputResult:
         """Searches for the conditional throughput of any search goals at once, and returns the result.
 
-        Goals are presets or your own ones, see the type of the argument. The other arguments are described under
+        ``goals`` are presets or your own ones, see the type ``SearchGoal``. The other arguments are described under
         `Arguments of measurements`.
 
         | `Find Conditional Throughput`    RFC2544    frame_size=1518B    timeout=1 h
@@ -91,7 +89,7 @@ class ThroughputKeywords(Keywords):
         )
         return self._search(request, resume)
 
-    @keyword("Measure MRR")
+    @typed_keyword("Measure MRR")
     def measure_mrr(
         self,
         frame_size: FrameSize,
@@ -120,7 +118,7 @@ class ThroughputKeywords(Keywords):
         show_result(result, place.directory)
         return result
 
-    @keyword
+    @typed_keyword()
     def throughput_should_be_at_least(self, least: FrameRate, goal: str | None = None) -> None:
         """Fails if the conditional throughput that was found last in this suite is below ``least``.
 

@@ -1,0 +1,207 @@
+"""The live testbed on what a lab has, too: real sshd, real namespaces, real frames."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+import pytest
+from bench_examples import LOCAL, PROFILE, place
+
+from lossratio.bench.mrr import MrrRequest, measure_mrr
+from lossratio.bench.opening import open_testbed
+from lossratio.errors import DutError, TrafficError
+from lossratio.journal import read_journal
+from lossratio.report.model import Outcome
+from lossratio.report.run_directory import read_result
+from lossratio.ssh import NodeSession
+from lossratio.testbed import local
+from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.requirements import why_unavailable
+from lossratio.topology import load_topology
+
+WHY_NOT = why_unavailable()
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+BRIEF = MrrRequest(PROFILE, max_load=20e3, trials=2, trial_duration=0.2)
+LONG = MrrRequest(PROFILE, max_load=20e3, trials=5, trial_duration=1.0)
+
+
+def topology_file(directory, name):
+    file = directory / f"{name}.yaml"
+    file.write_text(LOCAL.read_text().replace("name: local", f"name: {name}"))
+    return file
+
+
+def is_up(name):
+    return any(testbed.name == name for testbed in local.status())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def state_home():
+    """A state directory of these tests' own."""
+    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as path, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", path)
+        yield
+
+
+@pytest.fixture(scope="module")
+def kept(state_home, tmp_path_factory):
+    """A testbed that is there to stay, and the file that describes it."""
+    name = f"bench-{os.getpid()}"
+    file = topology_file(tmp_path_factory.mktemp("topology"), name)
+    testbed = LocalTestbed.up(load_topology(file), keep=True)
+    yield file, testbed
+    testbed.down()
+
+
+@pytest.fixture
+def policed(kept):
+    testbed = open_testbed(kept[0], dut="linux_bridge", options={"police": "10 kfps"})
+    yield testbed
+    testbed.close()
+
+
+@pytest.fixture
+def log_in(kept):
+    sessions = {name: NodeSession.connect(name, node) for name, node in kept[1].topology.nodes.items()}
+    yield sessions
+    for session in sessions.values():
+        session.close()
+
+
+def agents(session):
+    return session.run("pgrep", "-f", "/agent-", check=False).stdout.split()
+
+
+def after(trials, act):
+    """Acts during the trial that follows so many."""
+    seen = []
+
+    def on_trial(trial):
+        seen.append(trial)
+        if len(seen) == trials:
+            act()
+
+    return on_trial
+
+
+def test_a_policed_bridge_passes_no_more_than_its_truth(policed, tmp_path):
+    result = measure_mrr(policed, BRIEF, place(tmp_path))
+    for trial in result.trials:
+        assert len(trial.directions) == 2
+        for direction in trial.directions:
+            assert 0 < direction.received_frames <= 10_000 * direction.elapsed_s + 200 + 10
+            assert direction.sent_frames + direction.unsent_frames == 4000
+
+
+def test_the_result_states_where_and_how_it_was_measured(policed, kept, tmp_path):
+    conditions = measure_mrr(policed, BRIEF, place(tmp_path)).conditions
+    assert conditions.testbed.topology == load_topology(kept[0]).model_dump(mode="json")
+    assert {name: facts.kernel for name, facts in conditions.nodes.items()} == dict.fromkeys(
+        ("TG", "DUT1"), os.uname().release
+    )
+    assert conditions.duts["DUT1"]["options"]["police"] == 10_000
+    assert any("type bridge" in command for command in conditions.duts["DUT1"]["commands"])
+    assert conditions.generator["kind"] == "afpacket"
+    assert conditions.generator["ports"].keys() == {"tg0", "tg1"}
+    assert conditions.timing.recovery_s == 0.02
+    assert conditions.load.directions == ("port0>port1", "port1>port0")
+
+
+def test_an_agent_that_is_killed_fails_its_measurement_and_no_other(policed, log_in, tmp_path):
+    (agent,) = agents(log_in["TG"])
+    killer = threading.Timer(0.3, log_in["TG"].run, ("kill", "-KILL", agent))
+    with pytest.raises(TrafficError, match="TG"):
+        measure_mrr(policed, LONG, place(tmp_path, "killed"), after(2, killer.start))
+    killer.join()
+    failed = read_result(tmp_path / "results" / "a_suite.killed.json")
+    assert failed.outcome is Outcome.FAILED
+    assert 2 <= len(failed.trials) < 5
+    assert measure_mrr(policed, BRIEF, place(tmp_path)).outcome is Outcome.MEASURED
+
+
+def test_an_interrupt_stops_the_traffic_and_keeps_every_finished_trial(policed, log_in, tmp_path):
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    def interrupt_soon():
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+
+    earlier = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            measure_mrr(policed, LONG, place(tmp_path, "interrupted"), after(2, interrupt_soon))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
+    assert agents(log_in["TG"]) == []
+    entries = read_journal(tmp_path / "trials" / "a_suite.interrupted.jsonl").entries
+    failed = read_result(tmp_path / "results" / "a_suite.interrupted.json")
+    assert 2 <= len(entries) == len(failed.trials) < 5
+    resumed = measure_mrr(policed, LONG, place(tmp_path / "again", "interrupted", resume=tmp_path))
+    assert [trial.as_result().input for trial in resumed.trials[: len(entries)]] == [
+        entry.result.input for entry in entries
+    ]
+    assert len(resumed.trials) == 5
+
+
+def test_a_testbed_is_not_set_up_for_two_at_once(policed, kept, tmp_path):
+    with pytest.raises(DutError, match="already set up"):
+        open_testbed(kept[0], dut="linux_bridge")
+    assert measure_mrr(policed, BRIEF, place(tmp_path)).outcome is Outcome.MEASURED
+
+
+def test_a_dut_that_is_not_as_it_was_set_up_is_not_measured(policed, log_in, tmp_path):
+    log_in["DUT1"].run("ip", "link", "set", "dev", "dut0", "nomaster")
+    with pytest.raises(DutError, match="DUT1"):
+        measure_mrr(policed, BRIEF, place(tmp_path))
+    assert not (tmp_path / "trials").exists()
+
+
+def test_duts_that_nobody_set_up_are_a_black_hole(kept, tmp_path):
+    testbed = open_testbed(kept[0])
+    with pytest.raises(TrafficError, match="black hole"):
+        measure_mrr(testbed, BRIEF, place(tmp_path))
+    testbed.close()
+
+
+def test_closing_puts_everything_back_and_may_be_done_twice(kept, log_in):
+    def state():
+        return (
+            log_in["DUT1"].run("ip", "-oneline", "link").stdout,
+            log_in["DUT1"].run("nft", "list", "ruleset").stdout,
+        )
+
+    before = state()
+    testbed = open_testbed(kept[0], dut="linux_bridge", options={"police": "10 kfps"})
+    assert state() != before
+    testbed.close()
+    testbed.close()
+    assert state() == before
+    assert agents(log_in["TG"]) == []
+
+
+def test_a_program_that_ends_without_closing_leaves_nothing(kept, log_in):
+    before = log_in["DUT1"].run("nft", "list", "ruleset").stdout
+    code = "import sys; from lossratio.bench.opening import open_testbed; open_testbed(sys.argv[1], dut='linux_bridge')"
+    subprocess.run([sys.executable, "-c", code, str(kept[0])], check=True, timeout=60)
+    assert log_in["DUT1"].run("nft", "list", "ruleset").stdout == before
+
+
+def test_a_testbed_that_was_not_up_lives_as_long_as_it_is_needed(tmp_path):
+    name = f"bench-own-{os.getpid()}"
+    testbed = open_testbed(topology_file(tmp_path, name), dut="linux_bridge")
+    assert is_up(name)
+    testbed.close()
+    assert not is_up(name)
+
+
+def test_a_set_up_that_fails_leaves_nothing(tmp_path):
+    name = f"bench-failed-{os.getpid()}"
+    with pytest.raises(DutError, match="999"):
+        open_testbed(topology_file(tmp_path, name), dut="linux_bridge", options={"rps_cpus": "999"})
+    assert not is_up(name)

@@ -1,0 +1,61 @@
+"""Runs Robot suites, and reads what came of them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import robot
+from robot.api import ExecutionResult, ResultVisitor
+
+ROOT = Path(__file__).parents[3]
+SIMULATED = ROOT / "topologies" / "simulated.yaml"
+ON_A_POLICED_BRIDGE = """
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
+Suite Teardown    Tear Down Testbed
+"""
+
+
+class RobotRun(ResultVisitor):
+    """A finished run.
+
+    Attributes:
+        directory: Its output directory.
+        status: Its exit status.
+        tests: Its tests by name, as Robot Framework tells them.
+        messages: All messages in its log.
+    """
+
+    def __init__(self, directory: Path, status: int) -> None:
+        self.directory = directory
+        self.status = status
+        self.messages: list[str] = []
+        result = ExecutionResult(str(directory / "output.xml"))
+        self.tests = {test.name: test for test in result.suite.all_tests}
+        result.visit(self)
+
+    def visit_message(self, message):
+        self.messages.append(message.message)
+
+
+def write_suite(directory: Path, tests: str, settings: str = ON_A_POLICED_BRIDGE) -> Path:
+    """Writes a suite with the performance keywords."""
+    file = directory / "suite.robot"
+    resource = "Resource          lossratio/resources/performance.resource"
+    file.write_text(f"*** Settings ***\n{resource}\n{settings}\n*** Test Cases ***\n{tests}")
+    return file
+
+
+def run_suite(file: Path, name: str = "run", **variables: object) -> RobotRun:
+    """Runs a suite, on the simulated testbed unless the variables say otherwise."""
+    directory = file.parent / name
+    given = {"TOPOLOGY": SIMULATED, **variables}
+    status = robot.run(
+        str(file),
+        outputdir=str(directory),
+        variable=[f"{variable}:{value}" for variable, value in given.items()],
+        pythonpath=[str(ROOT / "libraries")],
+        stdout=io.StringIO(),
+        stderr=io.StringIO(),
+    )
+    return RobotRun(directory, status)

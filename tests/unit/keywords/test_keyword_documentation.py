@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from robot.libdocpkg import LibraryDocumentation
+
+LIBRARY = LibraryDocumentation("lossratio.keywords.LossRatio")
+KEYWORDS = {keyword.name: keyword for keyword in LIBRARY.keywords}
+
+
+def test_the_names_are_those_that_suites_use():
+    assert {
+        "Set Up Testbed",
+        "Tear Down Testbed",
+        "Find NDR And PDR",
+        "Find Conditional Throughput",
+        "Measure MRR",
+        "Throughput Should Be At Least",
+    } == KEYWORDS.keys()
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS.values(), ids=KEYWORDS)
+def test_every_argument_is_typed_and_documented(keyword):
+    described = LIBRARY.doc + keyword.doc
+    for argument in (each for each in keyword.args if each.name):
+        assert argument.type is not None
+        assert re.search(rf"``{argument.name}``", described), f"{argument.name} is not documented"
+
+
+@pytest.mark.parametrize("keyword", KEYWORDS.values(), ids=KEYWORDS)
+def test_every_keyword_has_a_first_line_that_stands_alone(keyword):
+    assert re.fullmatch(r"[A-Z][^\n]+\.", keyword.short_doc)
+
+
+def test_types_of_our_own_are_documented():
+    types = {each.name: each.doc for each in LIBRARY.type_docs}
+    assert "kpps" in types["FrameRate"]
+    assert "IMIX_v4_1" in types["FrameSize"]
+    for preset in ("NDR", "PDR", "RFC2544", "TST009", "QUICK_NDR", "QUICK_PDR"):
+        assert f"``{preset}``" in types["SearchGoal"]

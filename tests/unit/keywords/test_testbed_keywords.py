@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from robot_runs import run_suite, write_suite
+
+
+def test_a_testbed_may_be_torn_down_twice_and_set_up_again(tmp_path):
+    tests = """
+A Test
+    Tear Down Testbed
+    Set Up Testbed    ${TOPOLOGY}
+    Measure MRR    64B    trials=1
+    Tear Down Testbed
+    Tear Down Testbed
+    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge
+    Measure MRR    64B    trials=1
+"""
+    assert run_suite(write_suite(tmp_path, tests, "")).status == 0
+
+
+def test_a_second_set_up_is_refused_and_the_first_stays(tmp_path):
+    tests = """
+Again
+    Set Up Testbed    ${TOPOLOGY}
+Still There
+    Measure MRR    64B    trials=1
+"""
+    run = run_suite(write_suite(tmp_path, tests))
+    assert "set up already" in run.tests["Again"].message
+    assert run.tests["Still There"].passed
+
+
+def test_without_a_testbed_nothing_is_measured(tmp_path):
+    run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n", ""))
+    assert "No testbed is set up" in run.tests["A Test"].message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("missing.yaml", r"TopologyError: Cannot read missing.yaml"),
+        ("${TOPOLOGY}    dut=linux_brigde", r"no kind of DUT 'linux_brigde'.*linux_bridge"),
+        ("${TOPOLOGY}    dut=linux_bridge    polise=1", r"no option 'polise'.*police"),
+        ("${TOPOLOGY}    police=50 kfps", r"police belong to a kind of DUT"),
+    ],
+)
+def test_a_set_up_that_fails_fails_the_suite_with_one_error_and_is_torn_down(tmp_path, arguments, message):
+    settings = f"Suite Setup    Set Up Testbed    {arguments}\nSuite Teardown    Tear Down Testbed"
+    run = run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B\n", settings))
+    assert run.tests["A Test"].failed
+    assert run.tests["A Test"].message.startswith("Parent suite setup failed:")
+    assert re.search(message, run.tests["A Test"].message)
+    assert "teardown" not in run.tests["A Test"].message
+
+
+def test_a_measurement_in_a_suite_setup_belongs_to_the_suite(tmp_path):
+    settings = """
+Suite Setup    Run Keywords    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
+...    AND    Measure MRR    64B    trials=1
+"""
+    run = run_suite(write_suite(tmp_path, "A Test\n    Throughput Should Be At Least    1 kpps\n", settings))
+    assert (run.directory / "results" / "Suite.Suite_Setup.json").exists()
+    assert "kind 'mrr'" in run.tests["A Test"].message
+
+
+def test_suites_do_not_share_a_testbed(tmp_path):
+    (tmp_path / "suites").mkdir()
+    write_suite(tmp_path, "First\n    Set Up Testbed    ${TOPOLOGY}\n", "").rename(tmp_path / "suites" / "1.robot")
+    write_suite(tmp_path, "Second\n    Measure MRR    64B\n", "").rename(tmp_path / "suites" / "2.robot")
+    run = run_suite(tmp_path / "suites")
+    assert run.tests["First"].passed
+    assert "No testbed is set up" in run.tests["Second"].message

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from robot_runs import run_suite, write_suite
+
+from lossratio.mlrsearch import NDR, PDR
+from lossratio.report.run_directory import RunDirectory
+
+TWO_SEARCHES = """
+Both
+    [Tags]    64b    ndrpdr
+    Find NDR And PDR    frame_size=64B    profile=ethip4-udp
+Twice
+    Find Conditional Throughput    NDR    frame_size=64B
+    VAR    &{MINE}    name=mine    loss_ratio=1 %    duration_sum=3 s
+    Find Conditional Throughput    ${MINE}    PDR    frame_size=IMIX_v4_1
+Receive Rate
+    [Documentation]    What comes back.
+    Measure MRR    1518    trials=3    trial_duration=500 ms    max_load=60 kpps
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return run_suite(write_suite(tmp_path_factory.mktemp("robot"), TWO_SEARCHES))
+
+
+@pytest.fixture(scope="module")
+def results(run):
+    return {result.test.name: result for result in RunDirectory(run.directory).results()}
+
+
+def test_every_test_passes(run):
+    assert {name: test.status for name, test in run.tests.items()} == {
+        "Both": "PASS",
+        "Twice": "PASS",
+        "Receive Rate": "PASS",
+    }
+
+
+def test_the_message_gives_both_goals_with_bounds_and_units(run):
+    message = run.tests["Both"].message
+    for goal in ("NDR", "PDR"):
+        assert re.search(rf"^{goal} .*regular$", message, flags=re.MULTILINE)
+    assert message.count("relevant lower bound") == 2
+    assert message.count("relevant upper bound") == 2
+    assert message.count("conditional throughput") == 2
+    assert "per interface" in message
+    assert "aggregate L1 bandwidth" in message
+
+
+def test_every_measurement_has_a_result_and_a_journal_of_its_own(run, results):
+    assert results.keys() == {"Both", "Twice", "Twice (2)", "Receive Rate"}
+    for result in results.values():
+        journal = RunDirectory(run.directory).journal_path(result.test.full_name)
+        assert len(journal.read_text().splitlines()) == 1 + len(result.trials)
+
+
+def test_a_result_says_which_test_it_is_of(results):
+    assert results["Both"].test.tags == ("64b", "ndrpdr")
+    assert results["Both"].test.suite == "Suite"
+    assert results["Receive Rate"].test.documentation == "What comes back."
+
+
+def test_arguments_reach_the_measurement(results):
+    assert [report.goal.name for report in results["Both"].goals] == [str(NDR), str(PDR)]
+    mine, pdr = (report.goal for report in results["Twice (2)"].goals)
+    assert (mine.name, mine.loss_ratio, mine.duration_sum_s) == ("mine", 0.01, 3.0)
+    assert pdr.name == "PDR"
+    assert results["Twice (2)"].conditions.traffic.average_frame_size_bytes == pytest.approx(353.83, abs=0.01)
+    mrr = results["Receive Rate"]
+    assert mrr.conditions.traffic.average_frame_size_bytes == 1518
+    assert mrr.max_load.rate.per_interface_fps == 60e3
+    assert [trial.duration_s for trial in mrr.trials] == [0.5] * 3
+
+
+def test_the_log_has_the_picture_and_links_to_files_that_are_there(run):
+    assert sum("<svg" in message for message in run.messages) == 3
+    links = [link for message in run.messages for link in re.findall(r'<a href="([^"]+)"', message)]
+    assert len(links) == 8
+    for link in links:
+        assert (run.directory / link).is_file()
+
+
+def test_progress_is_shown_in_one_line_per_trial(tmp_path, capfd):
+    run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), GOALS="quick")
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("trial")]
+    (result,) = RunDirectory(run.directory).results()
+    assert len(lines) == len(result.trials)
+    for line in lines:
+        assert "QUICK_NDR" in line
+        assert "QUICK_PDR" in line
+        assert "left" in line
+
+
+def test_a_throughput_can_be_demanded(tmp_path):
+    tests = """
+Enough
+    Find NDR And PDR    64B
+    Throughput Should Be At Least    50 kpps
+    Throughput Should Be At Least    50.5 kpps    goal=PDR
+Too Little
+    Find NDR And PDR    64B
+    Throughput Should Be At Least    60 kpps    goal=pdr
+"""
+    run = run_suite(write_suite(tmp_path, tests), GOALS="quick")
+    assert run.tests["Enough"].message.startswith("SearchError: The search had no goal 'PDR'. Its goals were QUICK_NDR")
+    run = run_suite(write_suite(tmp_path, tests))
+    assert run.tests["Enough"].passed
+    assert (
+        "PDR is 51,000 fps per interface (regular); it should be at least 60,000 fps" in run.tests["Too Little"].message
+    )
+
+
+def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
+    settings = "Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=900 kfps"
+    run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n", settings), GOALS="quick")
+    assert "irregular: the generator's limit, not the SUT's" in run.tests["A Test"].message
+    assert any(message.endswith("irregular: the generator's limit, not the SUT's") for message in run.messages)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "message"),
+    [
+        ("Find Conditional Throughput    NRD    frame_size=64B", r"There is no search goal 'NRD'.*NDR, PDR, RFC2544"),
+        ("Find Conditional Throughput    frame_size=64B", r"at least one search goal"),
+        ("Find Conditional Throughput    {'loss_ratio': 2}    frame_size=64B", r"loss_ratio must be at least 0"),
+        ("Find Conditional Throughput    {'loss': 2}    frame_size=64B", r"no field 'loss', there are loss_ratio"),
+        ("Find NDR And PDR    64B    max_load=fast", r"max_load.*'fast' is not a frame rate; write it like '10 kpps'"),
+        ("Find NDR And PDR    64B    max_load=5 kpps    min_load=6 kpps", r"minimum load .* is above the maximum"),
+        ("Find NDR And PDR    big", r"frame_size.*'big' is not a size in bytes.*IMIX_v4_1"),
+        ("Find NDR And PDR    20B", r"20 is not within 64 and 1518 bytes"),
+        ("Find NDR And PDR    64B    profile=ethip5", r"no traffic profile 'ethip5'; there are .*ethip4-udp"),
+        ("Find NDR And PDR    64B    timeout=soon", r"timeout.*soon"),
+        ("Find NDR And PDR    64B    timeout=-1", r"timeout must be a positive number of seconds"),
+        ("Find NDR And PDR    64B    goals=fast", r"goals.*'csit' or 'quick'|goals.*'csit' and 'quick'"),
+        ("Measure MRR    64B    trials=none", r"trials.*'none' .*integer"),
+        ("Measure MRR    64B    trials=0", r"at least one trial"),
+        ("Throughput Should Be At Least    1 kpps", r"Nothing has been measured yet"),
+    ],
+)
+def test_a_wrong_argument_is_one_clear_error_and_measures_nothing(tmp_path, keyword, message):
+    run = run_suite(write_suite(tmp_path, f"A Test\n    {keyword}\n"))
+    assert run.tests["A Test"].failed
+    assert re.search(message, run.tests["A Test"].message)
+    assert len(run.tests["A Test"].message) < 400
+    assert not (run.directory / "trials").exists()
+
+
+def test_an_unfinished_measurement_of_an_earlier_run_is_continued(tmp_path):
+    file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n")
+    whole = run_suite(file, "whole")
+    journal = RunDirectory(whole.directory).journal_path("Suite.A Test")
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(lines[:10]))
+    resumed = run_suite(file, "resumed", RESUME=whole.directory)
+    (result,) = RunDirectory(resumed.directory).results()
+    assert len(result.trials) == len(lines) - 1
+    continued = RunDirectory(resumed.directory).journal_path("Suite.A Test").read_text().splitlines(keepends=True)
+    assert continued[:10] == lines[:10]
+    assert [json.loads(line)["input"] for line in continued[1:]] == [json.loads(line)["input"] for line in lines[1:]]
+
+
+def test_an_earlier_run_with_other_inputs_is_refused(tmp_path):
+    file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n")
+    earlier = run_suite(file, "earlier")
+    refused = run_suite(file, "refused", RESUME=earlier.directory, GOALS="quick")
+    assert "belongs to another search: goals was" in refused.tests["A Test"].message

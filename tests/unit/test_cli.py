@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lossratio.cli import main
+from lossratio.testbed.requirements import why_unavailable
+
+ROOT = Path(__file__).parents[2]
+WHY_NOT = why_unavailable()
+
+
+@pytest.fixture
+def lossratio(monkeypatch, capsys):
+    """Runs the command; gives exit status, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["lossratio", *map(str, arguments)])
+        status = 0
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code or 0
+        written = capsys.readouterr()
+        return status, written.out, written.err
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["local", "simulated"])
+def test_a_usable_topology_is_described(lossratio, name):
+    status, out, err = lossratio("check", ROOT / "topologies" / f"{name}.yaml")
+    assert (status, err) == (0, "")
+    assert "It is usable." in out
+    assert "TG.port0 -- DUT1.port0 DUT1 DUT1.port1 -- TG.port1" in out
+    assert "kfps per interface" in out
+
+
+def test_a_generator_without_a_known_limit_is_told(lossratio, tmp_path):
+    file = tmp_path / "unknown.yaml"
+    file.write_text((ROOT / "topologies" / "local.yaml").read_text().replace(", max_rate: 200 kfps", ""))
+    assert "max_load=" in lossratio("check", file)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nodes: [", "wrong.yaml:"),
+        ("format: lossratio-topology/1\nname: x\nnodes: {}\nspeed: 1\n", "wrong.yaml:4: speed: unknown field"),
+    ],
+)
+def test_a_wrong_topology_is_one_message_and_status_2(lossratio, tmp_path, text, message):
+    file = tmp_path / "wrong.yaml"
+    file.write_text(text)
+    status, out, err = lossratio("check", file)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check", "missing.yaml"], ["check"], ["nonsense"], ["testbed", "up", "missing"]]
+)
+def test_what_cannot_be_done_is_status_2(lossratio, arguments):
+    status, out, err = lossratio(*arguments)
+    assert (status, out) == (2, "")
+    assert "Traceback" not in err
+
+
+def test_a_testbed_that_is_not_local_cannot_be_brought_up(lossratio):
+    status, _, err = lossratio("testbed", "up", ROOT / "topologies" / "simulated.yaml")
+    assert status == 2
+    assert "simulated" in err
+
+
+def test_the_version_and_the_help_are_told(lossratio):
+    assert lossratio("--version")[1].startswith("lossratio, version")
+    assert "testbed" in lossratio("--help")[1]
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+def test_a_testbed_goes_up_and_down(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    file = tmp_path / "topology.yaml"
+    file.write_text((ROOT / "topologies" / "local.yaml").read_text().replace("name: local", "name: of-the-command"))
+
+    def lossratio(*arguments):
+        command = [sys.executable, "-c", "from lossratio.cli import main; main()", "testbed", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert lossratio("status").stdout == "No testbed is up.\n"
+    up = lossratio("up", file)
+    assert (up.returncode, up.stderr) == (0, "")
+    assert "of-the-command is up" in up.stdout
+    again = lossratio("up", file)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "up already" in again.stderr
+    assert lossratio("status").stdout == up.stdout
+    assert lossratio("down").stdout == "Testbed of-the-command is down.\n"
+    assert lossratio("status").stdout == lossratio("down").stdout == "No testbed is up.\n"
