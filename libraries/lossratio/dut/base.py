@@ -94,7 +94,7 @@ class Dut(ABC, Generic[OptionsT_co]):
     A kind of DUT is a subclass that says its `kind` and its `options_type`. The order of calls is `check`, `set_up`,
     then any of the others, `tear_down`. Nothing talks to a DUT during a search's trials.
 
-    Args:
+    Attributes:
         session: Runs commands on the DUT's node.
         hop: The two interfaces to set up a path between.
         options: What the suite asks for.
@@ -152,6 +152,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
         Raises:
             DutError: If something could not be brought back; all the rest is.
+            NodeError: If the node cannot be reached; calling this again goes on where it stopped.
         """
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lossratio.dut.node import DutNode, reason, shown
 from lossratio.errors import DutError
@@ -26,6 +26,8 @@ class Setting:
 class _Step:
     command: tuple[str, ...]
     stdin: str | None = None
+    is_needed: bool = True
+    """False if nobody knows whether there is anything to undo."""
 
 
 class Changes:
@@ -53,15 +55,16 @@ class Changes:
         Raises:
             DutError: If it fails.
         """
-        # Noted before it runs: it may be done even though the connection is lost before it says so.
-        depth = len(self._undo)
-        if undo:
-            self._undo.append(_Step(tuple(undo), undo_stdin))
+        steps = [_Step(tuple(undo), undo_stdin)] if undo else []
         try:
             self._node.run(*command, stdin=stdin)
         except DutError:
-            del self._undo[depth:]
             raise
+        except BaseException:
+            # Interrupted, or the connection was lost: the node may have done it all the same.
+            self._undo += [replace(step, is_needed=False) for step in steps]
+            raise
+        self._undo += steps
         self.commands.append(shown(command, stdin))
 
     def write(self, path: str, value: str, *, optional: bool = False) -> None:
@@ -100,7 +103,7 @@ class Changes:
             step = self._undo[-1]
             result = self._node.attempt(*step.command, stdin=step.stdin)
             self._undo.pop()
-            if result.exit_status != 0:
+            if result.exit_status != 0 and step.is_needed:
                 failures.append(f"{shown(step.command, step.stdin)}: {reason(result)}")
         if failures:
             raise DutError(

@@ -26,16 +26,20 @@ def table_name(interface: str) -> str:
     return f"lossratio-{interface}"
 
 
-def take_claim(changes: Changes, kind: str, links: Mapping[str, Link]) -> None:
+def take_claim(changes: Changes, node: DutNode, kind: str, links: Mapping[str, Link]) -> None:
     """Marks interfaces, given by name, as set up by this process.
 
     Raises:
-        DutError: If one is marked already.
+        DutError: If one is marked already; says by whom.
     """
     names = [table_name(each) for each in links]
     make, remove = (document(table(verb, _FAMILY, name) for name in names) for verb in ("create", "delete"))
     nft = ("nft", "-j", "-f", "-")
-    changes.run(*nft, stdin=make, undo=nft, undo_stdin=remove)
+    try:
+        changes.run(*nft, stdin=make, undo=nft, undo_stdin=remove)
+    except DutError:
+        check_unclaimed(node, tuple(links))
+        raise
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     owner = f"{kind} of lossratio, set up by process {os.getpid()} on {socket.gethostname()} at {now}"
     for interface, link in links.items():

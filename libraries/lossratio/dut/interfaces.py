@@ -77,7 +77,7 @@ def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> 
             continue
         target = ip_network(destination)
         for network in networks:
-            if target.version == network.version and target.subnet_of(network):  # type: ignore[arg-type]
+            if target.network_address in network and target.prefixlen >= network.prefixlen:
                 raise DutError(
                     f"{node.name}: address clash: test traffic uses {network}, and the node has a route to "
                     f"{destination} through {route.get('dev', 'nowhere')}. Remove it, or the address it belongs to."

@@ -210,7 +210,7 @@ class LinuxDut(Dut[OptionsT_co]):
     def _make(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         links = read_links(self.node)
         ports = {name: links[name] for name in (self.west, self.east)}
-        take_claim(changes, self.kind, ports)
+        take_claim(changes, self.node, self.kind, ports)
         for name, link in ports.items():
             if "UP" not in link["flags"]:
                 set_link = ("ip", "link", "set", "dev", name)

@@ -59,12 +59,13 @@ class NamespaceShell:
 
 
 class FailingShell(NamespaceShell):
-    """A shell with one command that fails, or that is run and then interrupted by an error.
+    """A shell with one command that fails, or that is interrupted by an error.
 
     Args:
         steps: How commands begin, in order; others may come in between.
         failing: Index of the step that fails; those before it are run.
         error: What interrupts it. A `ConnectionError` is told as an SSH session tells it.
+        is_done: Whether the node has done it when it is interrupted.
     """
 
     def __init__(
@@ -74,11 +75,14 @@ class FailingShell(NamespaceShell):
         steps: list[list[str]],
         failing: int,
         error: type[BaseException] | None = None,
+        *,
+        is_done: bool = True,
     ) -> None:
         super().__init__(lab, namespace)
         self.stays_lost = False
         self._expected = steps[: failing + 1]
         self._error = error
+        self._is_done = is_done
         self._is_lost = False
 
     def run(
@@ -94,7 +98,8 @@ class FailingShell(NamespaceShell):
             return super().run(*command, timeout=timeout, check=check, stdin=stdin)
         if self._error is None:
             return CommandResult(command, 1, "", "no luck")
-        super().run(*command, timeout=timeout, check=check, stdin=stdin)
+        if self._is_done:
+            super().run(*command, timeout=timeout, check=check, stdin=stdin)
         self._is_lost = self._error is ConnectionError
         raise NodeError("Node DUT1: the connection was lost.") if self._is_lost else self._error
 

@@ -9,6 +9,9 @@ import pytest
 from dut_lab import FailingShell, hop
 
 from lossratio.dut import create_dut
+from lossratio.dut.changes import Changes
+from lossratio.dut.claim import check_unclaimed, take_claim
+from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
 
 pytestmark = pytest.mark.netns
@@ -80,9 +83,11 @@ def test_a_set_up_that_fails_at_any_step_is_undone(dut_lab, set_up):
         failing.tear_down()
 
 
-def test_a_set_up_that_is_interrupted_is_undone(dut_lab):
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_set_up_that_is_interrupted_is_undone(dut_lab, is_done):
     before = dut_lab.snapshot()
-    shell = FailingShell(dut_lab.lab, "dut", [["ip", "link", "set", "dev", "dut1", "master"]], 0, KeyboardInterrupt)
+    step = [["ip", "link", "add", "name", "lr-dut0"]]
+    shell = FailingShell(dut_lab.lab, "dut", step, 0, KeyboardInterrupt, is_done=is_done)
     with pytest.raises(KeyboardInterrupt):
         create_dut("linux_bridge", shell, hop(), {}).set_up(*dut_lab.macs)
     assert dut_lab.snapshot() == before
@@ -117,6 +122,19 @@ def test_an_interface_that_somebody_has_set_up_is_refused_and_stays_as_it_is(dut
         with pytest.raises(DutError, match="interface dut0 is already set up, as linux_bridge of lossratio, set up by"):
             dut_lab.create(kind).set_up(*dut_lab.macs)
     assert dut_lab.snapshot() == after
+
+
+def test_an_interface_is_claimed_by_one_of_two_that_try_at_once(dut_lab):
+    node = DutNode(dut_lab.shell)
+    links = {name: dut_lab.links()[name] for name in ("dut0", "dut1")}
+    winner, loser = Changes(node), Changes(node)
+    take_claim(winner, node, "linux_bridge", {"dut1": links["dut1"]})
+    with pytest.raises(DutError, match="interface dut1 is already set up, as linux_bridge of lossratio"):
+        take_claim(loser, node, "linux_router", links)
+    loser.roll_back()
+    check_unclaimed(node, ["dut0"])
+    winner.roll_back()
+    check_unclaimed(node, ["dut0", "dut1"])
 
 
 def test_a_full_bucket_passes_its_burst_in_each_direction_and_every_frame_is_accounted_for(dut_lab, set_up):
