@@ -17,26 +17,26 @@ class Mark:
     Attributes:
         name: Short name, without spaces.
         label: What the legend says.
-        marker: Its shape, in matplotlib's terms.
+        shape: Its shape: ``circle``, ``triangle`` (on its tip), ``square`` or ``cross``.
         colour: Its colour.
         is_filled: Whether the shape is filled.
     """
 
     name: str
     label: str
-    marker: str
+    shape: str
     colour: str
     is_filled: bool = True
 
 
-WARM_UP = Mark("warm-up", "warm-up, not counted", "x", "#777777", is_filled=False)
-LOSSLESS = Mark("lossless", "no loss", "o", "#0072B2")
-UNSENT = Mark("unsent", "only unsent frames", "s", "#444444", is_filled=False)
+WARM_UP = Mark("warm-up", "warm-up, not counted", "cross", "#777777", is_filled=False)
+LOSSLESS = Mark("lossless", "no loss", "circle", "#0072B2")
+UNSENT = Mark("unsent", "only unsent frames", "square", "#444444", is_filled=False)
 LOSSY = (
-    (0.001, Mark("loss-1", "loss ≤ 0.1 %", "v", "#F2A93B")),
-    (0.01, Mark("loss-2", "loss ≤ 1 %", "v", "#E2711D")),
-    (0.1, Mark("loss-3", "loss ≤ 10 %", "v", "#B3261E")),
-    (1.0, Mark("loss-4", "loss > 10 %", "v", "#5C0A14")),
+    (0.001, Mark("loss-1", "loss ≤ 0.1 %", "triangle", "#F2A93B")),
+    (0.01, Mark("loss-2", "loss ≤ 1 %", "triangle", "#E2711D")),
+    (0.1, Mark("loss-3", "loss ≤ 10 %", "triangle", "#B3261E")),
+    (1.0, Mark("loss-4", "loss > 10 %", "triangle", "#5C0A14")),
 )
 """Trials that lost frames: the largest loss ratio, and their mark."""
 
