@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,16 @@ def test_the_example_topology_is_usable(tmp_path):
     (example,) = blocks(DOCS / "reference" / "topology.md", "yaml")
     (tmp_path / "lab.yaml").write_text(example)
     assert load_topology(tmp_path / "lab.yaml").path().hops
+
+
+def test_the_example_suites_pass_on_the_simulated_testbed(tmp_path):
+    for number, block in enumerate(blocks(DOCS / "how-to" / "write-a-suite.md", "robotframework")):
+        (tmp_path / f"suite_{number}.robot").write_text(block)
+    topology = DOCS.parent / "topologies" / "simulated.yaml"
+    variables = ["--variable", f"TOPOLOGY:{topology}", "--variable", "GOALS:quick"]
+    command = [sys.executable, "-m", "robot", *variables, "--outputdir", str(tmp_path / "out"), str(tmp_path)]
+    run = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout
 
 
 @pytest.mark.parametrize("model", [Topology, Node, Interface, AfPacketGenerator, SimulatedGenerator])
