@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.bench.live import LiveTestbed
-from lossratio.bench.simulated import SimulatedTestbed
 from lossratio.bench.testbed import Testbed, TestbedRequest, dut_request
 from lossratio.topology import TestbedKind, load_topology
 
@@ -27,5 +26,8 @@ def open_testbed(topology: str | Path, *, dut: str | None = None, options: Mappi
     file = Path(topology)
     request = TestbedRequest(load_topology(file), file, dut_request(dut, options or {}))
     if request.topology.testbed is TestbedKind.SIMULATED:
+        # The models of SUTs load scipy, which real testbeds need not wait for.
+        from lossratio.bench.simulated import SimulatedTestbed
+
         return SimulatedTestbed(request)
     return LiveTestbed.open(request)

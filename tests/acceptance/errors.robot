@@ -1,0 +1,46 @@
+*** Settings ***
+Documentation     Bad input and faults: each gives one clear error, before anything is measured.
+
+Resource          acceptance.resource
+
+Suite Setup       Set Up Testbed    ${SIMULATED}    dut=linux_bridge    police=50 kfps
+Suite Teardown    Tear Down Testbed
+Test Template     Run Keyword And Expect Error
+
+Test Tags         errors
+
+
+*** Test Cases ***
+Unknown Goal
+    *There is no search goal 'NRD'. The goals are NDR, PDR, RFC2544, TST009*
+    ...    Find Conditional Throughput    NRD    frame_size=64B
+No Goal
+    *A search needs at least one search goal.
+    ...    Find Conditional Throughput    frame_size=64B
+Goal Value Out Of Range
+    *loss_ratio must be at least 0 and below 1, not 1.5*
+    ...    Find Conditional Throughput    {"loss_ratio": "150 %"}    frame_size=64B
+Unknown Field Of A Goal
+    *there is no field 'loss', there are loss_ratio*
+    ...    Find Conditional Throughput    {"loss": 0}    frame_size=64B
+Frame Rate That Does Not Parse
+    *'fast' is not a frame rate; write it like '10 kpps'.
+    ...    Find NDR And PDR    64B    max_load=fast
+Frame Size That Does Not Parse
+    *'big' is not a size in bytes; write it like '64B'. Or name a mix of sizes: IMIX_v4_1.
+    ...    Find NDR And PDR    big
+Frame Size That Is No Ethernet Frame
+    *20 is not within 64 and 1518 bytes.
+    ...    Find NDR And PDR    20B
+Maximum Load Below Minimum Load
+    *The minimum load (20.000 kfps) is above the maximum load (10.000 kfps).
+    ...    Find NDR And PDR    64B    min_load=20 kpps    max_load=10 kpps
+Unknown Traffic Profile
+    *There is no traffic profile 'ethip5'; there are*ethip4-udp*
+    ...    Find NDR And PDR    64B    profile=ethip5
+Testbed Set Up Twice
+    *A testbed is set up already in this suite.*
+    ...    Set Up Testbed    ${SIMULATED}
+Demand Before A Search
+    *Nothing has been measured yet in this suite.*
+    ...    Throughput Should Be At Least    1 kpps

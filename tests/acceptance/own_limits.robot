@@ -1,0 +1,45 @@
+*** Settings ***
+Documentation    Paths without a policer: one that never loses a frame, and one that does by itself.
+
+Resource         acceptance.resource
+
+Suite Setup      Skip Without A Local Testbed
+Test Teardown    Tear Down Testbed
+
+Test Tags        own_limits
+
+
+*** Test Cases ***
+A Bare Bridge Is As Fast As The Generator
+    [Documentation]    A bridge between veths slows its sender down and loses nothing: what is found is no limit of it.
+    Set Up Testbed    ${LOCAL}    dut=linux_bridge
+    ${result}    Find NDR And PDR    64B    goals=quick
+    FOR    ${report}    IN    @{result.goals}
+        Should Not Be True    ${report.result.regular}
+        Should Start With    ${report.result.reason}    the generator's limit, not the SUT's
+    END
+
+A Router With Enough To Do Loses Frames By Itself
+    [Documentation]    The frames that a loaded router loses are its own: nothing is blamed on the generator.
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    0 s    A Loaded Router Has A Limit Of Its Own
+
+The Maximum Receive Rate Of A Policer Is What It Passes
+    [Documentation]    Mean and every value: N + B/T.
+    Set Up Testbed    ${LOCAL}    dut=linux_bridge    police=20 kfps    burst=400
+    ${result}    Measure MRR    64B    trials=3    max_load=40 kpps
+    FOR    ${value}    IN    @{result.mrr.values}
+        VAR    ${passed}    ${value.forwarding_rate.per_interface_fps}
+        Should Be True    abs($passed - 20400) <= 20400 * 0.001    ${passed} fps
+    END
+
+
+*** Keywords ***
+A Loaded Router Has A Limit Of Its Own
+    [Documentation]    One direction only, so that its thread has a CPU for itself.
+    Tear Down Testbed
+    Set Up Testbed    ${LOCAL}    dut=linux_router    rules=500
+    ${result}    Find NDR And PDR    64B    goals=quick    bidirectional=False    min_load=1 kpps
+    VAR    ${pdr}    ${result.goals}[1]
+    Should Be True    $pdr.result.regular    ${pdr.result.reason}
+    Should Be True
+    ...    $pdr.result.relevant_upper_bound.per_interface_fps < 0.9 * $result.max_load.rate.per_interface_fps

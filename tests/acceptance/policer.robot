@@ -1,0 +1,47 @@
+*** Settings ***
+Documentation    A policer of rate N and burst B passes N + B/T frames per second in trials of T seconds from rest.
+...              The search must find that in the kernel's own policer, and in the simulator's.
+
+Resource         acceptance.resource
+
+Suite Setup      Skip Without A Local Testbed
+Test Teardown    Tear Down Testbed
+Test Template    Truth Is Found In The Kernel And In The Simulator
+
+Test Tags        policer
+
+
+*** Test Cases ***    RATE    BURST    DURATION
+Burst Of 20 ms    20 kfps    400    1 s
+Burst Of 100 ms    20 kfps    2000    1 s
+Burst Of 100 ms In Short Trials    20 kfps    2000    500 ms
+Medium Rate    50 kfps    1000    1 s
+High Rate    100 kfps    2000    1 s
+
+
+*** Keywords ***
+Truth Is Found In The Kernel And In The Simulator
+    [Documentation]    Both results enclose the truth, and agree within the width of the goal.
+    [Arguments]    ${rate}    ${burst}    ${duration}
+    ${truth}    Policed Throughput    ${rate}    ${burst}    ${duration}
+    ${real}    Wait Until Keyword Succeeds    ${ATTEMPTS}    0 s
+    ...    Truth Is Found    ${LOCAL}    ${rate}    ${burst}    ${duration}    ${truth}
+    ${simulated}    Truth Is Found    ${SIMULATED}    ${rate}    ${burst}    ${duration}    ${truth}
+    VAR    ${ratio}    ${{$real.per_interface_fps / $simulated.per_interface_fps}}
+    Should Be True    abs($ratio - 1) <= 0.01    The kernel's is ${ratio} times the simulator's.
+
+Truth Is Found
+    [Documentation]    Searches on one testbed, and returns the conditional throughput.
+    [Arguments]    ${topology}    ${rate}    ${burst}    ${duration}    ${truth}
+    Tear Down Testbed
+    Set Up Testbed    ${topology}    dut=linux_bridge    police=${rate}    burst=${burst}
+    ${report}    Find Zero Loss Throughput    ${duration}
+    Should Be Regular And Enclose    ${report}    ${truth}
+    RETURN    ${report.result.conditional_throughput}
+
+Policed Throughput
+    [Documentation]    N + B/T in frames per second.
+    [Arguments]    ${rate}    ${burst}    ${duration}
+    ${n}    Evaluate    lossratio.units.parse_frame_rate($rate)    modules=lossratio.units
+    ${t}    Evaluate    lossratio.units.parse_duration($duration)    modules=lossratio.units
+    RETURN    ${{$n + int($burst) / $t}}
