@@ -15,7 +15,7 @@ _START = f"""\
 import sys
 
 if sys.version_info < (3, 8):
-    sys.exit("The traffic agent needs Python 3.8 or later, and this is Python " + sys.version.split()[0])
+    sys.exit("The traffic agent needs Python 3.8 or later, and this is Python " + sys.version.split()[0] + ".")
 from {_PACKAGE}.server import main
 
 main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import mmap
+import os
 import socket
 import struct
 from math import gcd
@@ -66,7 +67,7 @@ class TransmitRing:
         self._tags[:] = np.frombuffer(tag_bytes(tag), dtype=np.uint8)
 
     def offer(self, count: int) -> int:
-        """Sends the next frames, as many of them as fit into one system call.
+        """Sends the next frames, as many of them as go in one batch.
 
         Args:
             count: The most frames to send; at least one.
@@ -75,44 +76,51 @@ class TransmitRing:
             How many frames left the generator. None did if the interface was busy.
 
         Raises:
-            AgentError: Of kind ``interface_down``.
+            AgentError: Of kind ``interface_down`` or ``send_failed``.
         """
         count = min(count, _MAX_BATCH, len(self._status) - self._head)
         status = self._status[self._head : self._head + count]
-        if status.any():
-            status = status[: int(np.flatnonzero(status)[0])]
+        busy = np.flatnonzero(status)
+        if len(busy):
+            status = status[: int(busy[0])]
         if not len(status):
             return 0
         status[:] = _SEND_REQUEST
-        try:
-            taken = self._socket.send(b"", socket.MSG_DONTWAIT)
-        except OSError as error:
-            return self._after_error(error, status)
-        if taken != self._ends[self._head + len(status)] - self._ends[self._head]:
-            return self._take_back(status)
-        self._advance(len(status))
-        return len(status)
+        sent, dropped = self._send(status)
+        self._head = (self._head + sent) % len(self._status)
+        self.dropped_beyond += dropped
+        return sent + dropped
 
-    def _after_error(self, error: OSError, status: NDArray[np.uint32]) -> int:
-        sent = self._take_back(status)
-        if error.errno in _GONE:
-            raise AgentError("interface_down", f"Cannot send on {self._interface}: {error.strerror}.") from error
-        if error.errno == errno.ENOBUFS and self._drops_beyond:
-            self.dropped_beyond += 1
-            return sent + 1
-        if error.errno in (errno.ENOBUFS, errno.EAGAIN):
-            return sent
-        raise error
+    def _send(self, status: NDArray[np.uint32]) -> tuple[int, int]:
+        """Sends the frames of these slots; a frame that is lost beyond the link takes the place of the last one.
 
-    def _take_back(self, status: NDArray[np.uint32]) -> int:
-        waiting = np.flatnonzero(status == _SEND_REQUEST)
-        sent = int(waiting[0]) if len(waiting) else len(status)
-        status[waiting] = _AVAILABLE
-        self._advance(sent)
-        return sent
+        Returns:
+            How many slots were sent, and how many frames were lost beyond the link.
+        """
+        sent, wanted = 0, len(status)
+        while sent < wanted:
+            try:
+                taken = self._socket.send(b"", socket.MSG_DONTWAIT)
+                if taken == self._ends[self._head + wanted] - self._ends[self._head + sent]:
+                    return wanted, len(status) - wanted
+                error_number = errno.EAGAIN
+            except OSError as error:
+                error_number = int(error.errno or 0)
+            while sent < wanted and status[sent] != _SEND_REQUEST:
+                sent += 1
+            if error_number == errno.ENOBUFS and self._drops_beyond:
+                wanted -= 1
+                status[wanted] = _AVAILABLE
+                continue
+            status[sent:wanted] = _AVAILABLE
+            if error_number not in (errno.EAGAIN, errno.ENOBUFS):
+                raise self._failure(error_number)
+            break
+        return sent, len(status) - wanted
 
-    def _advance(self, count: int) -> None:
-        self._head = (self._head + count) % len(self._status)
+    def _failure(self, error_number: int) -> AgentError:
+        kind = "interface_down" if error_number in _GONE else "send_failed"
+        return AgentError(kind, f"Cannot send on {self._interface}: {os.strerror(error_number)}.")
 
 
 def _open(interface: str, slot: int, slots: int) -> socket.socket:

@@ -32,7 +32,7 @@ class SenderSetup:
         cycle: The frames, in their order.
         tag_offset: Where the trial's tag is in each frame.
         drops_beyond: See `lossratio.traffic.agent.ring.TransmitRing`.
-        cpu: The processor to run on.
+        cpu: The processor to begin on.
     """
 
     interface: str
@@ -167,7 +167,10 @@ def _prepare(cpu: int, parent: int) -> bool:
     if os.getppid() != parent:
         os._exit(1)
     gc.disable()
+    # It begins on a processor of its own and mostly stays there, but is not kept from fleeing another's load.
+    allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
+    os.sched_setaffinity(0, allowed)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_REALTIME_PRIORITY))
     except PermissionError:

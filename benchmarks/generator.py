@@ -1,0 +1,230 @@
+"""Requested against achieved rate of the embedded generator, beside trafgen (Debian package netsniff-ng).
+
+Builds the local testbed, and sends the same frames with both generators: over a bare veth link, over the bridged links
+of the testbed, and over the bridge with its forwarding on another CPU (where that is allowed).
+
+"unsent" are frames that the duration had no time for; trafgen has no duration, it takes longer instead. Pacing is
+judged by the receiving kernel's time stamps: one frame of 254 is stamped, and the error is how much the time from one
+to the next differs from what the requested rate makes it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+
+from lossratio.dut import create_dut
+from lossratio.errors import DutError
+from lossratio.ssh import NodeSession
+from lossratio.testbed.local import LocalTestbed
+from lossratio.topology import Topology, load_topology
+from lossratio.traffic import AgentClient, TrafficPort, load_profile, make_configuration
+from lossratio.traffic.agent.configuration import Configuration, Direction
+from lossratio.traffic.agent.frames import build_frames
+
+TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
+FLOWS = 254
+SAMPLED_FLOW = 100
+SETTLE_TIME = 0.02
+
+CASES = (
+    *((64, False, rate) for rate in (10e3, 100e3, 200e3, 400e3, 2e6)),
+    *((64, True, rate) for rate in (75e3, 150e3, 1e6)),
+    *((1518, False, rate) for rate in (100e3, 200e3, 2e6)),
+    *(("IMIX_v4_1", False, rate) for rate in (100e3, 200e3, 2e6)),
+)
+"""Frame size, whether it goes both ways, and frames per second in each direction."""
+
+SAMPLER = """
+import ctypes, json, select, socket, struct, sys
+interface, source = sys.argv[1], int(sys.argv[2])
+program = [(0x20, 0, 0, 0xFFFFF004), (0x15, 3, 0, 4), (0x20, 0, 0, 26), (0x15, 0, 1, source)]
+program += [(6, 0, 0, 64), (6, 0, 0, 0)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in program))
+samples = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+samples.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HP", len(program), ctypes.addressof(code)))
+samples.setsockopt(socket.SOL_SOCKET, 35, 1)
+samples.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+samples.bind((interface, 3))
+stamps = []
+print("ready", flush=True)
+while True:
+    readable = select.select([samples, sys.stdin], [], [])[0]
+    if samples in readable:
+        seconds, nanoseconds = struct.unpack("qq", samples.recvmsg(64, 64)[1][0][2])
+        stamps.append(seconds * 10**9 + nanoseconds)
+    elif readable:
+        break
+print(json.dumps(stamps), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one direction did.
+
+    Attributes:
+        direction: Its name.
+        achieved: Frames per second.
+        unsent: Share of the intended frames that was not sent; None if the generator knows no such thing.
+        drops: Frames that the generator dropped itself; None if it does not say.
+        stamps: Arrival times of every 254th frame, in nanoseconds.
+    """
+
+    direction: str
+    achieved: float
+    unsent: float | None
+    drops: int | None
+    stamps: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Tester:
+    """The TG.
+
+    Attributes:
+        session: A log-in on it.
+        python: Its Python.
+        agent: The traffic agent there.
+    """
+
+    session: NodeSession
+    python: str
+    agent: AgentClient
+
+    def afpacket(self, configuration: Configuration, rate: float, duration: float) -> list[Row]:
+        """Sends with the embedded generator."""
+        self.agent.configure(configuration)
+        with self._sampling(configuration) as samples:
+            counters = self.agent.trial(rate, duration)
+        return [
+            Row(each.name, each.sent / duration, each.unsent / each.intended, each.generator_drops, samples[each.name])
+            for each in counters
+        ]
+
+    def trafgen(self, configuration: Configuration, rate: float, duration: float) -> list[Row]:
+        """Sends the same frames with trafgen, one process per direction."""
+        with ExitStack() as stack, self._sampling(configuration) as samples:
+            for direction in configuration.directions:
+                path = f"/tmp/lossratio-bench-{direction.transmit}.cfg"  # noqa: S108
+                self.session.put(self._frames_for_trafgen(direction).encode(), path)
+                stack.callback(self.session.run, "rm", "-f", path)
+                how = ("--cpus", "1", "--rate", f"{rate:.0f}pps", "--num", f"{rate * duration:.0f}", "--no-sock-mem")
+                process = self.session.start("trafgen", *how, "--in", path, "--out", direction.transmit)
+                stack.callback(process.close, timeout=30.0)
+            stack.pop_all().close()
+        return [
+            Row(name, (len(stamps) - 1) * FLOWS * 1e9 / (stamps[-1] - stamps[0]), None, None, stamps)
+            for name, stamps in samples.items()
+        ]
+
+    def _frames_for_trafgen(self, direction: Direction) -> str:
+        macs = self.agent.facts.interfaces
+        ends = (macs[name].replace(":", "") for name in (direction.transmit, direction.receive))
+        cycle = build_frames(direction.frames, *map(bytes.fromhex, ends))
+        rows = (row[:length].tolist() for row, length in zip(cycle.data, cycle.lengths, strict=True))
+        return "".join("{" + ",".join(map(str, row)) + "}\n" for row in rows)
+
+    @contextmanager
+    def _sampling(self, configuration: Configuration) -> Iterator[dict[str, list[int]]]:
+        samples: dict[str, list[int]] = {}
+        with ExitStack() as stack:
+            processes = {}
+            for each in configuration.directions:
+                source = str(each.frames.fields[0].first + SAMPLED_FLOW)
+                process = stack.enter_context(self.session.start(self.python, "-c", SAMPLER, each.receive, source))
+                process.read_line(timeout=30.0)
+                processes[each.name] = process
+            yield samples
+            for name, process in processes.items():
+                process.write_line("")
+                samples[name] = json.loads(process.read_line(timeout=30.0))
+
+
+@click.command(help=__doc__)
+@click.option("--topology", default=TOPOLOGY, type=click.Path(path_type=Path), help="A local testbed.")
+@click.option("--duration", default=1.0, show_default=True, help="Seconds of traffic per line.")
+@click.option("--rps-cpu", default=1, show_default=True, help="CPU that forwards in the third part.")
+@click.option("--trafgen/--no-trafgen", "with_trafgen", default=shutil.which("trafgen") is not None, help="Beside it.")
+def main(topology: Path, duration: float, rps_cpu: int, with_trafgen: bool) -> None:
+    """Measures, and prints a table."""
+    with ExitStack() as stack:
+        testbed = stack.enter_context(LocalTestbed.use(load_topology(topology))).topology
+        tg = stack.enter_context(NodeSession.connect(testbed.tg_name, testbed.nodes[testbed.tg_name]))
+        stack.enter_context(bare_link(tg))
+        python = testbed.nodes[testbed.tg_name].generator.python
+        tester = Tester(tg, python, stack.enter_context(AgentClient.start(tg, python=python)))
+        header = ("path", "generator", "size", "direction", "asked kpps", "achieved", "unsent %", "drops")
+        click.echo(line(*header, "pacing error us: median", "99 %", "max"))
+        compare(tester, "bare veth", ("bare0", "bare1"), duration, with_trafgen)
+        ports = tuple(str(port.interface.name) for port in (testbed.path().west, testbed.path().east))
+        for path, options in (("bridge", {}), (f"bridge, CPU {rps_cpu}", {"rps_cpus": rps_cpu})):
+            try:
+                with bridged(testbed, tester.agent, options):
+                    compare(tester, path, ports, duration, with_trafgen)
+            except DutError as error:
+                click.echo(f"{path}: {error}")
+
+
+def compare(tester: Tester, path: str, interfaces: tuple[str, ...], duration: float, with_trafgen: bool) -> None:
+    """Prints the lines of one path."""
+    west, east = (TrafficPort(name, name) for name in interfaces)
+    for size, bidirectional, rate in CASES:
+        profile = load_profile("ethip4-udp", frame_size=size, bidirectional=bidirectional)
+        configuration = make_configuration(profile, west, east, settle_time=SETTLE_TIME)
+        for name, send in (("afpacket", tester.afpacket), ("trafgen", tester.trafgen))[: 1 + with_trafgen]:
+            for row in send(configuration, rate, duration):
+                errors = abs(np.diff(np.array(row.stamps)) / 1e3 - 1e6 * FLOWS / rate)
+                unsent = "-" if row.unsent is None else f"{100 * row.unsent:.3f}"
+                drops = "-" if row.drops is None else str(row.drops)
+                pacing = (f"{value:.0f}" for value in np.percentile(errors, [50, 99, 100]))
+                asked, achieved = f"{rate / 1e3:.0f}", f"{row.achieved / 1e3:.1f}"
+                click.echo(line(path, name, str(size), row.direction, asked, achieved, unsent, drops, *pacing))
+
+
+def line(*columns: str) -> str:
+    """One line of the table."""
+    widths = (-13, -9, -9, -11, 10, 9, 9, 6, 23, 7, 7)
+    cells = (
+        text.ljust(-width) if width < 0 else text.rjust(width) for text, width in zip(columns, widths, strict=True)
+    )
+    return " ".join(cells)
+
+
+@contextmanager
+def bare_link(tg: NodeSession) -> Iterator[None]:
+    """A veth link on the TG, from itself to itself."""
+    tg.run("ip", "link", "add", "bare0", "type", "veth", "peer", "name", "bare1")
+    try:
+        for name in ("bare0", "bare1"):
+            tg.run("ip", "link", "set", "dev", name, "up")
+        yield
+    finally:
+        tg.run("ip", "link", "delete", "dev", "bare0")
+
+
+@contextmanager
+def bridged(topology: Topology, agent: AgentClient, options: dict[str, int]) -> Iterator[None]:
+    """The testbed's first DUT as a bridge."""
+    path = topology.path()
+    hop = path.hops[0]
+    macs = [agent.facts.interfaces[str(port.interface.name)] for port in (path.west, path.east)]
+    with NodeSession.connect(hop.node_name, topology.nodes[hop.node_name]) as session:
+        dut = create_dut("linux_bridge", session, hop, options)
+        dut.check()
+        dut.set_up(*macs)
+        try:
+            yield
+        finally:
+            dut.tear_down()
+
+
+if __name__ == "__main__":
+    main()

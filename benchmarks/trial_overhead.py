@@ -1,0 +1,56 @@
+"""What a warm trial costs beyond its own duration and the DUT's settle time, over SSH on loopback.
+
+Builds the local testbed (unless it is up), bridges the two links, and times whole trials: from the measurer being asked
+to its answer, through SSH, to the agent and back.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median, quantiles
+
+import click
+
+from lossratio.bench.opening import open_testbed
+from lossratio.traffic import load_profile
+from lossratio.trial import Measurer, TrialInput
+
+AIM = 0.020
+"""Seconds that the median should not exceed."""
+
+TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
+
+
+@click.command(help=__doc__)
+@click.option("--topology", default=TOPOLOGY, type=click.Path(path_type=Path), help="The testbed to measure on.")
+@click.option("--trials", default=50, show_default=True, help="Trials per duration.")
+@click.option("--load", default=10_000.0, show_default=True, help="Frames per second in each direction.")
+@click.option("--frame-size", default="64", show_default=True, help="Bytes with FCS, or IMIX_v4_1.")
+def main(topology: Path, trials: int, load: float, frame_size: str) -> None:
+    """Measures, and prints a table."""
+    testbed = open_testbed(topology, dut="linux_bridge")
+    try:
+        with testbed.ready_for(load_profile("ethip4-udp", frame_size=frame_size)) as ready:
+            settle_time = ready.conditions.timing.wait_after_s
+            click.echo(f"Overhead per trial in ms, beyond duration and {settle_time * 1e3:g} ms of settling:")
+            click.echo(f"{'duration s':>10} {'trials':>7} {'min':>7} {'median':>7} {'90 %':>7} {'max':>7}")
+            for duration in (0.01, 0.1, 1.0):
+                overheads = measure(ready.measurer, TrialInput(duration, load), trials, settle_time)
+                tenths = quantiles(overheads, n=10)
+                numbers = [f"{1e3 * x:7.1f}" for x in (min(overheads), median(overheads), tenths[-1], max(overheads))]
+                verdict = "ok" if median(overheads) <= AIM else f"above {AIM * 1e3:g} ms"
+                click.echo(
+                    f"{duration:10g} {trials:7d} " + " ".join(f"{1e3 * x:7.1f}" for x in numbers) + f"  {verdict}"
+                )
+    finally:
+        testbed.close()
+
+
+def measure(measurer: Measurer, trial: TrialInput, trials: int, settle_time: float) -> list[float]:
+    """Overheads of trials, in seconds; the first, cold one is left out."""
+    measurer.measure(trial)
+    return [(measurer.measure(trial).elapsed or 0.0) - trial.duration - settle_time for _ in range(trials)]
+
+
+if __name__ == "__main__":
+    main()
