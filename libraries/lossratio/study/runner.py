@@ -1,0 +1,67 @@
+"""Runs a study's cells: on the cores of this machine, or on a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lossratio.errors import SearchError
+from lossratio.study.plan import Cell, Study
+from lossratio.study.search import Row
+from lossratio.study.store import Store
+
+
+def run_study(
+    study: Study,
+    store: Store,
+    *,
+    jobs: int,
+    scheduler: str | None = None,
+    on_cell: Callable[[int, int], None] = lambda done, of: None,
+) -> None:
+    """Runs what is not finished yet, and keeps each cell as soon as it is.
+
+    Args:
+        study: What to run.
+        store: Where results are, and go.
+        jobs: Processes; -1: as many as there are cores.
+        scheduler: Address of a Dask scheduler, whose workers then do the work; they need lossratio.
+        on_cell: Told how many cells are done, of how many, after each.
+
+    Raises:
+        SearchError: If a scheduler is given, and Dask is not installed.
+    """
+    from joblib import Parallel, delayed
+
+    cells = list(study.cells())
+    missing = [cell for cell in cells if not store.has(cell)]
+    done = len(cells) - len(missing)
+    on_cell(done, len(cells))
+    with _backend(scheduler):
+        finished = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_run)(cell) for cell in missing)
+        for cell, rows in finished:
+            store.save(cell, rows)
+            done += 1
+            on_cell(done, len(cells))
+
+
+def _run(cell: Cell) -> tuple[Cell, list[Row]]:
+    return cell, cell.rows()
+
+
+@contextmanager
+def _backend(scheduler: str | None) -> Iterator[None]:
+    if scheduler is None:
+        yield
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise SearchError(
+            "--scheduler needs Dask, which is not installed: pip install 'dask[distributed]'. "
+            "Without --scheduler the study runs on this machine's cores."
+        ) from None
+    from joblib import parallel_config
+
+    with Client(scheduler), parallel_config(backend="dask"):
+        yield

@@ -1,0 +1,101 @@
+"""One SUT of a study: a model with its parameters drawn, and the loads of the searches on it."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lossratio.simulation import GRACEFUL, Overload, SimulatedMeasurer, Sut
+
+Draw = np.random.Generator
+"""Where the parameters of a SUT are drawn from."""
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Time that each trial takes besides its traffic.
+
+    Attributes:
+        seconds: How much.
+        counted: Whether it counts towards the goals' duration sums (in the effective duration), as FD.io CSIT's does.
+    """
+
+    seconds: float
+    counted: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s{' counted' if self.counted else ''}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A SUT that all algorithms search on.
+
+    Attributes:
+        family: Name of its family.
+        seed: What its parameters were drawn with.
+        sut: The model.
+        min_load: Smallest load of a search, in frames per second.
+        max_load: Largest load of a search, in frames per second.
+    """
+
+    family: str
+    seed: int
+    sut: Sut
+    min_load: float
+    max_load: float
+
+    def measurer(self, overhead: Overhead, *stream: int) -> SimulatedMeasurer:
+        """A measurer on the SUT, freshly started.
+
+        Args:
+            overhead: What each trial takes besides its traffic.
+            stream: Numbers that select a stream of random numbers: the same ones make the same measurer.
+        """
+        entropy = np.random.SeedSequence((self.seed, _number(self.family), *stream))
+        return SimulatedMeasurer(
+            self.sut,
+            seed=int(entropy.generate_state(1, np.uint64)[0]),
+            overhead=overhead.seconds,
+            count_overhead=overhead.counted,
+        )
+
+
+@dataclass(frozen=True)
+class Family:
+    """SUTs of one kind, with other parameters for each seed.
+
+    Attributes:
+        name: What tables call it.
+        group: ``quiet``, ``jittery`` or ``mix``.
+        make: Draws a model with the given largest load, in frames per second, and the given behaviour in overload
+            (models without such a behaviour of their own ignore it).
+        max_loads: Largest loads of searches, in frames per second, one of which is drawn.
+        min_load: Smallest load of a search, in frames per second.
+    """
+
+    name: str
+    group: str
+    make: Callable[[Draw, float, Overload], Sut]
+    max_loads: tuple[float, ...]
+    min_load: float
+
+    def subject(self, seed: int) -> Subject:
+        """The SUT of a seed. With odd seeds it forwards less than its capacity when it is overloaded."""
+        draw = np.random.default_rng((seed, _number(self.name)))
+        max_load = float(draw.choice(self.max_loads))
+        overload = Overload(drop_cost=draw.uniform(0.05, 0.6), dip=draw.uniform(0.0, 0.1)) if seed % 2 else GRACEFUL
+        return Subject(self.name, seed, self.make(draw, max_load, overload), self.min_load, max_load)
+
+
+def log_uniform(draw: Draw, low: float, high: float) -> float:
+    """A number whose logarithm is equally likely everywhere."""
+    return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+
+def _number(name: str) -> int:
+    return zlib.crc32(name.encode())
