@@ -1,10 +1,10 @@
 *** Settings ***
-Documentation     [Top] TG-DUT1-TG. [Enc] Eth-IPv4-UDP. [Cfg] Linux IPv4 router, every frame walks 1000 rules in a
+Documentation     [Top] TG-DUT1-TG. [Enc] Eth-IPv4-UDP. [Cfg] Linux IPv4 router, every frame walks 300 rules in a
 ...               thread of its direction's own. [Ver] NDR and PDR by RFC 9971, MRR at maximum load. [Ref] RFC 2544.
 
 Resource          lossratio/resources/performance.resource
 
-Suite Setup       Set Up Testbed    ${TOPOLOGY}    dut=linux_router    rules=1000
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    dut=linux_router    rules=300
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 

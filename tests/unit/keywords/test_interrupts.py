@@ -1,0 +1,69 @@
+"""Ctrl-C during a search on real namespaces: traffic stops, the testbed comes down, every finished trial is kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from robot_runs import ROOT, write_suite
+
+from lossratio.journal import read_journal
+from lossratio.report.model import Outcome
+from lossratio.report.run_directory import RunDirectory, read_result
+from lossratio.testbed import local
+from lossratio.testbed.requirements import why_unavailable
+
+WHY_NOT = why_unavailable()
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+DEADLINE = 60.0
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def processes_of(group):
+    done = subprocess.run(["ps", "-eo", "sid=,stat=,args="], capture_output=True, text=True, check=True)
+    lines = (line.split(None, 2) for line in done.stdout.splitlines())
+    return [args for sid, stat, args in lines if int(sid) == group and not stat.startswith("Z")]
+
+
+@pytest.mark.parametrize("to_all", [True, False], ids=["ctrl-c", "signal to robot only"])
+def test_an_interrupted_suite_leaves_nothing_but_its_trials(tmp_path, monkeypatch, to_all):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    topology = tmp_path / "topology.yaml"
+    topology.write_text((ROOT / "topologies" / "local.yaml").read_text())
+    tests = "Stopped\n    Find NDR And PDR    64B\nNever Reached\n    Find NDR And PDR    128B\n"
+    file = write_suite(tmp_path, tests)
+    directory = RunDirectory(tmp_path / "run")
+    journal = directory.journal_path("Suite.Stopped")
+    path = ("--pythonpath", str(ROOT / "libraries"))
+    options = (*path, "--outputdir", str(directory.path), "--variable", f"TOPOLOGY:{topology}")
+    command = [sys.executable, "-m", "robot", *options, str(file)]
+    # A session of its own, as a terminal's foreground job has a process group of its own.
+    robot = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 4)
+        assert len(local.status()) == 1
+        send = os.killpg if to_all else os.kill
+        send(robot.pid, signal.SIGINT)
+        assert robot.wait(DEADLINE) != 0
+    finally:
+        robot.kill()
+        robot.wait()
+    assert local.status() == []
+    assert processes_of(robot.pid) == []
+    entries = read_journal(journal).entries
+    result = read_result(directory.result_path("Suite.Stopped"))
+    assert result.outcome is Outcome.FAILED
+    assert "signal" in result.error
+    assert len(result.trials) == len(entries) >= 3
+    assert not directory.result_path("Suite.Never Reached").exists()
+    assert (directory.path / "output.xml").exists()
