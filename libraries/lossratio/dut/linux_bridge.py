@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from lossratio.dut.base import DestinationMacs
 from lossratio.dut.changes import Changes
-from lossratio.dut.linux import LinuxDut
-from lossratio.dut.linux_options import LinuxOptions
-from lossratio.dut.requirements import BRIDGE, ETHTOOL, IP, NFT
+from lossratio.dut.linux import LinuxDut, LinuxOptions
+from lossratio.dut.linux.requirements import BRIDGE, ETHTOOL, IP, NFT
 
 
 class LinuxBridge(LinuxDut[LinuxOptions]):

@@ -9,12 +9,11 @@ from pydantic import BeforeValidator, Field, model_validator
 from lossratio.addressing import EAST, WEST
 from lossratio.dut.base import DestinationMacs
 from lossratio.dut.changes import Changes
-from lossratio.dut.handover import Handover
-from lossratio.dut.interfaces import check_exists, check_free, read_links
-from lossratio.dut.ip_forwarding import check_forwarding, enable_forwarding
-from lossratio.dut.linux import LinuxDut
-from lossratio.dut.linux_options import LinuxOptions
-from lossratio.dut.router_side import RouterSide
+from lossratio.dut.linux import LinuxDut, LinuxOptions
+from lossratio.dut.linux.handover import Handover
+from lossratio.dut.linux.interfaces import check_exists, check_free, read_links
+from lossratio.dut.linux.ip_forwarding import check_forwarding, enable_forwarding
+from lossratio.dut.linux.router_side import RouterSide
 
 _QUEUE = 256
 """Frames that the queue in front of a handover's thread holds."""

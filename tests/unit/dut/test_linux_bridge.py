@@ -10,7 +10,7 @@ from dut_lab import FailingShell, hop
 
 from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
-from lossratio.dut.claim import check_unclaimed, take_claim
+from lossratio.dut.linux.claim import check_unclaimed, take_claim
 from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
 

@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from lossratio.dut.base import EASTWARD, WESTWARD, Dut, DutCounters
 from lossratio.dut.changes import Changes
-from lossratio.dut.claim import check_unclaimed, table_name, take_claim
-from lossratio.dut.facts import interface_facts, node_facts
-from lossratio.dut.interfaces import MADE, Link, check_interfaces, has_link, read_links
-from lossratio.dut.linux_counters import read_linux_counters
-from lossratio.dut.linux_options import LinuxOptions
-from lossratio.dut.linux_state import LinuxState, boot_id, check_unchanged, read_state
+from lossratio.dut.linux.claim import check_unclaimed, table_name, take_claim
+from lossratio.dut.linux.counters import read_linux_counters
+from lossratio.dut.linux.facts import interface_facts, node_facts
+from lossratio.dut.linux.interfaces import MADE, Link, check_interfaces, has_link, read_links
+from lossratio.dut.linux.options import LinuxOptions
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool, check_privileges, check_tools
+from lossratio.dut.linux.ruleset import Policer, Ruleset
+from lossratio.dut.linux.state import LinuxState, boot_id, check_unchanged, read_state
+from lossratio.dut.linux.steering import check_cpus, steer
 from lossratio.dut.node import CommandRunner, DutNode
-from lossratio.dut.requirements import ETHTOOL, IP, NFT, Tool, check_privileges, check_tools
-from lossratio.dut.ruleset import Policer, Ruleset
-from lossratio.dut.steering import check_cpus, steer
 from lossratio.errors import DutError, LossRatioError
 from lossratio.topology import Hop, Port
 

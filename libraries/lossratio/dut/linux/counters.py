@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lossratio.dut.base import DutCounters
-from lossratio.dut.interfaces import Link, read_links
+from lossratio.dut.linux.interfaces import Link, read_links
+from lossratio.dut.linux.ruleset import Ruleset
 from lossratio.dut.node import DutNode
-from lossratio.dut.ruleset import Ruleset
 
 _SOFTNET = "/proc/net/softnet_stat"
 _SOFTNET_COLUMNS = {"dropped": 1, "time_squeeze": 2}

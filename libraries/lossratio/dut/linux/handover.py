@@ -18,10 +18,10 @@ from types import MappingProxyType
 
 from lossratio.dut.base import EASTWARD, WESTWARD
 from lossratio.dut.changes import Changes
-from lossratio.dut.interfaces import read_links
-from lossratio.dut.ip_forwarding import enable_forwarding
+from lossratio.dut.linux.interfaces import read_links
+from lossratio.dut.linux.ip_forwarding import enable_forwarding
+from lossratio.dut.linux.router_side import RouterSide
 from lossratio.dut.node import DutNode
-from lossratio.dut.router_side import RouterSide
 
 # Stand for the other end of the veth pair; link-local ones, so that no other route can lead to them.
 _GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = MappingProxyType(

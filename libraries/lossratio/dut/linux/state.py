@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lossratio.dut.interfaces import has_link, read_links, read_routes
+from lossratio.dut.linux.interfaces import has_link, read_links, read_routes
 from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
 from lossratio.dut.changes import Changes
-from lossratio.dut.interfaces import Link, read_links
+from lossratio.dut.linux.interfaces import Link, read_links
+from lossratio.dut.linux.ruleset import document, table
 from lossratio.dut.node import DutNode
-from lossratio.dut.ruleset import document, table
 from lossratio.errors import DutError
 
 _FAMILY = "netdev"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lossratio.dut.changes import Changes
-from lossratio.dut.interfaces import read_routes
+from lossratio.dut.linux.interfaces import read_routes
 from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
 

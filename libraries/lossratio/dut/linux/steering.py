@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lossratio.dut.changes import Changes
-from lossratio.dut.linux_options import parse_cpus
+from lossratio.dut.linux.options import parse_cpus
 from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lossratio.dut.interfaces import Link
+from lossratio.dut.linux.interfaces import Link
+from lossratio.dut.linux.requirements import Tool, tool_versions
 from lossratio.dut.node import DutNode
-from lossratio.dut.requirements import Tool, tool_versions
 
 _NODE_SETTINGS = (
     "net/bridge/bridge-nf-call-arptables",
