@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import paramiko
@@ -449,7 +450,8 @@ def password_node(monkeypatch, tmp_path):
             transport = paramiko.Transport(connection)
             transports.append(transport)
             transport.add_server_key(host_key)
-            transport.start_server(server=PasswordServer())
+            with suppress(EOFError, paramiko.SSHException):
+                transport.start_server(server=PasswordServer())
 
         thread = threading.Thread(target=serve)
         thread.start()

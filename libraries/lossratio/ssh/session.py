@@ -177,16 +177,15 @@ class NodeSession:
         try:
             return transport.open_session(timeout=timeout)
         except (paramiko.SSHException, EOFError, OSError) as cause:
-            why = "the connection is lost" if not self._is_connected() else f"no channel: {cause}"
+            why = "the connection is lost" if not self._is_connected() else f"no channel: {str(cause).rstrip('.')}"
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
 
     def _exec(self, channel: paramiko.Channel, command: tuple[str, ...]) -> None:
         try:
             channel.exec_command(shlex.join(("sudo", "-n", "--", *command) if self.node.sudo else command))
         except (paramiko.SSHException, EOFError, OSError) as cause:
-            raise NodeError(
-                f"Node {self.name}: cannot start {shown(command)}: {cause or 'connection lost'}."
-            ) from cause
+            why = str(cause).rstrip(".") or "the connection was lost"
+            raise NodeError(f"Node {self.name}: cannot start {shown(command)}: {why}.") from cause
 
     def _is_connected(self) -> bool:
         transport = self._client.get_transport()

@@ -18,7 +18,7 @@ from lossratio.testbed.holder.plan import Plan
 from lossratio.testbed.requirements import TestbedUnavailableError, why_unavailable
 
 _BUILD_TIMEOUT = 30.0
-_END_TIMEOUT = 10.0
+_END_TIMEOUT = 30.0
 _SOURCE_ROOT = Path(__file__).parents[2]
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from lossratio.testbed.holder.main import main; main()"
 
@@ -47,8 +47,7 @@ class Holder:
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
             _wait_for_end_of(self._control)
-        self._control.close()
-        self._process.wait()
+        _bury(self._process, self._control)
 
 
 @contextmanager
@@ -89,9 +88,7 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
         with suppress(OSError):
             control.shutdown(socket.SHUT_WR)
             _wait_for_end_of(control)
-        control.close()
-        process.kill()
-        process.wait()
+        _bury(process, control)
         raise
 
 
@@ -115,3 +112,9 @@ def _wait_for_end_of(control: socket.socket) -> None:
     control.settimeout(_END_TIMEOUT)
     while control.recv(4096):
         pass
+
+
+def _bury(process: subprocess.Popen[bytes], control: socket.socket) -> None:
+    control.close()
+    process.kill()
+    process.wait()

@@ -18,7 +18,7 @@ from lossratio.testbed.launch import Holder, launch
 from lossratio.testbed.requirements import find_tools, is_privileged
 from lossratio.topology import AfPacketGenerator, Node, Port, TestbedKind, Topology
 
-_END_TIMEOUT = 10.0
+_END_TIMEOUT = 30.0
 
 
 class LocalTestbed:

@@ -21,7 +21,11 @@ _PACKAGES = {
     "unshare": "util-linux",
 }
 _CAPABILITIES = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_NET_ADMIN": 12, "CAP_SYS_CHROOT": 18, "CAP_SYS_ADMIN": 21}
-_TRIAL = "mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /run && {ip} link add name a type veth peer name b"
+_TRIAL = """
+mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /run || exit 1
+"$1" link add name a type veth peer name b || exit 2
+"""
+_NO_VETH = 2
 
 
 class TestbedUnavailableError(TopologyError):
@@ -74,13 +78,13 @@ def _find(name: str) -> str | None:
 def _why_no_namespaces() -> str | None:
     user = [] if is_privileged() else ["--user", "--map-root-user"]
     namespaces = [*user, "--mount", "--net", "--ipc", "--pid", "--fork"]
-    script = _TRIAL.format(ip=_find("ip"))
-    done = subprocess.run(
-        [str(_find("unshare")), *namespaces, "sh", "-c", script], capture_output=True, text=True, timeout=30
-    )
+    command = [str(_find("unshare")), *namespaces, "sh", "-c", _TRIAL, "sh", str(_find("ip"))]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == 0:
         return None
     said = " ".join(done.stderr.split())
+    if done.returncode == _NO_VETH:
+        return f"the kernel makes no veth interfaces ({said}); try: sudo modprobe veth"
     return f"{_forbidden_by()} ({said})"
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from lossratio.errors import TopologyError
 from lossratio.topology import Topology
 
 _LOCK = "lock"
@@ -143,7 +144,10 @@ def _root() -> Path:
             if root.stat().st_uid == os.geteuid() and os.access(root, os.W_OK):
                 root.chmod(0o700)
                 return root
-    raise PermissionError(f"cannot write below {home or '~/.local/state'} or {tempfile.gettempdir()}")
+    raise TopologyError(
+        f"No local testbed can be built: there is no private directory for its keys to be had below "
+        f"{home or '~/.local/state'} nor {_fallback()}; set XDG_STATE_HOME to one that can be written."
+    )
 
 
 def _fallback() -> Path:

@@ -126,6 +126,8 @@ def _accept(server: Server, sshd: str, log: int) -> None:
         return
     with connection:
         connection.setblocking(True)
+        # sshd itself does so only once a command runs, and the client's delayed acknowledgement costs 40 ms before.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         descriptor = connection.fileno()
         system.spawn([sshd, "-i", "-e", "-f", server.config], stdin=descriptor, stdout=descriptor, stderr=log)
 
