@@ -143,6 +143,17 @@ def test_a_tenth_that_is_dropped_is_lost(agent, bridged):
     assert output.lost_frames == counters.sent - counters.received
 
 
+def test_frames_that_the_other_end_of_the_link_refuses_were_sent_and_are_lost(agent, bridged):
+    configure(agent, "IMIX_v4_1", bidirectional=False)
+    bridged.run("dut1", "ip", "link", "set", "dev", "dut0", "mtu", "1000")
+    (counters,) = agent.trial(3000.0, 0.2)
+    assert counters.sent - counters.received in (counters.sent // 12, counters.sent // 12 + 1)
+    assert counters.sent + counters.unsent == 600
+    bridged.run("dut1", "ip", "link", "set", "dev", "dut0", "mtu", "1500")
+    (counters,) = agent.trial(3000.0, 0.2)
+    assert counters.received == counters.sent
+
+
 def test_frames_are_addressed_to_the_given_router(agent, bridged):
     west = TrafficPort("port0", "tg0", "02:00:00:00:00:99")
     configure(agent, west=west, bidirectional=False)

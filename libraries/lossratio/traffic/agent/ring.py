@@ -17,7 +17,7 @@ from .frames import FrameCycle, tag_bytes
 from .protocol import AgentError
 
 _SOL_PACKET = 263
-_PACKET_VERSION, _PACKET_TX_RING, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 10, 13, 15, 20
+_PACKET_VERSION, _PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 10, 13, 14, 15, 20
 _SO_SNDBUFFORCE = 32
 _TPACKET_V2 = 1
 _AVAILABLE, _SEND_REQUEST = 0, 1
@@ -57,7 +57,8 @@ class TransmitRing:
         lengths = np.resize(cycle.lengths, slots)
         self._status: NDArray[np.uint32] = memory.view(np.uint32)[:, 0]
         self._ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
-        memory.view(np.uint32)[:, 1] = lengths + _VNET_HEADER.size
+        self._lengths: NDArray[np.uint32] = memory.view(np.uint32)[:, 1]
+        self._lengths[:] = lengths + _VNET_HEADER.size
         start = _DATA_OFFSET + _VNET_HEADER.size
         self._tags = memory[:, start + tag_offset : start + tag_offset + TAG_BYTES]
         _fill(memory, cycle, lengths)
@@ -86,37 +87,39 @@ class TransmitRing:
         if not len(status):
             return 0
         status[:] = _SEND_REQUEST
-        sent, dropped = self._send(status)
-        self._head = (self._head + sent) % len(self._status)
-        self.dropped_beyond += dropped
-        return sent + dropped
+        try:
+            self._send(status)
+        finally:
+            waiting = np.flatnonzero(status == _SEND_REQUEST)
+            left = int(waiting[0]) if len(waiting) else len(status)
+            status[waiting] = _AVAILABLE
+            self._head = (self._head + left) % len(self._status)
+        return left
 
-    def _send(self, status: NDArray[np.uint32]) -> tuple[int, int]:
-        """Sends the frames of these slots; a frame that is lost beyond the link takes the place of the last one.
-
-        Returns:
-            How many slots were sent, and how many frames were lost beyond the link.
-        """
-        sent, wanted = 0, len(status)
-        while sent < wanted:
+    def _send(self, status: NDArray[np.uint32]) -> None:
+        place, end = self._head, self._head + len(status)
+        dropped: list[int] = []
+        while True:
             try:
                 taken = self._socket.send(b"", socket.MSG_DONTWAIT)
-                if taken == self._ends[self._head + wanted] - self._ends[self._head + sent]:
-                    return wanted, len(status) - wanted
-                error_number = errno.EAGAIN
+                error_number = 0 if taken == self._ends[end] - self._ends[place] else errno.EAGAIN
             except OSError as error:
                 error_number = int(error.errno or 0)
-            while sent < wanted and status[sent] != _SEND_REQUEST:
-                sent += 1
-            if error_number == errno.ENOBUFS and self._drops_beyond:
-                wanted -= 1
-                status[wanted] = _AVAILABLE
-                continue
-            status[sent:wanted] = _AVAILABLE
-            if error_number not in (errno.EAGAIN, errno.ENOBUFS):
-                raise self._failure(error_number)
-            break
-        return sent, len(status) - wanted
+            if error_number != errno.ENOBUFS or not self._drops_beyond:
+                break
+            while place < end and self._status[place] != _SEND_REQUEST:
+                place += 1
+            if place == end:
+                break
+            # The kernel would try this frame again; it skips one that is shorter than its header.
+            self._lengths[place] = 0
+            dropped.append(place)
+            place += 1
+        for place in dropped:
+            self._lengths[place] = self._ends[place + 1] - self._ends[place] + _VNET_HEADER.size
+        self.dropped_beyond += len(dropped)
+        if error_number not in (0, errno.EAGAIN, errno.ENOBUFS):
+            raise self._failure(error_number)
 
     def _failure(self, error_number: int) -> AgentError:
         kind = "interface_down" if error_number in _GONE else "send_failed"
@@ -130,6 +133,8 @@ def _open(interface: str, slot: int, slots: int) -> socket.socket:
     # With this header the kernel copies whole frames. Otherwise frames in flight would share the ring's memory (the
     # next trial's tag would be written into them), and sending small ones would cost twice the time.
     ring.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
+    # Frames that make no sense are skipped: how a frame that was lost beyond the link is left behind.
+    ring.setsockopt(_SOL_PACKET, _PACKET_LOSS, 1)
     try:
         ring.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BUFFER_BYTES)
     except PermissionError:
