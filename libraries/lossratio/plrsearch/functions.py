@@ -1,8 +1,8 @@
 """The fitting functions of the draft, section 5.3: mean loss as a function of load, in forms that never lose digits.
 
-A fitting function gives the mean loss rate r (lost frames per second) at a load b for two parameters: the mrr m, to which
-the forwarding rate tends under overload, and the spread a, the width of the knee. Loads, m and a are in frames per
-second. All methods take numpy arrays that broadcast against each other.
+A fitting function gives the mean loss rate r (lost frames per second) at a load b for two parameters: the mrr m, to
+which the forwarding rate tends under overload, and the spread a, the width of the knee. Loads, m and a are in frames
+per second. All methods take numpy arrays that broadcast against each other.
 
 Both functions increase with the load and are convex in it, so that the loss ratio r / b increases too. The draft's
 formulas overflow or cancel nearly everywhere; these are the same functions rewritten.

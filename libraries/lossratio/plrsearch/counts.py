@@ -1,0 +1,98 @@
+"""What PLRsearch takes from trial results: load, exposure and lost frames of each trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lossratio.errors import SearchError
+from lossratio.plrsearch.functions import Array
+from lossratio.trial import TrialResult
+
+MAX_UNSENT = 0.01
+"""The largest share of the intended frames that may not have been sent; beyond it a trial is refused."""
+
+
+@dataclass(frozen=True)
+class TrialCounts:
+    """The trials in the order in which they were measured, as arrays of one shape.
+
+    Attributes:
+        load: Offered load, in frames per second.
+        exposure: Sent frames divided by the load, in seconds: times a mean loss rate, it is the mean count of losses.
+            With several sending interfaces it is that many times the duration, since loads are per interface.
+        lost: Lost frames.
+    """
+
+    load: Array
+    exposure: Array
+    lost: Array
+
+    def __len__(self) -> int:
+        return len(self.load)
+
+    def sorted(self) -> TrialCounts:
+        """The same trials in an order that does not depend on when they were measured."""
+        order = np.lexsort((self.lost, self.exposure, self.load))
+        return TrialCounts(self.load[order], self.exposure[order], self.lost[order])
+
+
+def count(result: TrialResult) -> tuple[float, float, float]:
+    """Load (frames per second), exposure (seconds) and lost frames of one trial.
+
+    Frames that the generator could not send are no evidence about the SUT: they only shrink the exposure.
+
+    Raises:
+        SearchError: If the trial has no counts of sent and lost frames (a loss ratio alone does not tell how much it
+            weighs), if they contradict each other, or if more than 1 % of the frames were not sent.
+    """
+    output, where = result.output, f"the trial at {result.load:.10g} frames/s of {result.duration:g} s"
+    sent, lost, unsent = output.sent_frames, output.lost_frames, output.unsent_frames or 0
+    if sent is None or lost is None:
+        raise SearchError(
+            f"PLRsearch needs the counts of sent and lost frames, but {where} has only a loss ratio. "
+            f"Use a measurer that reports `sent_frames` and `lost_frames`."
+        )
+    if not (sent > 0 and 0 <= lost <= sent and unsent >= 0):
+        raise SearchError(f"In {where}, {sent} frames sent, {lost} lost and {unsent} not sent make no sense.")
+    if unsent > MAX_UNSENT * (sent + unsent):
+        raise SearchError(
+            f"In {where}, the generator could not send {unsent} of {sent + unsent} frames, more than {MAX_UNSENT:.0%}: "
+            f"the SUT was not offered that load. Lower the maximum load, or give the generator more resources."
+        )
+    return result.load, sent / result.load, float(lost)
+
+
+def collect(results: Iterable[TrialResult]) -> TrialCounts:
+    """The counts of all trials.
+
+    Raises:
+        SearchError: As `count` does.
+    """
+    return from_rows([count(result) for result in results])
+
+
+def from_rows(rows: Sequence[tuple[float, float, float]]) -> TrialCounts:
+    """Counts from (load, exposure, lost) of each trial."""
+    columns = np.array(rows, dtype=float).reshape(-1, 3).T
+    return TrialCounts(columns[0], columns[1], columns[2])
+
+
+def merged(counts: TrialCounts, *keys: str) -> tuple[TrialCounts, Array]:
+    """The trials with equal keys added up, sorted by load, and how many trials each sum has.
+
+    Args:
+        counts: The trials.
+        keys: Names of columns; ``load`` is always one.
+    """
+    if not len(counts):
+        return counts, np.zeros(0)
+    counts = counts.sorted()
+    columns = np.stack([counts.load, *(getattr(counts, key) for key in keys)])
+    starts = np.flatnonzero(np.any(np.diff(columns, axis=1, prepend=np.nan) != 0, axis=0))
+    exposure, lost, trials = (
+        np.add.reduceat(column, starts) for column in (counts.exposure, counts.lost, np.ones(len(counts)))
+    )
+    return TrialCounts(counts.load[starts], exposure, lost), trials

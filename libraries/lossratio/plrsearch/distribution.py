@@ -1,0 +1,132 @@
+"""The posterior's distribution of the critical load: cumulative probability, density and quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lossratio.plrsearch.critical import CriticalLoadQuestion, mrr_of_critical_load, mrr_per_critical_load
+from lossratio.plrsearch.functions import Array, FittingFunction
+from lossratio.plrsearch.panels import ORDER, WEIGHTS, Moments, Panels, masses_of, moments_of, partial_integrals
+
+_ITERATIONS = 60
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What is known about the critical load, under one fitting function.
+
+    Attributes:
+        function: The fitting function, as its mean over whatever varies between trials.
+        question: What the critical load is.
+        panels: The posterior's nodes.
+        constant: The likelihood's constant.
+    """
+
+    function: FittingFunction
+    question: CriticalLoadQuestion
+    panels: Panels
+    constant: float
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Mean and standard deviation of the critical load and of its logarithm."""
+        return moments_of(self.panels)
+
+    @property
+    def log_evidence(self) -> float:
+        """Logarithm of the probability of all counts, averaged over the prior."""
+        return self.moments.log_mass + self.constant
+
+    @cached_property
+    def p_at_min(self) -> float:
+        """Probability that the critical load is the minimum load or less."""
+        return float(np.sum(self.masses[self.panels.critical_load[:, ORDER // 2] <= self.question.min_load]))
+
+    @cached_property
+    def p_at_max(self) -> float:
+        """Probability that the critical load is the maximum load or more."""
+        return float(np.sum(self.masses[self.panels.critical_load[:, ORDER // 2] >= self.question.max_load]))
+
+    @cached_property
+    def masses(self) -> Array:
+        """Normalized posterior mass of each node of the panels."""
+        return masses_of(self.panels)[0]
+
+    def cumulative_and_density(self, load: Array) -> tuple[Array, Array]:
+        """Probability that the critical load is below each load between the limits, and its density there.
+
+        Args:
+            load: In frames per second, shape (loads,). The density is per frame per second.
+        """
+        shares, density = self._below(load)
+        return shares.sum(axis=1), density
+
+    def quantiles(self, probabilities: Sequence[float]) -> Array:
+        """Critical loads that are undershot with these probabilities, in frames per second."""
+        return mixture_quantiles([self], [1.0], probabilities)
+
+    def shares_below(self, load: Array) -> Array:
+        """Mass of each panel below each load, shape (loads, panels)."""
+        return self._below(load)[0]
+
+    def _below(self, load: Array) -> tuple[Array, Array]:
+        """Mass below each load per panel, shape (loads, panels), and the density at each load."""
+        panels = self.panels
+        rows, first, inverse = np.unique(panels.row, return_index=True, return_inverse=True)
+        spread, ceiling = np.exp(panels.log_spread[first]), float(np.exp(panels.high.max() + 1.0))
+        column = load[:, None]
+        mrr = mrr_of_critical_load(self.function, self.question, column, spread, ceiling)
+        rate = mrr_per_critical_load(self.function, column, mrr, spread)
+        width = panels.high - panels.low
+        position = (2.0 * np.log(mrr)[:, inverse] - (panels.high + panels.low)) / width
+        within = np.abs(position) < 1.0
+        position = np.clip(position, -1.0, 1.0)
+        integrals, values = partial_integrals(self.masses / WEIGHTS, position)
+        per_log = np.where(within, np.maximum(values, 0.0), 0.0) * 2.0 / width
+        return np.maximum(integrals, 0.0), np.sum(per_log * (rate / mrr)[:, inverse], axis=1)
+
+
+def mixture_quantiles(posteriors: Sequence[Posterior], weights: Sequence[float], probabilities: Sequence[float]) -> Array:
+    """Quantiles of a weighted mixture of posteriors, in frames per second.
+
+    Newton's method on the cumulative probability, kept within a bracket. Where a clamp holds the probability, the
+    quantile is the limit.
+    """
+    question = posteriors[0].question
+    wanted = np.asarray(probabilities, dtype=float)
+    at_min = sum(weight * each.p_at_min for weight, each in zip(weights, posteriors, strict=True))
+    at_max = sum(weight * each.p_at_max for weight, each in zip(weights, posteriors, strict=True))
+    loads = np.where(wanted <= at_min, question.min_load, question.max_load)
+    open_ones = (wanted > at_min) & (wanted < 1.0 - at_max)
+    if not open_ones.any():
+        return loads
+    wanted = wanted[open_ones]
+    load = _quantiles_of_nodes(posteriors, weights, wanted)
+    low, high = np.full(load.shape, question.min_load), np.full(load.shape, question.max_load)
+    for _ in range(_ITERATIONS):
+        below, density = np.zeros(load.shape), np.zeros(load.shape)
+        for weight, each in zip(weights, posteriors, strict=True):
+            shares, slopes = each.cumulative_and_density(load)
+            below, density = below + weight * shares, density + weight * slopes
+        low, high = np.where(below < wanted, load, low), np.where(below < wanted, high, load)
+        moved = load + (wanted - below) / np.maximum(density, 1e-300)
+        moved = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
+        done = np.abs(moved - load) <= 1e-10 * load
+        load = moved
+        if done.all():
+            break
+    loads[open_ones] = load
+    return loads
+
+
+def _quantiles_of_nodes(posteriors: Sequence[Posterior], weights: Sequence[float], wanted: Array) -> Array:
+    """Rough quantiles, as if each node's mass were at the node."""
+    loads = np.concatenate([each.panels.critical_load.ravel() for each in posteriors])
+    masses = [weight * each.masses.ravel() for weight, each in zip(weights, posteriors, strict=True)]
+    order = np.argsort(loads, kind="stable")
+    cumulative = np.cumsum(np.concatenate(masses)[order])
+    return np.asarray(loads[order][np.minimum(np.searchsorted(cumulative, wanted), len(loads) - 1)])

@@ -1,0 +1,148 @@
+"""The two likelihoods in which a trial's mean loss depends on nothing but its load.
+
+Each takes the trials that share its sufficient statistics together, and is then a sum over these groups. With lambda
+the mean count of losses that a fitting function expects of a group, the logarithms are
+
+- Poisson (draft 4.3.1): k log lambda - lambda - log k!, written as a deviance: the terms of a trial with 1e10 losses
+  are 1e11, their sum is about 1.
+- geometric with mean lambda (the peer's code; in no draft): -k log(1 + 1/lambda) - log(1 + lambda). However many
+  losses a trial has, it says how large lambda is to about 100 % and no better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import gammaln
+
+from lossratio.plrsearch.counts import TrialCounts, merged
+from lossratio.plrsearch.functions import Array, LogLoss
+
+
+@dataclass(frozen=True)
+class Score:
+    """A log likelihood and what Newton's method wants to know about it; arrays of one shape.
+
+    Attributes:
+        value: The logarithm.
+        slope: Its derivative with respect to the mrr, per frame per second.
+        information: About the negative second derivative: slope / information is a good step towards the maximum.
+    """
+
+    value: Array
+    slope: Array
+    information: Array
+
+
+class Likelihood(Protocol):
+    """The probability of the counts, given mean loss rates. The trials are on the last axis of all arrays.
+
+    Attributes:
+        groups: The trials, added up where they share the likelihood's sufficient statistics; sorted.
+        constant: What `value` leaves out, so that the sum is the logarithm of the counts' probability.
+    """
+
+    groups: TrialCounts
+    constant: float
+
+    def value(self, log_rate: Array) -> Array:
+        """Log likelihood but for the constant, from the logarithm of the mean loss rate of each group."""
+
+    def score(self, loss: LogLoss) -> Score:
+        """The same with derivatives."""
+
+
+class PoissonLikelihood:
+    """Independent losses; sums per distinct load are all that matters."""
+
+    def __init__(self, counts: TrialCounts) -> None:
+        self.groups, _ = merged(counts)
+        order = np.argsort(self.groups.lost > 0, kind="stable")
+        self.groups = TrialCounts(self.groups.load[order], self.groups.exposure[order], self.groups.lost[order])
+        self._lossless = int(np.sum(self.groups.lost == 0))
+        self._lost = self.groups.lost[self._lossless :]
+        self._log_exposure = np.log(self.groups.exposure)
+        self._log_observed_rate = np.log(self._lost) - self._log_exposure[self._lossless :]
+        self.constant = _log_probability_at_group_means(counts)
+
+    def value(self, log_rate: Array) -> Array:
+        """See `Likelihood.value`."""
+        lossless, lossy = log_rate[..., : self._lossless], log_rate[..., self._lossless :]
+        expected = np.exp(lossless + self._log_exposure[: self._lossless])
+        return -expected.sum(axis=-1) - _deviance(lossy - self._log_observed_rate) @ self._lost
+
+    def score(self, loss: LogLoss) -> Score:
+        """See `Likelihood.score`.
+
+        The information makes a step in the logarithm of all means together: far from the maximum, where means differ
+        from counts by orders of magnitude, Newton's own step would be far too short or too long.
+        """
+        expected = np.exp(loss.log_rate + self._log_exposure)
+        pull_up = -np.sum(expected * loss.slope, axis=-1)
+        pull_down = -(loss.slope[..., self._lossless :] @ self._lost)
+        information = np.sum(expected * loss.slope**2, axis=-1)
+        both = (pull_up > 0) & (pull_down > 0)
+        ratio = np.clip(np.where(both, pull_up, 1.0) / np.where(both, pull_down, 1.0), 1e-12, 1e12)
+        near = np.abs(ratio - 1.0) < 1e-6
+        logarithm = np.where(near, 1.0, np.log(ratio) / np.where(near, 1.0, ratio - 1.0))
+        information = information / np.where(both, ratio * logarithm, 1.0)
+        return Score(self.value(loss.log_rate), pull_up - pull_down, information)
+
+
+class GeometricLikelihood:
+    """Counts whose spread is as large as their mean; sums per distinct load and exposure are all that matters."""
+
+    constant = 0.0
+
+    def __init__(self, counts: TrialCounts) -> None:
+        self.groups, self._trials = merged(counts, "exposure")
+        self._log_exposure = np.log(self.groups.exposure / np.maximum(self._trials, 1.0))
+        self._both = self.groups.lost + self._trials
+
+    def value(self, log_rate: Array) -> Array:
+        """See `Likelihood.value`."""
+        log_mean = log_rate + self._log_exposure
+        return -(
+            np.log1p(np.exp(-np.abs(log_mean))) @ self._both
+            + np.maximum(-log_mean, 0.0) @ self.groups.lost
+            + np.maximum(log_mean, 0.0) @ self._trials
+        )
+
+    def score(self, loss: LogLoss) -> Score:
+        """See `Likelihood.score`."""
+        log_mean = loss.log_rate + self._log_exposure
+        small = np.exp(-np.abs(log_mean))
+        share = np.where(log_mean > 0, 1.0, small) / (1.0 + small)
+        rest = np.where(log_mean > 0, small, 1.0) / (1.0 + small)
+        slope = np.sum((self.groups.lost * rest - self._trials * share) * loss.slope, axis=-1)
+        information = np.sum(self._both * share * rest * loss.slope**2, axis=-1)
+        return Score(self.value(loss.log_rate), slope, information)
+
+
+def _deviance(difference: Array) -> Array:
+    """Computes exp(s) - 1 - s without losing digits where s is small."""
+    near = np.abs(difference) < 0.01
+    s = np.where(near, difference, 0.0)
+    series = s * s * (0.5 + s * (1 / 6 + s * (1 / 24 + s * (1 / 120 + s * (1 / 720 + s / 5040)))))
+    return np.where(near, series, np.expm1(difference) - difference)
+
+
+def _log_probability_at_group_means(counts: TrialCounts) -> float:
+    """What the deviances leave out: the Poisson probability of each trial at the mean rate of its load's trials."""
+    counts = counts.sorted()
+    _, group = np.unique(counts.load, return_inverse=True)
+    rate = np.bincount(group, counts.lost) / np.bincount(group, counts.exposure)
+    mean = counts.exposure * rate[group]
+    lossy = counts.lost > 0
+    lost = counts.lost[lossy]
+    own = _log_poisson_at_mean(lost) - lost * _deviance(np.log(mean[lossy] / lost))
+    return float(np.sum(own) - np.sum(mean[~lossy]))
+
+
+def _log_poisson_at_mean(lost: Array) -> Array:
+    """Log probability of a positive count whose mean it is, by Stirling's series where the terms would cancel."""
+    stirling = -0.5 * np.log(2 * np.pi * lost) - 1 / (12 * lost) + 1 / (360 * lost**3) - 1 / (1260 * lost**5)
+    few = np.minimum(lost, 20.0)
+    return np.where(lost > 20.0, stirling, few * np.log(few) - few - gammaln(few + 1.0))

@@ -1,0 +1,161 @@
+"""A posterior as quadrature nodes: panels in log m, each in a row of fixed other parameters.
+
+All that is asked of a posterior is a sum over these nodes. One trial more is one term more at each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.polynomial.legendre import Legendre, legvander
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from lossratio.plrsearch.functions import Array
+
+ORDER = 20
+"""Nodes of a panel, so that smooth densities need two panels, one on each side of the mode."""
+
+
+def _lobatto(order: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss-Lobatto quadrature: both ends are nodes, so that a step at an end is not missed."""
+    legendre = Legendre.basis(order - 1)
+    nodes = np.concatenate([[-1.0], np.sort(legendre.deriv().roots().real), [1.0]])
+    return nodes, 2.0 / (order * (order - 1) * legendre(nodes) ** 2)
+
+
+NODES, WEIGHTS = _lobatto(ORDER)
+_TO_LEGENDRE = np.linalg.inv(legvander(NODES, ORDER - 1))
+
+
+def roughness(values: Array, steepness: int = 2) -> Array:
+    """About the relative error of the integral over each panel, from the values at its nodes (last axis).
+
+    Legendre coefficients show how fast the series converges. Quadrature is exact to twice the degree of the
+    polynomial, so what is left is about the last coefficient, continued to there at the rate seen so far.
+
+    Args:
+        values: Values at the nodes.
+        steepness: How far to continue, in units of half the polynomial's degree: 2 for smooth densities, 1 for what
+            may have a step.
+    """
+    last, middle, largest = _coefficient_sizes(values)
+    return np.asarray(last / largest * np.minimum(last / middle, 1.0) ** steepness)
+
+
+def interpolation_roughness(values: Array) -> Array:
+    """About the relative error of integrals that end within the panel: there the polynomial's own degree counts."""
+    last, _, largest = _coefficient_sizes(values)
+    return np.asarray(last / largest / ORDER)
+
+
+def _coefficient_sizes(values: Array) -> tuple[Array, Array, Array]:
+    """Sizes of the last, the middle and the largest Legendre coefficients."""
+    sizes = np.maximum(np.abs(values @ _TO_LEGENDRE.T), 1e-300)
+    middle = sizes[..., ORDER // 2 - 2 : ORDER // 2 + 2]
+    return sizes[..., -2:].max(axis=-1), middle.max(axis=-1), sizes.max(axis=-1)
+
+
+def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
+    """Integrates the polynomials through the values at the nodes from -1 to `until`.
+
+    Args:
+        values: Values at the nodes, shape (panels, ORDER).
+        until: Upper ends within [-1, 1], shape (loads, panels).
+
+    Returns:
+        The integrals, and the polynomials' values at the upper ends; each of the shape of `until`.
+    """
+    coefficients = values @ _TO_LEGENDRE.T
+    legendre = legvander(until, ORDER)
+    primitive = (legendre[..., 2:] - legendre[..., :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)
+    integrals = coefficients[:, 0] * (until + 1.0) + np.einsum("lpd,pd->lp", primitive, coefficients[:, 1:])
+    return integrals, np.einsum("lpd,pd->lp", legendre[..., :-1], coefficients)
+
+
+@dataclass(frozen=True)
+class Panels:
+    """The panels of a posterior. Arrays are of shape (panels,), or (panels, ORDER) for what differs between nodes.
+
+    Attributes:
+        row: Index of each panel's row: panels of one row share all parameters but the mrr.
+        log_spread: Log a of the panel's row.
+        low: Log m where the panel begins.
+        high: Log m where it ends.
+        log_weight: Logarithm of the row's weight in the integral over the other parameters.
+        log_density: Logarithm of the posterior density, without the likelihood's constant.
+        critical_load: Critical loads in frames per second.
+    """
+
+    row: NDArray[np.intp]
+    log_spread: Array
+    low: Array
+    high: Array
+    log_weight: Array
+    log_density: Array
+    critical_load: Array
+
+    @property
+    def log_mrr(self) -> Array:
+        """Log m of the nodes."""
+        return node_positions(self.low, self.high)
+
+    def log_masses(self) -> Array:
+        """Logarithm of the unnormalized posterior mass of each node."""
+        return self.log_density + (np.log(0.5 * (self.high - self.low)) + self.log_weight)[:, None] + np.log(WEIGHTS)
+
+    def chosen(self, which: NDArray[np.bool_]) -> Panels:
+        """Some of the panels."""
+        return Panels(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    def joined(self, *others: Panels) -> Panels:
+        """These and other panels."""
+        every = (self, *others)
+        return Panels(*(np.concatenate([getattr(each, field.name) for each in every]) for field in fields(self)))
+
+
+def node_positions(low: Array, high: Array) -> Array:
+    """Nodes of panels between `low` and `high`, shape (panels, ORDER)."""
+    return np.asarray((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * NODES)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and standard deviation of the critical load and of its logarithm.
+
+    Attributes:
+        mean: In frames per second.
+        stdev: In frames per second.
+        mean_log: Of the natural logarithm.
+        stdev_log: Of the natural logarithm.
+        log_mass: Logarithm of the integral of the panels' density.
+    """
+
+    mean: float
+    stdev: float
+    mean_log: float
+    stdev_log: float
+    log_mass: float
+
+
+def masses_of(panels: Panels) -> tuple[Array, float]:
+    """Normalized masses of the nodes, and the logarithm of what they were normalized by."""
+    log_masses = panels.log_masses()
+    log_mass = float(logsumexp(log_masses))
+    masses = np.exp(log_masses - log_mass)
+    return masses / masses.sum(), log_mass
+
+
+def moments_of(panels: Panels) -> Moments:
+    """Sums up the nodes; variances around their centre, so that sharp posteriors keep their digits."""
+    masses, log_mass = masses_of(panels)
+    mean, stdev = _mean_and_stdev(panels.critical_load, masses)
+    mean_log, stdev_log = _mean_and_stdev(np.log(panels.critical_load), masses)
+    return Moments(mean, stdev, mean_log, stdev_log, log_mass)
+
+
+def _mean_and_stdev(values: Array, masses: Array) -> tuple[float, float]:
+    centre = values.flat[int(np.argmax(masses))]
+    mean = centre + float(np.sum((values - centre) * masses))
+    return float(mean), float(np.sqrt(np.sum((values - mean) ** 2 * masses)))

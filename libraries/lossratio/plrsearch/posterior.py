@@ -1,0 +1,228 @@
+"""The posterior of one fitting function under a likelihood without a third parameter, by nested adaptive quadrature.
+
+Outer over log a, inner over log m around each row's own mode. Both are cut into panels, which are halved until the
+density, and what is integrated with it, are smooth in each of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lossratio.errors import SearchError
+from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mrr_of_critical_load
+from lossratio.plrsearch.density import Density
+from lossratio.plrsearch.distribution import Posterior
+from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.panels import ORDER, WEIGHTS, Panels, interpolation_roughness, masses_of, node_positions, roughness
+from lossratio.plrsearch.ridge import DROP, Rows, find_rows
+
+Indices = NDArray[np.intp]
+
+TOLERANCE = 1e-7
+"""About the share of mass and of variance by which a panel may be wrong."""
+
+_FIRST_ROWS = 28
+_ZOOM_ROWS = 12
+_ENOUGH_ROWS = 7
+_DEEP_DROP = 90.0
+_ROUNDS = 200
+_INNER = 0.02
+"""How much smaller errors in log m must be than those in log a, where they would look like roughness."""
+_STEPS = 6
+_FEW_LOADS = 8
+_QUANTILE_ERROR = 1e-7
+_PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
+
+
+def integrate(density: Density, question: CriticalLoadQuestion, tolerance: float = TOLERANCE) -> Panels:
+    """Panels that integrate the posterior, its moments and its quantiles.
+
+    Args:
+        density: The posterior.
+        question: What the critical load is.
+        tolerance: About the share of mass and of variance by which a panel may be wrong.
+
+    Raises:
+        SearchError: If the panels would not become smooth.
+    """
+    quadrature = _Quadrature(density, question, tolerance)
+    for _ in range(_ROUNDS):
+        if not quadrature.refine():
+            return quadrature.panels
+    raise SearchError(
+        f"The posterior of the {density.function.name} function could not be integrated to {tolerance:g}: "
+        f"its panels are still rough. Please report the trials."
+    )
+
+
+def _outer_support(density: Density) -> tuple[Rows, float, float]:
+    """Rows that show where in log a the posterior is, and the bounds of its support."""
+    low, high = 0.0, density.prior.highest_log_mrr(DROP)
+    positions = np.linspace(low, high, _FIRST_ROWS)
+    known = find_rows(density, positions)
+    for _ in range(_ROUNDS):
+        inside = np.flatnonzero(known.log_mass > known.log_mass.max() - DROP)
+        first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, len(known.log_spread) - 1)
+        low, high = float(known.log_spread[first]), float(known.log_spread[last])
+        if len(inside) >= _ENOUGH_ROWS or high - low < 1e-9:
+            break
+        known = known.merged(find_rows(density, np.linspace(low, high, _ZOOM_ROWS)[1:-1], known))
+    return known, low, high
+
+
+class _Quadrature:
+    """Blocks of log a with ORDER rows each, whose panels in log m are `panels`; row r belongs to block r // ORDER."""
+
+    def __init__(self, density: Density, question: CriticalLoadQuestion, tolerance: float) -> None:
+        self.density, self.question, self.tolerance = density, question, tolerance
+        self.known, low, high = _outer_support(density)
+        self._drop = self._support_depth()
+        self._bounds: list[tuple[float, float]] = []
+        mode = float(self.known.log_spread[np.argmax(self.known.log_mass)])
+        edges = [low, mode, high] if low < mode < high else [low, high]
+        self.panels = self._blocks(list(zip(edges[:-1], edges[1:], strict=True)))
+
+    def refine(self) -> bool:
+        """Halves the rough panels in log m or, when there are none, in log a; says whether there were any.
+
+        First for mass and moments, then for quantiles.
+        """
+        return (
+            self._halve_panels(self._rough_panels())
+            or self._halve_blocks(self._rough_blocks(self._row_moments()))
+            or self._refine_quantiles()
+        )
+
+    def _refine_quantiles(self) -> bool:
+        posterior = Posterior(self.density.function, self.question, self.panels, 0.0)
+        loads = np.unique(posterior.quantiles(_PROBABILITIES))
+        loads = loads[(loads > self.question.min_load) & (loads < self.question.max_load)]
+        if not len(loads):
+            return False
+        shares = posterior.shares_below(loads)
+        density = posterior.cumulative_and_density(loads)[1]
+        harmless = np.minimum(_QUANTILE_ERROR * loads, 1e-3 * posterior.moments.stdev) * density
+        importance = self.tolerance / np.maximum(harmless, self.tolerance)
+        return self._halve_panels(self._rough_for_quantiles(shares, importance)) or self._halve_blocks(
+            self._rough_blocks(self._per_row(shares) * importance[:, None], steepness=1)
+        )
+
+    def _halve_panels(self, rough: NDArray[np.bool_]) -> bool:
+        if not rough.any():
+            return False
+        split = self.panels.chosen(rough)
+        middle = 0.5 * (split.low + split.high)
+        common = (split.row, split.log_spread, split.log_weight)
+        halves = (self._evaluated(*common, split.low, middle), self._evaluated(*common, middle, split.high))
+        self.panels = self.panels.chosen(~rough).joined(*halves)
+        return True
+
+    def _halve_blocks(self, blocks: list[int]) -> bool:
+        if not blocks:
+            return False
+        bounds = [self._bounds[block] for block in blocks]
+        halves = [half for low, high in bounds for half in ((low, 0.5 * (low + high)), (0.5 * (low + high), high))]
+        kept = self.panels.chosen(~np.isin(self.panels.row // ORDER, blocks))
+        self.panels = kept.joined(self._blocks(halves))
+        return True
+
+    def _blocks(self, bounds: list[tuple[float, float]]) -> Panels:
+        """New blocks: their rows, each cut at its mode and where the critical load meets the limits."""
+        low, high = np.array(bounds).T
+        row = len(self._bounds) * ORDER + np.arange(len(bounds) * ORDER)
+        self._bounds += bounds
+        log_spread = node_positions(low, high).ravel()
+        log_weight = (np.log(0.5 * (high - low))[:, None] + np.log(WEIGHTS)).ravel()
+        rows = find_rows(self.density, log_spread, self.known, self._drop)
+        steps = np.clip(self._steps(log_spread), rows.low[:, None], rows.high[:, None])
+        knees = np.clip(self._knees(log_spread), rows.low[:, None], rows.high[:, None])
+        cuts = np.sort(np.column_stack([rows.low, rows.mode, rows.high, steps, knees]), axis=1)
+        pieces = [
+            self._evaluated(*(column[wide] for column in (row, log_spread, log_weight, cuts[:, at], cuts[:, at + 1])))
+            for at in range(cuts.shape[1] - 1)
+            for wide in [cuts[:, at + 1] - cuts[:, at] > 1e-15 * np.abs(cuts[:, at])]
+        ]
+        return pieces[0].joined(*pieces[1:])
+
+    def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
+        log_mrr = node_positions(low, high)
+        log_density = self.density.log_density(log_spread[:, None], log_mrr)
+        spread = np.broadcast_to(np.exp(log_spread)[:, None], log_mrr.shape)
+        loads = critical_load(self.density.function, self.question, np.exp(log_mrr), spread)
+        return Panels(row, log_spread, low, high, log_weight, log_density, loads)
+
+    def _steps(self, log_spread: Array) -> Array:
+        """Log m at which the critical load is the minimum, the maximum and some loads between, shape (rows, _STEPS).
+
+        The critical load has kinks at its limits, and is very steep near the minimum.
+        """
+        loads = np.geomspace(self.question.min_load, self.question.max_load, _STEPS)
+        ceiling = float(np.exp(self.density.prior.highest_log_mrr(DROP) + DROP))
+        spread = np.exp(log_spread)[:, None]
+        return np.log(mrr_of_critical_load(self.density.function, self.question, loads, spread, ceiling))
+
+    def _knees(self, log_spread: Array) -> Array:
+        """Log m around which single trials may make the density steep: where few trials leave it broad otherwise."""
+        groups = self.density.likelihood.groups
+        loads = groups.load if len(groups) <= _FEW_LOADS else groups.load[groups.lost == 0][-1:]
+        reach = 20.0 * np.exp(log_spread)[:, None]
+        return np.log(np.maximum(np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0))
+
+    def _support_depth(self) -> float:
+        """Nats below the maximum that matter: where a limit holds nearly everything, the variance is far down."""
+        best = int(np.argmax(self.known.log_mass))
+        steps = self._steps(self.known.log_spread[best : best + 1])[0]
+        return DROP if steps[0] < self.known.mode[best] < steps[-1] else _DEEP_DROP
+
+    def _rough_panels(self) -> NDArray[np.bool_]:
+        """Panels whose error matters in their row, compared with the largest row: else rows are not smooth in log a."""
+        masses, _ = masses_of(self.panels)
+        top = self.panels.log_density.max(axis=1, keepdims=True)
+        density = np.exp(self.panels.log_density - top)
+        weight = np.exp(self.panels.log_weight - self.panels.log_weight.max())
+        rough = np.zeros(len(masses), dtype=bool)
+        for share in self._shares(masses):
+            parts = (share * masses).sum(axis=1) / weight
+            largest = self._per_row(parts[None]).max()
+            rough |= parts * roughness(density * share) > _INNER * self.tolerance * largest
+        return rough
+
+    def _rough_for_quantiles(self, shares: Array, importance: Array) -> NDArray[np.bool_]:
+        """Panels which a quantile cuts where the polynomial through their nodes is not good enough."""
+        masses = masses_of(self.panels)[0].sum(axis=1)
+        cut = (shares > 0) & (shares < masses)
+        top = self.panels.log_density.max(axis=1, keepdims=True)
+        error = masses * interpolation_roughness(np.exp(self.panels.log_density - top))
+        return np.asarray((cut * importance[:, None] * error > self.tolerance).any(axis=0))
+
+    def _row_moments(self) -> Array:
+        """Mass and shares of the variances of every row, shape (3, rows)."""
+        masses, _ = masses_of(self.panels)
+        return self._per_row(np.stack([(masses * share).sum(axis=1) for share in self._shares(masses)]))
+
+    def _shares(self, masses: Array) -> tuple[Array, ...]:
+        """What is summed up at the nodes, with their masses: one, and the shares of both variances."""
+        loads = self.panels.critical_load
+        return (np.ones_like(masses), *(_shares_of_variance(values, masses) for values in (loads, np.log(loads))))
+
+    def _per_row(self, columns: Array) -> Array:
+        """Adds up panels of the same row; shape (quantities, rows)."""
+        rows = len(self._bounds) * ORDER
+        return np.stack([np.bincount(self.panels.row, column, minlength=rows) for column in columns])
+
+    def _rough_blocks(self, quantities: Array, steepness: int = 2) -> list[int]:
+        """Blocks in which a quantity is not smooth in log a, as far as its share of the whole matters."""
+        blocks = quantities.reshape(len(quantities), len(self._bounds), ORDER)
+        error = blocks.sum(axis=2) * roughness(blocks / WEIGHTS, steepness)
+        present = np.zeros(len(self._bounds), dtype=bool)
+        present[np.unique(self.panels.row // ORDER)] = True
+        return [int(block) for block in np.flatnonzero((error > self.tolerance).any(axis=0) & present)]
+
+
+def _shares_of_variance(values: Array, masses: Array) -> Array:
+    """Squares of the differences from the mean, divided by the variance; zeros if there is none."""
+    centre = values.flat[int(np.argmax(masses))]
+    mean = centre + float(np.sum((values - centre) * masses))
+    squares = (values - mean) ** 2
+    return np.asarray(squares / max(float(np.sum(squares * masses)), 1e-30 * mean * mean))

@@ -1,0 +1,193 @@
+"""Finds where the posterior is: at each spread of a row, the mrrs that matter.
+
+The posterior is a thin ridge in (log a, log m), so each row has its own mode and its own support, found by Newton's
+method within brackets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lossratio.plrsearch.density import Density
+from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.likelihood import Score
+
+DROP = 28.0
+"""Depth in nats below a row's maximum to which its support reaches; what lies beyond has 1e-14 of the mass."""
+_CANDIDATES = 8
+_ITERATIONS = 80
+_GAIN = 0.1
+"""Nats by which a row's maximum may be missed."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of the posterior, each at one log a; arrays of one length, sorted by it.
+
+    Attributes:
+        log_spread: Log a of each row.
+        mode: Log m of the highest density.
+        low: Log m at which the support begins.
+        high: Log m at which it ends.
+        log_mass: Logarithm of the row's integral over log m, roughly.
+    """
+
+    log_spread: Array
+    mode: Array
+    low: Array
+    high: Array
+    log_mass: Array
+
+    def merged(self, other: Rows) -> Rows:
+        """Both together, sorted."""
+        log_spread, order = np.unique(np.concatenate([self.log_spread, other.log_spread]), return_index=True)
+        mode, low, high, log_mass = (
+            np.concatenate([mine, others])[order]
+            for mine, others in (
+                (self.mode, other.mode),
+                (self.low, other.low),
+                (self.high, other.high),
+                (self.log_mass, other.log_mass),
+            )
+        )
+        return Rows(log_spread, mode, low, high, log_mass)
+
+
+def find_rows(density: Density, log_spread: Array, known: Rows | None = None, drop: Array | float = DROP) -> Rows:
+    """Finds mode and support of each row.
+
+    Args:
+        density: The posterior.
+        log_spread: Where the rows are, shape (rows,).
+        known: Rows found before; their modes are where the search begins.
+        drop: Depth of the support in nats, one for all or one per row.
+    """
+    column = log_spread[:, None]
+    ceiling = np.maximum(density.prior.highest_log_mrr(DROP + 5.0), log_spread + DROP + 5.0)
+    starts = _explaining(density, column, ceiling) if known is None else _neighbours(known, log_spread)
+    starts = np.sort(np.clip(starts, column, ceiling[:, None]), axis=1)
+    scores = density.score(column, starts)
+    mode, peak, information = _maximum(density, log_spread, starts, scores, ceiling)
+    drops = np.broadcast_to(np.asarray(drop, dtype=float), mode.shape)
+    low, high = _crossings(density, log_spread, mode, peak, information, ceiling, drops)
+    inside = scores.value > (peak - drops)[:, None]
+    low = np.minimum(low, _next_outside(starts, inside, low, log_spread, below=True))
+    high = np.maximum(high, _next_outside(starts, inside, high, ceiling, below=False))
+    return Rows(log_spread, mode, low, high, peak + np.log(high - low + 1e-300) - 0.5 * np.log(drops))
+
+
+def _explaining(density: Density, column: Array, ceiling: Array) -> Array:
+    """Candidates from scratch: mrrs that explain some trials alone, from the smallest such mrr to the largest."""
+    groups = density.likelihood.groups
+    lossy = groups.lost > 0
+    middle = np.broadcast_to(np.log(density.prior.scale), (len(column), 1))
+    if not lossy.any():
+        return middle
+    log_rate = np.log(groups.lost[lossy] / groups.exposure[lossy])
+    mrr = density.function.explaining_mrr(groups.load[lossy], log_rate, np.exp(column))
+    mrr = np.sort(np.clip(mrr, np.exp(column), np.exp(ceiling[:, None])), axis=1)
+    chosen = np.unique(np.linspace(0, mrr.shape[1] - 1, _CANDIDATES).astype(int))
+    return np.concatenate([np.log(mrr[:, chosen]), middle], axis=1)
+
+
+def _neighbours(known: Rows, log_spread: Array) -> Array:
+    """Candidates from rows found before: interpolated, and the nearest ones on both sides."""
+    above = np.clip(np.searchsorted(known.log_spread, log_spread), 1, max(1, len(known.log_spread) - 1))
+    above = np.minimum(above, len(known.log_spread) - 1)
+    below = np.maximum(above - 1, 0)
+    between = np.interp(log_spread, known.log_spread, known.mode)
+    return np.stack([known.mode[below], between, known.mode[above]], axis=1)
+
+
+def _maximum(
+    density: Density, log_spread: Array, starts: Array, scores: Score, ceiling: Array
+) -> tuple[Array, Array, Array]:
+    """Climbs from each row's best candidate: position, height and information of the maximum.
+
+    A density that is concave between x and the bracket's end gains at most slope times distance there: when that is
+    little, the maximum is found. Steps that Newton's method makes too short, where the curvature is that of a step
+    nearby, are made longer and longer.
+    """
+    rows = np.arange(len(starts))
+    best = np.argmax(scores.value, axis=1)
+    x, peak, information = starts[rows, best], scores.value[rows, best], scores.information[rows, best]
+    slope = scores.slope[rows, best]
+    below = np.where(starts < x[:, None], starts, -np.inf).max(axis=1)
+    above = np.where(starts > x[:, None], starts, np.inf).min(axis=1)
+    low = np.where(slope > 0, x, np.maximum(below, log_spread))
+    high = np.where(slope > 0, np.minimum(above, ceiling), x)
+    top, top_peak, top_information = x.copy(), peak.copy(), information.copy()
+    small_steps = np.zeros(len(x))
+    active = rows
+    for _ in range(_ITERATIONS):
+        end = np.where(slope > 0, high, low)
+        gain = np.abs(slope * (end - x))
+        active = active[(gain[active] > _GAIN) & ((high - low)[active] > 1e-14 * np.abs(x[active]))]
+        if not len(active):
+            break
+        width = 1.0 / np.sqrt(information[active])
+        step = slope[active] / information[active]
+        small = np.abs(step) < 0.3 * width
+        step = np.where(small, np.sign(slope[active]) * width * 8.0 ** small_steps[active], step)
+        small_steps[active] = np.where(small, small_steps[active] + 1, 0)
+        target = x[active] + step
+        outside = (target <= low[active]) | (target >= high[active])
+        target = np.where(outside, 0.5 * (low[active] + high[active]), target)
+        score = density.score(log_spread[active, None], target[:, None])
+        x[active], peak[active], slope[active] = target, score.value[:, 0], score.slope[:, 0]
+        information[active] = score.information[:, 0]
+        low[active] = np.where(slope[active] > 0, target, low[active])
+        high[active] = np.where(slope[active] > 0, high[active], target)
+        better = peak > top_peak
+        top, top_peak = np.where(better, x, top), np.where(better, peak, top_peak)
+        top_information = np.where(better, information, top_information)
+    return top, top_peak, top_information
+
+
+def _crossings(
+    density: Density, log_spread: Array, mode: Array, peak: Array, information: Array, ceiling: Array, drops: Array
+) -> tuple[Array, Array]:
+    """Where the density has dropped by `drops` nats (or a tenth more) on both sides of the mode, or the domain ends."""
+    column = log_spread[:, None]
+    level = (peak - 1.05 * drops)[:, None]
+    inside = np.stack([mode, mode], axis=1)
+    outside = np.stack([log_spread, ceiling], axis=1)
+    at_end = density.log_density(column, outside) > level
+    reach = np.sqrt(2.0 * drops / information)
+    x = np.clip(np.stack([mode - reach, mode + reach], axis=1), outside[:, :1], outside[:, 1:])
+    x = np.where(at_end, outside, x)
+    active = np.flatnonzero(~at_end.all(axis=1))
+    for _ in range(_ITERATIONS):
+        if not len(active):
+            break
+        here, finished = x[active], at_end[active]
+        score = density.score(column[active], here)
+        excess = score.value - level[active]
+        inside[active] = np.where((excess > 0) & ~finished, here, inside[active])
+        outside[active] = np.where((excess <= 0) & ~finished, here, outside[active])
+        lower, upper = np.minimum(inside, outside)[active], np.maximum(inside, outside)[active]
+        target = here - excess / np.where(score.slope == 0, 1e-300, score.slope)
+        target = np.where((target > lower) & (target < upper), target, 0.5 * (lower + upper))
+        finished |= (np.abs(excess) <= 0.05 * drops[active, None]) | (upper - lower <= 1e-13 * np.abs(upper))
+        x[active] = np.where(finished, here, target)
+        at_end[active] = finished
+        active = active[~finished.all(axis=1)]
+    return x[:, 0], x[:, 1]
+
+
+def _next_outside(starts: Array, inside: Array, bound: Array, end: Array, *, below: bool) -> Array:
+    """The support's bound, moved beyond candidates that lie in the support of another maximum, further out."""
+    beyond = starts < bound[:, None] if below else starts > bound[:, None]
+    found = (inside & beyond).any(axis=1)
+    if not found.any():
+        return bound
+    worst, best = (-np.inf, np.inf) if below else (np.inf, -np.inf)
+    outermost = np.where(inside & beyond, starts, best)
+    outermost = outermost.min(axis=1) if below else outermost.max(axis=1)
+    further = starts < outermost[:, None] if below else starts > outermost[:, None]
+    nearest = np.where(further, starts, worst)
+    nearest = nearest.max(axis=1) if below else nearest.min(axis=1)
+    nearest = np.where(np.isfinite(nearest), nearest, end)
+    return np.where(found, nearest, bound)
