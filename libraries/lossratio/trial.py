@@ -47,7 +47,8 @@ class DirectionCounters:
         received: Frames of this trial that came back to the generator in time.
         unsent: Intended frames that the generator could not send in time. No evidence about the SUT.
         generator_drops: Frames that arrived at the generator and were dropped inside it. No evidence about the SUT.
-        late: Frames of this trial that arrived after the wait for frames in flight; they count as lost.
+        late: Frames of the trial before that arrived only after its wait for frames in flight; there they count as
+            lost.
         elapsed: Seconds from the direction's own start to its own stop.
     """
 
