@@ -36,7 +36,7 @@ def progress_line(number: int, trial: TrialResult, bounds: Iterable[GoalBounds],
         number: Which trial it was.
         trial: The trial.
         bounds: The bounds of each goal after it, as `lossratio.report.bounds.BoundsSoFar` follows them.
-        time_left: Seconds until the search's timeout; None: it has none.
+        time_left: Seconds that the rest of the search is expected to take; None: not known.
     """
     unsent = trial.output.unsent_frames
     loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
