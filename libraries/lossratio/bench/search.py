@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lossratio.bench.forecast import seconds_left
 from lossratio.bench.loads import LoadRange, load_range
 from lossratio.bench.measurement import TestPlace, perform
 from lossratio.bench.testbed import Testbed
@@ -60,7 +61,7 @@ class Progress:
         number: How many trials there are, those of an interrupted run included.
         trial: The last one.
         bounds: What is known about each goal.
-        time_left: Seconds until the timeout; None: there is none.
+        time_left: Seconds that the rest of the search is expected to take; None: there is nothing to tell it from yet.
     """
 
     number: int
@@ -89,7 +90,7 @@ def find_conditional_throughput(
 
     def tell(trial: TrialResult) -> None:
         if on_progress is not None:
-            on_progress(_progress(controller, request, trial))
+            on_progress(_progress(controller, trial))
 
     inputs = {
         "algorithm": "MLRsearch",
@@ -115,12 +116,12 @@ def find_conditional_throughput(
     return result
 
 
-def _progress(controller: MLRsearch, request: SearchRequest, trial: TrialResult) -> Progress:
+def _progress(controller: MLRsearch, trial: TrialResult) -> Progress:
     so_far = BoundsSoFar(controller.goals)
     bounds: tuple[GoalBounds, ...] = ()
     for each in controller.evidence:
         bounds = so_far.add(each)
-    left = None if request.timeout is None else max(0.0, request.timeout - controller.elapsed)
+    left = seconds_left(controller, bounds) if bounds else None
     return Progress(controller.trials, trial, bounds, left)
 
 

@@ -10,11 +10,12 @@ import tempfile
 import threading
 
 import pytest
+import yaml
 from bench_examples import LOCAL, PROFILE, place
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
-from lossratio.errors import DutError, TrafficError
+from lossratio.errors import DutError, TopologyError, TrafficError
 from lossratio.journal import read_journal
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import read_result
@@ -110,6 +111,26 @@ def test_the_result_states_where_and_how_it_was_measured(policed, kept, tmp_path
     assert conditions.generator["ports"].keys() == {"tg0", "tg1"}
     assert conditions.timing.recovery_s == 0.02
     assert conditions.load.directions == ("port0>port1", "port1>port0")
+
+
+def test_a_lab_testbed_is_reached_as_its_file_says(kept, tmp_path):
+    file = tmp_path / "lab.yaml"
+    data = kept[1].topology.model_dump(mode="json", exclude_none=True)
+    file.write_text(yaml.safe_dump({**data, "testbed": "lab"}))
+    testbed = open_testbed(file, dut="linux_bridge", options={"police": "10 kfps"})
+    result = measure_mrr(testbed, BRIEF, place(tmp_path))
+    testbed.close()
+    assert result.outcome is Outcome.MEASURED
+    assert result.conditions.testbed.topology["nodes"]["TG"]["port"] == kept[1].topology.nodes["TG"].port
+
+
+@pytest.mark.parametrize(("name", "node"), [("tg1", "TG"), ("dut0", "DUT1")])
+def test_an_interface_that_is_not_there_is_named_with_those_that_are(kept, tmp_path, name, node):
+    file = tmp_path / "lab.yaml"
+    data = kept[1].topology.model_dump(mode="json", exclude_none=True)
+    file.write_text(yaml.safe_dump({**data, "testbed": "lab"}).replace(name, "eth9"))
+    with pytest.raises((TopologyError, DutError), match=rf"{node}.* no interface 'eth9'.*topology file"):
+        open_testbed(file, dut="linux_bridge")
 
 
 def test_an_agent_that_is_killed_fails_its_measurement_and_no_other(policed, log_in, tmp_path):

@@ -80,11 +80,41 @@ def test_progress_is_told_after_each_trial(tmp_path):
     assert [each.number for each in told] == [trial.number for trial in result.trials]
     assert [each.trial.input for each in told] == [trial.as_result().input for trial in result.trials]
     assert [each.trial.loss_ratio for each in told] == [trial.loss_ratio for trial in result.trials]
-    times = [each.time_left for each in told]
-    assert times == sorted(times, reverse=True)
     for report, bounds in zip(result.goals, told[-1].bounds, strict=True):
         assert bounds.proved.lower == report.result.relevant_lower_bound.per_interface_fps
         assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps
+
+
+def test_the_time_left_is_told_exactly_once_the_bounds_are_in_sight(tmp_path):
+    told = []
+    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), told.append)
+    elapsed = [trial.elapsed_s for trial in result.trials]
+    for progress in told[len(told) // 2 :]:
+        assert progress.time_left == pytest.approx(sum(elapsed[progress.number :]), abs=0.01)
+
+
+def test_the_time_left_ends_with_the_timeout(tmp_path):
+    told = []
+    request = SearchRequest((NDR, PDR), PROFILE, timeout=20.0)
+    find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), told.append)
+    spent = 0.0
+    for progress in told:
+        spent += progress.trial.elapsed
+        assert spent + progress.time_left < 20.0 + 1.1
+
+
+def test_being_watched_changes_nothing(tmp_path):
+    unwatched = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "unwatched"))
+    watched = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "watched"), print)
+    assert watched.trials == unwatched.trials
+
+
+def test_nothing_is_forecast_from_a_warm_up_alone(tmp_path):
+    told = []
+    request = SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=1.0)
+    find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), told.append)
+    assert (told[0].bounds, told[0].time_left) == ((), None)
+    assert told[1].time_left > 0
 
 
 def test_an_interrupted_search_says_so_and_keeps_its_trials(tmp_path):
