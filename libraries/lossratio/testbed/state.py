@@ -136,19 +136,27 @@ def _remove_leftovers(root: Path) -> None:
 
 
 def _root() -> Path:
-    home = os.environ.get("XDG_STATE_HOME")
-    for base in (Path(home) if home else Path("~/.local/state").expanduser(), _fallback()):
-        root = base / "lossratio" / "testbeds"
+    for base in (_state_home, _temporary_home):
         with suppress(OSError, RuntimeError):
+            root = base() / "lossratio" / "testbeds"
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if root.stat().st_uid == os.geteuid() and os.access(root, os.W_OK):
-                root.chmod(0o700)
-                return root
+            root.chmod(0o700)
+            return root
     raise TopologyError(
-        f"No local testbed can be built: there is no private directory for its keys to be had below "
-        f"{home or '~/.local/state'} nor {_fallback()}; set XDG_STATE_HOME to one that can be written."
+        "No local testbed can be built: there is no directory for its keys, neither below ~/.local/state nor below "
+        f"{tempfile.gettempdir()}; set XDG_STATE_HOME to one that can be written."
     )
 
 
-def _fallback() -> Path:
-    return Path(tempfile.gettempdir(), f"lossratio-{os.geteuid()}")
+def _state_home() -> Path:
+    home = os.environ.get("XDG_STATE_HOME")
+    return Path(home) if home else Path.home() / ".local" / "state"
+
+
+def _temporary_home() -> Path:
+    home = Path(tempfile.gettempdir(), f"lossratio-{os.geteuid()}")
+    home.mkdir(mode=0o700, exist_ok=True)
+    # Everybody may write there, so somebody else may have been first.
+    if home.is_symlink() or home.stat().st_uid != os.geteuid():
+        raise PermissionError
+    return home

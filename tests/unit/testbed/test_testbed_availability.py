@@ -4,10 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
-from testbed_probes import Caller
+from testbed_probes import Caller, make_topology
 
+from lossratio.errors import TopologyError
+from lossratio.testbed.local import LocalTestbed, status
 from lossratio.testbed.requirements import why_unavailable
 
 WHY = "import json; from lossratio.testbed.requirements import why_unavailable; print(json.dumps(why_unavailable()))"
@@ -77,3 +80,23 @@ def test_a_missing_program_is_named_with_its_package(state_home):
 def test_another_system_is_named(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert why_unavailable() == "a local testbed needs Linux, and this is darwin"
+
+
+@pytest.mark.netns
+def test_a_user_without_a_home_gets_a_private_directory_elsewhere(state_home, monkeypatch):
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "/dev/null/home")
+    monkeypatch.setattr(tempfile, "tempdir", str(state_home))
+    with LocalTestbed.up(make_topology()) as testbed:
+        base = state_home / f"lossratio-{os.geteuid()}"
+        assert base in testbed.directory.parents
+        assert base.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_private_directory_that_is_somebody_else_s_is_not_used(state_home, monkeypatch):
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "/dev/null/home")
+    monkeypatch.setattr(tempfile, "tempdir", str(state_home))
+    (state_home / f"lossratio-{os.geteuid()}").symlink_to("/tmp")
+    with pytest.raises(TopologyError, match="set XDG_STATE_HOME to one that can be written"):
+        status()

@@ -8,6 +8,7 @@ import selectors
 import signal
 import socket
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,6 @@ ADDRESS = "127.0.0.1"
 """Where the servers listen."""
 
 _PRIVATE = Path("/run/lossratio")
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _CONFIG = """\
 HostKey {directory}/host_key
@@ -119,17 +119,15 @@ def serve(servers: dict[str, Server], nodes: set[int], holder: int, plan: Plan) 
 
 
 def _accept(server: Server, sshd: str, log: int) -> None:
-    try:
+    # Whoever it was may be gone again, or sshd be replaced at this moment: that ends one connection, not the testbed.
+    with suppress(OSError):
         connection, _ = server.listener.accept()
-    except OSError:
-        # Whoever it was has gone again.
-        return
-    with connection:
-        connection.setblocking(True)
-        # sshd itself does so only once a command runs, and the client's delayed acknowledgement costs 40 ms before.
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        descriptor = connection.fileno()
-        system.spawn([sshd, "-i", "-e", "-f", server.config], stdin=descriptor, stdout=descriptor, stderr=log)
+        with connection:
+            connection.setblocking(True)
+            # sshd itself does so only once a command runs; before, the client's delayed acknowledgement costs 40 ms.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            descriptor = connection.fileno()
+            system.spawn([sshd, "-i", "-e", "-f", server.config], stdin=descriptor, stdout=descriptor, stderr=log)
 
 
 def _reap() -> set[int]:
@@ -148,7 +146,7 @@ def _prepare_server(plan: Plan, directory: Path, pid: int) -> Server:
     directory.mkdir()
     enter = directory / "enter"
     user = "" if plan.privileged else "--user --preserve-credentials"
-    enter.write_text(_ENTER.format(path=_PATH, nsenter=plan.tools.nsenter, pid=pid, user=user))
+    enter.write_text(_ENTER.format(path=system.SEARCH_PATH, nsenter=plan.tools.nsenter, pid=pid, user=user))
     enter.chmod(0o755)
     config = directory / "config"
     sftp = "" if plan.tools.sftp_server is None else f"Subsystem sftp {plan.tools.sftp_server}\n"

@@ -24,6 +24,9 @@ BIND = 4096
 RECURSIVE = 16384
 SLAVE = 1 << 19
 
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for, those of the superuser among them: the sessions are root's."""
+
 _SET_PARENT_DEATH_SIGNAL = 1
 _GET_FLAGS = 0x8913
 _RUNNING = 0x40
@@ -121,7 +124,7 @@ def spawn(command: list[str], *, stdin: int, stdout: int, stderr: int) -> int:
     return os.posix_spawn(
         command[0],
         command,
-        {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+        {"PATH": SEARCH_PATH},
         file_actions=[
             (os.POSIX_SPAWN_DUP2, stdin, 0),
             (os.POSIX_SPAWN_DUP2, stdout, 1),
