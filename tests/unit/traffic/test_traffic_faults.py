@@ -156,6 +156,16 @@ def test_an_interface_below_a_bridge_with_the_default_route_is_refused(agent, br
     assert (kind, "tg0: mgmt, on the same wire, carries a default route" in message) == ("forbidden_interface", True)
 
 
+def test_an_interface_whose_frames_would_be_forwarded_to_other_networks_is_refused(agent, bridged):
+    bridged.veth("tg", "mgmt", "dut1", "other")
+    bridged.run("tg", "ip", "address", "add", "192.0.2.1/24", "dev", "mgmt")
+    bridged.run("tg", "sysctl", "-qw", "net.ipv4.conf.tg1.forwarding=1")
+    configure(agent)
+    bridged.run("tg", "ip", "route", "add", "default", "via", "192.0.2.2")
+    kind, message = refusal(configure, agent)
+    assert (kind, "sysctl -w net.ipv4.conf.tg1.forwarding=0" in message) == ("forbidden_interface", True)
+
+
 @pytest.mark.parametrize("connection", ["192.0.2.2 40000 192.0.2.1 22", "198.51.100.7 40000 203.0.113.5 22"])
 def test_an_interface_with_the_ssh_session_is_refused(bridged, tmp_path, connection):
     bridged.run("tg", "ip", "address", "add", "192.0.2.1/24", "dev", "tg0")
@@ -164,6 +174,16 @@ def test_an_interface_with_the_ssh_session_is_refused(bridged, tmp_path, connect
     with AgentClient.start(session, python=PYTHON) as agent:
         kind, message = refusal(configure, agent)
     assert (kind, "tg0: it carries the SSH session" in message) == ("forbidden_interface", True)
+
+
+def test_the_ssh_session_is_known_even_where_sudo_has_cleared_the_environment(bridged, tmp_path):
+    bridged.run("tg", "ip", "address", "add", "192.0.2.1/24", "dev", "tg0")
+    python = tmp_path / "sudo-python"
+    python.write_text(f'#!/bin/sh\nunset SSH_CONNECTION\n"{PYTHON}" "$@"\n')
+    python.chmod(0o755)
+    session = LocalSession(bridged, "tg", tmp_path, SSH_CONNECTION="192.0.2.2 40000 192.0.2.1 22")
+    with AgentClient.start(session, python=str(python)) as agent:
+        assert refusal(configure, agent)[0] == "forbidden_interface"
 
 
 def test_traffic_stops_when_the_controller_goes_mid_trial(agent, bridged, session):

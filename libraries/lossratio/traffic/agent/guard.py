@@ -1,4 +1,4 @@
-"""Refuses interfaces that people need: those of the default route and of the SSH session."""
+"""Refuses interfaces that people need: those of the default route and of the SSH session, and those of routers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
     """Checks that test traffic on these interfaces cuts nobody off.
 
     An interface is refused if it carries a default route or the SSH session that the agent runs in, or if it shares
-    its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN.
+    its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN. It is also refused if
+    the node would forward what arrives on it to its default route: test traffic does not belong into other networks.
 
     Args:
         names: The interfaces, which exist.
@@ -22,17 +23,34 @@ def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
     Raises:
         AgentError: Of kind ``forbidden_interface``.
     """
-    reasons = dict.fromkeys(default_route_links(), "carries a default route")
-    reasons.update((index, "carries the SSH session") for index in _ssh_links(links))
+    default_routes = default_route_links()
+    reasons = dict.fromkeys(default_routes, "carries a default route")
+    reasons.update(dict.fromkeys(_ssh_links(links), "carries the SSH session"))
     by_index = {link.index: link for link in links.values()}
     for name in names:
-        related = same_wire(links[name].index, by_index)
-        for index in sorted(related & reasons.keys()):
+        for index in sorted(same_wire(links[name].index, by_index) & reasons.keys()):
             other = "it" if index == links[name].index else f"{by_index[index].name}, on the same wire,"
             raise AgentError(
                 "forbidden_interface",
                 f"Not transmitting on {name}: {other} {reasons[index]}. "
                 "Test traffic would cut this node off; give the generator interfaces of its own.",
+            )
+        if default_routes:
+            _check_forwarding(name)
+
+
+def _check_forwarding(name: str) -> None:
+    for version in ("ipv4", "ipv6"):
+        try:
+            with open(f"/proc/sys/net/{version}/conf/{name}/forwarding", encoding="ascii") as file:
+                is_on = file.read().strip() != "0"
+        except FileNotFoundError:
+            continue
+        if is_on:
+            raise AgentError(
+                "forbidden_interface",
+                f"Not transmitting to {name}: this node would forward the test traffic to its default route. "
+                f"Switch that off (sysctl -w net.{version}.conf.{name}.forwarding=0).",
             )
 
 

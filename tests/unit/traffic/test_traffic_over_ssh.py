@@ -1,0 +1,62 @@
+"""The agent over real SSH, on a real local testbed."""
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import EAST, WEST
+
+from lossratio.errors import TrafficError
+from lossratio.ssh import NodeSession
+from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.requirements import TestbedUnavailableError
+from lossratio.topology import load_topology
+from lossratio.traffic import AgentClient, check_path, load_profile, make_configuration
+
+pytestmark = pytest.mark.netns
+
+TOPOLOGY = Path(__file__).parents[3] / "topologies" / "local.yaml"
+
+
+@pytest.fixture
+def nodes():
+    try:
+        testbed = LocalTestbed.up(load_topology(TOPOLOGY))
+    except TestbedUnavailableError as error:
+        pytest.skip(str(error))
+    with testbed:
+        yield testbed.topology.nodes
+
+
+def received_by(session, interface):
+    (link,) = json.loads(session.run("ip", "-json", "-stats", "link", "show", "dev", interface).stdout)
+    return link["stats64"]["rx"]["packets"]
+
+
+def is_still(session, interface):
+    before = received_by(session, interface)
+    time.sleep(0.3)
+    return received_by(session, interface) == before
+
+
+def test_trials_go_over_ssh_and_a_lost_connection_stops_the_traffic(nodes):
+    with (
+        NodeSession.connect("TG", nodes["TG"]) as tg,
+        NodeSession.connect("DUT1", nodes["DUT1"]) as dut,
+        AgentClient.start(tg, python=nodes["TG"].generator.python) as agent,
+    ):
+        dut.run("ip", "link", "add", "name", "br0", "type", "bridge")
+        for name in ("dut0", "dut1"):
+            dut.run("ip", "link", "set", "dev", name, "master", "br0")
+        dut.run("ip", "link", "set", "dev", "br0", "up")
+        agent.configure(make_configuration(load_profile("ethip4-udp", frame_size=64), WEST, EAST, settle_time=0.2))
+        check_path(agent)
+        assert [each.received for each in agent.trial(1000.0, 0.1)] > [0, 0]
+        threading.Timer(0.5, tg.close).start()
+        with pytest.raises(TrafficError, match=r"Node TG.*connection was lost.*set up the testbed again"):
+            agent.trial(1000.0, 30.0)
+        deadline = time.monotonic() + 20
+        while not is_still(dut, "dut0"):
+            assert time.monotonic() < deadline
