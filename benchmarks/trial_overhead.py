@@ -39,9 +39,7 @@ def main(topology: Path, trials: int, load: float, frame_size: str) -> None:
                 tenths = quantiles(overheads, n=10)
                 numbers = [f"{1e3 * x:7.1f}" for x in (min(overheads), median(overheads), tenths[-1], max(overheads))]
                 verdict = "ok" if median(overheads) <= AIM else f"above {AIM * 1e3:g} ms"
-                click.echo(
-                    f"{duration:10g} {trials:7d} " + " ".join(f"{1e3 * x:7.1f}" for x in numbers) + f"  {verdict}"
-                )
+                click.echo(f"{duration:10g} {trials:7d} {' '.join(numbers)}  {verdict}")
     finally:
         testbed.close()
 
