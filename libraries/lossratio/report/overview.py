@@ -20,6 +20,7 @@ class OverviewRow:
     """What was found for one goal of one test, or as its maximum receive rate; `NOTHING` where there is nothing.
 
     Attributes:
+        place: Place of its result among the results, from 1.
         test: Name of the test.
         frame_size: Sizes of its frames, in bytes.
         goal: Name of the goal, or ``MRR``.
@@ -35,6 +36,7 @@ class OverviewRow:
         duration: What its trials took in all, on the measurer's clock.
     """
 
+    place: int
     test: str
     frame_size: str
     goal: str
@@ -63,7 +65,7 @@ class _Finding:
 
 def overview(results: Iterable[Result]) -> list[OverviewRow]:
     """The rows of all results, in their order."""
-    return [_row(result, finding) for result in results for finding in _findings(result)]
+    return [_row(place, result, finding) for place, result in enumerate(results, 1) for finding in _findings(result)]
 
 
 def describe_frame_size(traffic: Traffic) -> str:
@@ -93,10 +95,11 @@ def _mrr_finding(result: MrrResult) -> _Finding:
     return _Finding("MRR", result.outcome, result.outcome.value, throughput=result.mrr.mean, deviation=result.mrr.stdev)
 
 
-def _row(result: Result, finding: _Finding) -> OverviewRow:
+def _row(place: int, result: Result, finding: _Finding) -> OverviewRow:
     found, deviation = finding.throughput, finding.deviation
     factor = result.conditions.load.aggregate_factor
     return OverviewRow(
+        place=place,
         test=result.test.name,
         frame_size=describe_frame_size(result.conditions.traffic),
         goal=finding.goal,

@@ -4,26 +4,82 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import jinja2
 from pydantic import BaseModel
 
 from lossratio.errors import ReportError
+from lossratio.report.bounds import bounds_history
+from lossratio.report.compliance import ComplianceStatement, compliance_of
+from lossratio.report.doubts import Doubt
+from lossratio.report.frame_sizes import FrameSizeSeries, by_tests, draw_frame_sizes, frame_size_series
+from lossratio.report.loss_picture import draw_loss
 from lossratio.report.model import Result, ThroughputResult
 from lossratio.report.overview import describe_frame_size, overview
+from lossratio.report.run import Run, read_run
 from lossratio.report.run_directory import RunDirectory, write_whole
-from lossratio.report.search_picture import search_picture
-from lossratio.report.text import message
+from lossratio.report.search_picture import draw_search
+from lossratio.report.spectrum import draw_spectra
+from lossratio.report.text import format_frames_per_second, message
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
 
 
-def report_page(results: Sequence[Result], title: str) -> str:
-    """The page of some results.
+@dataclass(frozen=True)
+class Pictures:
+    """The pictures of a test, as markup; empty where there is nothing to draw.
+
+    Attributes:
+        search: The search.
+        loss: Loss over load.
+        spectra: Performance spectra at the relevant bounds.
+    """
+
+    search: str = ""
+    loss: str = ""
+    spectra: str = ""
+
+
+@dataclass(frozen=True)
+class TestSection:
+    """What the page says about one test.
+
+    Attributes:
+        result: The result.
+        pictures: Its pictures.
+        doubts: Doubts about it.
+        compliance: A statement about RFC 2544 for each goal.
+    """
+
+    __test__ = False
+
+    result: Result
+    pictures: Pictures
+    doubts: tuple[Doubt, ...]
+    compliance: tuple[ComplianceStatement, ...]
+
+
+@dataclass(frozen=True)
+class FrameSizes:
+    """Throughput over frame size of the same tests: RFC 2544, section 26.1.
+
+    Attributes:
+        picture: The graph.
+        series: The table's rows, goal by goal.
+    """
+
+    picture: str
+    series: tuple[FrameSizeSeries, ...]
+
+
+def report_page(runs: Sequence[Run], title: str) -> str:
+    """The page of one run, or of several.
 
     Args:
-        results: The results, in the order in which they are shown.
+        runs: The runs, in the order in which they are shown.
         title: What the page is headed with.
     """
     environment = jinja2.Environment(
@@ -34,30 +90,51 @@ def report_page(results: Sequence[Result], title: str) -> str:
         lstrip_blocks=True,
     )
     environment.filters["as_json"] = _as_json
-    pictures = [search_picture(result) if isinstance(result, ThroughputResult) else "" for result in results]
+    environment.filters["fps"] = format_frames_per_second
+    results = [result for run in runs for result in run.results]
     return environment.get_template("page.html.jinja").render(
         title=title,
+        runs=runs,
         rows=overview(results),
-        tests=list(zip(results, pictures, strict=True)),
+        frame_sizes=_frame_sizes(runs),
+        sections=[
+            _section(result, doubts) for run in runs for result, doubts in zip(run.results, run.doubts, strict=True)
+        ],
         message=message,
         frame_size=describe_frame_size,
     )
 
 
-def write_page(directory: RunDirectory) -> None:
-    """Writes the page of a run, with all its results, into its directory.
+def write_page(directory: RunDirectory) -> Path:
+    """Writes the page of a run, as far as that went, into its directory.
+
+    Returns:
+        The page's file.
 
     Raises:
-        ReportError: If the run has no results, one of them cannot be read, or the page cannot be written.
+        ReportError: If this is no run directory, nothing in it can be read, or the page cannot be written.
     """
-    results = directory.results()
-    if not results:
-        raise ReportError(f"There are no results in {directory.path}, so there is nothing to report.")
+    page = report_page([read_run(directory.path)], directory.path.resolve().name)
     path = directory.path / PAGE_NAME
     try:
-        write_whole(path, report_page(results, directory.path.resolve().name).encode("utf-8", "replace"))
+        write_whole(path, page.encode("utf-8", "replace"))
     except OSError as error:
         raise ReportError(f"Cannot write the report {path}: {error.strerror}.") from error
+    return path
+
+
+def _section(result: Result, doubts: tuple[Doubt, ...]) -> TestSection:
+    if not isinstance(result, ThroughputResult):
+        return TestSection(result, Pictures(), doubts, ())
+    history = bounds_history(result)
+    pictures = Pictures(draw_search(result, history), draw_loss(result, history), draw_spectra(result))
+    return TestSection(result, pictures, doubts, tuple(compliance_of(result)))
+
+
+def _frame_sizes(runs: Sequence[Run]) -> list[FrameSizes]:
+    """The graphs and tables of each run by itself: those of several runs would only hide each other."""
+    groups = [group for run in runs for group in by_tests(frame_size_series(run.results))]
+    return [FrameSizes(draw_frame_sizes(group), tuple(group)) for group in groups]
 
 
 def _as_json(value: object) -> str:

@@ -13,7 +13,6 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -91,15 +90,13 @@ def read_result(path: str | Path) -> Result:
     """
     path = Path(path)
     try:
-        data = json.loads(path.read_bytes())
+        data = path.read_bytes()
     except OSError as error:
         raise ReportError(f"Cannot read the result {path}: {error.strerror}.") from error
-    except ValueError as error:
-        raise ReportError(f"{path} is damaged: it is not JSON ({error}). Run its test again.") from error
-    _check_format(path, data)
     try:
-        return RESULT.validate_python(data)
+        return RESULT.validate_json(data)
     except ValidationError as error:
+        _check_format(path, data)
         problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
         raise ReportError(f"{path} is not a result of format {FORMAT!r}: {problems}.") from error
 
@@ -136,7 +133,11 @@ def write_whole(path: Path, data: bytes) -> None:
         raise
 
 
-def _check_format(path: Path, data: Any) -> None:
+def _check_format(path: Path, text: bytes) -> None:
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ReportError(f"{path} is damaged: it is not JSON ({error}). Run its test again.") from error
     given = data.get("format") if isinstance(data, dict) else None
     family = FORMAT.rpartition("/")[0] + "/"
     if given == FORMAT:

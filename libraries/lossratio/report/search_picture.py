@@ -37,7 +37,16 @@ def search_picture(result: ThroughputResult) -> str:
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is.
     """
-    history = bounds_history(result)
+    return draw_search(result, bounds_history(result))
+
+
+def draw_search(result: ThroughputResult, history: History) -> str:
+    """Draws a search whose bounds after each trial are known already.
+
+    Args:
+        result: The search.
+        history: What `lossratio.report.bounds.bounds_history` says about it.
+    """
     windows = windows_of(result, history)
     prefix, scale = unit_of(max(window.high for window in windows))
     parts = [text_at(4.0, 14.0, f"load per interface, {prefix}fps")]

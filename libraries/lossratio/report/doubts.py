@@ -1,0 +1,177 @@
+"""Doubts about a measurement that its numbers do not show: what a reader should look into before trusting them.
+
+All of them are computed from the trials in result files, so results of any age get them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from lossratio.report.model import MrrResult, Result, ThroughputResult
+from lossratio.report.trials import Trial
+from lossratio.units import format_frame_rate, format_ratio
+
+DRIFT_SIGNIFICANCE = 0.001
+"""How improbable a trend of unchanging trials must be, over all loads of a test together, to be called a drift."""
+
+DRIFT_LEAST_TRIALS = 8
+"""Fewer trials at a load are not looked at for a drift."""
+
+BANDS_LEAST_TRIALS = 8
+"""Fewer trials at a load are not looked at for two bands."""
+
+BANDS_LEAST_SHARE = 0.2
+"""Share of the trials that the smaller band must have; fewer are outliers."""
+
+BANDS_LEAST_GAP_RATIO = 0.01
+"""Gap between two bands, relative to the higher one's lower edge, that there must be at least."""
+
+BANDS_GAP_OVER_RANGE = 3.0
+"""How many times as wide as the wider band the gap between two bands must be."""
+
+
+class DoubtKind(str, Enum):
+    """Kinds of doubts; a trend follows them as it follows rates."""
+
+    DRIFT = "drift"
+    """Later trials at the same load differ from earlier ones: the SUT throttles, heats up, or fills a table."""
+    TWO_BANDS = "two bands"
+    """Forwarding rates at one load are in two groups: e.g. workers that share the traffic unevenly."""
+    MRR_BELOW_PDR = "MRR below PDR"
+    """Less is forwarded at maximum load than at a smaller one: the SUT degrades under overload."""
+    LATE_FRAMES = "late frames"
+    """Frames came back after the wait for frames in flight, and count as lost."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A doubt about one result.
+
+    Attributes:
+        kind: What kind of doubt.
+        reason: What was seen, in words.
+    """
+
+    kind: DoubtKind
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}: {self.reason}"
+
+
+def doubts_of(results: Sequence[Result]) -> list[tuple[Doubt, ...]]:
+    """The doubts about each of the results of one run, in their order.
+
+    Args:
+        results: The results; doubts that need two of them (MRR below PDR) are with the MRR.
+    """
+    throughputs = [result for result in results if isinstance(result, ThroughputResult)]
+    return [tuple(_doubts(result, throughputs)) for result in results]
+
+
+def drift_in(trials: Sequence[Trial]) -> Doubt | None:
+    """The clearest drift of the forwarding rate over the trials at one load.
+
+    Kendall's rank correlation of trial number and forwarding rate, at each load and duration with enough trials that
+    are not all equal; the smallest probability counts, multiplied by the number of such loads (Bonferroni).
+    """
+    candidates = [group for group in _repeated(trials, DRIFT_LEAST_TRIALS) if len({_rate(each) for each in group}) > 1]
+    if not candidates:
+        return None
+    probability, group = min(((_trend_probability(group), group) for group in candidates), key=lambda each: each[0])
+    if probability * len(candidates) >= DRIFT_SIGNIFICANCE:
+        return None
+    third = max(1, len(group) // 3)
+    first, last = _mean_rate(group[:third]), _mean_rate(group[-third:])
+    change = format_ratio(abs(last - first) / first) if first else "all"
+    return Doubt(
+        DoubtKind.DRIFT,
+        f"of {len(group)} trials at {format_frame_rate(group[0].load_per_interface_fps)} per interface the last third "
+        f"forwards {change} {'more' if last > first else 'less'} than the first",
+    )
+
+
+def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
+    """Two bands of forwarding rates at one load: the first load, from the highest, that shows them.
+
+    The widest gap between neighbouring rates separates the bands; it must be wide against either band.
+    """
+    for group in _repeated(trials, BANDS_LEAST_TRIALS):
+        rates = sorted(_rate(each) for each in group)
+        cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
+        low, high = rates[:cut], rates[cut:]
+        gap = high[0] - low[-1]
+        widest = max(low[-1] - low[0], high[-1] - high[0])
+        enough = min(len(low), len(high)) >= BANDS_LEAST_SHARE * len(rates)
+        if enough and gap >= BANDS_LEAST_GAP_RATIO * high[0] and gap >= BANDS_GAP_OVER_RANGE * widest:
+            return Doubt(
+                DoubtKind.TWO_BANDS,
+                f"at {format_frame_rate(group[0].load_per_interface_fps)} per interface, {len(low)} trials forward "
+                f"{format_frame_rate(low[-1])} at most, and {len(high)} trials {format_frame_rate(high[0])} at least",
+            )
+    return None
+
+
+def _doubts(result: Result, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:
+    trials = [trial for trial in result.trials if trial.is_evidence]
+    for doubt in (drift_in(trials), two_bands_in(trials), _late_frames(trials)):
+        if doubt is not None:
+            yield doubt
+    if isinstance(result, MrrResult):
+        yield from _below_throughput(result, throughputs)
+
+
+def _late_frames(trials: Iterable[Trial]) -> Doubt | None:
+    late = [frames for trial in trials if (frames := sum(each.late_frames for each in trial.directions))]
+    if not late:
+        return None
+    return Doubt(
+        DoubtKind.LATE_FRAMES,
+        f"{sum(late):,} frames in {len(late)} trials came back too late and count as lost; wait longer after trials",
+    )
+
+
+def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:
+    if result.mrr is None:
+        return
+    most = result.mrr.mean.per_interface_fps + result.mrr.stdev.per_interface_fps
+    same = [each for each in throughputs if _is_same_setup(each, result)]
+    for report in (report for each in same for report in each.goals):
+        found = None if report.result is None else report.result.conditional_throughput
+        if found is not None and most < found.per_interface_fps:
+            yield Doubt(
+                DoubtKind.MRR_BELOW_PDR,
+                f"{format_frame_rate(result.mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
+                f"less than the {report.goal.name} of {format_frame_rate(found.per_interface_fps)}",
+            )
+            return
+
+
+def _is_same_setup(one: Result, other: Result) -> bool:
+    first, second = one.conditions, other.conditions
+    return (first.testbed.name, first.traffic, first.duts) == (second.testbed.name, second.traffic, second.duts)
+
+
+def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:
+    """Trials of the same load and duration, where there are enough, from the highest load."""
+    groups: dict[tuple[float, float], list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault((trial.load_per_interface_fps, trial.duration_s), []).append(trial)
+    return [groups[key] for key in sorted(groups, reverse=True) if len(groups[key]) >= least]
+
+
+def _trend_probability(group: Sequence[Trial]) -> float:
+    # Imported here because it takes a while, and most runs never get here.
+    from scipy.stats import kendalltau
+
+    return float(kendalltau([each.number for each in group], [_rate(each) for each in group]).pvalue)
+
+
+def _rate(trial: Trial) -> float:
+    return trial.forwarding_rate_per_interface_fps
+
+
+def _mean_rate(trials: Sequence[Trial]) -> float:
+    return sum(_rate(trial) for trial in trials) / len(trials)

@@ -1,0 +1,38 @@
+import pytest
+from report_examples import counted_trial, throughput_of
+
+from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal
+from lossratio.report.compliance import Compliance, compliance_of
+from lossratio.report.conditions import trial_timing
+
+SHORT = SearchGoal(0.0, 0.0, 10.0, 10.0, 0.005, name="short")
+
+
+@pytest.mark.parametrize(
+    ("goal", "compliance", "reason"),
+    [
+        (RFC2544, Compliance.UNCONDITIONAL, None),
+        (SHORT, Compliance.CONDITIONAL, "the final trial is 10 s"),
+        (TST009, Compliance.NONE, "0.5 of the trials' time may lose more"),
+        (NDR, Compliance.NONE, "0.5 of the trials' time may lose more"),
+        (PDR, Compliance.NONE, "a loss ratio of 0.005 is allowed"),
+    ],
+)
+def test_goals_comply_as_rfc_9971_says(goal, compliance, reason):
+    (statement,) = compliance_of(throughput_of([counted_trial(50_000.0)], (goal,)))
+    assert statement.compliance is compliance
+    assert reason is None or reason in statement.reasons
+
+
+def test_departures_of_the_trial_are_said_whatever_the_goal_is():
+    result = throughput_of([counted_trial(50_000.0)], (RFC2544,))
+    assert compliance_of(result)[0].reasons[-1].startswith("the trial departs from section 23: learning frames")
+
+
+def test_a_trial_by_the_book_leaves_nothing_to_say():
+    result = throughput_of([counted_trial(50_000.0)], (RFC2544,))
+    timing = trial_timing(
+        learning="before every trial", wait_before=2, wait_after=2, recovery=5, tolerance=0, negative_loss="retry"
+    )
+    conditions = result.conditions.model_copy(update={"timing": timing})
+    assert compliance_of(result.model_copy(update={"conditions": conditions}))[0].reasons == ()

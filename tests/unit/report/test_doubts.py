@@ -1,0 +1,89 @@
+import random
+
+import pytest
+from report_examples import counted_trial, mrr, throughput, throughput_of
+
+from lossratio.journal import JournalEntry
+from lossratio.report.doubts import DoubtKind, doubts_of, drift_in, two_bands_in
+from lossratio.report.trials import describe_trials
+from lossratio.simulation.knees import SharpKnee
+from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+
+LOAD = 100_000.0
+
+
+def trials_losing(losses, load=LOAD):
+    return describe_trials([JournalEntry(counted_trial(load, lost=round(lost))) for lost in losses])
+
+
+def test_a_sut_that_throttles_drifts():
+    doubt = drift_in(trials_losing([100 * number for number in range(12)]))
+    assert doubt.kind is DoubtKind.DRIFT
+    assert doubt.reason == (
+        "of 12 trials at 100.00 kfps per interface the last third forwards 0.8012 % less than the first"
+    )
+
+
+def test_a_sut_that_warms_up_drifts_to_more():
+    assert "more than the first" in drift_in(trials_losing(range(1200, 0, -100))).reason
+
+
+def test_trials_that_are_all_equal_or_too_few_do_not_drift():
+    assert drift_in(trials_losing([5] * 40)) is None
+    assert drift_in(trials_losing([0, 100, 200, 300, 400, 500, 600])) is None
+
+
+def test_a_drift_is_seldom_seen_where_there_is_none():
+    randomness = random.Random(1)
+    seen = sum(
+        drift_in(trials_losing([randomness.gauss(1000, 100) for _ in range(12)])) is not None for _ in range(500)
+    )
+    assert seen <= 3
+
+
+def test_uneven_workers_make_two_bands():
+    doubt = two_bands_in(trials_losing([10, 5_000, 12, 5_020, 8, 11, 5_010, 9, 5_005, 10]))
+    assert doubt.kind is DoubtKind.TWO_BANDS
+    assert "4 trials forward 95.000 kfps at most, and 6 trials 99.988 kfps at least" in doubt.reason
+
+
+def test_an_outlier_is_no_band_and_neither_is_a_gap_that_nobody_would_notice():
+    assert two_bands_in(trials_losing([10] * 9 + [5_000])) is None
+    assert two_bands_in(trials_losing([0] * 5 + [50] * 5)) is None
+
+
+@pytest.mark.parametrize("spread", [100, 1_000, 3_000])
+def test_bands_are_seldom_seen_in_noise(spread):
+    randomness = random.Random(2)
+    losses = [[min(50_000, abs(randomness.gauss(20_000, spread))) for _ in range(11)] for _ in range(400)]
+    assert sum(two_bands_in(trials_losing(each)) is not None for each in losses) <= 2
+
+
+def late_trial(late):
+    direction = DirectionCounters("port0>port1", 1000, 1000, 1000 - late, late=late)
+    output = TrialOutput(late / 1000, sent_frames=1000, lost_frames=late, directions=(direction,))
+    return TrialResult(TrialInput(1.0, 1000.0), output)
+
+
+def test_late_frames_are_counted():
+    ((doubt,),) = doubts_of([throughput_of([late_trial(3), late_trial(0), late_trial(4)])])
+    assert doubt.kind is DoubtKind.LATE_FRAMES
+    assert doubt.reason.startswith("7 frames in 2 trials came back too late")
+
+
+def test_a_sut_that_degrades_under_overload_has_an_mrr_below_its_pdr():
+    less = mrr(SharpKnee(capacity=200_000.0))
+    found, (doubt,) = doubts_of([throughput(), less])
+    assert found == ()
+    assert doubt.kind is DoubtKind.MRR_BELOW_PDR
+    assert doubt.reason == "100.00 kfps per interface are forwarded at maximum load, less than the NDR of 149.77 kfps"
+
+
+def test_an_mrr_is_compared_with_the_same_setup_only():
+    less = mrr(SharpKnee(capacity=200_000.0))
+    other = less.conditions.model_copy(update={"duts": {"DUT1": {"kind": "linux_router"}}})
+    assert doubts_of([throughput(), less.model_copy(update={"conditions": other})]) == [(), ()]
+
+
+def test_a_sut_without_faults_leaves_no_doubts():
+    assert doubts_of([throughput(), mrr()]) == [(), ()]

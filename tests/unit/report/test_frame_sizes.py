@@ -1,0 +1,49 @@
+import pytest
+from report_examples import MAX_LOAD, throughput
+from test_loss_and_spectrum import hints, texts
+
+from lossratio.report.conditions import FrameSizeShare, LoadOrigin
+from lossratio.report.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
+
+
+def sized(size, *, name=None, error=None):
+    result = throughput(name=name or f"{size}B-1c-eth-l2bdbase-ndrpdr", error=error)
+    sizes = (FrameSizeShare(size_bytes=size, share_ratio=1.0),)
+    traffic = result.conditions.traffic.model_copy(update={"frame_sizes": sizes, "average_frame_size_bytes": size})
+    conditions = result.conditions.model_copy(update={"traffic": traffic})
+    max_load = conditions.max_load(MAX_LOAD, LoadOrigin.GENERATOR, link_speed=1e9)
+    return result.model_copy(update={"conditions": conditions, "max_load": max_load})
+
+
+@pytest.fixture(scope="module")
+def series():
+    return frame_size_series([sized(512), sized(64), sized(1518, error="agent lost"), sized(64, name="other")])
+
+
+def test_tests_that_differ_in_their_frame_size_are_one_series_for_each_goal(series):
+    assert [(each.name, each.goal) for each in series] == [
+        ("*-1c-eth-l2bdbase-ndrpdr", "NDR"),
+        ("*-1c-eth-l2bdbase-ndrpdr", "PDR"),
+    ]
+    assert [row.frame_size for row in series[0].rows] == [64, 512, 1518]
+    assert [row.is_regular for row in series[0].rows] == [True, True, False]
+    assert series[0].rows[2].throughput is None
+
+
+def test_theoretical_maxima_are_those_of_rfc_2544_for_the_links_speed(series):
+    # RFC 2544, section 20: 1,488,095 frames of 64 bytes per second at 1 Gbit/s.
+    assert [round(row.theoretical_maximum.per_interface_fps) for row in series[0].rows] == [1_488_095, 234_962, 81_274]
+
+
+def test_the_graph_has_a_point_for_each_size_that_has_a_throughput_and_the_limit(series):
+    (group,) = by_tests(series)
+    picture = draw_frame_sizes(group)
+    assert [each for each in hints(picture) if each.startswith("NDR")] == [
+        "NDR, 64 B: 149.77 kfps",
+        "NDR, 512 B: 149.77 kfps",
+    ]
+    assert "theoretical maximum of the links" in texts(picture)
+
+
+def test_one_frame_size_makes_no_graph():
+    assert frame_size_series([sized(64), sized(64, name="64B-2c-eth-l2bdbase-ndrpdr")]) == []

@@ -1,0 +1,121 @@
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from report_examples import counted_trial, throughput, throughput_of, throughput_results
+
+from lossratio.journal import JournalEntry
+from lossratio.mlrsearch.goal import NDR, PDR, SearchGoal
+from lossratio.report.bounds import bounds_history
+from lossratio.report.build import describe_goal
+from lossratio.report.loss_picture import draw_loss
+from lossratio.report.plot import Axis
+from lossratio.report.spectrum import draw_spectra, spectra_of, spectrum_at
+from lossratio.report.trials import describe_trials
+from lossratio.simulation.knees import SmoothKnee
+
+SVG = "{http://www.w3.org/2000/svg}"
+ANY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def hints(picture):
+    root = ElementTree.fromstring(picture)  # noqa: S314 (our own)
+    return [each.text for each in root.iter(f"{SVG}title")]
+
+
+def texts(picture):
+    root = ElementTree.fromstring(picture)  # noqa: S314 (our own)
+    return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
+
+
+@ANY
+@given(throughput_results())
+def test_any_result_has_pictures(result):
+    for picture in (draw_loss(result, bounds_history(result)), draw_spectra(result)):
+        assert picture == "" or ElementTree.fromstring(picture).tag == f"{SVG}svg"  # noqa: S314 (our own)
+
+
+def test_trials_of_equal_load_and_loss_are_one_mark_that_tells_how_many():
+    result = throughput_of([counted_trial(50_000.0)] * 21 + [counted_trial(60_000.0, lost=6)])
+    told = hints(draw_loss(result, bounds_history(result)))
+    assert [each for each in told if "no" not in each][1:] == [
+        "21 trials like trial 1: 50.000 kfps for 1 s, loss 0 %",
+        "trial 22: 60.000 kfps for 1 s, loss 0.01 %",
+    ]
+
+
+def test_the_losses_that_goals_allow_are_in_the_picture():
+    found = texts(draw_loss(throughput(), bounds_history(throughput())))
+    assert {"NDR: allowed loss, bounds", "PDR: allowed loss, bounds", "none", "100 %"} <= set(found)
+
+
+def test_a_spectrum_weighs_forwarding_rates_by_the_trials_time():
+    trials = describe_trials(
+        [
+            JournalEntry(each)
+            for each in (
+                counted_trial(1000.0, duration=3.0),
+                counted_trial(1000.0, lost=100),
+                counted_trial(1000.0, lost=50, duration=0.5),
+                counted_trial(2000.0),
+            )
+        ]
+    )
+    goal = describe_goal(SearchGoal(0.0, 0.5, 1.0, 3.0, 0.005))
+    levels = spectrum_at(trials, 1000.0, goal)
+    assert [(level.forwarding_rate, level.share, level.trials) for level in levels] == [
+        (1000.0, 0.75, 1),
+        (pytest.approx(900.0), 0.25, 1),
+    ]
+    assert spectrum_at(trials, 3000.0, goal) == ()
+
+
+def test_time_that_was_not_measured_is_left_out_of_the_shares():
+    trials = describe_trials([JournalEntry(counted_trial(1000.0))] * 11)
+    (level,) = spectrum_at(trials, 1000.0, describe_goal(NDR))
+    assert level.share == pytest.approx(11 / 21)
+
+
+def test_the_conditional_throughput_is_a_quantile_of_the_spectrum_at_the_lower_bound():
+    result = throughput(SmoothKnee(mrr=300_000.0, spread=20_000.0))
+    spectra = spectra_of(result)
+    assert [(each.report.goal.name, each.bound) for each in spectra] == [
+        ("NDR", "lower bound"),
+        ("NDR", "upper bound"),
+        ("PDR", "lower bound"),
+        ("PDR", "upper bound"),
+    ]
+    for spectrum, goal in ((spectra[0], NDR), (spectra[2], PDR)):
+        throughput_found = spectrum.report.result.conditional_throughput.per_interface_fps
+        above = sum(level.share for level in spectrum.levels if level.forwarding_rate >= throughput_found - 1e-6)
+        more = sum(level.share for level in spectrum.levels if level.forwarding_rate > throughput_found + 1e-6)
+        assert more <= 1.0 - goal.exceed_ratio <= above + 1e-9
+
+
+def test_spectra_are_named_after_goal_and_bound():
+    found = texts(draw_spectra(throughput()))
+    assert "NDR, lower bound 149.77 kfps" in found
+    assert "PDR, upper bound 151.28 kfps" in found
+    assert "11 trials; kfps" in found
+
+
+def test_a_search_without_bounds_has_no_spectrum():
+    assert draw_spectra(throughput(error="agent lost", trials=4)) == ""
+
+
+@pytest.mark.parametrize(
+    ("axis", "ticks"),
+    [
+        (Axis(0.0, 1.0, 0, 100), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (Axis(149_000.0, 151_000.0, 0, 100), [149_000.0, 149_500.0, 150_000.0, 150_500.0, 151_000.0]),
+        (Axis(9.0, 1100.0, 0, 100, is_logarithmic=True), [10.0, 30.0, 100.0, 300.0, 1000.0]),
+    ],
+)
+def test_ticks_are_round_numbers(axis, ticks):
+    assert axis.ticks(5) == pytest.approx(ticks)
+
+
+def test_places_on_an_axis():
+    linear, logarithmic = Axis(10.0, 20.0, 0, 100), Axis(1.0, 100.0, 100, 0, is_logarithmic=True)
+    assert [linear.place(value) for value in (5, 10, 15, 20, 25)] == [0, 0, 50, 100, 100]
+    assert [logarithmic.place(value) for value in (1, 10, 100)] == [100, 50, 0]

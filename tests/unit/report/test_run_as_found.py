@@ -1,0 +1,91 @@
+import json
+
+import pytest
+from report_examples import as_json, mrr, throughput
+
+from lossratio.errors import ReportError
+from lossratio.journal import Journal
+from lossratio.report.page import report_page
+from lossratio.report.run import read_run
+from lossratio.report.run_directory import RunDirectory
+
+
+@pytest.fixture
+def run(tmp_path):
+    directory = RunDirectory(tmp_path / "nightly")
+    directory.write(mrr())
+    return directory
+
+
+def cut_off(run, result, trials, warm_up=None):
+    """A journal of the first trials of a search, as a run that was killed leaves it."""
+    search = {
+        "goals": [as_json(result)["goals"][index]["goal"] for index in range(len(result.goals))],
+        "settings": {"warm_up_duration_s": warm_up},
+    }
+    with Journal.open(run.journal_path("Suite.killed"), search) as journal:
+        for trial in result.trials[:trials]:
+            journal.append(trial.as_result())
+
+
+def test_a_run_that_is_whole_has_no_problems(run):
+    found = read_run(run.path)
+    assert found.is_whole
+    assert [result.test.name for result in found.results] == ["64B-1c-eth-l2bdbase-mrr"]
+    assert found.doubts == ((),)
+
+
+def test_a_run_that_was_cut_off_is_reported_as_far_as_it_goes(run):
+    cut_off(run, throughput(), 12)
+    (test,) = read_run(run.path).cut_off
+    assert (test.name, test.trials) == ("Suite.killed", 12)
+    assert test.last == "151.28 kfps for 1 s, loss 0.8455 %"
+    assert test.bounds == (
+        "NDR: so far 149.77 to 150.52 kfps per interface, not proved",
+        "PDR: so far 150.52 to 151.28 kfps per interface, not proved",
+    )
+    page = report_page([read_run(run.path)], "nightly")
+    assert "nightly is not whole" in page
+    assert "Suite.killed" in page
+
+
+def test_a_last_line_that_was_cut_off_is_left_out(run):
+    cut_off(run, throughput(), 3)
+    path = run.journal_path("Suite.killed")
+    path.write_bytes(path.read_bytes()[:-20])
+    assert read_run(run.path).cut_off[0].trials == 2
+
+
+def test_a_run_that_was_killed_before_its_first_result_is_reported(tmp_path):
+    directory = RunDirectory(tmp_path)
+    cut_off(directory, throughput(), 0)
+    found = read_run(tmp_path)
+    assert (found.results, found.cut_off[0].last, found.cut_off[0].bounds) == ((), None, ())
+
+
+def test_a_damaged_file_is_named_and_the_rest_goes_on(run):
+    (run.path / "results" / "half.json").write_text('{"format": "lossratio-res')
+    newer = as_json(throughput()) | {"format": "lossratio-result/2"}
+    (run.path / "results" / "newer.json").write_text(json.dumps(newer))
+    (run.path / "trials").mkdir()
+    (run.path / "trials" / "bad.jsonl").write_text("{}\n")
+    found = read_run(run.path)
+    assert len(found.results) == 1
+    half, newer, journal = found.problems
+    assert "half.json is damaged" in half
+    assert "newer.json has the format 'lossratio-result/2'" in newer
+    assert "bad.jsonl is not a journal" in journal
+
+
+def test_what_is_no_run_directory_is_refused(tmp_path):
+    with pytest.raises(ReportError, match="is not the directory of a run"):
+        read_run(tmp_path)
+    with pytest.raises(ReportError, match="is not the directory of a run"):
+        read_run(tmp_path / "missing")
+
+
+def test_a_run_of_damaged_files_only_is_refused_with_their_names(tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "a.json").write_text("")
+    with pytest.raises(ReportError, match=r"There is nothing to report in .*a\.json is damaged"):
+        read_run(tmp_path)
