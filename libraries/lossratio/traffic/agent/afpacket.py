@@ -12,6 +12,7 @@ from .counting import FrameCounter
 from .frames import build_frames
 from .guard import check_may_transmit
 from .links import Link, read_links
+from .priority import COUNTING, raise_priority
 from .protocol import AgentError, Message
 from .sender import Sender, SenderReport, SenderSetup
 
@@ -45,6 +46,7 @@ class AfPacketGenerator:
         except OSError as error:
             self.close()
             raise _socket_error(error) from error
+        raise_priority(COUNTING)
 
     def facts(self) -> Message:
         """Interfaces with their MAC addresses and kinds, and whether the senders have realtime priority."""

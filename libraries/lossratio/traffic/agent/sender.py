@@ -15,11 +15,11 @@ from typing import Optional, Tuple, Union
 
 from .frames import FrameCycle
 from .pacing import Transmission, transmit
+from .priority import SENDING, raise_priority
 from .protocol import AgentError
 from .ring import TransmitRing
 
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
-_REALTIME_PRIORITY = 10
 _STOP_SECONDS = 2.0
 
 
@@ -171,8 +171,4 @@ def _prepare(cpu: int, parent: int) -> bool:
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     os.sched_setaffinity(0, allowed)
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_REALTIME_PRIORITY))
-    except PermissionError:
-        return False
-    return True
+    return raise_priority(SENDING)
