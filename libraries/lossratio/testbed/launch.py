@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -80,11 +81,16 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
         raise
     finally:
         os.close(plan.lock)
+    holder = None
     try:
         control.sendall(plan.to_json().encode() + b"\n")
         holder = Holder(process, control, _wait_until_built(control, name))
         yield holder
     except BaseException:
+        # It may have been let go already.
+        if holder is not None:
+            with suppress(ProcessLookupError):
+                os.kill(holder.pid, signal.SIGTERM)
         with suppress(OSError):
             control.shutdown(socket.SHUT_WR)
             _wait_for_end_of(control)

@@ -86,6 +86,20 @@ def test_interrupting_the_run_takes_the_testbed_down(user, state_home):
         assert run.is_gone()
 
 
+def test_interrupting_the_building_of_one_that_is_to_stay_leaves_nothing(state_home):
+    process = start_building(Caller(), state_home, arguments=", keep=True")
+    time.sleep(random.uniform(0.0, 0.5))
+    process.send_signal(signal.SIGINT)
+    # Either it was interrupted before it was there to stay, or it is there as if it had not been interrupted.
+    output, _ = process.communicate(timeout=60)
+    assert output == "interrupted\n"
+    wait_until(lambda: not processes_with(str(state_home)) or status())
+    for stays in status():
+        stays.down()
+    wait_until(lambda: not processes_with(str(state_home)))
+    assert entries(state_home) == []
+
+
 @pytest.mark.parametrize(
     ("kind", "delay"),
     [(signal.SIGINT, 0.02), (signal.SIGINT, 0.1), (signal.SIGINT, 0.3), (signal.SIGKILL, 0.05), (signal.SIGKILL, 0.2)],

@@ -102,7 +102,7 @@ from testbed_probes import make_topology, namespaces_of
 topology = make_topology("killed")
 print("starting", flush=True)
 try:
-    with LocalTestbed.up(topology) as testbed:
+    with LocalTestbed.up(topology{arguments}) as testbed:
         {then}
         time.sleep(1000)
 except KeyboardInterrupt:
@@ -148,9 +148,9 @@ def children_of(pid):
     return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
 
 
-def start_building(user, state_home, then=""):
+def start_building(user, state_home, then="", arguments=""):
     """Starts a run, and returns when it begins to build."""
-    source = _BUILD.format(probes=str(Path(__file__).parent), then=then)
+    source = _BUILD.format(probes=str(Path(__file__).parent), then=then, arguments=arguments)
     process = subprocess.Popen(
         user.command(sys.executable, "-c", source), stdout=subprocess.PIPE, text=True, env=user.environment(state_home)
     )
