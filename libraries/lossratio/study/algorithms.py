@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from lossratio.baselines import MLRsearch2019, MLRsearch2021, RFC2544Bisection, TST009Bisection
 from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.study.outcome import Outcome, searched
+from lossratio.study.outcome import Outcome, one_after_another, searched
 from lossratio.study.peer import PEER_VERSION, search_with_peer
 from lossratio.study.suts import Subject
 from lossratio.trial import Measurer
@@ -49,11 +49,15 @@ def _search_with_2019(goals: Goals, subject: Subject, measurer: Measurer) -> Out
 
 
 def _search_with_tst009(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
-    return searched(TST009Bisection(goals[0], subject.min_load, subject.max_load), measurer)
+    return one_after_another(
+        searched(TST009Bisection(goal, subject.min_load, subject.max_load), measurer) for goal in goals
+    )
 
 
 def _search_with_rfc2544(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
-    return searched(RFC2544Bisection(goals[0], subject.min_load, subject.max_load), measurer)
+    return one_after_another(
+        searched(RFC2544Bisection(goal, subject.min_load, subject.max_load), measurer) for goal in goals
+    )
 
 
 def _one_trial_each(goals: Goals) -> bool:
@@ -65,15 +69,9 @@ def _ndr_and_pdr(goals: Goals) -> bool:
     return _one_trial_each(goals) and len(goals) == 2 and min(goal.loss_ratio for goal in goals) == 0.0
 
 
-def _one_of_one_trial(goals: Goals) -> bool:
-    return _one_trial_each(goals) and len(goals) == 1
-
-
-def _one_of_two_trials(goals: Goals) -> bool:
-    """Whether a single goal believes in loss that is seen twice."""
-    return (
-        len(goals) == 1 and goals[0].exceed_ratio == 0.5 and goals[0].duration_sum == 2 * goals[0].final_trial_duration
-    )
+def _two_trials_each(goals: Goals) -> bool:
+    """Whether all goals believe in loss that is seen twice."""
+    return all(goal.exceed_ratio == 0.5 and goal.duration_sum == 2 * goal.final_trial_duration for goal in goals)
 
 
 ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
@@ -84,8 +82,8 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
             Algorithm(PEER, search_with_peer),
             Algorithm("MLRsearch 2021", _search_with_2021, _one_trial_each, follows_rfc9971=False),
             Algorithm("MLRsearch 2019", _search_with_2019, _ndr_and_pdr, follows_rfc9971=False),
-            Algorithm("RFC 2544 bisection", _search_with_rfc2544, _one_of_one_trial, follows_rfc9971=False),
-            Algorithm("TST009 bisection", _search_with_tst009, _one_of_two_trials, follows_rfc9971=False),
+            Algorithm("RFC 2544 bisection", _search_with_rfc2544, _one_trial_each, follows_rfc9971=False),
+            Algorithm("TST009 bisection", _search_with_tst009, _two_trials_each, follows_rfc9971=False),
         )
     }
 )

@@ -2,40 +2,81 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
 from lossratio.errors import SearchError
-from lossratio.study.algorithms import ALGORITHMS, PEER
+from lossratio.study.algorithms import ALGORITHMS, OURS, PEER
+from lossratio.study.demands import figures
 from lossratio.study.goal_sets import GOAL_SETS
+from lossratio.study.growth import decision_time_growth
 from lossratio.study.peer import why_not_installed
-from lossratio.study.plan import ALL_OVERHEADS, FAMILY_SETS, NO_OVERHEAD, Study
+from lossratio.study.plan import FAMILY_SETS, NO_OVERHEAD, OVERHEADS, Study
 from lossratio.study.runner import run_study
 from lossratio.study.store import Store
-from lossratio.study.tables import study_tables
+from lossratio.study.tables import algorithm_table, family_tables, figure_table, group_table
 
-QUICK_SEEDS, FULL_SEEDS = "0..1", "0..19"
+QUICK_SEEDS, FULL_SEEDS = range(2), range(20)
 QUICK_REPEATS, FULL_REPEATS = 2, 3
 
 
+def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -> range | None:
+    """The seeds of ``0..19``, or the single one of ``7``; a usage error if there are none."""
+    if value is None:
+        return None
+    first, _, last = value.partition("..")
+    if not (first.isdecimal() and (last or first).isdecimal() and int(first) <= int(last or first)):
+        raise click.BadParameter(f"{value!r} is no range of seeds such as 0..19.")
+    return range(int(first), int(last or first) + 1)
+
+
 @click.command()
-@click.option("--full", is_flag=True, help="More SUTs and searches, all overheads; hours on one core.")
-@click.option("--families", type=click.Choice(list(FAMILY_SETS)), default="development", show_default=True)
-@click.option("--seeds", metavar="N..M", help=f"SUTs of each family.  [default: {QUICK_SEEDS}; full: {FULL_SEEDS}]")
-@click.option("--repeats", type=click.IntRange(min=1), help="Searches of each algorithm on each SUT.")
-@click.option("--goals", "goal_sets", type=click.Choice(list(GOAL_SETS)), multiple=True, help="Goal sets; all.")
-@click.option("--algorithm", "algorithms", type=click.Choice(list(ALGORITHMS)), multiple=True, help="All that apply.")
-@click.option("--results", type=click.Path(path_type=Path), default=Path("results/study"), show_default=True,
-              help="Directory of results; what is finished there is not run again.")  # fmt: skip
+@click.option("--full", is_flag=True, help="More SUTs, searches and overheads: hours on one core.")
+@click.option(
+    "--families",
+    "family_set",
+    type=click.Choice(list(FAMILY_SETS)),
+    default="development",
+    show_default=True,
+    help="Families of SUTs: those that controllers may be tuned on, or those for judging them.",
+)
+@click.option("--family", "families", multiple=True, help="Only this family; may be given several times.")
+@click.option(
+    "--seeds", metavar="N..M", callback=_seed_range, help="SUTs of each family.  [default: 0..1; with --full 0..19]"
+)
+@click.option("--repeats", type=click.IntRange(min=1), help="Searches on each SUT.  [default: 2; with --full 3]")
+@click.option("--goals", "goal_sets", type=click.Choice(list(GOAL_SETS)), multiple=True, help="Only this goal set.")
+@click.option(
+    "--overhead",
+    "overheads",
+    type=click.Choice(list(OVERHEADS)),
+    multiple=True,
+    help="Seconds that each trial takes besides its traffic, and whether they count.  [default: 0; with --full all]",
+)
+@click.option(
+    "--algorithm", "algorithms", type=click.Choice(list(ALGORITHMS)), multiple=True, help="Only this algorithm."
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results/study"),
+    show_default=True,
+    help="Directory of results. What is finished there is not run again.",
+)
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one for each core.")
-@click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler.")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler.")
 def study(
     full: bool,
-    families: str,
-    seeds: str | None,
+    family_set: str,
+    families: tuple[str, ...],
+    seeds: range | None,
     repeats: int | None,
     goal_sets: tuple[str, ...],
+    overheads: tuple[str, ...],
     algorithms: tuple[str, ...],
     results: Path,
     jobs: int,
@@ -43,44 +84,50 @@ def study(
 ) -> None:
     """Compare search algorithms side by side on simulated SUTs.
 
-    Without --full it takes about a minute on one core.
+    Each algorithm searches on the same SUTs, of which the truth is known. Without --full it takes about a minute on
+    one core.
     """
-    taking_part = algorithms or tuple(ALGORITHMS)
-    missing = why_not_installed()
-    if PEER in taking_part and missing is not None:
-        click.echo(f"{PEER} is skipped: {missing}", err=True)
-        taking_part = tuple(name for name in taking_part if name != PEER)
+    unknown = [name for name in families if name not in FAMILY_SETS[family_set]]
+    if unknown:
+        raise click.BadParameter(f"the {family_set} families are {', '.join(FAMILY_SETS[family_set])}, not {unknown}.")
     plan = Study(
-        families,
-        goal_sets or tuple(GOAL_SETS),
-        taking_part,
-        ALL_OVERHEADS if full else (NO_OVERHEAD,),
-        _seeds(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
-        repeats or (FULL_REPEATS if full else QUICK_REPEATS),
+        family_set=family_set,
+        families=families or tuple(FAMILY_SETS[family_set]),
+        goal_sets=goal_sets or tuple(GOAL_SETS),
+        algorithms=_installed(algorithms or tuple(ALGORITHMS)),
+        overheads=tuple(OVERHEADS[name] for name in overheads)
+        or (tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)),
+        seeds=tuple(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
+        repeats=repeats or (FULL_REPEATS if full else QUICK_REPEATS),
     )
     store = Store(results)
-    run_study(plan, store, jobs=jobs, scheduler=scheduler, on_cell=_show_progress)
-    click.echo(err=True)
-    groups = {name: family.group for name, family in FAMILY_SETS[families].items()}
-    for table in study_tables(store.load(plan.cells()), groups):
-        click.echo(f"\n{table}")
+    cells = list(plan.cells())
+    if not cells:
+        raise click.UsageError("None of these algorithms can search for these goals.")
+    with click.progressbar(length=len(cells), label="Cells finished", file=sys.stderr) as bar:
+        try:
+            run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda done: bar.update(done - bar.pos))
+        except SearchError as error:
+            raise click.ClickException(str(error)) from error
+    for title, table in _tables(store.load(cells), family_set):
+        click.echo(f"\n{title}\n{table}" if title else f"\n{table}")
 
 
-def _show_progress(done: int, of: int) -> None:
-    click.echo(f"\r{done} of {of} cells", nl=False, err=True)
+def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:
+    missing = why_not_installed()
+    if missing is None or PEER not in algorithms:
+        return algorithms
+    click.echo(f"{PEER} is skipped: {missing}", err=True)
+    return tuple(name for name in algorithms if name != PEER)
 
 
-def _seeds(text: str) -> tuple[int, ...]:
-    """The seeds of ``N..M``, or the one of ``N``.
-
-    Raises:
-        SearchError: If it is neither.
-    """
-    first, _, last = text.partition("..")
-    try:
-        seeds = tuple(range(int(first), int(last or first) + 1))
-    except ValueError:
-        seeds = ()
-    if not seeds or seeds[0] < 0:
-        raise SearchError(f"--seeds takes a range such as 0..19, not {text!r}.")
-    return seeds
+def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
+    groups = {name: family.group for name, family in FAMILY_SETS[family_set].items()}
+    yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", group_table(rows, groups)
+    for (overhead, counted), chosen in rows.groupby(["overhead", "counted"]):
+        told = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
+        yield told, algorithm_table(chosen)
+    if {OURS, PEER} <= set(rows.algorithm.unique()):
+        for table in family_tables(rows):
+            yield "", table
+        yield f"{OURS} beside {PEER}", figure_table(figures(rows, decision_time_growth()))

@@ -93,12 +93,21 @@ def _slow_flicker(draw: Draw, max_load: float, overload: Overload) -> Sut:
 def _background_loss(draw: Draw, max_load: float, overload: Overload) -> Sut:
     capacity = _capacity(draw, max_load)
     # So many frames lost per second at the capacity.
-    return BackgroundLoss(capacity, log_uniform(draw, 0.0005, 0.05) / capacity, overload)
+    return BackgroundLoss(capacity, log_uniform(draw, 0.0003, 0.015) / capacity, overload)
+
+
+def _jittery_collapse(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    collapse = Overload(drop_cost=draw.uniform(0.3, 0.8), dip=draw.uniform(0.0, 0.2))
+    return PerformanceSpectrum(_capacity(draw, max_load), log_uniform(draw, 0.001, 0.005), overload=collapse)
+
+
+def _collapsing_stalls(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    return _stalls(draw, max_load, Overload(drop_cost=draw.uniform(0.3, 0.8), dip=draw.uniform(0.0, 0.2)))
 
 
 def _stalls(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return RareStalls(
-        _capacity(draw, max_load), log_uniform(draw, 20.0, 500.0), log_uniform(draw, 1e-4, 0.02), overload=overload
+        _capacity(draw, max_load), log_uniform(draw, 60.0, 1000.0), log_uniform(draw, 1e-4, 0.02), overload=overload
     )
 
 
@@ -116,6 +125,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             ("buffer", "quiet", _buffer),
             ("slight jitter", "jittery", _slight_jitter),
             ("jitter", "jittery", _jitter),
+            ("jittery collapse", "jittery", _jittery_collapse),
             ("slow tail", "jittery", _slow_tail),
             ("smooth knee", "jittery", _smooth_knee),
             ("smooth knee erf", "jittery", _smooth_knee_erf),
@@ -123,6 +133,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             ("slow flicker", "mix", _slow_flicker),
             ("background loss", "mix", _background_loss),
             ("stalls", "mix", _stalls),
+            ("collapsing stalls", "mix", _collapsing_stalls),
             ("drift", "mix", _drift),
         )
     }

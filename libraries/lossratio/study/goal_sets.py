@@ -28,6 +28,10 @@ class GoalSet:
     countable_overhead: bool = True
 
 
+def _one_trial(loss_ratio: float) -> SearchGoal:
+    return SearchGoal(loss_ratio, 0.0, 30.0, 30.0, 0.005, 1.0, name=f"loss {loss_ratio * 100:g} %, one trial")
+
+
 def _csit(loss_ratio: float) -> SearchGoal:
     with warnings.catch_warnings():
         # A width below the loss ratio is what this comparison is about.
@@ -44,6 +48,7 @@ GOAL_SETS: Mapping[str, GoalSet] = MappingProxyType(
             GoalSet("G3", "TST009", (TST009,), countable_overhead=False),
             GoalSet("G4", "quick NDR", (SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, 1.0, name="quick NDR"),)),
             GoalSet("G5", "loss 0, 0.1, 0.5, 1 %", (_csit(0.0), _csit(0.001), _csit(0.005), _csit(0.01))),
+            GoalSet("G6", "NDR and PDR by single trials, as CSIT had them first", (_one_trial(0.0), _one_trial(0.005))),
         )
     }
 )

@@ -103,10 +103,19 @@ def _random_loss(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return BackgroundLoss(capacity, log_uniform(draw, 0.0001, 0.02) / capacity, overload)
 
 
+def _jittery_cliff(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    cliff = Overload(drop_cost=draw.uniform(0.0, 0.2), dip=draw.uniform(0.1, 0.5))
+    return PerformanceSpectrum(_capacity(draw, max_load), log_uniform(draw, 0.001, 0.01), overload=cliff)
+
+
+def _collapsing_modes(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    return _energy_modes(draw, max_load, Overload(drop_cost=draw.uniform(0.4, 0.9), dip=draw.uniform(0.0, 0.1)))
+
+
 def _queued_stalls(draw: Draw, max_load: float, overload: Overload) -> Sut:
     capacity, stall = _capacity(draw, max_load), log_uniform(draw, 1e-4, 5e-3)
     queue = capacity * stall * draw.uniform(0.0, 2.0)
-    return RareStalls(capacity, log_uniform(draw, 10.0, 200.0), stall, queue, overload)
+    return RareStalls(capacity, log_uniform(draw, 50.0, 500.0), stall, queue, overload)
 
 
 def _warming_up(draw: Draw, max_load: float, overload: Overload) -> Sut:
@@ -124,10 +133,12 @@ HELD_OUT_FAMILIES: Mapping[str, Family] = MappingProxyType(
             ("strong jitter", "jittery", _strong_jitter),
             ("outliers", "jittery", _outliers),
             ("jitter and outliers", "jittery", _jitter_and_outliers),
+            ("jittery cliff", "jittery", _jittery_cliff),
             ("wide knee", "jittery", _wide_knee),
             ("narrow erf knee", "jittery", _narrow_erf_knee),
             ("noisy neighbour", "mix", _noisy_neighbour),
             ("energy modes", "mix", _energy_modes),
+            ("collapsing modes", "mix", _collapsing_modes),
             ("random loss", "mix", _random_loss),
             ("queued stalls", "mix", _queued_stalls),
             ("warming up", "mix", _warming_up),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import metadata, util
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
+from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult
 from lossratio.study.outcome import Outcome, Recorder
 from lossratio.study.suts import Subject
@@ -29,7 +30,11 @@ def why_not_installed() -> str | None:
 
 
 def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
-    """Runs one search of the peer, with its defaults where goals say nothing; it needs to be installed."""
+    """Runs one search of the peer, with its defaults where goals say nothing; it needs to be installed.
+
+    Raises:
+        SearchError: If the peer fails.
+    """
     import MLRsearch
 
     recorder = Recorder(measurer)
@@ -59,9 +64,12 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
         search_duration_max=NO_WALL_CLOCK_LIMIT,
         warmup_duration=None,
     )
-    begin = perf_counter()
-    found = MLRsearch.MultipleLossRatioSearch(config=config).search(measurer=Adapter(), debug=lambda text: None)
-    seconds = perf_counter() - begin - recorder.seconds
+    begin = thread_time()
+    try:
+        found = MLRsearch.MultipleLossRatioSearch(config=config).search(measurer=Adapter(), debug=lambda text: None)
+    except RuntimeError as error:
+        raise SearchError(f"MLRsearch {PEER_VERSION} failed: {error}") from error
+    seconds = thread_time() - begin - recorder.seconds
     results = [
         _our_result(goal, found[their], subject.min_load, subject.max_load)
         for goal, their in zip(goals, theirs, strict=True)

@@ -19,7 +19,11 @@ SEEDS_PER_CELL = 5
 
 NO_OVERHEAD = Overhead(0.0)
 
-ALL_OVERHEADS = (NO_OVERHEAD, Overhead(0.02), Overhead(0.02, True), Overhead(0.5), Overhead(0.5, True))
+OVERHEADS = {
+    str(overhead): overhead
+    for overhead in (NO_OVERHEAD, Overhead(0.02), Overhead(0.02, True), Overhead(0.5), Overhead(0.5, True))
+}
+"""By name."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class Study:
 
     Attributes:
         family_set: Name of a set of families.
+        families: Names of families in it.
         goal_sets: Names of goal sets.
         algorithms: Names of algorithms; each takes part where it applies.
         overheads: What each trial takes besides its traffic.
@@ -70,6 +75,7 @@ class Study:
     """
 
     family_set: str
+    families: tuple[str, ...]
     goal_sets: tuple[str, ...]
     algorithms: tuple[str, ...]
     overheads: tuple[Overhead, ...]
@@ -86,6 +92,6 @@ class Study:
                 for algorithm in self.algorithms:
                     if not ALGORITHMS[algorithm].applies(goal_set.goals):
                         continue
-                    for family in FAMILY_SETS[self.family_set]:
+                    for family in self.families:
                         for seeds in blocks:
                             yield Cell(self.family_set, family, goal_set.name, overhead, algorithm, seeds, self.repeats)

@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 from lossratio.errors import SearchError
-from lossratio.study.plan import Cell, Study
+from lossratio.study.plan import Cell
 from lossratio.study.search import Row
 from lossratio.study.store import Store
 
 
 def run_study(
-    study: Study,
+    cells: Sequence[Cell],
     store: Store,
     *,
     jobs: int,
     scheduler: str | None = None,
-    on_cell: Callable[[int, int], None] = lambda done, of: None,
+    on_progress: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Runs what is not finished yet, and keeps each cell as soon as it is.
 
     Args:
-        study: What to run.
+        cells: What to run.
         store: Where results are, and go.
         jobs: Processes; -1: as many as there are cores.
         scheduler: Address of a Dask scheduler, whose workers then do the work; they need lossratio.
-        on_cell: Told how many cells are done, of how many, after each.
+        on_progress: Told how many cells are finished: at first, and after each.
 
     Raises:
         SearchError: If a scheduler is given, and Dask is not installed.
     """
     from joblib import Parallel, delayed
 
-    cells = list(study.cells())
     missing = [cell for cell in cells if not store.has(cell)]
     done = len(cells) - len(missing)
-    on_cell(done, len(cells))
+    on_progress(done)
     with _backend(scheduler):
-        finished = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_run)(cell) for cell in missing)
+        finished = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(
+            delayed(_run)(cell) for cell in missing
+        )
         for cell, rows in finished:
             store.save(cell, rows)
             done += 1
-            on_cell(done, len(cells))
+            on_progress(done)
 
 
 def _run(cell: Cell) -> tuple[Cell, list[Row]]:
@@ -58,10 +59,11 @@ def _backend(scheduler: str | None) -> Iterator[None]:
         from distributed import Client
     except ImportError:
         raise SearchError(
-            "--scheduler needs Dask, which is not installed: pip install 'dask[distributed]'. "
+            "--scheduler needs Dask, which is not installed: pip install 'robotframework-lossratio[cluster]'. "
             "Without --scheduler the study runs on this machine's cores."
         ) from None
     from joblib import parallel_config
 
-    with Client(scheduler), parallel_config(backend="dask"):
+    connect: Callable[[str], AbstractContextManager[object]] = Client
+    with connect(scheduler), parallel_config(backend="dask"):
         yield

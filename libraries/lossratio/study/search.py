@@ -6,12 +6,15 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lossratio.baselines.certificate import certificate
 from lossratio.baselines.checker import faults
-from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import GoalResult, SearchGoal, SearchGoalWarning
 from lossratio.study.algorithms import Algorithm
 from lossratio.study.goal_sets import GoalSet
+from lossratio.study.outcome import Outcome
 from lossratio.study.suts import Overhead, Subject
 
 SEARCH_STREAM, PROOF_STREAM = 0, 1
@@ -32,10 +35,10 @@ class Row:
         algorithm: Name of the algorithm.
         goal: Name of the goal.
         goal_number: Its place in the goal set; what follows up to `faults` is the same for all goals of a search.
-        elapsed: Search time: sum of durations and overheads of all trials.
+        elapsed: Search time: sum of durations and overheads of all trials; not a number for a search that failed.
         trials: Number of trials.
-        controller_seconds: Real time of all decisions.
-        certificate: What proving the result again took an oracle.
+        controller_seconds: Processor time of all decisions.
+        certificate: What proving the result again took an oracle; not a number for all but the first search on a SUT.
         faults: What the independent checker has against the result; empty if nothing, or if it is no RFC 9971 result.
         lower: Relevant lower bound; not a number without one.
         upper: Relevant upper bound; not a number without one.
@@ -69,16 +72,22 @@ class Row:
 def search_rows(
     goal_set: GoalSet, subject: Subject, overhead: Overhead, algorithm: Algorithm, repeat: int
 ) -> Iterator[Row]:
-    """Runs one search; a row for each goal."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SearchGoalWarning)
-        outcome = algorithm.search(goal_set.goals, subject, subject.measurer(overhead, repeat, SEARCH_STREAM))
-    proof = certificate(outcome.result, lambda seed: subject.measurer(overhead, repeat, PROOF_STREAM, seed))
-    found: tuple[str, ...] = ()
-    if algorithm.follows_rfc9971:
-        found = faults(outcome.result, outcome.trials, min_load=subject.min_load, max_load=subject.max_load)
+    """Runs one search; a row for each goal. A search that fails has its error for a fault, and no numbers."""
+    outcome, found, proof_time = None, "", math.nan
+    try:
+        outcome = _outcome(goal_set, subject, overhead, algorithm, repeat)
+    except SearchError as error:
+        found = f"failed: {error}"
+    else:
+        if algorithm.follows_rfc9971:
+            loads = {"min_load": subject.min_load, "max_load": subject.max_load}
+            found = "; ".join(faults(outcome.result, outcome.trials, **loads))
+        if repeat == 0:
+            proof_time = certificate(
+                outcome.result, lambda seed: subject.measurer(overhead, repeat, PROOF_STREAM, seed)
+            ).elapsed
     for number, goal in enumerate(goal_set.goals):
-        goal_result = outcome.result[goal]
+        goal_result = GoalResult(goal, False, None, None, None) if outcome is None else outcome.result[goal]
         yield Row(
             goal_set=goal_set.name,
             family=subject.family,
@@ -89,11 +98,11 @@ def search_rows(
             algorithm=algorithm.name,
             goal=str(goal),
             goal_number=number,
-            elapsed=outcome.result.elapsed,
-            trials=len(outcome.trials),
-            controller_seconds=outcome.controller_seconds,
-            certificate=proof.elapsed,
-            faults="; ".join(found),
+            elapsed=math.nan if outcome is None else math.fsum(trial.elapsed for trial in outcome.trials),
+            trials=0 if outcome is None else len(outcome.trials),
+            controller_seconds=0.0 if outcome is None else outcome.controller_seconds,
+            certificate=proof_time,
+            faults=found,
             lower=_or_nan(goal_result.relevant_lower_bound),
             upper=_or_nan(goal_result.relevant_upper_bound),
             throughput=_or_nan(goal_result.conditional_throughput),
@@ -102,6 +111,13 @@ def search_rows(
         )
 
 
+def _outcome(goal_set: GoalSet, subject: Subject, overhead: Overhead, algorithm: Algorithm, repeat: int) -> Outcome:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SearchGoalWarning)
+        return algorithm.search(goal_set.goals, subject, subject.measurer(overhead, repeat, SEARCH_STREAM))
+
+
+@lru_cache
 def _truth(goal: SearchGoal, subject: Subject) -> float:
     truth = subject.sut.truth(
         loss_ratio=goal.loss_ratio, duration=goal.final_trial_duration, exceed_ratio=goal.exceed_ratio

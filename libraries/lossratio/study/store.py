@@ -39,10 +39,9 @@ class Store:
 
     def path(self, cell: Cell) -> Path:
         """Where a cell's rows are, or will be."""
-        overhead = str(cell.overhead).replace(" ", "-")
         seeds = f"seeds-{'-'.join(str(seed) for seed in cell.seeds)}-repeats-{cell.repeats}"
-        name = f"{seeds}-{_digest(*_code(cell.algorithm))}.parquet"
-        folders = (cell.family_set, cell.goal_set, f"overhead-{overhead}", cell.algorithm, cell.family)
+        name = f"{seeds}-{code_digest(PACKAGE, _code(cell.algorithm))}.parquet"
+        folders = (cell.family_set, cell.goal_set, f"overhead-{cell.overhead}", cell.algorithm, cell.family)
         return self.directory.joinpath(*(folder.replace(" ", "-") for folder in folders), name)
 
     def has(self, cell: Cell) -> bool:
@@ -62,10 +61,10 @@ class Store:
         unfinished.replace(path)
 
     def load(self, cells: Iterable[Cell]) -> Any:
-        """The rows of finished cells, as a data frame with `Row`'s columns."""
+        """The rows of the cells, as a data frame with `Row`'s columns."""
         from pandas import concat, read_parquet
 
-        return concat([read_parquet(self.path(cell)) for cell in cells if self.has(cell)], ignore_index=True)
+        return concat([read_parquet(self.path(cell)) for cell in cells], ignore_index=True)
 
 
 def _code(algorithm: str) -> tuple[str, ...]:
@@ -75,10 +74,11 @@ def _code(algorithm: str) -> tuple[str, ...]:
 
 
 @cache
-def _digest(*code: str) -> str:
+def code_digest(root: Path, names: tuple[str, ...]) -> str:
+    """A short digest of Python files, and of all those in directories; the names are relative to the root."""
     digest = hashlib.sha256()
-    for name in code:
-        path = PACKAGE / name
+    for name in names:
+        path = root / name
         for source in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(source.read_bytes())
     return digest.hexdigest()[:12]

@@ -28,7 +28,7 @@ class Overhead:
     counted: bool = False
 
     def __str__(self) -> str:
-        return f"{self.seconds:g} s{' counted' if self.counted else ''}"
+        return f"{self.seconds:g}{'-counted' if self.counted else ''}"
 
 
 @dataclass(frozen=True)
