@@ -27,8 +27,8 @@ from lossratio.report.conditions import (
     trial_timing,
 )
 from lossratio.report.facts import NodeFacts, controller_facts
+from lossratio.report.formats import ReportFormat, render, write_report
 from lossratio.report.model import TestIdentity, ThroughputResult
-from lossratio.report.page import report_page, write_page
 from lossratio.report.run import read_run
 from lossratio.report.run_directory import RunDirectory
 from lossratio.simulation.knees import SmoothKnee
@@ -56,8 +56,8 @@ def main(tests: int, trials: int) -> None:
         click.echo(f"{'step':<24}{'elapsed s':>10}{'CPU s':>10}")
         read = timed("read results", lambda: read_run(run.path))
         timed("doubts", lambda: read.doubts)
-        page = timed("make page", lambda: report_page([read], "benchmark"))
-        timed("all, into a file", lambda: write_page(run))
+        page = timed("make page", lambda: render(ReportFormat.HTML, [read]))
+        timed("write it", lambda: write_report(run.path / "lossratio.html", page))
         click.echo(f"the page has {len(page.encode()) / 1e6:.1f} MB")
 
 

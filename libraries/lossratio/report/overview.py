@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lossratio.report.conditions import MaxLoad, Traffic
-from lossratio.report.model import MrrResult, Outcome, Result, ThroughputResult
+from lossratio.report.conditions import Traffic
+from lossratio.report.findings import MRR, Finding, findings_of
+from lossratio.report.model import Outcome, Result
 from lossratio.report.record import Rate
-from lossratio.report.text import format_frames_per_second, format_regularity
+from lossratio.report.text import format_frames_per_second
 from lossratio.units import format_bit_rate, format_ratio
 
 NOTHING = "–"
@@ -52,20 +53,9 @@ class OverviewRow:
     duration: str
 
 
-@dataclass(frozen=True)
-class _Finding:
-    goal: str
-    outcome: Outcome
-    state: str
-    lower_bound: Rate | None = None
-    upper_bound: Rate | None = None
-    throughput: Rate | None = None
-    deviation: Rate | None = None
-
-
 def overview(results: Iterable[Result]) -> list[OverviewRow]:
     """The rows of all results, in their order."""
-    return [_row(place, result, finding) for place, result in enumerate(results, 1) for finding in _findings(result)]
+    return [_row(finding) for finding in findings_of(results)]
 
 
 def describe_frame_size(traffic: Traffic) -> str:
@@ -75,52 +65,35 @@ def describe_frame_size(traffic: Traffic) -> str:
     return f"{sizes} B{average}"
 
 
-def _findings(result: Result) -> Iterator[_Finding]:
-    if isinstance(result, ThroughputResult):
-        for report in result.goals:
-            found, state = report.result, format_regularity(report)
-            if found is None:
-                yield _Finding(report.goal.name, Outcome.FAILED, state)
-            else:
-                outcome = Outcome.MEASURED if found.regular else Outcome.IRREGULAR
-                bounds = (found.relevant_lower_bound, found.relevant_upper_bound)
-                yield _Finding(report.goal.name, outcome, state, *bounds, found.conditional_throughput)
-    else:
-        yield _mrr_finding(result)
-
-
-def _mrr_finding(result: MrrResult) -> _Finding:
-    if result.mrr is None:
-        return _Finding("MRR", Outcome.FAILED, "failed: no result")
-    return _Finding("MRR", result.outcome, result.outcome.value, throughput=result.mrr.mean, deviation=result.mrr.stdev)
-
-
-def _row(place: int, result: Result, finding: _Finding) -> OverviewRow:
-    found, deviation = finding.throughput, finding.deviation
+def _row(finding: Finding) -> OverviewRow:
+    result, found, deviation = finding.result, finding.value, finding.deviation
     factor = result.conditions.load.aggregate_factor
+    share = finding.theoretical_share
     return OverviewRow(
-        place=place,
+        place=finding.place,
         test=result.test.name,
         frame_size=describe_frame_size(result.conditions.traffic),
-        goal=finding.goal,
+        goal=finding.quantity,
         outcome=finding.outcome,
-        state=finding.state,
+        state=_state(finding),
         lower_bound=_per_interface(finding.lower_bound),
         upper_bound=_per_interface(finding.upper_bound),
         throughput=_per_interface(found) + ("" if deviation is None else f" ± {_per_interface(deviation)}"),
         aggregate=NOTHING if found is None else f"{format_frames_per_second(found.aggregate_fps)} (x {factor})",
         bandwidth=NOTHING if found is None else format_bit_rate(found.aggregate_l1_bps),
-        share=_share(found, result.max_load),
+        share=NOTHING if share is None else format_ratio(share),
         trials=str(len(result.trials)),
         duration=f"{sum(trial.elapsed_s for trial in result.trials):.1f} s",
     )
 
 
+def _state(finding: Finding) -> str:
+    if finding.outcome is Outcome.FAILED:
+        return "failed: no result"
+    if finding.outcome is Outcome.IRREGULAR:
+        return f"irregular: {finding.reason}"
+    return "measured" if finding.quantity == MRR else "regular"
+
+
 def _per_interface(rate: Rate | None) -> str:
     return NOTHING if rate is None else format_frames_per_second(rate.per_interface_fps)
-
-
-def _share(rate: Rate | None, max_load: MaxLoad) -> str:
-    if rate is None or max_load.theoretical_maximum is None:
-        return NOTHING
-    return format_ratio(rate.per_interface_fps / max_load.theoretical_maximum.per_interface_fps)

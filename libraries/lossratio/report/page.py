@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import jinja2
 from pydantic import BaseModel
 
-from lossratio.errors import ReportError
 from lossratio.report.bounds import bounds_history
 from lossratio.report.compliance import ComplianceStatement, compliance_of
 from lossratio.report.doubts import Doubt
@@ -18,8 +16,7 @@ from lossratio.report.frame_sizes import FrameSizeSeries, by_tests, draw_frame_s
 from lossratio.report.loss_picture import draw_loss
 from lossratio.report.model import Result, ThroughputResult
 from lossratio.report.overview import describe_frame_size, overview
-from lossratio.report.run import Run, read_run
-from lossratio.report.run_directory import RunDirectory, write_whole
+from lossratio.report.run import Run
 from lossratio.report.search_picture import draw_search
 from lossratio.report.spectrum import draw_spectra
 from lossratio.report.text import format_frames_per_second, message
@@ -103,24 +100,6 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         message=message,
         frame_size=describe_frame_size,
     )
-
-
-def write_page(directory: RunDirectory) -> Path:
-    """Writes the page of a run, as far as that went, into its directory.
-
-    Returns:
-        The page's file.
-
-    Raises:
-        ReportError: If this is no run directory, nothing in it can be read, or the page cannot be written.
-    """
-    page = report_page([read_run(directory.path)], directory.path.resolve().name)
-    path = directory.path / PAGE_NAME
-    try:
-        write_whole(path, page.encode("utf-8", "replace"))
-    except OSError as error:
-        raise ReportError(f"Cannot write the report {path}: {error.strerror}.") from error
-    return path
 
 
 def _section(result: Result, doubts: tuple[Doubt, ...]) -> TestSection:

@@ -39,9 +39,14 @@ def element(name: str, *content: str, **attributes: object) -> str:
     return f"<{name}{given}>{''.join(content)}</{name}>" if content else f"<{name}{given}/>"
 
 
+def xml_text(text: str) -> str:
+    """Text without characters that XML cannot have; they become the replacement character."""
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
 def plain(text: str) -> str:
-    """Text as markup that shows it; characters that XML cannot have become the replacement character."""
-    return escape(_NOT_IN_XML.sub("\ufffd", text), quote=False)
+    """Text as markup that shows it."""
+    return escape(xml_text(text), quote=False)
 
 
 def title(text: str) -> str:

@@ -7,7 +7,8 @@ import subprocess
 import pytest
 from report_examples import mrr, throughput
 
-from lossratio.report.page import PAGE_NAME, write_page
+from lossratio.report.formats import ReportFormat, render
+from lossratio.report.run import read_run
 from lossratio.report.run_directory import RunDirectory
 from lossratio.simulation.knees import SharpKnee
 
@@ -53,14 +54,13 @@ def page(tmp_path_factory):
     directory = RunDirectory(tmp_path_factory.mktemp("run"))
     for result in (throughput(), throughput(SharpKnee(capacity=1e7), name="limit"), mrr()):
         directory.write(result)
-    write_page(directory)
-    return directory.path / PAGE_NAME
+    return render(ReportFormat.HTML, [read_run(directory.path)])
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 def test_a_browser_shows_the_pictures_within_the_page_and_loads_nothing(page, tmp_path):
     probed = tmp_path / "probed.html"
-    probed.write_text(page.read_text().replace("</body>", f"{PROBE}</body>"))
+    probed.write_text(page.replace("</body>", f"{PROBE}</body>"))
     command = [BROWSER, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", probed.as_uri()]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
     (told,) = re.findall("<title>(.*)</title>", answer)[:1]

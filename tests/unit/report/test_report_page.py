@@ -1,4 +1,3 @@
-import re
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,13 +6,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from report_examples import conditions, mrr, throughput, throughput_results
 
-from lossratio.errors import ReportError
 from lossratio.report.conditions import FrameSizeShare
 from lossratio.report.model import Outcome
 from lossratio.report.overview import NOTHING, describe_frame_size, overview
-from lossratio.report.page import PAGE_NAME, report_page, write_page
+from lossratio.report.page import report_page
 from lossratio.report.run import Run
-from lossratio.report.run_directory import RunDirectory
 from lossratio.report.verdict import GENERATOR_LIMIT
 from lossratio.simulation.knees import SharpKnee
 
@@ -146,28 +143,3 @@ def test_frame_sizes_of_a_mix_have_an_average():
     traffic = conditions().traffic
     assert describe_frame_size(traffic) == "64 B"
     assert describe_frame_size(traffic.model_copy(update=mix)) == "64, 570, 1518 B (353.83 B on average)"
-
-
-def test_the_page_of_a_run_is_in_its_directory(tmp_path, results):
-    run = RunDirectory(tmp_path / "nightly")
-    for result in results:
-        run.write(result)
-    write_page(run)
-    page = (run.path / PAGE_NAME).read_text()
-    assert "<h1>nightly</h1>" in page
-    assert re.findall("<h2 .*>(.*)</h2>", page).count("generator-limit") == 1
-    assert page.count("<section>") == 4
-
-
-def test_a_run_without_results_has_no_page(tmp_path):
-    (tmp_path / "results").mkdir()
-    with pytest.raises(ReportError, match="nothing to report"):
-        write_page(RunDirectory(tmp_path))
-
-
-def test_a_page_that_cannot_be_written_is_an_error_that_says_where(tmp_path, results):
-    run = RunDirectory(tmp_path)
-    run.write(results[2])
-    (tmp_path / PAGE_NAME).mkdir()
-    with pytest.raises(ReportError, match=f"Cannot write the report .*{PAGE_NAME}"):
-        write_page(run)

@@ -1,0 +1,64 @@
+"""The formats that a report can have, and the files that they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+
+from lossratio.errors import ReportError
+from lossratio.report.junit import junit_report
+from lossratio.report.page import PAGE_NAME, report_page
+from lossratio.report.run import Run
+from lossratio.report.run_directory import write_whole
+from lossratio.report.tables import csv_report, json_report, markdown_report
+
+
+class ReportFormat(str, Enum):
+    """What a report can be written as."""
+
+    HTML = "html"
+    """One page with everything, for a browser."""
+    JSON = "json"
+    """Everything, for programs."""
+    CSV = "csv"
+    """A row for each goal of each test, for spreadsheets."""
+    MARKDOWN = "md"
+    """The overview, for chats and merge requests."""
+    JUNIT = "junit"
+    """Tests that passed or not, for CI systems."""
+
+
+FILE_NAMES = {
+    ReportFormat.HTML: PAGE_NAME,
+    ReportFormat.JSON: "lossratio.json",
+    ReportFormat.CSV: "lossratio.csv",
+    ReportFormat.MARKDOWN: "lossratio.md",
+    ReportFormat.JUNIT: "lossratio.junit.xml",
+}
+"""Names of the reports in the directory of a run."""
+
+
+def render(report_format: ReportFormat, runs: Sequence[Run]) -> str:
+    """A report of some runs, as text."""
+    if report_format is ReportFormat.HTML:
+        return report_page(runs, ", ".join(run.path.resolve().name for run in runs))
+    writers = {
+        ReportFormat.JSON: json_report,
+        ReportFormat.CSV: csv_report,
+        ReportFormat.MARKDOWN: markdown_report,
+        ReportFormat.JUNIT: junit_report,
+    }
+    return writers[report_format](runs)
+
+
+def write_report(path: Path, text: str) -> None:
+    """Writes a report, as a whole or not at all.
+
+    Raises:
+        ReportError: If it cannot be written, e.g. because the disk is full.
+    """
+    try:
+        write_whole(path, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise ReportError(f"Cannot write the report {path}: {error.strerror}.") from error

@@ -1,0 +1,117 @@
+"""Runs as JUnit XML, which CI systems show as tests.
+
+A failed measurement is an ``error``. An irregular one is ``skipped``: it neither passed nor failed, and its reason is
+shown. What was cut off or cannot be read is an ``error``, too, so that nobody takes a run for whole that is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from lossratio.report.findings import findings_of
+from lossratio.report.model import Outcome, Result
+from lossratio.report.run import Run
+from lossratio.report.svg import xml_text
+from lossratio.report.text import message
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test case of a JUnit file.
+
+    Attributes:
+        suite: Name of its suite.
+        name: Its name.
+        seconds: How long it took.
+        state: ``passed``, ``failure``, ``error`` or ``skipped``.
+        message: Why it did not pass.
+        output: What else there is to say.
+        properties: Names and values, e.g. rates.
+    """
+
+    suite: str
+    name: str
+    seconds: float = 0.0
+    state: str = "passed"
+    message: str = ""
+    output: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+def junit_report(runs: Sequence[Run]) -> str:
+    """The runs as a JUnit file, with a suite for each run."""
+    suites = {run.path.resolve().name: _cases(run) for run in runs}
+    return junit_xml(suites)
+
+
+def junit_xml(suites: dict[str, list[Case]]) -> str:
+    """A JUnit file.
+
+    Args:
+        suites: The cases of each suite, by its name.
+    """
+    root = Element("testsuites")
+    for name, cases in suites.items():
+        counts = {state: sum(case.state == state for case in cases) for state in ("failure", "error", "skipped")}
+        suite = SubElement(
+            root,
+            "testsuite",
+            name=xml_text(name),
+            tests=str(len(cases)),
+            failures=str(counts["failure"]),
+            errors=str(counts["error"]),
+            skipped=str(counts["skipped"]),
+            time=f"{sum(case.seconds for case in cases):.3f}",
+        )
+        for case in cases:
+            _add_case(suite, case)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _cases(run: Run) -> list[Case]:
+    cases = [
+        _case(result, tuple(str(doubt) for doubt in doubts))
+        for result, doubts in zip(run.results, run.doubts, strict=True)
+    ]
+    cases += [
+        Case("cut off", test.name, state="error", message=f"cut off after {test.trials} trials") for test in run.cut_off
+    ]
+    cases += [
+        Case("not readable", f"file {number}", state="error", message=problem)
+        for number, problem in enumerate(run.problems, start=1)
+    ]
+    return cases
+
+
+def _case(result: Result, doubts: tuple[str, ...]) -> Case:
+    state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome]
+    findings = list(findings_of([result]))
+    reasons = [f"{each.quantity}: {each.reason}" for each in findings if each.reason is not None]
+    rates = tuple((f"{each.quantity} aggregate fps", repr(each.value.aggregate_fps)) for each in findings if each.value)
+    return Case(
+        suite=result.test.suite,
+        name=result.test.name,
+        seconds=(result.ended - result.started).total_seconds(),
+        state=state,
+        message=result.error or "; ".join(reasons),
+        output="\n".join((message(result), *(f"Doubt: {doubt}" for doubt in doubts))),
+        properties=rates,
+    )
+
+
+def _add_case(suite: Element, case: Case) -> None:
+    element = SubElement(
+        suite, "testcase", classname=xml_text(case.suite), name=xml_text(case.name), time=f"{case.seconds:.3f}"
+    )
+    if case.properties:
+        properties = SubElement(element, "properties")
+        for name, value in case.properties:
+            SubElement(properties, "property", name=xml_text(name), value=xml_text(value))
+    if case.state != "passed":
+        SubElement(element, case.state, message=xml_text(case.message))
+    if case.output:
+        SubElement(element, "system-out").text = xml_text(case.output)

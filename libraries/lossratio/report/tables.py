@@ -1,0 +1,140 @@
+"""Runs as text for other programs and for people: JSON, CSV and Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from lossratio.report.findings import Finding, findings_of
+from lossratio.report.model import RESULT
+from lossratio.report.overview import OverviewRow, overview
+from lossratio.report.run import Run
+
+REPORT_FORMAT = "lossratio-report/1"
+"""Format of the JSON report."""
+
+_COLUMNS: dict[str, str] = {
+    "test": "test",
+    "frame size": "frame_size",
+    "goal": "goal",
+    "result": "state",
+    "lower bound": "lower_bound",
+    "upper bound": "upper_bound",
+    "conditional throughput (or MRR)": "throughput",
+    "aggregate": "aggregate",
+    "bandwidth": "bandwidth",
+    "of theoretical maximum": "share",
+    "trials": "trials",
+    "time": "duration",
+}
+
+
+def json_report(runs: Sequence[Run]) -> str:
+    """Everything about the runs: whole results, with the doubts about each, and what is missing."""
+    data = {
+        "format": REPORT_FORMAT,
+        "runs": [
+            {
+                "run": run.path.resolve().name,
+                "results": [
+                    {"result": RESULT.dump_python(result, mode="json"), "doubts": [asdict(doubt) for doubt in doubts]}
+                    for result, doubts in zip(run.results, run.doubts, strict=True)
+                ],
+                "cut_off": [asdict(test) for test in run.cut_off],
+                "problems": list(run.problems),
+            }
+            for run in runs
+        ],
+    }
+    return json.dumps(data, indent=1) + "\n"
+
+
+def csv_report(runs: Sequence[Run]) -> str:
+    """A row for each finding, in plain units (their names are in the header); nothing where there is nothing."""
+    file = io.StringIO()
+    rows = [row for run in runs for row in _csv_rows(run)]
+    writer = csv.DictWriter(file, fieldnames=_csv_fields(), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def markdown_report(runs: Sequence[Run]) -> str:
+    """The overview of each run as a table, with doubts and with what is missing."""
+    return "\n".join(line for run in runs for line in _markdown_lines(run)) + "\n"
+
+
+def _csv_rows(run: Run) -> Iterator[dict[str, Any]]:
+    for finding in findings_of(run.results):
+        yield _csv_row(run, finding)
+    for test in run.cut_off:
+        yield {"run": run.path.resolve().name, "test": test.name, "outcome": "cut off", "trials": test.trials}
+
+
+def _csv_row(run: Run, finding: Finding) -> dict[str, Any]:
+    result, value = finding.result, finding.value
+    lower, upper, deviation = finding.lower_bound, finding.upper_bound, finding.deviation
+    return {
+        "run": run.path.resolve().name,
+        "suite": result.test.suite,
+        "test": result.test.name,
+        "testbed": result.conditions.testbed.name,
+        "started": result.started.isoformat(),
+        "kind": result.kind,
+        "goal": finding.quantity,
+        "outcome": finding.outcome.value,
+        "reason": finding.reason,
+        "average_frame_size_bytes": result.conditions.traffic.average_frame_size_bytes,
+        "lower_bound_per_interface_fps": None if lower is None else lower.per_interface_fps,
+        "upper_bound_per_interface_fps": None if upper is None else upper.per_interface_fps,
+        "value_per_interface_fps": None if value is None else value.per_interface_fps,
+        "stdev_per_interface_fps": None if deviation is None else deviation.per_interface_fps,
+        "aggregate_factor": result.conditions.load.aggregate_factor,
+        "value_aggregate_fps": None if value is None else value.aggregate_fps,
+        "value_aggregate_l1_bps": None if value is None else value.aggregate_l1_bps,
+        "theoretical_maximum_ratio": finding.theoretical_share,
+        "trials": len(result.trials),
+        "trials_elapsed_s": sum(trial.elapsed_s for trial in result.trials),
+        "doubts": "; ".join(doubt.kind.value for doubt in run.doubts[finding.place - 1]),
+    }
+
+
+def _csv_fields() -> list[str]:
+    return [
+        *("run", "suite", "test", "testbed", "started", "kind", "goal", "outcome", "reason"),
+        *("average_frame_size_bytes", "lower_bound_per_interface_fps", "upper_bound_per_interface_fps"),
+        *("value_per_interface_fps", "stdev_per_interface_fps", "aggregate_factor", "value_aggregate_fps"),
+        *("value_aggregate_l1_bps", "theoretical_maximum_ratio", "trials", "trials_elapsed_s", "doubts"),
+    ]
+
+
+def _markdown_lines(run: Run) -> Iterator[str]:
+    yield f"# {_cell(run.path.resolve().name)}"
+    yield ""
+    for test in run.cut_off:
+        last = "" if test.last is None else f"; the last one: {test.last}"
+        yield f"- **cut off**: {_cell(test.name)} after {test.trials} trials{last}"
+        yield from (f"  - {bounds}" for bounds in test.bounds)
+    yield from (f"- **not readable**: {_cell(problem)}" for problem in run.problems)
+    for result, doubts in zip(run.results, run.doubts, strict=True):
+        yield from (f"- **doubt** about {_cell(result.test.name)}: {doubt}" for doubt in doubts)
+    yield ""
+    yield "| " + " | ".join(_COLUMNS) + " |"
+    yield "|" + " --- |" * len(_COLUMNS)
+    for row in overview(run.results):
+        yield "| " + " | ".join(_cell(str(_value(row, field))) for field in _COLUMNS.values()) + " |"
+    yield ""
+    yield "Loads and rates are per transmitting interface; the aggregate is that times its factor. Method: RFC 9971."
+    yield ""
+
+
+def _value(row: OverviewRow, field: str) -> object:
+    return getattr(row, field)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())

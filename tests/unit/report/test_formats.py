@@ -1,0 +1,162 @@
+import csv
+import io
+import json
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+from report_examples import mrr, throughput
+
+from lossratio.errors import ReportError
+from lossratio.report.commands import report
+from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
+from lossratio.report.model import RESULT
+from lossratio.report.run import read_run
+from lossratio.report.run_directory import RunDirectory
+from lossratio.simulation.knees import SharpKnee
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    run = RunDirectory(tmp_path_factory.mktemp("runs") / "nightly")
+    for result in (
+        throughput(),
+        throughput(SharpKnee(capacity=1e7), name="limit|of <it>"),
+        mrr(),
+        throughput(error="The agent on TG was killed.\x00", trials=5, name="killed"),
+    ):
+        run.write(result)
+    return run.path
+
+
+@pytest.fixture(scope="module")
+def whole(directory):
+    return read_run(directory)
+
+
+@pytest.fixture
+def cut_off(whole, tmp_path):
+    run = RunDirectory(tmp_path / "cut")
+    run.write(whole.results[0])
+    run.journal_path("Suite.killed").parent.mkdir()
+    run.journal_path("Suite.killed").write_text('{"format": "lossratio-journal/1", "created": "now", "search": {}}\n')
+    (run.path / "results" / "half.json").write_text("{")
+    return run.path
+
+
+def test_json_has_whole_results_and_doubts(whole):
+    (run,) = json.loads(render(ReportFormat.JSON, [whole]))["runs"]
+    assert run["run"] == "nightly"
+    assert [RESULT.validate_python(each["result"]) for each in run["results"]] == list(whole.results)
+
+
+def test_csv_has_a_row_for_each_goal_in_plain_units(whole):
+    rows = list(csv.DictReader(io.StringIO(render(ReportFormat.CSV, [whole]))))
+    assert [(row["test"], row["goal"], row["outcome"]) for row in rows] == [
+        ("64B-1c-eth-l2bdbase-mrr", "MRR", "measured"),
+        ("64B-1c-eth-l2bdbase-ndrpdr", "NDR", "measured"),
+        ("64B-1c-eth-l2bdbase-ndrpdr", "PDR", "measured"),
+        ("killed", "NDR", "failed"),
+        ("killed", "PDR", "failed"),
+        ("limit|of <it>", "NDR", "irregular"),
+        ("limit|of <it>", "PDR", "irregular"),
+    ]
+    ndr = rows[1]
+    assert float(ndr["value_aggregate_fps"]) == 2 * float(ndr["value_per_interface_fps"])
+    assert rows[3]["value_per_interface_fps"] == ""
+    assert rows[5]["reason"] == "the generator's limit, not the SUT's"
+
+
+def test_markdown_is_a_table_that_names_cannot_break(whole):
+    lines = render(ReportFormat.MARKDOWN, [whole]).splitlines()
+    table = [line.replace("\\|", "") for line in lines if line.startswith("|")]
+    assert {line.count("|") for line in table} == {13}
+    assert any("limitof &lt;it>" in line and "irregular: the generator's limit" in line for line in table)
+
+
+def test_junit_counts_failures_as_errors_and_irregular_results_as_skipped(whole):
+    (suite,) = ElementTree.fromstring(render(ReportFormat.JUNIT, [whole]))  # noqa: S314 (our own)
+    assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "4",
+        "failures": "0",
+        "errors": "1",
+        "skipped": "1",
+    }
+    killed = suite.find("testcase[@name='killed']/error")
+    assert killed.get("message") == "The agent on TG was killed.\ufffd"
+    ndr = suite.find("testcase[@name='64B-1c-eth-l2bdbase-ndrpdr']/properties/property[@name='NDR aggregate fps']")
+    assert float(ndr.get("value")) == pytest.approx(299_540, abs=1)
+
+
+@pytest.mark.parametrize("chosen", ReportFormat)
+def test_a_run_that_is_not_whole_is_marked_in_every_format(cut_off, chosen):
+    text = render(chosen, [read_run(cut_off)])
+    assert "Suite.killed" in text
+    assert "cut" in text
+
+
+def test_the_command_writes_into_the_directory(directory):
+    answer = CliRunner().invoke(report, [str(directory)])
+    assert answer.exit_code == 0
+    page = directory / FILE_NAMES[ReportFormat.HTML]
+    assert answer.output == f"{page}\n"
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_command_tells_by_its_status_that_a_run_is_not_whole(cut_off):
+    answer = CliRunner().invoke(report, [str(cut_off), "--format", "md", "--output", "-"])
+    assert answer.exit_code == 1
+    assert "Suite.killed was cut off." in answer.stderr
+    assert "half.json is damaged" in answer.stderr
+    assert "| measured |" in answer.stdout
+
+
+def test_several_runs_need_a_place_for_their_report(directory, tmp_path):
+    answer = CliRunner().invoke(report, [str(directory), str(directory)])
+    assert answer.exit_code == 2
+    assert "--output FILE" in answer.stderr
+    path = tmp_path / "both.csv"
+    assert CliRunner().invoke(report, [str(directory)] * 2 + ["--format=csv", f"--output={path}"]).exit_code == 0
+    assert len(path.read_text().splitlines()) == 15
+
+
+def test_a_report_that_cannot_be_written_is_an_error_that_says_where(tmp_path):
+    with pytest.raises(ReportError, match=r"Cannot write the report .*missing"):
+        write_report(tmp_path / "missing" / "report.html", "text")
+
+
+SUITE = """
+*** Settings ***
+Library    OperatingSystem
+*** Test Cases ***
+Measures
+    Create File    ${OUTPUT DIR}/results/test.json    ${RESULT}
+"""
+
+
+def robot(folder, suite, *options):
+    (folder / "suite.robot").write_text(suite)
+    command = [sys.executable, "-m", "robot", "--log=NONE", "--report=NONE", "--outputdir", str(folder / "out")]
+    return subprocess.run(
+        [*command, *options, str(folder / "suite.robot")], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_listener_reports_a_run_at_its_end(tmp_path):
+    result = RESULT.dump_json(mrr()).decode()
+    (tmp_path / "variables.py").write_text(f"RESULT = {result!r}\n")
+    listener = "lossratio.report.listener.RunReport:html:junit"
+    answer = robot(tmp_path, SUITE, f"--listener={listener}", f"--variablefile={tmp_path / 'variables.py'}")
+    assert answer.returncode == 0, answer.stdout
+    assert f"lossratio: {tmp_path / 'out' / 'lossratio.html'}" in answer.stdout
+    assert 'tests="1"' in (tmp_path / "out" / "lossratio.junit.xml").read_text()
+
+
+def test_the_listener_is_silent_where_nothing_was_measured_and_tells_what_it_cannot_read(tmp_path):
+    listener = "--listener=lossratio.report.listener.RunReport"
+    nothing = robot(tmp_path, "*** Test Cases ***\nIdle\n    No Operation\n", listener)
+    assert "lossratio" not in nothing.stdout.replace(str(tmp_path), "")
+    damaged = robot(tmp_path, SUITE, listener, "--variable=RESULT:damaged")
+    assert "The run has no report: There is nothing to report" in damaged.stderr
