@@ -21,7 +21,7 @@ A Bare Bridge Is As Fast As The Generator
 
 A Router With Enough To Do Loses Frames By Itself
     [Documentation]    The frames that a loaded router loses are its own: nothing is blamed on the generator.
-    Wait Until Keyword Succeeds    ${ATTEMPTS}    0 s    A Loaded Router Has A Limit Of Its Own
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    5 s    A Loaded Router Has A Limit Of Its Own
 
 The Maximum Receive Rate Of A Policer Is What It Passes
     [Documentation]    Mean and every value: N + B/T.

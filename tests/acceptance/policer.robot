@@ -24,7 +24,7 @@ Truth Is Found In The Kernel And In The Simulator
     [Documentation]    Both results enclose the truth, and agree within the width of the goal.
     [Arguments]    ${rate}    ${burst}    ${duration}
     ${truth}    Policed Throughput    ${rate}    ${burst}    ${duration}
-    ${real}    Wait Until Keyword Succeeds    ${ATTEMPTS}    0 s
+    ${real}    Wait Until Keyword Succeeds    ${ATTEMPTS}    5 s
     ...    Truth Is Found    ${LOCAL}    ${rate}    ${burst}    ${duration}    ${truth}
     ${simulated}    Truth Is Found    ${SIMULATED}    ${rate}    ${burst}    ${duration}    ${truth}
     VAR    ${ratio}    ${{$real.per_interface_fps / $simulated.per_interface_fps}}
