@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from netns import NetnsLab, NetnsUnavailableError
+
+# How long an example takes says something about the machine, and nothing about the code.
+hypothesis.settings.register_profile("lossratio", deadline=None)
+hypothesis.settings.load_profile("lossratio")
 
 
 @pytest.fixture
