@@ -8,11 +8,18 @@ from pathlib import Path
 import click
 
 from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
-from lossratio.report.run import read_runs
+from lossratio.report.junit import junit_xml
+from lossratio.report.run import read_runs, runs_in
 
 RUN_DIRECTORY = click.Path(path_type=Path)
 NOT_WHOLE = 1
 """Exit status of a report of a run that was cut off or has damaged files."""
+
+REGRESSION = 1
+"""Exit status where something got worse."""
+
+TROUBLE = 2
+"""Exit status where nothing can be said."""
 
 
 @click.command()
@@ -53,3 +60,34 @@ def report(directories: tuple[Path, ...], report_format: str, output: Path | Non
             click.echo(f"{run.path}: {problem}", err=True)
     if not all(run.is_whole for run in runs):
         sys.exit(NOT_WHOLE)
+
+
+@click.command()
+@click.argument("before", metavar="A", type=RUN_DIRECTORY)
+@click.argument("after", metavar="B", type=RUN_DIRECTORY)
+@click.option(
+    "--least-change",
+    type=click.FloatRange(min=0.0),
+    default=1.0,
+    show_default=True,
+    help="Per cent; smaller changes are none.",
+)
+@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file, too.")
+def compare(before: Path, after: Path, least_change: float, junit: Path | None) -> None:
+    """Compare the tests of run B with those of run A; each is the directory of a run, or a folder of such directories.
+
+    Repeat the runs: their spread is what tells a change from chance. The exit status is 0 if nothing got worse, 1 if
+    something did, and 2 if that cannot be told.
+    """
+    # Imported here because scipy takes a while, and the other commands need none of it.
+    from lossratio.report.comparison import compare as compare_runs
+    from lossratio.report.comparison_text import comparison_cases, comparison_table
+
+    found = compare_runs(read_runs(runs_in(before)), read_runs(runs_in(after)), least_change=least_change / 100)
+    click.echo(comparison_table(found))
+    if junit is not None:
+        write_report(junit, junit_xml({f"{before.name} and {after.name}": comparison_cases(found)}))
+    if found.regressions:
+        sys.exit(REGRESSION)
+    if not found.has_verdict:
+        sys.exit(TROUBLE)

@@ -74,7 +74,7 @@ def read_run(path: Path) -> Run:
     Raises:
         ReportError: If it is no run directory, or nothing in it can be read.
     """
-    if not any((path / name).is_dir() for name in ("results", "trials")):
+    if not _is_run(path):
         raise ReportError(f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it.")
     results: list[Result] = []
     problems: list[str] = []
@@ -104,6 +104,27 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
         ReportError: If one is no run directory.
     """
     return [read_run(path) for path in paths]
+
+
+def runs_in(path: Path) -> list[Path]:
+    """The directories of runs that a path stands for: itself, or those in it, by name.
+
+    Raises:
+        ReportError: If there are none.
+    """
+    if _is_run(path):
+        return [path]
+    found = sorted(each for each in path.iterdir() if _is_run(each)) if path.is_dir() else []
+    if not found:
+        raise ReportError(
+            f"{path} is not the directory of a run, nor a folder of such: there is no directory 'results' or 'trials' "
+            f"in it, or one level below."
+        )
+    return found
+
+
+def _is_run(path: Path) -> bool:
+    return any((path / name).is_dir() for name in ("results", "trials"))
 
 
 def _cut_off(path: Path) -> CutOff:

@@ -1,0 +1,86 @@
+"""A comparison in words: a table for people, and JUnit cases for CI systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lossratio.report.comparison import ComparedQuantity, Comparison, Verdict
+from lossratio.report.difference import Sample
+from lossratio.report.junit import Case
+from lossratio.units import format_frame_rate
+
+_HEADER = ("test", "goal", "A", "B", "change", "95 % interval", "p", "verdict")
+_STATES = {
+    Verdict.REGRESSION: "failure",
+    Verdict.TOO_FEW: "skipped",
+    Verdict.NOT_COMPARABLE: "skipped",
+}
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """The comparison as a table of plain text, with a summary below."""
+    rows = [_HEADER, *(_row(each) for each in comparison.quantities)]
+    lines = [*aligned(rows), "", *_summary(comparison)]
+    return "\n".join(lines)
+
+
+def comparison_cases(comparison: Comparison) -> list[Case]:
+    """The comparison as JUnit cases: a regression is a failure, what cannot be said is skipped."""
+    return [
+        Case(
+            suite=each.test,
+            name=each.quantity,
+            state=_STATES.get(each.verdict, "passed"),
+            message=told(each),
+            output=told(each),
+        )
+        for each in comparison.quantities
+    ]
+
+
+def told(compared: ComparedQuantity) -> str:
+    """One quantity in one line."""
+    _, _, before, after, change, interval, p_value, verdict = _row(compared)
+    if compared.difference is None:
+        return verdict
+    return f"{verdict}: {before} before, {after} after: {change} ({interval}; p {p_value})"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows of a table as lines, with columns as wide as they need to be."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _row(compared: ComparedQuantity) -> tuple[str, ...]:
+    found = compared.difference
+    interval = (
+        "-" if found is None or found.interval is None else " to ".join(f"{100 * e:+.2f}" for e in found.interval)
+    )
+    return (
+        compared.test,
+        compared.quantity,
+        _sample(compared.before),
+        _sample(compared.after),
+        "-" if found is None else f"{100 * found.change:+.2f} %",
+        interval,
+        "-" if found is None or found.test is None else f"{compared.p_value:.2g} ({found.test})",
+        compared.verdict.value + (f": {compared.note}" if compared.note else ""),
+    )
+
+
+def _sample(sample: Sample) -> str:
+    if not sample.values:
+        return "none"
+    spread = "" if sample.stdev is None else f" ± {100 * sample.stdev / sample.mean if sample.mean else 0.0:.2f} %"
+    return f"{format_frame_rate(sample.mean)}{spread} (n={len(sample.values)})"
+
+
+def _summary(comparison: Comparison) -> Iterator[str]:
+    counts = {verdict: sum(each.verdict is verdict for each in comparison.quantities) for verdict in Verdict}
+    found = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+    yield f"Testbed {comparison.testbed}: {found}. Rates are aggregates; p is adjusted for the number of comparisons."
+    if not comparison.has_verdict:
+        yield "No verdict: repeat the runs, at least twice on both sides, or three times on one."
+    yield from (f"Not read: {problem}" for problem in comparison.problems)

@@ -1,0 +1,121 @@
+"""Whether two sets of results differ, and by how much: the statistics of a comparison.
+
+Which test is used depends on how many results there are only, never on what they are:
+
+* five or more on both sides: Mann-Whitney's rank test, as rates of software are seldom normally distributed,
+* two or more on both sides: Welch's t test,
+* one on one side, three or more on the other: Student's t test with the larger side's spread,
+* fewer: none, as nothing tells a change from the spread of repeated runs.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy import stats
+
+RANK_TEST_LEAST = 5
+"""Results on both sides from which ranks are compared."""
+
+ONE_SIDED_LEAST = 3
+"""Results on one side from which a single one on the other side is compared with their spread."""
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Results of repeated runs of one test.
+
+    Attributes:
+        values: The values, in any unit.
+    """
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean of the values; NaN if there are none."""
+        return statistics.fmean(self.values) if self.values else math.nan
+
+    @property
+    def stdev(self) -> float | None:
+        """Sample standard deviation; None: there are fewer than two values."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How two samples differ.
+
+    Attributes:
+        change: Difference of the means over the mean before; infinite if that was zero and is not any more.
+        interval: Confidence interval (95 %) of the change; None: it cannot be told.
+        test: Name of the statistical test; None: there are too few values for any.
+        p_value: How probable a difference like this would be if there were none; None: likewise.
+    """
+
+    change: float
+    interval: tuple[float, float] | None
+    test: str | None
+    p_value: float | None
+
+
+def difference(before: Sample, after: Sample) -> Difference:
+    """Compares two samples that are not empty."""
+    change = _relative(after.mean - before.mean, before.mean)
+    sizes = sorted((len(before.values), len(after.values)))
+    if sizes[0] >= RANK_TEST_LEAST:
+        test, p_value = "Mann-Whitney", _mann_whitney(before, after)
+    elif sizes[0] >= 2:
+        test, p_value = "Welch", _t_test(before, after, equal_variances=False)
+    elif sizes[1] >= ONE_SIDED_LEAST:
+        test, p_value = "Student", _t_test(before, after, equal_variances=True)
+    else:
+        return Difference(change, None, None, None)
+    return Difference(change, _interval(before, after), test, p_value)
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """Probabilities of many tests at once, adjusted so that few of those called significant are wrong.
+
+    Benjamini and Hochberg's procedure: of all tests below 0.05 afterwards, 5 % at most are expected to be wrong.
+    """
+    return [float(value) for value in stats.false_discovery_control(p_values)] if p_values else []
+
+
+def _relative(change: float, before: float) -> float:
+    if before == 0.0:
+        return 0.0 if change == 0.0 else math.copysign(math.inf, change)
+    return change / abs(before)
+
+
+def _mann_whitney(before: Sample, after: Sample) -> float:
+    return float(stats.mannwhitneyu(before.values, after.values, alternative="two-sided").pvalue)
+
+
+def _t_test(before: Sample, after: Sample, *, equal_variances: bool) -> float:
+    if not _have_spread(before, after):
+        # Every difference is one then; the t statistic would divide by zero.
+        return 1.0 if before.mean == after.mean else 0.0
+    return float(stats.ttest_ind(before.values, after.values, equal_var=equal_variances).pvalue)
+
+
+def _have_spread(*samples: Sample) -> bool:
+    """Whether repeated values differ by more than rounding does."""
+    return any((sample.stdev or 0.0) > _ROUNDING * abs(sample.mean) for sample in samples)
+
+
+def _interval(before: Sample, after: Sample) -> tuple[float, float] | None:
+    """The interval of the means' difference that goes with a t test, relative to the mean before."""
+    if before.mean == 0.0:
+        return None
+    if not _have_spread(before, after):
+        change = _relative(after.mean - before.mean, before.mean)
+        return change, change
+    equal_variances = min(len(before.values), len(after.values)) < 2
+    found = stats.ttest_ind(after.values, before.values, equal_var=equal_variances).confidence_interval(0.95)
+    return float(found.low) / abs(before.mean), float(found.high) / abs(before.mean)

@@ -1,0 +1,177 @@
+import math
+import random
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from report_examples import conditions, mrr, throughput
+
+from lossratio.errors import ReportError
+from lossratio.report.commands import compare as compare_command
+from lossratio.report.comparison import Verdict, compare
+from lossratio.report.comparison_text import comparison_table
+from lossratio.report.difference import Sample, adjusted, difference
+from lossratio.report.run import Run
+from lossratio.report.run_directory import RunDirectory
+
+
+def with_rate(per_interface, *, name="64B-mrr", stdev=0.0):
+    """An MRR result with a given mean."""
+    base = mrr()
+    rates = {"mean": conditions().rate(per_interface), "stdev": conditions().rate(stdev)}
+    test = base.test.model_copy(update={"name": name})
+    return base.model_copy(update={"test": test, "mrr": base.mrr.model_copy(update=rates)})
+
+
+def runs(*rates, **more):
+    return [Run(f"run-{rate}", (with_rate(rate, **more),)) for rate in rates]
+
+
+def verdict_of(before, after, **options):
+    (quantity,) = compare(before, after, **options).quantities
+    return quantity.verdict
+
+
+def test_a_drop_beyond_the_spread_is_a_regression():
+    assert verdict_of(runs(100.0e3, 100.5e3, 99.7e3), runs(95.0e3, 95.2e3, 94.9e3)) is Verdict.REGRESSION
+
+
+def test_a_rise_beyond_the_spread_is_a_progression():
+    assert verdict_of(runs(95.0e3, 95.2e3, 94.9e3), runs(100.0e3, 100.5e3, 99.7e3)) is Verdict.PROGRESSION
+
+
+def test_a_drop_within_the_spread_is_none():
+    assert verdict_of(runs(100.0e3, 90.0e3, 107.0e3), runs(95.0e3, 88.0e3, 104.0e3)) is Verdict.UNCHANGED
+
+
+def test_a_certain_but_tiny_drop_is_none_unless_asked_for():
+    before, after = runs(100_000.0, 100_001.0, 100_002.0), runs(99_800.0, 99_801.0, 99_802.0)
+    assert verdict_of(before, after) is Verdict.UNCHANGED
+    assert verdict_of(before, after, least_change=0.001) is Verdict.REGRESSION
+
+
+def test_one_run_on_both_sides_gives_no_verdict():
+    comparison = compare(runs(100e3), runs(50e3))
+    assert comparison.quantities[0].verdict is Verdict.TOO_FEW
+    assert not comparison.has_verdict
+    assert "No verdict: repeat the runs" in comparison_table(comparison)
+
+
+def test_one_new_run_is_compared_with_the_spread_of_earlier_ones():
+    assert verdict_of(runs(100.0e3, 100.5e3, 99.7e3), runs(90e3)) is Verdict.REGRESSION
+    assert verdict_of(runs(100.0e3, 104.5e3, 95.7e3), runs(97e3)) is Verdict.UNCHANGED
+
+
+def test_a_test_that_has_no_value_any_more_is_a_regression():
+    failed = [Run("failed", (mrr(error="agent lost").model_copy(update={"test": with_rate(1.0).test}),))]
+    (quantity,) = compare(runs(100e3), failed).quantities
+    assert (quantity.verdict, quantity.note) == (Verdict.REGRESSION, "B has no value: agent lost")
+
+
+def test_tests_of_one_side_only_are_said_and_prove_nothing():
+    both = [Run("a", (with_rate(1e3), with_rate(1e3, name="old")))]
+    found = compare(both, runs(1e3)).quantities
+    assert [(each.test, each.note) for each in found] == [
+        ("Performance.Linux Bridge.64B-mrr", ""),
+        ("Performance.Linux Bridge.old", "not in B"),
+    ]
+
+
+def test_results_of_two_testbeds_are_refused():
+    other = with_rate(1e3)
+    testbed = other.conditions.testbed.model_copy(update={"name": "lab-2"})
+    moved = other.model_copy(update={"conditions": other.conditions.model_copy(update={"testbed": testbed})})
+    with pytest.raises(ReportError, match=r"Only results of one testbed can be compared.*lab-2, simulated"):
+        compare(runs(1e3), [Run("b", (moved,))])
+
+
+def test_runs_without_a_test_in_common_are_refused():
+    with pytest.raises(ReportError, match="no test in common"):
+        compare(runs(1e3), runs(1e3, name="other"))
+
+
+def test_other_traffic_is_another_test_whatever_its_name_is():
+    result = with_rate(1e3)
+    traffic = result.conditions.traffic.model_copy(update={"frame_format": "Ethernet II, IPv6, UDP"})
+    other = result.model_copy(update={"conditions": result.conditions.model_copy(update={"traffic": traffic})})
+    (quantity,) = compare(runs(1e3, 1e3), [Run("b", (other,))] * 2).quantities
+    assert (quantity.verdict, quantity.note) == (Verdict.NOT_COMPARABLE, "the runs differ in traffic profile")
+
+
+def test_unchanged_tests_are_seldom_called_regressions_however_many_there_are():
+    randomness = random.Random(3)
+
+    def run():
+        return Run("run", tuple(with_rate(randomness.gauss(1e5, 2e3), name=f"t{number}") for number in range(100)))
+
+    found = compare([run() for _ in range(3)], [run() for _ in range(3)])
+    assert sum(each.verdict is not Verdict.UNCHANGED for each in found.quantities) <= 1
+
+
+def test_the_statistics_are_the_textbook_ones():
+    # t = 2 / sqrt(1/3 + 1/3) = 2.449 with 4 degrees of freedom; one of the C(10, 5) = 252 ways to share ranks.
+    few = difference(Sample((1.0, 2.0, 3.0)), Sample((3.0, 5.0, 4.0)))
+    assert (few.test, few.change) == ("Welch", 1.0)
+    assert few.p_value == pytest.approx(0.0705, abs=1e-3)
+    many = difference(Sample((1, 2, 3, 4, 5)), Sample((6, 7, 8, 9, 10)))
+    assert (many.test, many.p_value) == ("Mann-Whitney", pytest.approx(2 / 252))
+
+
+@given(
+    st.lists(st.floats(0, 1e9), min_size=1, max_size=8),
+    st.lists(st.floats(0, 1e9), min_size=1, max_size=8),
+)
+def test_the_two_sides_are_treated_alike(before, after):
+    there, back = (
+        difference(Sample(tuple(before)), Sample(tuple(after))),
+        difference(Sample(tuple(after)), Sample(tuple(before))),
+    )
+    assert there.test == back.test
+    if there.p_value is not None:
+        assert 0.0 <= there.p_value <= 1.0
+        assert math.isclose(there.p_value, back.p_value, rel_tol=1e-6, abs_tol=1e-12)
+    assert there.change * back.change <= 0.0
+
+
+def test_values_without_spread_differ_or_not():
+    assert difference(Sample((5.0, 5.0)), Sample((5.0, 5.0))).p_value == 1.0
+    assert difference(Sample((5.0, 5.0)), Sample((4.0, 4.0))).p_value == 0.0
+    assert difference(Sample((0.0, 0.0)), Sample((4.0, 4.0))).change == math.inf
+
+
+def test_many_tests_at_once_make_each_less_certain():
+    assert adjusted([]) == []
+    assert adjusted([0.01, 0.04, 0.5]) == pytest.approx([0.03, 0.06, 0.5])
+
+
+def write_runs(folder, rates):
+    for number, rate in enumerate(rates):
+        RunDirectory(folder / f"run-{number}").write(with_rate(rate))
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("after", "status"), [((95e3, 95.1e3, 95.2e3), 1), ((100e3, 101e3, 99e3), 0), ((110e3, 111e3, 112e3), 0)]
+)
+def test_the_commands_status_is_as_diff_has_it(tmp_path, after, status):
+    junit = tmp_path / "junit.xml"
+    folders = [write_runs(tmp_path / "a", (100e3, 100.1e3, 100.2e3)), write_runs(tmp_path / "b", after)]
+    answer = CliRunner().invoke(compare_command, [*folders, f"--junit={junit}"])
+    assert answer.exit_code == status, answer.output
+    (suite,) = ElementTree.parse(junit).getroot()  # noqa: S314 (our own)
+    assert suite.get("failures") == str(status)
+
+
+def test_the_command_gives_status_2_where_nothing_can_be_said(tmp_path):
+    folders = [write_runs(tmp_path / "a", (100e3,)), write_runs(tmp_path / "b", (50e3,))]
+    answer = CliRunner().invoke(compare_command, folders)
+    assert answer.exit_code == 2
+    assert "-50.00 %" in answer.output
+    assert "too few results" in answer.output
+
+
+def test_a_search_is_compared_goal_by_goal():
+    found = compare([Run("a", (throughput(),))], [Run("b", (throughput(),))])
+    assert [each.quantity for each in found.quantities] == ["NDR", "PDR"]
