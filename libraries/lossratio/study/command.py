@@ -130,4 +130,4 @@ def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
     if {OURS, PEER} <= set(rows.algorithm.unique()):
         for table in family_tables(rows):
             yield "", table
-        yield f"{OURS} beside {PEER}", figure_table(figures(rows, decision_time_growth()))
+        yield f"{OURS} beside {PEER}", figure_table(figures(rows, decision_time_growth().ratio))

@@ -86,12 +86,12 @@ def mean_spread_ratio(rows: Any) -> float:
     return geometric_mean([ratio for ratio in ratios if ratio > 0])
 
 
-def figures(rows: Any, decision_time_growth: float) -> Iterator[Figure]:
+def figures(rows: Any, growth: float) -> Iterator[Figure]:
     """All figures that the rows of a study give.
 
     Args:
         rows: All rows; those of goal sets without demands are left alone.
-        decision_time_growth: What `lossratio.study.growth.decision_time_growth` says.
+        growth: Time per decision in a long search, as a multiple of that in a short one.
     """
     rows = rows[rows.goal_set.isin(list(TIME))]
     free = at_overhead(rows, 0.0, counted=False)
@@ -111,7 +111,7 @@ def figures(rows: Any, decision_time_growth: float) -> Iterator[Figure]:
     milliseconds = 1000.0 * float(ours.controller_seconds.sum() / ours.trials.sum())
     yield Figure("results with faults", "all", float((ours.faults != "").sum()), math.nan, 0.0, 0.0)
     yield Figure("ms per decision", "all", milliseconds, math.nan, 1.0, 1.0)
-    yield Figure("time per decision, 1,000 trials / 100", "all", decision_time_growth, math.nan, 1.5, 1.2)
+    yield Figure("time per decision, 1,000 trials / 100", "all", growth, math.nan, 1.5, 1.2)
 
 
 def _each(
