@@ -9,10 +9,7 @@ import pytest
 from local_session import PYTHON, LocalSession
 from netns import NetnsLab
 
-from lossratio.traffic import AgentClient, TrafficPort
-
-WEST = TrafficPort("port0", "tg0")
-EAST = TrafficPort("port1", "tg1")
+from lossratio.traffic import AgentClient
 
 
 @pytest.fixture

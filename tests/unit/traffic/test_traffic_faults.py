@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import EAST, WEST
 from local_session import PYTHON, LocalSession
-from test_traffic_trials import configure, drop, received_by
+from traffic_lab import EAST, WEST, configure, drop, received_by
 
 from lossratio.errors import TrafficError
 from lossratio.traffic import (
@@ -229,6 +228,17 @@ def test_a_sender_that_dies_mid_trial_is_an_error_and_the_agent_stays(agent, ses
     assert refusal(agent.trial, 1000.0, 5.0)[0] == "sender_died"
     configure(agent)
     assert agent.trial(1000.0, 0.01)
+
+
+def test_no_direction_goes_on_when_another_cannot_start(agent, bridged, session):
+    configure(agent)
+    second = children(session.processes[0].process.pid)[1]
+    os.kill(second, signal.SIGKILL)
+    wait_until(lambda: is_gone(second))
+    assert refusal(agent.start_traffic, 1000.0)[0] == "sender_died"
+    before = received_by(bridged, "dut0")
+    time.sleep(0.2)
+    assert received_by(bridged, "dut0") == before
 
 
 def test_an_interrupt_mid_trial_ends_the_traffic(agent, session):

@@ -6,14 +6,14 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import EAST, WEST
+from traffic_lab import configure
 
 from lossratio.errors import TrafficError
 from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.requirements import TestbedUnavailableError
 from lossratio.topology import load_topology
-from lossratio.traffic import AgentClient, check_path, load_profile, make_configuration
+from lossratio.traffic import AgentClient, check_path
 
 pytestmark = pytest.mark.netns
 
@@ -51,7 +51,7 @@ def test_trials_go_over_ssh_and_a_lost_connection_stops_the_traffic(nodes):
         for name in ("dut0", "dut1"):
             dut.run("ip", "link", "set", "dev", name, "master", "br0")
         dut.run("ip", "link", "set", "dev", "br0", "up")
-        agent.configure(make_configuration(load_profile("ethip4-udp", frame_size=64), WEST, EAST, settle_time=0.2))
+        configure(agent)
         check_path(agent)
         assert [each.received for each in agent.trial(1000.0, 0.1)] > [0, 0]
         threading.Timer(0.5, tg.close).start()

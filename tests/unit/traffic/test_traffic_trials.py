@@ -1,13 +1,12 @@
 """Trials of the real agent, with real frames, at loads that any machine can do."""
 
-import json
 import subprocess
 import sys
 
 import pytest
-from conftest import EAST, WEST
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
+from traffic_lab import EAST, WEST, configure, drop, received_by
 
 from lossratio import addressing
 from lossratio.counters import output_from_counters
@@ -42,23 +41,6 @@ while True:
     sender.send(frame)
     time.sleep(0.002)
 """
-
-
-def configure(agent, frame_size=64, profile="ethip4-udp", settle_time=0.2, west=WEST, east=EAST, **options):
-    profile = load_profile(profile, frame_size=frame_size, **options)
-    return agent.configure(make_configuration(profile, west, east, settle_time=settle_time))
-
-
-def drop(lab, interface, condition):
-    """Drops frames that arrive on an interface of the DUT."""
-    hook = f'type filter hook ingress device "{interface}" priority 0;'
-    rules = f"table netdev faults {{\nchain {interface} {{\n{hook}\n{condition} drop\n}}\n}}\n"
-    lab.run("dut1", "nft", "-f", "-", input=rules)
-
-
-def received_by(lab, interface):
-    links = json.loads(lab.run("dut1", "ip", "-json", "-stats", "link", "show", "dev", interface).stdout)
-    return links[0]["stats64"]["rx"]["packets"]
 
 
 class Capture:

@@ -80,9 +80,16 @@ class AfPacketGenerator:
 
     def _begin(self, load: float, duration: float | None) -> None:
         self._before = _existing_links(self._ports)
-        for direction in self._directions:
-            self._tag = (self._tag + 1) & _TAG_MASK
-            direction.start(load, duration, self._tag)
+        started: list[_ActiveDirection] = []
+        try:
+            for direction in self._directions:
+                self._tag = (self._tag + 1) & _TAG_MASK
+                direction.start(load, duration, self._tag)
+                started.append(direction)
+        except AgentError:
+            for direction in started:
+                direction.sender.drain()
+            raise
 
     def _finish(self, check: Callable[[], None]) -> list[Message]:
         pending: dict[Any, _ActiveDirection] = {each.sender.connection: each for each in self._directions}

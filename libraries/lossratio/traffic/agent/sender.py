@@ -114,6 +114,9 @@ class Sender:
         with suppress(EOFError, ConnectionResetError):
             if self.connection.poll(_STOP_SECONDS):
                 self.connection.recv()
+            else:
+                # Its report must not be taken for the next one's.
+                self._process.kill()
 
     def close(self) -> None:
         """Ends the process, and with it all traffic."""
