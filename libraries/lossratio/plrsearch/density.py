@@ -7,20 +7,23 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.likelihood import Likelihood, Score
+from lossratio.plrsearch.likelihood import Likelihood, Parameters, Score
 from lossratio.plrsearch.prior import Prior
 
-_POINTS_AT_ONCE = 1 << 17
+Indices = NDArray[np.intp]
+
+_POINTS_AT_ONCE = 1 << 16
 """Points times trials that are evaluated in one go, so that the arrays stay in the processor's cache."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Density:
-    """Prior times likelihood of one fitting function. All arrays have the shape (rows, points).
+class Model:
+    """What makes a posterior of one fitting function.
 
     Attributes:
         function: The fitting function.
@@ -32,32 +35,57 @@ class Density:
     likelihood: Likelihood
     prior: Prior
 
-    def log_density(self, log_spread: Array, log_mrr: Array) -> Array:
-        """Logarithm of the density per unit of log a and log m, without the likelihood's constant."""
+    def rows(self, log_spread: Array, deviation: Array) -> RowDensity:
+        """The density in rows of fixed log a and capacity deviation (frames per second), each of shape (rows,)."""
+        return RowDensity(self, log_spread, deviation)
 
-        def piece(mrr: Array, spread: Array) -> Array:
-            return self.likelihood.value(self.function.log_loss_rate(self.likelihood.groups.load, mrr, spread))
 
-        pieces = self._in_pieces(piece, log_spread, log_mrr)
-        return np.concatenate(pieces) + self.prior.log_density(log_mrr)
+@dataclass(frozen=True)
+class RowDensity:
+    """Prior times likelihood as a function of log m, in rows that differ in the other parameters.
 
-    def score(self, log_spread: Array, log_mrr: Array) -> Score:
-        """The same with its derivative with respect to log m, and the negative second derivative, about."""
+    Attributes:
+        model: Whose density it is.
+        log_spread: Log a of each row.
+        deviation: Standard deviation of the capacity in each row, in frames per second; 0 where it does not vary.
+    """
 
-        def piece(mrr: Array, spread: Array) -> Score:
-            return self.likelihood.score(self.function.log_loss(self.likelihood.groups.load, mrr, spread))
+    model: Model
+    log_spread: Array
+    deviation: Array
 
-        pieces = self._in_pieces(piece, log_spread, log_mrr)
+    def log_density(self, log_mrr: Array, which: Indices | None = None) -> Array:
+        """Logarithm of the density per unit of log a and log m, without the likelihood's constant.
+
+        Args:
+            log_mrr: Log m, shape (rows, points).
+            which: The rows that are meant; all if None.
+        """
+        values = self._in_pieces(self.model.likelihood.value, log_mrr, which)
+        return np.concatenate(values) + self.model.prior.log_density(log_mrr)
+
+    def score(self, log_mrr: Array, which: Indices | None = None) -> Score:
+        """The same with its derivative with respect to log m, and about its negative second derivative."""
+        pieces = self._in_pieces(self.model.likelihood.score, log_mrr, which)
         mrr = np.exp(log_mrr)
         return Score(
-            np.concatenate([each.value for each in pieces]) + self.prior.log_density(log_mrr),
-            np.concatenate([each.slope for each in pieces]) * mrr + self.prior.slope(log_mrr),
+            np.concatenate([each.value for each in pieces]) + self.model.prior.log_density(log_mrr),
+            np.concatenate([each.slope for each in pieces]) * mrr + self.model.prior.slope(log_mrr),
             np.concatenate([each.information for each in pieces]) * mrr * mrr + 0.1,
         )
 
-    def _in_pieces(self, piece: Callable[[Array, Array], T], log_spread: Array, log_mrr: Array) -> list[T]:
-        """Calls `piece` with some rows at a time: mrr (rows, points, 1) and spread (rows, 1, 1), for trials last."""
-        rows = max(1, _POINTS_AT_ONCE // max(1, log_mrr.shape[1] * len(self.likelihood.groups)))
+    def _in_pieces(
+        self, evaluate: Callable[[FittingFunction, Parameters], T], log_mrr: Array, which: Indices | None
+    ) -> list[T]:
+        """Evaluates some rows at a time."""
+        chosen = slice(None) if which is None else which
         mrr = np.exp(log_mrr)[:, :, None]
-        spread = np.broadcast_to(np.exp(log_spread), (len(log_mrr), 1))[:, :, None]
-        return [piece(mrr[at : at + rows], spread[at : at + rows]) for at in range(0, max(1, len(log_mrr)), rows)]
+        spread, deviation = np.exp(self.log_spread[chosen])[:, None, None], self.deviation[chosen][:, None, None]
+        rows = max(1, _POINTS_AT_ONCE // max(1, log_mrr.shape[1] * len(self.model.likelihood.groups)))
+        return [
+            evaluate(
+                self.model.function,
+                Parameters(mrr[at : at + rows], spread[at : at + rows], deviation[at : at + rows]),
+            )
+            for at in range(0, max(1, len(mrr)), rows)
+        ]

@@ -18,7 +18,22 @@ import numpy as np
 from scipy.special import gammaln
 
 from lossratio.plrsearch.counts import TrialCounts, merged
-from lossratio.plrsearch.functions import Array, LogLoss
+from lossratio.plrsearch.functions import Array, FittingFunction
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Points of the parameter space, in frames per second; the arrays broadcast against each other.
+
+    Attributes:
+        mrr: Limiting forwarding rates, shape (rows, points, 1); the last axis is for the trials.
+        spread: Widths of the knee, shape (rows, 1, 1).
+        deviation: Standard deviations of the capacity between trials, shape (rows, 1, 1).
+    """
+
+    mrr: Array
+    spread: Array
+    deviation: Array
 
 
 @dataclass(frozen=True)
@@ -37,7 +52,7 @@ class Score:
 
 
 class Likelihood(Protocol):
-    """The probability of the counts, given mean loss rates. The trials are on the last axis of all arrays.
+    """The probability of the counts, given a fitting function and its parameters.
 
     Attributes:
         groups: The trials, added up where they share the likelihood's sufficient statistics; sorted.
@@ -47,10 +62,10 @@ class Likelihood(Protocol):
     groups: TrialCounts
     constant: float
 
-    def value(self, log_rate: Array) -> Array:
-        """Log likelihood but for the constant, from the logarithm of the mean loss rate of each group."""
+    def value(self, function: FittingFunction, at: Parameters) -> Array:
+        """Log likelihood but for the constant, shape (rows, points)."""
 
-    def score(self, loss: LogLoss) -> Score:
+    def score(self, function: FittingFunction, at: Parameters) -> Score:
         """The same with derivatives."""
 
 
@@ -67,18 +82,22 @@ class PoissonLikelihood:
         self._log_observed_rate = np.log(self._lost) - self._log_exposure[self._lossless :]
         self.constant = _log_probability_at_group_means(counts)
 
-    def value(self, log_rate: Array) -> Array:
+    def value(self, function: FittingFunction, at: Parameters) -> Array:
         """See `Likelihood.value`."""
+        return self._value(function.log_loss_rate(self.groups.load, at.mrr, at.spread))
+
+    def _value(self, log_rate: Array) -> Array:
         lossless, lossy = log_rate[..., : self._lossless], log_rate[..., self._lossless :]
         expected = np.exp(lossless + self._log_exposure[: self._lossless])
         return -expected.sum(axis=-1) - _deviance(lossy - self._log_observed_rate) @ self._lost
 
-    def score(self, loss: LogLoss) -> Score:
+    def score(self, function: FittingFunction, at: Parameters) -> Score:
         """See `Likelihood.score`.
 
         The information makes a step in the logarithm of all means together: far from the maximum, where means differ
         from counts by orders of magnitude, Newton's own step would be far too short or too long.
         """
+        loss = function.log_loss(self.groups.load, at.mrr, at.spread)
         expected = np.exp(loss.log_rate + self._log_exposure)
         pull_up = -np.sum(expected * loss.slope, axis=-1)
         pull_down = -(loss.slope[..., self._lossless :] @ self._lost)
@@ -88,7 +107,7 @@ class PoissonLikelihood:
         near = np.abs(ratio - 1.0) < 1e-6
         logarithm = np.where(near, 1.0, np.log(ratio) / np.where(near, 1.0, ratio - 1.0))
         information = information / np.where(both, ratio * logarithm, 1.0)
-        return Score(self.value(loss.log_rate), pull_up - pull_down, information)
+        return Score(self._value(loss.log_rate), pull_up - pull_down, information)
 
 
 class GeometricLikelihood:
@@ -101,8 +120,11 @@ class GeometricLikelihood:
         self._log_exposure = np.log(self.groups.exposure / np.maximum(self._trials, 1.0))
         self._both = self.groups.lost + self._trials
 
-    def value(self, log_rate: Array) -> Array:
+    def value(self, function: FittingFunction, at: Parameters) -> Array:
         """See `Likelihood.value`."""
+        return self._value(function.log_loss_rate(self.groups.load, at.mrr, at.spread))
+
+    def _value(self, log_rate: Array) -> Array:
         log_mean = log_rate + self._log_exposure
         return -(
             np.log1p(np.exp(-np.abs(log_mean))) @ self._both
@@ -110,15 +132,16 @@ class GeometricLikelihood:
             + np.maximum(log_mean, 0.0) @ self._trials
         )
 
-    def score(self, loss: LogLoss) -> Score:
+    def score(self, function: FittingFunction, at: Parameters) -> Score:
         """See `Likelihood.score`."""
+        loss = function.log_loss(self.groups.load, at.mrr, at.spread)
         log_mean = loss.log_rate + self._log_exposure
         small = np.exp(-np.abs(log_mean))
         share = np.where(log_mean > 0, 1.0, small) / (1.0 + small)
         rest = np.where(log_mean > 0, small, 1.0) / (1.0 + small)
         slope = np.sum((self.groups.lost * rest - self._trials * share) * loss.slope, axis=-1)
         information = np.sum(self._both * share * rest * loss.slope**2, axis=-1)
-        return Score(self.value(loss.log_rate), slope, information)
+        return Score(self._value(loss.log_rate), slope, information)
 
 
 def _deviance(difference: Array) -> Array:

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mrr_of_critical_load
-from lossratio.plrsearch.density import Density
+from lossratio.plrsearch.density import Indices, Model, RowDensity
 from lossratio.plrsearch.distribution import Posterior
 from lossratio.plrsearch.functions import Array
 from lossratio.plrsearch.panels import ORDER, WEIGHTS, Panels, interpolation_roughness, masses_of, node_positions, roughness
-from lossratio.plrsearch.ridge import DROP, Rows, find_rows
-
-Indices = NDArray[np.intp]
+from lossratio.plrsearch.ridge import DROP, Rows, explaining_starts, find_rows, neighbouring_starts
 
 TOLERANCE = 1e-7
 """About the share of mass and of variance by which a panel may be wrong."""
@@ -35,48 +33,54 @@ _QUANTILE_ERROR = 1e-7
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
 
-def integrate(density: Density, question: CriticalLoadQuestion, tolerance: float = TOLERANCE) -> Panels:
+def integrate(model: Model, question: CriticalLoadQuestion, tolerance: float = TOLERANCE) -> Panels:
     """Panels that integrate the posterior, its moments and its quantiles.
 
     Args:
-        density: The posterior.
+        model: The posterior.
         question: What the critical load is.
         tolerance: About the share of mass and of variance by which a panel may be wrong.
 
     Raises:
         SearchError: If the panels would not become smooth.
     """
-    quadrature = _Quadrature(density, question, tolerance)
+    quadrature = _Quadrature(model, question, tolerance)
     for _ in range(_ROUNDS):
         if not quadrature.refine():
             return quadrature.panels
     raise SearchError(
-        f"The posterior of the {density.function.name} function could not be integrated to {tolerance:g}: "
+        f"The posterior of the {model.function.name} function could not be integrated to {tolerance:g}: "
         f"its panels are still rough. Please report the trials."
     )
 
 
-def _outer_support(density: Density) -> tuple[Rows, float, float]:
+def _outer_support(model: Model) -> tuple[Rows, float, float]:
     """Rows that show where in log a the posterior is, and the bounds of its support."""
-    low, high = 0.0, density.prior.highest_log_mrr(DROP)
+    low, high = 0.0, model.prior.highest_log_mrr(DROP)
     positions = np.linspace(low, high, _FIRST_ROWS)
-    known = find_rows(density, positions)
+    rows = _rows(model, positions)
+    known = find_rows(rows, explaining_starts(rows))
     for _ in range(_ROUNDS):
         inside = np.flatnonzero(known.log_mass > known.log_mass.max() - DROP)
         first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, len(known.log_spread) - 1)
         low, high = float(known.log_spread[first]), float(known.log_spread[last])
         if len(inside) >= _ENOUGH_ROWS or high - low < 1e-9:
             break
-        known = known.merged(find_rows(density, np.linspace(low, high, _ZOOM_ROWS)[1:-1], known))
+        positions = np.linspace(low, high, _ZOOM_ROWS)[1:-1]
+        known = known.merged(find_rows(_rows(model, positions), neighbouring_starts(known, positions)))
     return known, low, high
+
+
+def _rows(model: Model, log_spread: Array) -> RowDensity:
+    return model.rows(log_spread, np.zeros_like(log_spread))
 
 
 class _Quadrature:
     """Blocks of log a with ORDER rows each, whose panels in log m are `panels`; row r belongs to block r // ORDER."""
 
-    def __init__(self, density: Density, question: CriticalLoadQuestion, tolerance: float) -> None:
-        self.density, self.question, self.tolerance = density, question, tolerance
-        self.known, low, high = _outer_support(density)
+    def __init__(self, model: Model, question: CriticalLoadQuestion, tolerance: float) -> None:
+        self.model, self.question, self.tolerance = model, question, tolerance
+        self.known, low, high = _outer_support(model)
         self._drop = self._support_depth()
         self._bounds: list[tuple[float, float]] = []
         mode = float(self.known.log_spread[np.argmax(self.known.log_mass)])
@@ -95,7 +99,7 @@ class _Quadrature:
         )
 
     def _refine_quantiles(self) -> bool:
-        posterior = Posterior(self.density.function, self.question, self.panels, 0.0)
+        posterior = Posterior(self.model.function, self.question, self.panels, 0.0)
         loads = np.unique(posterior.quantiles(_PROBABILITIES))
         loads = loads[(loads > self.question.min_load) & (loads < self.question.max_load)]
         if not len(loads):
@@ -105,7 +109,7 @@ class _Quadrature:
         harmless = np.minimum(_QUANTILE_ERROR * loads, 1e-3 * posterior.moments.stdev) * density
         importance = self.tolerance / np.maximum(harmless, self.tolerance)
         return self._halve_panels(self._rough_for_quantiles(shares, importance)) or self._halve_blocks(
-            self._rough_blocks(self._per_row(shares) * importance[:, None], steepness=1)
+            self._rough_blocks(self._per_row(shares) * importance[:, None])
         )
 
     def _halve_panels(self, rough: NDArray[np.bool_]) -> bool:
@@ -134,7 +138,7 @@ class _Quadrature:
         self._bounds += bounds
         log_spread = node_positions(low, high).ravel()
         log_weight = (np.log(0.5 * (high - low))[:, None] + np.log(WEIGHTS)).ravel()
-        rows = find_rows(self.density, log_spread, self.known, self._drop)
+        rows = find_rows(_rows(self.model, log_spread), neighbouring_starts(self.known, log_spread), self._drop)
         steps = np.clip(self._steps(log_spread), rows.low[:, None], rows.high[:, None])
         knees = np.clip(self._knees(log_spread), rows.low[:, None], rows.high[:, None])
         cuts = np.sort(np.column_stack([rows.low, rows.mode, rows.high, steps, knees]), axis=1)
@@ -147,9 +151,9 @@ class _Quadrature:
 
     def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
         log_mrr = node_positions(low, high)
-        log_density = self.density.log_density(log_spread[:, None], log_mrr)
+        log_density = _rows(self.model, log_spread).log_density(log_mrr)
         spread = np.broadcast_to(np.exp(log_spread)[:, None], log_mrr.shape)
-        loads = critical_load(self.density.function, self.question, np.exp(log_mrr), spread)
+        loads = critical_load(self.model.function, self.question, np.exp(log_mrr), spread)
         return Panels(row, log_spread, low, high, log_weight, log_density, loads)
 
     def _steps(self, log_spread: Array) -> Array:
@@ -158,13 +162,13 @@ class _Quadrature:
         The critical load has kinks at its limits, and is very steep near the minimum.
         """
         loads = np.geomspace(self.question.min_load, self.question.max_load, _STEPS)
-        ceiling = float(np.exp(self.density.prior.highest_log_mrr(DROP) + DROP))
+        ceiling = float(np.exp(self.model.prior.highest_log_mrr(DROP) + DROP))
         spread = np.exp(log_spread)[:, None]
-        return np.log(mrr_of_critical_load(self.density.function, self.question, loads, spread, ceiling))
+        return np.log(mrr_of_critical_load(self.model.function, self.question, loads, spread, ceiling))
 
     def _knees(self, log_spread: Array) -> Array:
         """Log m around which single trials may make the density steep: where few trials leave it broad otherwise."""
-        groups = self.density.likelihood.groups
+        groups = self.model.likelihood.groups
         loads = groups.load if len(groups) <= _FEW_LOADS else groups.load[groups.lost == 0][-1:]
         reach = 20.0 * np.exp(log_spread)[:, None]
         return np.log(np.maximum(np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0))

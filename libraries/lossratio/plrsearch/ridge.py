@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lossratio.plrsearch.density import Density
+from lossratio.plrsearch.density import RowDensity
 from lossratio.plrsearch.functions import Array
 from lossratio.plrsearch.likelihood import Score
 
@@ -55,45 +55,44 @@ class Rows:
         return Rows(log_spread, mode, low, high, log_mass)
 
 
-def find_rows(density: Density, log_spread: Array, known: Rows | None = None, drop: Array | float = DROP) -> Rows:
+def find_rows(density: RowDensity, starts: Array, drop: float = DROP) -> Rows:
     """Finds mode and support of each row.
 
     Args:
-        density: The posterior.
-        log_spread: Where the rows are, shape (rows,).
-        known: Rows found before; their modes are where the search begins.
-        drop: Depth of the support in nats, one for all or one per row.
+        density: The rows.
+        starts: Log m at which the search begins, shape (rows, candidates).
+        drop: Depth of the support, in nats.
     """
-    column = log_spread[:, None]
-    ceiling = np.maximum(density.prior.highest_log_mrr(DROP + 5.0), log_spread + DROP + 5.0)
-    starts = _explaining(density, column, ceiling) if known is None else _neighbours(known, log_spread)
+    column = density.log_spread[:, None]
+    ceiling = np.maximum(density.model.prior.highest_log_mrr(drop + 5.0), density.log_spread + drop + 5.0)
     starts = np.sort(np.clip(starts, column, ceiling[:, None]), axis=1)
-    scores = density.score(column, starts)
-    mode, peak, information = _maximum(density, log_spread, starts, scores, ceiling)
-    drops = np.broadcast_to(np.asarray(drop, dtype=float), mode.shape)
-    low, high = _crossings(density, log_spread, mode, peak, information, ceiling, drops)
-    inside = scores.value > (peak - drops)[:, None]
-    low = np.minimum(low, _next_outside(starts, inside, low, log_spread, below=True))
+    scores = density.score(starts)
+    mode, peak, information = _maximum(density, starts, scores, ceiling)
+    low, high = _crossings(density, mode, peak, information, ceiling, drop)
+    inside = scores.value > (peak - drop)[:, None]
+    low = np.minimum(low, _next_outside(starts, inside, low, density.log_spread, below=True))
     high = np.maximum(high, _next_outside(starts, inside, high, ceiling, below=False))
-    return Rows(log_spread, mode, low, high, peak + np.log(high - low + 1e-300) - 0.5 * np.log(drops))
+    log_mass = peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(drop)
+    return Rows(density.log_spread, mode, low, high, log_mass)
 
 
-def _explaining(density: Density, column: Array, ceiling: Array) -> Array:
-    """Candidates from scratch: mrrs that explain some trials alone, from the smallest such mrr to the largest."""
-    groups = density.likelihood.groups
+def explaining_starts(density: RowDensity) -> Array:
+    """Starts from scratch: mrrs that explain some trials alone, from the smallest such mrr to the largest."""
+    groups, model = density.model.likelihood.groups, density.model
     lossy = groups.lost > 0
-    middle = np.broadcast_to(np.log(density.prior.scale), (len(column), 1))
+    middle = np.broadcast_to(np.log(model.prior.scale), (len(density.log_spread), 1))
     if not lossy.any():
         return middle
     log_rate = np.log(groups.lost[lossy] / groups.exposure[lossy])
-    mrr = density.function.explaining_mrr(groups.load[lossy], log_rate, np.exp(column))
-    mrr = np.sort(np.clip(mrr, np.exp(column), np.exp(ceiling[:, None])), axis=1)
+    spread = np.exp(density.log_spread)[:, None]
+    mrr = model.function.explaining_mrr(groups.load[lossy], log_rate, spread)
+    mrr = np.sort(np.maximum(mrr, spread), axis=1)
     chosen = np.unique(np.linspace(0, mrr.shape[1] - 1, _CANDIDATES).astype(int))
     return np.concatenate([np.log(mrr[:, chosen]), middle], axis=1)
 
 
-def _neighbours(known: Rows, log_spread: Array) -> Array:
-    """Candidates from rows found before: interpolated, and the nearest ones on both sides."""
+def neighbouring_starts(known: Rows, log_spread: Array) -> Array:
+    """Starts from rows found before: interpolated, and the nearest ones on both sides."""
     above = np.clip(np.searchsorted(known.log_spread, log_spread), 1, max(1, len(known.log_spread) - 1))
     above = np.minimum(above, len(known.log_spread) - 1)
     below = np.maximum(above - 1, 0)
@@ -101,9 +100,7 @@ def _neighbours(known: Rows, log_spread: Array) -> Array:
     return np.stack([known.mode[below], between, known.mode[above]], axis=1)
 
 
-def _maximum(
-    density: Density, log_spread: Array, starts: Array, scores: Score, ceiling: Array
-) -> tuple[Array, Array, Array]:
+def _maximum(density: RowDensity, starts: Array, scores: Score, ceiling: Array) -> tuple[Array, Array, Array]:
     """Climbs from each row's best candidate: position, height and information of the maximum.
 
     A density that is concave between x and the bracket's end gains at most slope times distance there: when that is
@@ -116,7 +113,7 @@ def _maximum(
     slope = scores.slope[rows, best]
     below = np.where(starts < x[:, None], starts, -np.inf).max(axis=1)
     above = np.where(starts > x[:, None], starts, np.inf).min(axis=1)
-    low = np.where(slope > 0, x, np.maximum(below, log_spread))
+    low = np.where(slope > 0, x, np.maximum(below, density.log_spread))
     high = np.where(slope > 0, np.minimum(above, ceiling), x)
     top, top_peak, top_information = x.copy(), peak.copy(), information.copy()
     small_steps = np.zeros(len(x))
@@ -135,7 +132,7 @@ def _maximum(
         target = x[active] + step
         outside = (target <= low[active]) | (target >= high[active])
         target = np.where(outside, 0.5 * (low[active] + high[active]), target)
-        score = density.score(log_spread[active, None], target[:, None])
+        score = density.score(target[:, None], active)
         x[active], peak[active], slope[active] = target, score.value[:, 0], score.slope[:, 0]
         information[active] = score.information[:, 0]
         low[active] = np.where(slope[active] > 0, target, low[active])
@@ -147,15 +144,14 @@ def _maximum(
 
 
 def _crossings(
-    density: Density, log_spread: Array, mode: Array, peak: Array, information: Array, ceiling: Array, drops: Array
+    density: RowDensity, mode: Array, peak: Array, information: Array, ceiling: Array, drop: float
 ) -> tuple[Array, Array]:
-    """Where the density has dropped by `drops` nats (or a tenth more) on both sides of the mode, or the domain ends."""
-    column = log_spread[:, None]
-    level = (peak - 1.05 * drops)[:, None]
+    """Where the density has dropped by `drop` nats (or a tenth more) on both sides of the mode, or the domain ends."""
+    level = (peak - 1.05 * drop)[:, None]
     inside = np.stack([mode, mode], axis=1)
-    outside = np.stack([log_spread, ceiling], axis=1)
-    at_end = density.log_density(column, outside) > level
-    reach = np.sqrt(2.0 * drops / information)
+    outside = np.stack([density.log_spread, ceiling], axis=1)
+    at_end = density.log_density(outside) > level
+    reach = np.sqrt(2.0 * drop / information)
     x = np.clip(np.stack([mode - reach, mode + reach], axis=1), outside[:, :1], outside[:, 1:])
     x = np.where(at_end, outside, x)
     active = np.flatnonzero(~at_end.all(axis=1))
@@ -163,14 +159,14 @@ def _crossings(
         if not len(active):
             break
         here, finished = x[active], at_end[active]
-        score = density.score(column[active], here)
+        score = density.score(here, active)
         excess = score.value - level[active]
         inside[active] = np.where((excess > 0) & ~finished, here, inside[active])
         outside[active] = np.where((excess <= 0) & ~finished, here, outside[active])
         lower, upper = np.minimum(inside, outside)[active], np.maximum(inside, outside)[active]
         target = here - excess / np.where(score.slope == 0, 1e-300, score.slope)
         target = np.where((target > lower) & (target < upper), target, 0.5 * (lower + upper))
-        finished |= (np.abs(excess) <= 0.05 * drops[active, None]) | (upper - lower <= 1e-13 * np.abs(upper))
+        finished |= (np.abs(excess) <= 0.05 * drop) | (upper - lower <= 1e-13 * np.abs(upper))
         x[active] = np.where(finished, here, target)
         at_end[active] = finished
         active = active[~finished.all(axis=1)]

@@ -1,0 +1,61 @@
+"""The exact posteriors against answers that were computed apart, by other means.
+
+Where the tails of log c weigh much, the given mean_log and stdev_log are a little off (a brute force sum of 1e8 points
+agrees with this implementation to 1e-9), so these two have tolerances of their own.
+"""
+
+import numpy as np
+import pytest
+from plrsearch_known_answers import CASES
+
+from lossratio.plrsearch.estimate import Weighting, estimate
+from lossratio.trial import TrialInput, TrialOutput, TrialResult
+
+
+def result(duration, load, sent, lost):
+    return TrialResult(TrialInput(duration, load), TrialOutput(lost / sent, sent_frames=sent, lost_frames=lost))
+
+
+def estimate_of(case, likelihood):
+    return estimate(
+        [result(*trial) for trial in case["trials"]],
+        target_loss_ratio=case["target_loss_ratio"],
+        min_load=case["min_load"],
+        max_load=case["max_load"],
+        likelihood=likelihood,
+    )
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "geometric"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_estimates_agree_with_known_answers(case, likelihood):
+    tolerance, expected = case["tolerance"], case["expected"][likelihood]
+    found = estimate_of(case, likelihood)
+    nothing = 1e-10 * case["max_load"]
+    for name, function in found.functions.items():
+        known = expected[name]
+        assert function.mean == pytest.approx(known["mean"], rel=tolerance["mean"])
+        assert function.stdev == pytest.approx(known["stdev"], rel=tolerance["stdev"], abs=nothing)
+        assert function.mean_log == pytest.approx(known["mean_log"], rel=2e-6)
+        assert function.stdev_log == pytest.approx(known["stdev_log"], rel=3e-5, abs=1e-6)
+        assert function.log_evidence == pytest.approx(known["log_evidence"], abs=tolerance["log_evidence_abs"])
+        assert function.p_at_min == pytest.approx(known["p_at_min"], abs=2e-6)
+        assert function.p_at_max == pytest.approx(known["p_at_max"], abs=2e-6)
+        quantiles = [function.quantile(float(probability)) for probability in known["quantiles"]]
+        assert quantiles == pytest.approx(list(known["quantiles"].values()), rel=tolerance["quantiles"])
+    combined = expected["combined"]
+    equal, evidence = found.combinations[Weighting.EQUAL], found.combinations[Weighting.EVIDENCE]
+    assert equal.mean == pytest.approx(combined["equal_mean"], rel=tolerance["mean"])
+    assert equal.stdev == pytest.approx(combined["equal_stdev"], rel=tolerance["stdev"], abs=nothing)
+    assert equal.log_mean == pytest.approx(combined["log_mean"], rel=1e-4)
+    assert equal.log_stdev == pytest.approx(combined["log_stdev"], rel=1e-4, abs=1e-6 * case["max_load"])
+    assert evidence.weights[0] == pytest.approx(combined["weight_stretch"], abs=10 * tolerance["log_evidence_abs"])
+    assert evidence.mean == pytest.approx(combined["evidence_mean"], rel=tolerance["mean"])
+    assert evidence.stdev == pytest.approx(combined["evidence_stdev"], rel=10 * tolerance["stdev"], abs=nothing)
+
+
+def test_no_warnings_and_no_infinities_leave_any_case():
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        for case in CASES.values():
+            found = estimate_of(case, "poisson")
+            assert np.isfinite([found.mean, found.stdev, *found.interval(0.95)]).all()
