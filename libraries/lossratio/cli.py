@@ -67,6 +67,16 @@ def status() -> None:
         click.echo("No testbed is up.")
 
 
+@commands.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def study(arguments: tuple[str, ...]) -> None:
+    """Compare search algorithms side by side on simulated SUTs."""
+    # Imported here, as it needs far more than the other commands, and takes a while.
+    from lossratio.study.command import study as command
+
+    command.main(list(arguments), prog_name="lossratio study", standalone_mode=False)
+
+
 def describe_topology(file: Path, topology: Topology) -> str:
     """Says in a few lines what a topology file describes."""
     path = topology.path()
@@ -74,7 +84,7 @@ def describe_topology(file: Path, topology: Topology) -> str:
     generator = topology.nodes[topology.tg_name].generator
     limit = None if generator is None else generator.max_rate
     lines = [
-        f"{file}: topology {topology.name}, testbed {topology.testbed.value}, {len(topology.nodes)} nodes. It is usable.",
+        f"{file}: topology {topology.name}, testbed {topology.testbed.value}. It is usable.",
         f"  path: {' -- '.join(way)}",
     ]
     if generator is not None:
