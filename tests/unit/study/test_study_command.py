@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from lossratio.cli import commands
 from lossratio.study import command
 from lossratio.study.algorithms import PEER
 from lossratio.study.command import study
@@ -52,3 +53,11 @@ def test_algorithms_that_cannot_search_for_the_goals_are_refused(tmp_path):
     result = run(tmp_path, "--algorithm", "MLRsearch 2019")
     assert result.exit_code == 2
     assert "None of these algorithms" in result.output
+
+
+def test_the_lossratio_command_passes_all_options_on(tmp_path):
+    shown = CliRunner().invoke(commands, ["study", "--help"])
+    assert "--scheduler" in shown.output
+    refused = CliRunner().invoke(commands, ["study", "--seeds", "x"])
+    assert "'x' is no range of seeds" in refused.output
+    assert refused.exit_code == 2
