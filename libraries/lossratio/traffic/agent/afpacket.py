@@ -93,24 +93,28 @@ class AfPacketGenerator:
 
     def _finish(self, check: Callable[[], None]) -> list[Message]:
         pending: dict[Any, _ActiveDirection] = {each.sender.connection: each for each in self._directions}
+        reports: dict[str, SenderReport] = {}
         try:
             while pending:
                 for connection in wait(list(pending), _CHECK_SECONDS):
-                    pending.pop(connection).take_report()
+                    direction = pending.pop(connection)
+                    reports[direction.name] = direction.sender.report()
                 self._check_links()
                 check()
             _sleep(self._settle_time, check)
-            return self._counters()
+            return self._counters(reports)
         except BaseException:
             for direction in pending.values():
                 direction.sender.drain()
             raise
 
-    def _counters(self) -> list[Message]:
-        for direction in self._directions:
-            direction.count()
+    def _counters(self, reports: Mapping[str, SenderReport]) -> list[Message]:
+        received = {direction.name: direction.count() for direction in self._directions}
         after = self._check_links()
-        return [direction.counters(self._before, after) for direction in self._directions]
+        return [
+            direction.counters(reports[direction.name], received[direction.name], self._before, after)
+            for direction in self._directions
+        ]
 
     def _check_links(self) -> dict[str, Link]:
         links = _existing_links(self._ports)
@@ -132,8 +136,8 @@ class _ActiveDirection:
         source, sink = links[direction.transmit], links[direction.receive]
         destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
         cycle = build_frames(frames, source.mac, destination)
+        self.name = direction.name
         self._direction = direction
-        self._report: SenderReport | None = None
         self._counted: int | None = 0
         self._counted_before = 0
         self._counter, self._counter_before = (
@@ -152,28 +156,26 @@ class _ActiveDirection:
         self._counter.watch(tag)
         self.sender.start(load, duration, tag)
 
-    def take_report(self) -> None:
-        self._report = self.sender.report()
-
-    def count(self) -> None:
+    def count(self) -> int:
         self._counted = self._counter.read()
+        return self._counted
 
-    def counters(self, before: Mapping[str, Link], after: Mapping[str, Link]) -> Message:
-        assert self._report is not None  # noqa: S101
-        assert self._counted is not None  # noqa: S101
+    def counters(
+        self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
+    ) -> Message:
         source, sink = self._direction.transmit, self._direction.receive
-        sent = self._report.transmission
-        if self._report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
+        sent = report.transmission
+        if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
             raise AgentError(
                 "counters",
-                f"{source} refused {self._report.dropped_beyond} frames and does not say that they were dropped, "
+                f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
                 "so that it is not known how many were sent. Another program may use this interface.",
             )
         return {
-            "name": self._direction.name,
+            "name": self.name,
             "intended": sent.intended,
             "sent": sent.sent,
-            "received": self._counted,
+            "received": received,
             "unsent": max(0, sent.intended - sent.sent),
             "generator_drops": after[sink].receive_drops - before[sink].receive_drops,
             "late_of_trial_before": self._counter_before.read() - self._counted_before,

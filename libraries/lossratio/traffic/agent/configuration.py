@@ -144,8 +144,13 @@ class Configuration:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise AgentError("bad_request", f"The configuration cannot be read: {error!r}.") from error
         used = {port for each in configuration.directions for port in (each.transmit, each.receive)}
-        if not used or used - set(configuration.ports) or not configuration.settle_time >= 0:
-            raise AgentError("bad_request", "A configuration needs a direction, its ports, and a settle_time.")
+        names = {each.name for each in configuration.directions}
+        if not used or used - set(configuration.ports) or len(names) < len(configuration.directions):
+            raise AgentError(
+                "bad_request", "A configuration needs directions with names of their own, and their ports."
+            )
+        if not configuration.settle_time >= 0:
+            raise AgentError("bad_request", f"The settle_time must not be {configuration.settle_time!r}.")
         return configuration
 
 

@@ -105,7 +105,8 @@ class Sender:
             AgentError: If it did not end well; ``sender_died`` if the process did not.
         """
         answer = self._receive()
-        assert isinstance(answer, SenderReport)  # noqa: S101
+        if not isinstance(answer, SenderReport):
+            raise self._obituary()
         return answer
 
     def drain(self) -> None:
