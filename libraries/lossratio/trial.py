@@ -77,6 +77,8 @@ class TrialOutput:
         lost_frames: Frames sent less frames received, summed per direction, so that one direction's surplus never
             hides another's loss.
         unsent_frames: Frames that the generator could not send, over all directions.
+        repeats: How many earlier attempts at this trial were thrown away, because their counters could not be trusted
+            or the generator faltered. Their time is part of `elapsed`.
         directions: The counters of each direction.
 
     Raises:
@@ -90,6 +92,7 @@ class TrialOutput:
     sent_frames: int | None = None
     lost_frames: int | None = None
     unsent_frames: int | None = None
+    repeats: int = 0
     directions: tuple[DirectionCounters, ...] = ()
 
     def __post_init__(self) -> None:

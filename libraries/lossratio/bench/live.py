@@ -20,6 +20,8 @@ from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, Port, TestbedKind, Topology, TrafficPath
 from lossratio.traffic import (
+    FALTERING,
+    REPEATS,
     AgentClient,
     TrafficMeasurer,
     TrafficPort,
@@ -164,7 +166,11 @@ class LiveTestbed:
             wait_after=self._settle_time,
             recovery=self._idle_time,
             tolerance=START_TOLERANCE,
-            negative_loss="the trial is measured again, twice at most; then the measurement fails",
+            negative_loss=f"the trial is measured again, {REPEATS} times at most; then the measurement fails",
+            unsent=(
+                f"they count as loss; a trial with some, and at most {FALTERING:.0%}, "
+                f"is measured again first, {REPEATS} times at most"
+            ),
         )
 
 

@@ -129,6 +129,8 @@ class TrialTiming(Record):
     """Seconds of traffic that may be missing without a frame counting as unsent."""
     negative_loss: str
     """What happens when a direction received more frames than it sent."""
+    unsent: str
+    """What happens when the generator could not send all frames."""
     deviations: tuple[Deviation, ...]
     """Every deviation from RFC 2544, section 23."""
 
@@ -141,6 +143,7 @@ def trial_timing(
     recovery: float,
     tolerance: float,
     negative_loss: str,
+    unsent: str = "they count as loss",
     effective_duration: str = "the intended trial duration",
     expected_frames: str = EXPECTED_FRAMES,
 ) -> TrialTiming:
@@ -153,6 +156,7 @@ def trial_timing(
         recovery: Seconds of idleness after that.
         tolerance: Seconds of traffic that may be missing without a frame counting as unsent.
         negative_loss: What happens when a direction received more frames than it sent.
+        unsent: What happens when the generator could not send all frames.
         effective_duration: How the effective duration is computed.
         expected_frames: Which frames are expected to be forwarded.
     """
@@ -174,6 +178,7 @@ def trial_timing(
         expected_frames=expected_frames,
         tolerance_s=tolerance,
         negative_loss=negative_loss,
+        unsent=unsent,
         deviations=tuple(deviations),
     )
 

@@ -115,6 +115,9 @@ def _closing_lines(result: Result) -> Iterator[str]:
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
     if short:
         yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
+    repeats = sum(trial.repeats for trial in result.trials)
+    if repeats:
+        yield f"{repeats} attempts at a trial were measured again, because the generator faltered or miscounted."
     for remark in result.remarks:
         yield f"Note: {remark}"
 

@@ -59,6 +59,8 @@ class Trial(Record):
     """Frames sent and not received, summed per direction; None: not counted."""
     unsent_frames: FrameCount | None
     """Frames that the generator could not send, over all directions; None: not counted."""
+    repeats: int = Field(default=0, ge=0)
+    """Attempts at this trial that were thrown away before, as untrustworthy; their time is in ``elapsed_s``."""
     directions: tuple[Direction, ...]
     """What each direction counted."""
 
@@ -72,6 +74,7 @@ class Trial(Record):
             sent_frames=self.sent_frames,
             lost_frames=self.lost_frames,
             unsent_frames=self.unsent_frames,
+            repeats=self.repeats,
             directions=tuple(_counters(each) for each in self.directions),
         )
         return TrialResult(TrialInput(self.duration_s, self.load_per_interface_fps), output)
@@ -102,6 +105,7 @@ def _trial(number: int, entry: JournalEntry, is_evidence: bool) -> Trial:
         sent_frames=result.output.sent_frames,
         lost_frames=result.output.lost_frames,
         unsent_frames=result.output.unsent_frames,
+        repeats=result.output.repeats,
         directions=tuple(_direction(each) for each in result.output.directions),
     )
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from lossratio.counters import START_TOLERANCE, NegativeLoss, NegativeLossError, output_from_counters
 from lossratio.traffic.agent_client import AgentClient
 from lossratio.trial import TrialInput, TrialOutput
+
+FALTERING = 0.05
+"""Largest share of frames left unsent that is taken for a stall of the generator; more is its limit."""
+
+REPEATS = 3
+"""How often a trial is measured again, unless said otherwise."""
 
 
 class TrafficMeasurer:
@@ -17,7 +24,9 @@ class TrafficMeasurer:
         idle_time: Seconds without traffic before each trial, for the DUT to recover: a property of the DUT. They are
             part of what a trial takes in all.
         negative_loss: What to do when more frames were received than sent; see `lossratio.counters`.
-        repeats: How often a trial is measured again whose counters were refused for that.
+        repeats: How often a trial is measured again at most whose counters were refused for that, or in which the
+            generator faltered: left some frames unsent, and no more than `FALTERING` of them. Whether the SUT lost
+            any makes no difference to that. The last attempt stands, with what it left unsent.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
     """
 
@@ -27,7 +36,7 @@ class TrafficMeasurer:
         *,
         idle_time: float = 0.0,
         negative_loss: NegativeLoss = "retry",
-        repeats: int = 2,
+        repeats: int = REPEATS,
         tolerance: float = START_TOLERANCE,
     ) -> None:
         self._agent = agent
@@ -45,15 +54,19 @@ class TrafficMeasurer:
             TrafficError: If the trial could not be performed, or there are no counters worth anything.
         """
         started = time.monotonic()
-        for _ in range(self._repeats):
+        for repeats in range(self._repeats):
             try:
-                return self._measure_once(trial, started)
+                output = self._measure_once(trial, started)
             except NegativeLossError:
                 continue
+            if not _faltered(output):
+                return replace(output, repeats=repeats)
         try:
-            return self._measure_once(trial, started)
+            return replace(self._measure_once(trial, started), repeats=self._repeats)
         except NegativeLossError as error:
-            raise NegativeLossError(f"{error} It was so {self._repeats + 1} times in a row.") from error
+            raise NegativeLossError(
+                f"{error} So did {self._repeats} earlier attempts, or the generator faltered."
+            ) from error
 
     def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
         self._wait_until_idle()
@@ -70,3 +83,8 @@ class TrafficMeasurer:
     def _wait_until_idle(self) -> None:
         quiet = 0.0 if self._quiet_since is None else time.monotonic() - self._quiet_since
         time.sleep(max(0.0, self._idle_time - quiet))
+
+
+def _faltered(output: TrialOutput) -> bool:
+    unsent, sent = output.unsent_frames or 0, output.sent_frames or 0
+    return 0 < unsent <= FALTERING * (sent + unsent)

@@ -8,15 +8,17 @@ TRIAL = TrialInput(duration=1.0, load=100.0)
 
 
 class Agent:
-    """Answers with the counters of its trials, one after the other."""
+    """Answers with the counters of its trials, one after the other; of frames received, or sent and received."""
 
-    def __init__(self, *received):
-        self.received = list(received)
+    def __init__(self, *counts):
+        self.counts = list(counts)
         self.asked = []
 
     def trial(self, load, duration):
         self.asked.append((load, duration))
-        return (DirectionCounters("a>b", intended=100, sent=100, received=self.received.pop(0)),)
+        count = self.counts.pop(0)
+        sent, received = count if isinstance(count, tuple) else (100, count)
+        return (DirectionCounters("a>b", intended=100, sent=sent, received=received, unsent=100 - sent),)
 
 
 def test_a_surplus_of_frames_is_measured_again():
@@ -28,9 +30,28 @@ def test_a_surplus_of_frames_is_measured_again():
 
 def test_a_surplus_again_and_again_is_an_error_with_the_counters():
     agent = Agent(101, 102, 103, 100)
-    with pytest.raises(NegativeLossError, match=r"a>b: sent 100, received 103.*3 times in a row"):
+    with pytest.raises(NegativeLossError, match=r"a>b: sent 100, received 103.*So did 2 earlier attempts"):
         TrafficMeasurer(agent, repeats=2).measure(TRIAL)
     assert len(agent.asked) == 3
+
+
+def test_a_trial_in_which_the_generator_faltered_is_measured_again_whatever_the_sut_did():
+    agent = Agent((99, 99), (97, 50), (100, 80), 100)
+    output = TrafficMeasurer(agent).measure(TRIAL)
+    assert output.loss_ratio == pytest.approx(0.2)
+    assert output.repeats == 2
+    assert len(agent.asked) == 3
+
+
+def test_a_generator_that_falters_again_and_again_is_believed():
+    output = TrafficMeasurer(Agent((99, 99), (98, 98), (97, 97)), repeats=2).measure(TRIAL)
+    assert (output.unsent_frames, output.lost_frames, output.repeats) == (3, 0, 2)
+    assert output.loss_ratio == pytest.approx(0.03)
+
+
+def test_a_load_beyond_the_generators_limit_is_not_measured_again():
+    output = TrafficMeasurer(Agent((90, 90))).measure(TRIAL)
+    assert (output.unsent_frames, output.repeats) == (10, 0)
 
 
 def test_a_surplus_can_count_as_loss_instead():
