@@ -33,6 +33,7 @@ ALLOWED = {
     "dut": TESTBED,
     "testbed": TESTBED,
     "report": TESTBED | {"mlrsearch", "plrsearch"},
+    "history": FOUNDATION | {"report"},
 }
 """Room: the rooms it may import, besides itself. Rooms that are not named (keywords, bench, cli) may import all."""
 

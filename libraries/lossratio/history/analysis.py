@@ -1,0 +1,99 @@
+"""A whole history at once: read, divided into series, and each one's trend found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, load_known_changes
+from lossratio.history.entries import entries_of
+from lossratio.history.series import series_of
+from lossratio.history.store import History
+from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, Trend, TrendVerdict, trends_of
+from lossratio.report.run import read_run
+
+
+@dataclass(frozen=True)
+class TrendRequest:
+    """What trends are asked for.
+
+    Attributes:
+        testbed: Name of the testbed; None: all.
+        test: Full names of tests: one, or a pattern with ``*``.
+        quantity: Names of goals (or MRR), likewise.
+        fresh: A change that began among this many newest values is fresh.
+        last: How many of the newest results of a series are looked at.
+        least_change: Smaller relative changes raise no alarm.
+        annotations: File of known changes; None: the one in the history's folder, if there is one.
+    """
+
+    testbed: str | None = None
+    test: str = "*"
+    quantity: str = "*"
+    fresh: int = FRESH
+    last: int = LAST
+    least_change: float = LEAST_CHANGE
+    annotations: Path | None = None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The trends of a history.
+
+    Attributes:
+        trends: The trends, by testbed, test and quantity.
+        known: Known changes.
+        problems: Files that could not be read.
+    """
+
+    trends: tuple[Trend, ...]
+    known: tuple[KnownChange, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def alarms(self) -> tuple[Trend, ...]:
+        """What somebody should look at."""
+        return tuple(trend for trend in self.trends if trend.is_alarm)
+
+    @property
+    def has_verdict(self) -> bool:
+        """Whether anything can be said about any series."""
+        return any(trend.verdict is not TrendVerdict.TOO_FEW for trend in self.trends)
+
+
+def analyse(history: History, request: TrendRequest) -> Analysis:
+    """Finds the trends in a history.
+
+    Raises:
+        ReportError: If the history or the known changes cannot be read.
+    """
+    default = history.path / ANNOTATIONS_NAME
+    file = request.annotations or (default if default.exists() else None)
+    known = () if file is None else load_known_changes(file)
+    stored = history.read(testbed=request.testbed)
+    chosen = [
+        series
+        for series in series_of(stored.table, request.last)
+        if fnmatchcase(series.key.test, request.test) and fnmatchcase(series.key.quantity, request.quantity)
+    ]
+    trends = trends_of(chosen, known, fresh=request.fresh, least_change=request.least_change)
+    return Analysis(tuple(trends), known, stored.problems)
+
+
+def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
+    """Adds runs to a history; adding one again changes nothing.
+
+    Returns:
+        What of the runs could not be read; the rest was added.
+
+    Raises:
+        ReportError: If one is no run directory, or the history cannot be written.
+    """
+    problems: list[str] = []
+    for path in runs:
+        run = read_run(path)
+        history.add(entries_of(run))
+        problems += [*run.problems, *(f"{path}: {test.name} was cut off, and is not added." for test in run.cut_off)]
+    return problems

@@ -1,0 +1,66 @@
+"""Known changes: what explains a step in a trend, so that it raises no alarm."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lossratio.errors import ReportError
+from lossratio.history.series import SeriesKey
+from lossratio.yaml_file import load_yaml_file
+
+ANNOTATIONS_NAME = "annotations.yaml"
+"""Name of the file of known changes in a history's folder."""
+
+
+class KnownChange(BaseModel):
+    """A change that somebody made, or knows the reason of."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    date: date
+    """The day of the change, UTC."""
+    note: str = Field(min_length=1)
+    """What was changed."""
+    testbed: str = "*"
+    """Testbeds that it concerns: a name, or a pattern with ``*``."""
+    test: str = "*"
+    """Full names of tests that it concerns, likewise."""
+    quantity: str = "*"
+    """Quantities that it concerns, e.g. ``NDR``, likewise."""
+
+    def concerns(self, key: SeriesKey) -> bool:
+        """Whether it concerns a series."""
+        pairs = ((key.testbed, self.testbed), (key.test, self.test), (key.quantity, self.quantity))
+        return all(fnmatchcase(name, pattern) for name, pattern in pairs)
+
+    def explains(self, key: SeriesKey, before: datetime, after: datetime) -> bool:
+        """Whether it explains a step of a series.
+
+        Args:
+            key: The series.
+            before: When the last value before the step was measured.
+            after: When the first value after it was measured.
+        """
+        return self.concerns(key) and before.date() <= self.date <= after.date() + timedelta(days=1)
+
+
+class KnownChanges(BaseModel):
+    """A file of known changes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    changes: tuple[KnownChange, ...]
+    """The changes."""
+
+
+def load_known_changes(path: Path) -> tuple[KnownChange, ...]:
+    """Reads a file of known changes.
+
+    Raises:
+        ReportError: If it cannot be read, or something in it makes no sense; with line and field.
+    """
+    return load_yaml_file(path, KnownChanges, ReportError).changes

@@ -1,0 +1,73 @@
+"""The command ``lossratio trend``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from lossratio.report.commands import REGRESSION, TROUBLE
+from lossratio.report.formats import write_report
+from lossratio.report.junit import junit_xml
+
+
+@click.command()
+@click.argument("history", type=click.Path(path_type=Path))
+@click.option("--add", "runs", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Add a run first.")
+@click.option("--testbed", help="Only this testbed.")
+@click.option("--test", default="*", help="Only tests with full names like this, e.g. '*64B*'.")
+@click.option("--quantity", default="*", help="Only this quantity, e.g. NDR or MRR.")
+@click.option("--fresh", type=click.IntRange(min=1), default=5, show_default=True, help="Newest results that are news.")
+@click.option("--last", type=click.IntRange(min=4), default=250, show_default=True, help="Newest results to look at.")
+@click.option(
+    "--least-change",
+    type=click.FloatRange(min=0.0),
+    default=1.0,
+    show_default=True,
+    help="Per cent; smaller changes raise no alarm.",
+)
+@click.option(
+    "--annotations",
+    type=click.Path(path_type=Path),
+    help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
+)
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with a picture for each test.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file.")
+def trend(
+    history: Path,
+    runs: tuple[Path, ...],
+    testbed: str | None,
+    test: str,
+    quantity: str,
+    fresh: int,
+    last: int,
+    least_change: float,
+    annotations: Path | None,
+    html: Path | None,
+    junit: Path | None,
+) -> None:
+    """Tell what changed lately in the folder HISTORY of results.
+
+    The exit status is 0 if nothing got worse lately, 1 if something did or has no value any more, and 2 if nothing can
+    be said.
+    """
+    # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and the other commands need none of them.
+    from lossratio.history.analysis import TrendRequest, add_runs, analyse
+    from lossratio.history.store import History
+    from lossratio.history.trend_page import trend_page
+    from lossratio.history.trend_text import trend_cases, trend_text
+
+    for problem in add_runs(History(history), runs):
+        click.echo(problem, err=True)
+    request = TrendRequest(testbed, test, quantity, fresh, last, least_change / 100, annotations)
+    analysis = analyse(History(history), request)
+    click.echo(trend_text(analysis))
+    if html is not None:
+        write_report(html, trend_page(analysis, history.resolve().name))
+    if junit is not None:
+        write_report(junit, junit_xml({"trend": trend_cases(analysis)}))
+    if analysis.alarms:
+        sys.exit(REGRESSION)
+    if not analysis.has_verdict:
+        sys.exit(TROUBLE)

@@ -1,0 +1,64 @@
+"""What a history keeps of a result: a row for each quantity, with what is needed to tell and to explain a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from lossratio.report.findings import Finding, findings_of
+from lossratio.report.run import Run
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One quantity of one test of one run.
+
+    Attributes:
+        testbed: Name of the testbed; equal testbeds differ, so it is a key of every trend.
+        test: Full name of the test.
+        quantity: Name of the goal, or MRR.
+        started: When the test began; with a time zone.
+        value: Aggregate rate, frames per second; None: there is none.
+        lower_bound: Relevant lower bound, as an aggregate, frames per second; None: there is none.
+        upper_bound: Relevant upper bound, likewise.
+        outcome: ``measured``, ``irregular`` or ``failed``.
+        reason: Why it is irregular or failed; None: it is neither.
+        doubts: Kinds of doubts about the result.
+        lossratio_version: Version of lossratio that measured it.
+    """
+
+    testbed: str
+    test: str
+    quantity: str
+    started: datetime
+    value: float | None
+    lower_bound: float | None
+    upper_bound: float | None
+    outcome: str
+    reason: str | None
+    doubts: tuple[str, ...]
+    lossratio_version: str
+
+
+def entries_of(run: Run) -> Iterator[Entry]:
+    """The entries of a run, in the order of its tests; tests that were cut off have none."""
+    for finding in findings_of(run.results):
+        yield _entry(finding, tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]))
+
+
+def _entry(finding: Finding, doubts: tuple[str, ...]) -> Entry:
+    result, lower, upper = finding.result, finding.lower_bound, finding.upper_bound
+    return Entry(
+        testbed=result.conditions.testbed.name,
+        test=result.test.full_name,
+        quantity=finding.quantity,
+        started=result.started,
+        value=None if finding.value is None else finding.value.aggregate_fps,
+        lower_bound=None if lower is None else lower.aggregate_fps,
+        upper_bound=None if upper is None else upper.aggregate_fps,
+        outcome=finding.outcome.value,
+        reason=finding.reason,
+        doubts=doubts,
+        lossratio_version=result.conditions.controller.lossratio_version,
+    )

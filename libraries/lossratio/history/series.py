@@ -1,0 +1,81 @@
+"""Series: one quantity of one test on one testbed, in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+MEASURED = "measured"
+"""Outcome of what was measured as asked."""
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """What a series is of.
+
+    Attributes:
+        testbed: Name of the testbed.
+        test: Full name of the test.
+        quantity: Name of the goal, or MRR.
+    """
+
+    testbed: str
+    test: str
+    quantity: str
+
+    def __str__(self) -> str:
+        return f"{self.test}, {self.quantity}, on {self.testbed}"
+
+
+@dataclass(frozen=True)
+class Series:
+    """One quantity of one test on one testbed.
+
+    Attributes:
+        key: What it is of.
+        times: When its results were measured.
+        values: Aggregate rates, frames per second; NaN: that result has none.
+        kinds: What else is known about each result: ``irregular`` or ``failed``, and kinds of doubts.
+        reasons: Why a result is irregular or failed; None: it is neither.
+    """
+
+    key: SeriesKey
+    times: tuple[datetime, ...]
+    values: npt.NDArray[np.float64]
+    kinds: tuple[frozenset[str], ...]
+    reasons: tuple[str | None, ...]
+
+
+def series_of(table: Any, last: int) -> Iterator[Series]:
+    """The series of a table of entries.
+
+    Args:
+        table: As `lossratio.history.store.History.read` gives it: sorted by testbed, test, quantity and time.
+        last: How many of the newest results of each series to keep.
+    """
+    names = [table.column(name).to_pylist() for name in ("testbed", "test", "quantity")]
+    keys = list(zip(*names, strict=True))
+    starts = [index for index, key in enumerate(keys) if index == 0 or key != keys[index - 1]]
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        first = max(start, end - last)
+        yield _series(SeriesKey(*keys[start]), table.slice(first, end - first))
+
+
+def _series(key: SeriesKey, rows: Any) -> Series:
+    outcomes, doubts = rows.column("outcome").to_pylist(), rows.column("doubts").to_pylist()
+    values = rows.column("value").to_numpy(zero_copy_only=False).astype(np.float64)
+    return Series(
+        key,
+        tuple(rows.column("started").to_pylist()),
+        values,
+        tuple(
+            frozenset((*(each or ()), *(() if outcome == MEASURED else (outcome,))))
+            for outcome, each in zip(outcomes, doubts, strict=True)
+        ),
+        tuple(rows.column("reason").to_pylist()),
+    )

@@ -1,0 +1,139 @@
+"""Change detection: series of values are divided into groups around which each stays, by minimum message length.
+
+This is the grouping that FD.io CSIT's ``jumpavg`` finds (same message, same search), for many series at once and in
+numpy: the cost is that of all pairs of values, and jumpavg pays it in Python objects. A test holds it to jumpavg.
+
+The message tells for each group its number of values, its average (a first one uniform up to the maximum, a later one
+around the average of the group before), its standard deviation, and which point on the sphere that these two leave the
+values are. Numbers are counted in units of which the largest value has 8191: twelve significant bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+Values = npt.NDArray[np.float64]
+
+_LARGEST = 2.0**13 - 1.0
+"""The largest value, in units."""
+
+_BATCH_CELLS = 100_000
+"""Size of the largest array: small enough for the processor's cache, large enough to be worth numpy's while."""
+
+
+def group_starts(series: Sequence[Values]) -> list[list[int]]:
+    """Where groups begin in each of some series.
+
+    Args:
+        series: Values in the order of time, all finite and not negative. A series of zeros is one group; an empty one
+            has none.
+
+    Returns:
+        For each series the indices of the first values of its groups; the first index is 0.
+    """
+    found: list[list[int]] = [[] for _ in series]
+    order = sorted(range(len(series)), key=lambda index: len(series[index]))
+    while order:
+        longest = len(series[order[-1]])
+        size = max(1, _BATCH_CELLS // max(1, longest))
+        batch, order = order[-size:], order[:-size]
+        for index, starts in zip(batch, _batch_starts([series[index] for index in batch]), strict=True):
+            found[index] = starts
+    return found
+
+
+def _batch_starts(series: Sequence[Values]) -> list[list[int]]:
+    lengths = [len(each) for each in series]
+    width = max(lengths, default=0)
+    scaled = np.zeros((len(series), width))
+    for row, each in enumerate(series):
+        largest = float(each.max(initial=0.0))
+        if largest > 0.0:
+            scaled[row, : len(each)] = each * (_LARGEST / largest)
+    last_starts = _last_starts(scaled)
+    return [_walk_back(last_starts[row], length) for row, length in enumerate(lengths)]
+
+
+def _walk_back(last_starts: npt.NDArray[np.int64], length: int) -> list[int]:
+    starts: list[int] = []
+    end = length
+    while end > 0:
+        end = int(last_starts[end - 1])
+        starts.append(end)
+    return starts[::-1]
+
+
+@dataclass
+class _Open:
+    """Groups that may still grow: one for each series (row) and each value that it may begin with (column).
+
+    Attributes:
+        average: Their averages.
+        moment: Their sums of squared distances from the average.
+        base: Message lengths of all groups before them, bits.
+        previous: Averages of the groups before them.
+    """
+
+    average: Values
+    moment: Values
+    base: Values
+    previous: Values
+
+
+def _last_starts(scaled: Values) -> npt.NDArray[np.int64]:
+    """For each prefix of each series, where the last group of its shortest message begins."""
+    rows, width = scaled.shape
+    groups = _Open(*(np.zeros((rows, width)) for _ in range(4)))
+    starts = np.zeros((rows, width), dtype=np.int64)
+    shortest, average = np.zeros(rows), np.zeros(rows)
+    everyone = np.arange(rows)
+    for end in range(width):
+        _grow(groups, scaled[:, end], end)
+        groups.base[:, end], groups.previous[:, end] = shortest, average
+        lengths = groups.base[:, : end + 1] + _message_lengths(groups, end)
+        # A group of its own stands unless an older one makes the message really shorter.
+        older = np.argmin(lengths[:, :end], axis=1) if end else np.zeros(rows, dtype=np.int64)
+        chosen = np.where(lengths[everyone, older] < lengths[:, end], older, end)
+        starts[:, end] = chosen
+        shortest, average = lengths[everyone, chosen], groups.average[everyone, chosen]
+    return starts
+
+
+def _grow(groups: _Open, values: Values, end: int) -> None:
+    """Adds a value to all open groups, and opens one with it."""
+    sizes = np.arange(end, 0, -1.0)
+    averages = groups.average[:, :end]
+    deltas = values[:, None] - averages
+    averages += deltas / (sizes + 1.0)
+    groups.moment[:, :end] += deltas * deltas * (sizes / (sizes + 1.0))
+    groups.average[:, end] = values
+    groups.moment[:, end] = 0.0
+
+
+def _message_lengths(groups: _Open, end: int) -> Values:
+    """Message lengths of the open groups, if each ends here; bits."""
+    sizes = np.arange(end + 1, 0, -1.0)
+    averages = groups.average[:, : end + 1]
+    lengths: Values = np.zeros_like(averages) + np.log2(sizes * (sizes + 1.0))
+    lengths[:, 0] += np.log2(_LARGEST + 1.0)
+    if end > 0:
+        previous = groups.previous[:, 1 : end + 1]
+        norm = previous * previous - (previous - 1.0) * _LARGEST + _LARGEST * _LARGEST / 2.0
+        lengths[:, 1:] -= np.log2((np.abs(averages[:, 1:] - previous) + 1.0) / norm)
+        lengths[:, :end] += _spread_lengths(groups.moment[:, :end], sizes[:end])
+    return lengths
+
+
+def _spread_lengths(moments: Values, sizes: Values) -> Values:
+    """What telling the standard deviation, and the values that have it, takes; of groups of two values or more."""
+    stdev = np.sqrt(moments / sizes)
+    log_stdev = np.log(stdev + 1.0)
+    sphere = np.log(2.0) + np.log(np.pi) * ((sizes - 1.0) / 2.0) - gammaln((sizes - 1.0) / 2.0)
+    sphere = sphere + np.log(sizes) * ((sizes - 2.0) / 2.0)
+    nats = log_stdev * (sizes - 1.0) + np.log(stdev + 2.0) + np.log(1.0 - 1.0 / (_LARGEST + 2.0)) + sphere
+    return np.asarray(nats / np.log(2.0))

@@ -1,0 +1,186 @@
+"""A history on the disk: a folder of Parquet files, partitioned by testbed and date as Hive does.
+
+Its files are ``testbed=<name>/date=<day>/<digest>.parquet``. Any number of jobs may add to it at once, as every file
+appears whole, under a name that follows from what is in it. So adding the same run twice changes nothing. Spark, Trino,
+Athena and DuckDB read the folder as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from lossratio.errors import ReportError
+from lossratio.history.entries import Entry
+from lossratio.report.run_directory import write_whole
+
+_PARTITIONS = ("testbed", "date")
+_DIGEST_LENGTH = 32
+
+
+@dataclass(frozen=True)
+class StoredEntries:
+    """What was read from a history.
+
+    Attributes:
+        table: A `pyarrow.Table` of the entries, by testbed, test, quantity and time.
+        problems: Files that cannot be read, and why.
+    """
+
+    table: Any
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """A history of results.
+
+    Attributes:
+        path: The folder; it is made when something is added.
+    """
+
+    path: Path
+
+    def add(self, entries: Iterable[Entry]) -> list[Path]:
+        """Adds entries; those of one testbed and day go into one file.
+
+        Returns:
+            The files, also those that were there already.
+
+        Raises:
+            ReportError: If they cannot be written (the disk is full, say), or pyarrow is not installed.
+        """
+        groups: dict[tuple[str, str], list[Entry]] = {}
+        for entry in entries:
+            groups.setdefault((entry.testbed, entry.started.date().isoformat()), []).append(entry)
+        return [self._write(testbed, day, group) for (testbed, day), group in groups.items()]
+
+    def read(self, testbed: str | None = None, since: str | None = None) -> StoredEntries:
+        """Reads the history.
+
+        Args:
+            testbed: Name of the testbed to read; None: all.
+            since: The first day to read, as ``YYYY-MM-DD``; None: all.
+
+        Raises:
+            ReportError: If this is no history, or DuckDB or pyarrow is not installed.
+        """
+        found = sorted(self.path.glob("testbed=*/date=*/*.parquet"))
+        if not found:
+            raise ReportError(f"{self.path} is no history: it has no files like testbed=lab/date=2026-08-01/….parquet.")
+        files, problems = _with_schema(found)
+        duckdb = required("duckdb")
+        try:
+            table = _query(files, testbed, since)
+        except duckdb.Error:
+            # Only a file's end was looked at so far; looking at all of every file takes too long to do it each time.
+            files, more = _without_damage(files)
+            problems += more
+            table = _query(files, testbed, since)
+        return StoredEntries(table, tuple(problems))
+
+    def _write(self, testbed: str, day: str, entries: Sequence[Entry]) -> Path:
+        rows = [{name: value for name, value in asdict(entry).items() if name not in _PARTITIONS} for entry in entries]
+        text = json.dumps(rows, sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+        path = self.path / f"testbed={quote(testbed, safe=' ')}" / f"date={day}" / f"{digest}.parquet"
+        data = _parquet(rows)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, data)
+        except OSError as error:
+            raise ReportError(f"Cannot add to the history {self.path}: {error.strerror} ({path}).") from error
+        return path
+
+
+def _with_schema(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """The files that are whole as far as their ends tell, and what is wrong with the others."""
+    parquet, arrow = required("pyarrow.parquet"), required("pyarrow")
+    readable, problems = [], []
+    for file in files:
+        try:
+            parquet.read_schema(file)
+        except (OSError, arrow.ArrowException) as error:
+            problems.append(_damaged(file, error))
+        else:
+            readable.append(file)
+    return readable, problems
+
+
+def _without_damage(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """The files that can be read to the end, and what is wrong with the others."""
+    duckdb = required("duckdb")
+    readable, problems = [], []
+    for file in files:
+        try:
+            _query([file], None, None)
+        except duckdb.Error as error:
+            problems.append(_damaged(file, error))
+        else:
+            readable.append(file)
+    return readable, problems
+
+
+def _damaged(file: Path, error: Exception) -> str:
+    return f"{file} is damaged, and left out: {' '.join(str(error).split())}"
+
+
+def _query(files: Sequence[Path], testbed: str | None, since: str | None) -> Any:
+    """The entries in some files, of one testbed and since a day if these are not None."""
+    if not files:
+        raise ReportError("No file of the history can be read: all of them are damaged.")
+    with required("duckdb").connect() as connection:
+        query = connection.sql(
+            """
+            SELECT * FROM read_parquet(
+                $files, union_by_name = true, hive_partitioning = true,
+                hive_types = {'testbed': VARCHAR, 'date': DATE}
+            )
+            WHERE ($testbed IS NULL OR testbed = $testbed) AND ($since IS NULL OR date >= $since::DATE)
+            ORDER BY testbed, test, quantity, started
+            """,
+            params={"files": [str(file) for file in files], "testbed": testbed, "since": since},
+        )
+        return query.to_arrow_table()
+
+
+def required(module: str) -> Any:
+    """A module of the extra ``history``, which few need and which is large.
+
+    Raises:
+        ReportError: If it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ReportError(
+            f"A history needs the Python package {module.partition('.')[0]!r}. "
+            f"Install it with: pip install 'robotframework-lossratio[history]'"
+        ) from error
+
+
+def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
+    arrow, parquet = required("pyarrow"), required("pyarrow.parquet")
+    schema = arrow.schema(
+        [
+            ("test", arrow.string()),
+            ("quantity", arrow.string()),
+            ("started", arrow.timestamp("us", tz="UTC")),
+            ("value", arrow.float64()),
+            ("lower_bound", arrow.float64()),
+            ("upper_bound", arrow.float64()),
+            ("outcome", arrow.string()),
+            ("reason", arrow.string()),
+            ("doubts", arrow.list_(arrow.string())),
+            ("lossratio_version", arrow.string()),
+        ]
+    )
+    sink = arrow.BufferOutputStream()
+    parquet.write_table(arrow.Table.from_pylist(list(rows), schema=schema), sink, compression="zstd")
+    return bytes(sink.getvalue().to_pybytes())

@@ -1,0 +1,176 @@
+"""Trends: the steps in each series, whether the newest is a regression, and whether results changed in kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+import numpy as np
+
+from lossratio.history.annotations import KnownChange
+from lossratio.history.series import Series
+from lossratio.history.steps import group_starts
+
+LEAST_RESULTS = 4
+"""Fewer values make no trend."""
+
+FRESH = 5
+"""A change that began among this many newest values is fresh."""
+
+LEAST_CHANGE = 0.01
+"""Smaller relative changes raise no alarm."""
+
+LAST = 250
+"""How many of the newest results of a series are looked at."""
+
+
+class TrendVerdict(str, Enum):
+    """What a trend comes to."""
+
+    REGRESSION = "regression"
+    """It fell lately, and no known change explains it."""
+    NO_VALUE = "no value any more"
+    """The newest result has no value, and earlier ones had."""
+    EXPLAINED = "known change"
+    """It fell lately, and a known change explains it."""
+    PROGRESSION = "progression"
+    """It rose lately."""
+    STEADY = "steady"
+    """It did not change lately."""
+    TOO_FEW = "too few results"
+    """There are not enough values to tell."""
+
+
+ALARMS = (TrendVerdict.REGRESSION, TrendVerdict.NO_VALUE)
+"""What somebody should look at."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stretch of values that stay around one.
+
+    Attributes:
+        first: Index of its first result in the series.
+        last: Index of its last one.
+        mean: Mean of its values, frames per second.
+    """
+
+    first: int
+    last: int
+    mean: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """The newest change of a trend.
+
+    Attributes:
+        ratio: The difference over the mean before.
+        before: Mean before, frames per second.
+        after: Mean after.
+        began: When the first result after it was measured.
+        known: The known change that explains it; None: there is none.
+    """
+
+    ratio: float
+    before: float
+    after: float
+    began: datetime
+    known: KnownChange | None
+
+
+@dataclass(frozen=True)
+class Trend:
+    """What became of a series.
+
+    Attributes:
+        series: The series.
+        steps: Its steps, in the order of time.
+        verdict: What it comes to.
+        change: The newest change, if it is fresh; None: nothing changed lately.
+        new_kinds: What the newest result is, that none of the ones before it was: a change of kind.
+    """
+
+    series: Series
+    steps: tuple[Step, ...]
+    verdict: TrendVerdict
+    change: Change | None
+    new_kinds: tuple[str, ...]
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether somebody should look at it."""
+        return self.verdict in ALARMS
+
+
+def trends_of(
+    series: Sequence[Series],
+    known: Sequence[KnownChange] = (),
+    *,
+    fresh: int = FRESH,
+    least_change: float = LEAST_CHANGE,
+) -> list[Trend]:
+    """Finds the trends of some series.
+
+    Args:
+        series: The series.
+        known: Known changes.
+        fresh: A change that began among this many newest values is fresh.
+        least_change: Smaller relative changes raise no alarm.
+    """
+    places = [np.flatnonzero(np.isfinite(each.values)) for each in series]
+    starts = group_starts([each.values[place] for each, place in zip(series, places, strict=True)])
+    return [
+        _trend(each, _steps(each, place, begin), place, known, fresh, least_change)
+        for each, place, begin in zip(series, places, starts, strict=True)
+    ]
+
+
+def _steps(series: Series, places: np.ndarray, starts: Sequence[int]) -> tuple[Step, ...]:
+    ends = [*starts, len(places)][1:]
+    return tuple(
+        Step(int(places[start]), int(places[end - 1]), float(series.values[places[start:end]].mean()))
+        for start, end in zip(starts, ends, strict=True)
+    )
+
+
+def _trend(
+    series: Series,
+    steps: tuple[Step, ...],
+    places: np.ndarray,
+    known: Sequence[KnownChange],
+    fresh: int,
+    least_change: float,
+) -> Trend:
+    new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - fresh : -1])))
+    if len(places) and not np.isfinite(series.values[-1]):
+        return Trend(series, steps, TrendVerdict.NO_VALUE, None, new_kinds)
+    if len(places) < LEAST_RESULTS:
+        return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
+    change = _fresh_change(series, steps, places, known, fresh)
+    return Trend(series, steps, _verdict(change, least_change), change, new_kinds)
+
+
+def _fresh_change(
+    series: Series, steps: tuple[Step, ...], places: np.ndarray, known: Sequence[KnownChange], fresh: int
+) -> Change | None:
+    """The change from the step before the fresh values to the newest step; a dip in between does not matter."""
+    last_old = int(places[-1 - fresh]) if len(places) > fresh else int(places[0])
+    before = next(step for step in reversed(steps) if step.first <= last_old)
+    after = steps[-1]
+    if after is before:
+        return None
+    ratio = (after.mean - before.mean) / before.mean if before.mean else float("inf")
+    previous, began = series.times[before.last], series.times[after.first]
+    explanation = next((each for each in known if each.explains(series.key, previous, began)), None)
+    return Change(ratio, before.mean, after.mean, began, explanation)
+
+
+def _verdict(change: Change | None, least_change: float) -> TrendVerdict:
+    if change is None or abs(change.ratio) < least_change:
+        return TrendVerdict.STEADY
+    if change.ratio > 0.0:
+        return TrendVerdict.PROGRESSION
+    return TrendVerdict.REGRESSION if change.known is None else TrendVerdict.EXPLAINED

@@ -1,0 +1,63 @@
+"""Trends in words: a short text with what somebody should look at first, and JUnit cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lossratio.history.analysis import Analysis
+from lossratio.history.trend import Trend, TrendVerdict
+from lossratio.report.junit import Case
+from lossratio.units import format_frame_rate
+
+
+def trend_text(analysis: Analysis) -> str:
+    """Alarms, known changes, progressions and changes of kind, one line each; then what was looked at."""
+    order = list(TrendVerdict)
+    told = sorted(analysis.trends, key=lambda trend: order.index(trend.verdict))
+    quiet = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
+    lines = [describe_trend(trend) for trend in told if trend.verdict not in quiet or trend.new_kinds]
+    return "\n".join((*lines, *_summary(analysis)))
+
+
+def describe_trend(trend: Trend) -> str:
+    """A trend in one line."""
+    return f"{trend.verdict.value}: {trend.series.key}: {'; '.join(_details(trend)) or 'nothing changed lately'}"
+
+
+def trend_cases(analysis: Analysis) -> list[Case]:
+    """The trends as JUnit cases: an alarm is a failure, a series with too few results is skipped."""
+    return [_case(trend) for trend in analysis.trends]
+
+
+def _details(trend: Trend) -> Iterator[str]:
+    if trend.change is not None:
+        change = trend.change
+        yield (
+            f"{format_frame_rate(change.before)} to {format_frame_rate(change.after)} ({100 * change.ratio:+.2f} %) "
+            f"since {change.began:%Y-%m-%d %H:%M} UTC"
+        )
+        if change.known is not None:
+            yield f"known: {change.known.note}"
+    if trend.verdict is TrendVerdict.NO_VALUE:
+        yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series.reasons[-1]}"
+    if trend.new_kinds:
+        yield f"change of kind: {', '.join(trend.new_kinds)}"
+    if trend.verdict is TrendVerdict.TOO_FEW:
+        yield f"{len(trend.series.times)} results"
+
+
+def _summary(analysis: Analysis) -> Iterator[str]:
+    counts = {verdict: sum(trend.verdict is verdict for trend in analysis.trends) for verdict in TrendVerdict}
+    found = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count) or "no series"
+    results = sum(len(trend.series.times) for trend in analysis.trends)
+    yield f"{len(analysis.trends)} series of {results:,} results: {found}. Rates are aggregates."
+    if not analysis.has_verdict:
+        yield "No verdict: there are too few results."
+    yield from (f"Not read: {problem}" for problem in analysis.problems)
+
+
+def _case(trend: Trend) -> Case:
+    state = "failure" if trend.is_alarm else "skipped" if trend.verdict is TrendVerdict.TOO_FEW else "passed"
+    key = trend.series.key
+    told = describe_trend(trend)
+    return Case(suite=f"{key.testbed}.{key.test}", name=key.quantity, state=state, message=told, output=told)

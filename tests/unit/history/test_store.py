@@ -1,0 +1,117 @@
+import multiprocessing
+import os
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from history_examples import entry
+
+from lossratio.errors import ReportError
+from lossratio.history import store
+from lossratio.history.store import History
+
+
+def rows(history, **query):
+    table = history.read(**query).table
+    return list(
+        zip(*(table.column(name).to_pylist() for name in ("testbed", "test", "quantity", "value")), strict=True)
+    )
+
+
+def test_what_is_added_is_read_back_in_order(tmp_path):
+    history = History(tmp_path / "history")
+    history.add([entry(1, 2e6), entry(0, 1e6), entry(0, 3e6, quantity="MRR"), entry(0, 4e6, testbed="lab-2")])
+    assert rows(history) == [
+        ("lab-1", "Suite.64B-ndrpdr", "MRR", 3e6),
+        ("lab-1", "Suite.64B-ndrpdr", "NDR", 1e6),
+        ("lab-1", "Suite.64B-ndrpdr", "NDR", 2e6),
+        ("lab-2", "Suite.64B-ndrpdr", "NDR", 4e6),
+    ]
+    assert rows(history, testbed="lab-2") == rows(history)[3:]
+    assert [row[3] for row in rows(history, since="2026-01-02")] == [2e6]
+
+
+def test_the_folder_is_partitioned_by_testbed_and_date_for_any_reader(tmp_path):
+    (path,) = History(tmp_path).add([entry(0, 1e6, doubts=["drift"])])
+    assert path.relative_to(tmp_path).parts[:2] == ("testbed=lab-1", "date=2026-01-01")
+    query = "SELECT testbed, date, doubts FROM read_parquet($files)"
+    found = duckdb.sql(query, params={"files": f"{tmp_path}/**/*.parquet"}).fetchall()
+    assert [(row[0], str(row[1]), row[2]) for row in found] == [("lab-1", "2026-01-01", ["drift"])]
+    assert pq.read_table(tmp_path).column("testbed").to_pylist() == ["lab-1"]
+
+
+@pytest.mark.parametrize("testbed", ["7", "lab/../1 äü", "a=b", "2026-01-01", "a b", "50%25"])
+def test_any_name_of_a_testbed_comes_back_as_it_was(tmp_path, testbed):
+    history = History(tmp_path)
+    history.add([entry(0, 1e6, testbed=testbed)])
+    assert rows(history) == [(testbed, "Suite.64B-ndrpdr", "NDR", 1e6)]
+
+
+def test_adding_a_run_twice_changes_nothing(tmp_path):
+    history = History(tmp_path)
+    assert history.add([entry(0, 1e6), entry(1, 1e6)]) == history.add([entry(0, 1e6), entry(1, 1e6)])
+    assert len(rows(history)) == 2
+
+
+def test_results_without_a_value_are_kept(tmp_path):
+    history = History(tmp_path)
+    history.add([entry(0, None, outcome="failed")])
+    table = history.read().table
+    assert table.column("value").to_pylist() == [None]
+    assert table.column("reason").to_pylist() == ["a reason"]
+
+
+def add_days(path, first):
+    for day in range(first, first + 20):
+        History(path).add([entry(day, 1e6 + day), entry(day, 2e6 + day, quantity="MRR")])
+
+
+def test_two_jobs_add_at_once_and_nothing_is_lost(tmp_path):
+    context = multiprocessing.get_context("fork")
+    # Days 10 to 19 are added by both: the same files under the same names.
+    jobs = [context.Process(target=add_days, args=(tmp_path, first)) for first in (0, 10)]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert len(rows(History(tmp_path))) == 60
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_damaged_files_are_named_and_the_rest_is_read(tmp_path):
+    history = History(tmp_path)
+    first, second = history.add([entry(0, 1e6), entry(1, 2e6)])
+    os.truncate(first, first.stat().st_size // 2)
+    found = history.read()
+    assert found.table.column("value").to_pylist() == [2e6]
+    assert [first.name in problem and "damaged" in problem for problem in found.problems] == [True]
+    second.write_bytes(b"")
+    with pytest.raises(ReportError, match="No file of the history can be read"):
+        history.read()
+
+
+def test_a_file_with_damaged_pages_is_named_and_the_rest_is_read(tmp_path):
+    history = History(tmp_path)
+    path, _ = history.add([entry(0, 1e6), entry(1, 2e6)])
+    data = bytearray(path.read_bytes())
+    data[8:60] = b"\xff" * 52
+    path.write_bytes(bytes(data))
+    found = history.read()
+    assert found.table.column("value").to_pylist() == [2e6]
+    assert [path.name in problem for problem in found.problems] == [True]
+
+
+def test_a_folder_that_is_no_history_is_refused(tmp_path):
+    with pytest.raises(ReportError, match="is no history"):
+        History(tmp_path).read()
+
+
+def test_a_history_that_cannot_be_written_is_an_error_that_says_where(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ReportError, match=r"Cannot add to the history .*file"):
+        History(tmp_path / "file").add([entry(0, 1e6)])
+
+
+def test_a_missing_package_is_named_with_what_to_do():
+    with pytest.raises(ReportError, match=r"needs the Python package 'no_such_thing'.*lossratio\[history\]"):
+        store.required("no_such_thing.parquet")

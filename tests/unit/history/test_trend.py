@@ -1,0 +1,109 @@
+from datetime import timedelta
+from xml.etree import ElementTree
+
+import pytest
+from history_examples import START, series
+
+from lossratio.errors import ReportError
+from lossratio.history.annotations import KnownChange, load_known_changes
+from lossratio.history.trend import TrendVerdict, trends_of
+from lossratio.history.trend_picture import draw_trend
+from lossratio.history.trend_text import describe_trend
+
+STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
+
+
+def trend(values, known=(), kinds=None, **options):
+    (found,) = trends_of([series(values, kinds)], known, **options)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("newest", "verdict"),
+    [
+        ([100.1e3], TrendVerdict.STEADY),
+        ([90e3, 90.2e3, 89.9e3], TrendVerdict.REGRESSION),
+        ([110e3, 110.2e3, 109.9e3], TrendVerdict.PROGRESSION),
+        ([90e3, 90.1e3, 90.2e3, 89.9e3, 90.1e3, 90e3], TrendVerdict.STEADY),
+        ([50e3, 100.1e3, 100e3], TrendVerdict.STEADY),
+        ([50e3, 90.1e3, 90e3, 90.2e3], TrendVerdict.REGRESSION),
+        ([None], TrendVerdict.NO_VALUE),
+        ([None, 100e3], TrendVerdict.STEADY),
+    ],
+)
+def test_verdicts(newest, verdict):
+    assert trend(STEADY + newest).verdict is verdict
+
+
+def test_a_regression_says_since_when_and_how_much():
+    found = trend([*STEADY, 90e3, 90.2e3, 89.8e3])
+    assert found.change.ratio == pytest.approx(-0.1, abs=1e-3)
+    assert found.change.began == START + timedelta(days=8)
+    assert describe_trend(found) == (
+        "regression: Suite.64B-ndrpdr, NDR, on lab-1: 100.00 kfps to 90.000 kfps (-10.00 %) since 2026-01-09 03:00 UTC"
+    )
+
+
+def test_a_small_step_raises_no_alarm_unless_asked_for():
+    values = [100e3] * 8 + [99.5e3] * 4
+    assert trend(values).verdict is TrendVerdict.STEADY
+    assert trend(values, least_change=0.001).verdict is TrendVerdict.REGRESSION
+
+
+def test_too_few_results_have_no_verdict():
+    assert trend([100e3, 50e3, 50e3]).verdict is TrendVerdict.TOO_FEW
+
+
+def test_a_series_of_zeros_or_of_failures_is_no_trouble():
+    assert trend([0.0] * 6).verdict is TrendVerdict.STEADY
+    assert trend([None] * 6).verdict is TrendVerdict.TOO_FEW
+
+
+def test_a_known_change_explains_a_step_of_that_day_and_series_only():
+    values = [*STEADY, 90e3, 90.2e3, 89.8e3]
+    day = (START + timedelta(days=8)).date()
+    assert trend(values, [KnownChange(date=day, note="new kernel")]).verdict is TrendVerdict.EXPLAINED
+    for other in (
+        KnownChange(date=day, note="new kernel", testbed="lab-2"),
+        KnownChange(date=day, note="new kernel", quantity="PDR"),
+        KnownChange(date=day - timedelta(days=3), note="new kernel"),
+    ):
+        assert trend(values, [other]).verdict is TrendVerdict.REGRESSION
+
+
+def test_a_new_doubt_is_a_change_of_kind_and_not_of_mean():
+    usual = [frozenset()] * 7
+    found = trend(STEADY, kinds=[*usual, frozenset({"two bands"})])
+    assert (found.verdict, found.new_kinds) == (TrendVerdict.STEADY, ("two bands",))
+    assert "change of kind: two bands" in describe_trend(found)
+    assert trend(STEADY, kinds=[frozenset({"two bands"})] * 8).new_kinds == ()
+
+
+def test_a_picture_has_every_result_and_the_known_changes_of_its_series():
+    known = [
+        KnownChange(date=START.date() + timedelta(days=8), note="new kernel"),
+        KnownChange(date=START.date() + timedelta(days=8), note="elsewhere", testbed="lab-2"),
+    ]
+    picture = draw_trend(trend([*STEADY, 90e3, 90.2e3, None], known), known)
+    root = ElementTree.fromstring(picture)  # noqa: S314 (our own)
+    hints = [each.text for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert "2026-01-09 03:00: 90.000 kfps" in hints
+    assert "2026-01-11 03:00: no value: agent lost, failed" in hints
+    assert len(hints) == 12
+    assert "new kernel" in picture
+    assert "elsewhere" not in picture
+
+
+@pytest.mark.parametrize("values", [[5.0], [None], [0.0, 0.0], [7.0] * 300])
+def test_any_series_can_be_drawn(values):
+    assert draw_trend(trend(values), ()).startswith("<svg ")
+
+
+def test_known_changes_are_read_from_yaml(tmp_path):
+    path = tmp_path / "annotations.yaml"
+    path.write_text("changes:\n- {date: 2026-08-01, note: new BIOS, testbed: lab-*}\n")
+    (change,) = load_known_changes(path)
+    assert (str(change.date), change.note, change.testbed, change.test) == ("2026-08-01", "new BIOS", "lab-*", "*")
+    path.write_text("changes:\n- {date: someday, note: new BIOS}\n")
+    with pytest.raises(ReportError, match=r"annotations\.yaml.*2.*date"):
+        load_known_changes(path)

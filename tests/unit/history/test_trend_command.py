@@ -1,0 +1,75 @@
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+from history_examples import entry
+
+from lossratio.history.commands import trend
+from lossratio.history.store import History
+
+STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
+
+
+def history_of(path, values):
+    History(path).add(
+        [entry(day, value, outcome="measured" if value else "failed") for day, value in enumerate(values)]
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("newest", "status", "told"),
+    [
+        ([], 0, "1 steady"),
+        ([90e3, 90.1e3, 90.2e3], 1, "regression: Suite.64B-ndrpdr, NDR, on lab-1"),
+        ([None], 1, "no value any more"),
+    ],
+)
+def test_the_status_is_as_diff_has_it(tmp_path, newest, status, told):
+    answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY + newest)])
+    assert answer.exit_code == status, answer.output
+    assert told in answer.output
+
+
+def test_too_few_results_give_status_2(tmp_path):
+    answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY[:2])])
+    assert answer.exit_code == 2
+    assert "No verdict" in answer.output
+
+
+def test_testbeds_are_never_mixed(tmp_path):
+    history = History(tmp_path)
+    for day in range(12):
+        history.add([entry(day, 100e3 + day), entry(day, 50e3 + day, testbed="lab-2")])
+    answer = CliRunner().invoke(trend, [str(tmp_path)])
+    assert "2 series of 24 results: 2 steady" in answer.output
+    assert "1 series of 12 results" in CliRunner().invoke(trend, [str(tmp_path), "--testbed=lab-2"]).output
+
+
+def test_a_page_and_a_junit_file_are_written(tmp_path):
+    page, junit = tmp_path / "trend.html", tmp_path / "junit.xml"
+    history = history_of(tmp_path / "history", [*STEADY, 90e3, 90.1e3])
+    CliRunner().invoke(trend, [history, f"--html={page}", f"--junit={junit}"])
+    assert page.read_text().count("<svg ") == 1
+    assert "<script" not in page.read_text()
+    (suite,) = ElementTree.parse(junit).getroot()  # noqa: S314 (our own)
+    assert suite.find("testcase/failure").get("message").startswith("regression")
+
+
+def test_annotations_in_the_folder_are_known_changes(tmp_path):
+    history = history_of(tmp_path, [*STEADY, 90e3, 90.1e3])
+    (tmp_path / "annotations.yaml").write_text("changes:\n- {date: 2026-01-09, note: new kernel}\n")
+    answer = CliRunner().invoke(trend, [history])
+    assert answer.exit_code == 0
+    assert "known change" in answer.output
+    assert "known: new kernel" in answer.output
+
+
+def test_runs_are_added_first(tmp_path, a_run):
+    history = tmp_path / "history"
+    for number in range(5):
+        answer = CliRunner().invoke(trend, [str(history), f"--add={a_run(number)}"])
+    assert "3 series of 15 results: 3 steady" in answer.output
+    assert answer.exit_code == 0
+    assert len(list(Path(history).rglob("*.parquet"))) == 5
