@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 from lossratio.errors import SearchError
 from lossratio.study.algorithms import ALGORITHMS, OURS, PEER
 from lossratio.study.demands import figures
+from lossratio.study.figures import at_overhead
 from lossratio.study.goal_sets import GOAL_SETS
 from lossratio.study.growth import decision_time_growth
 from lossratio.study.peer import why_not_installed
@@ -19,6 +21,9 @@ from lossratio.study.plan import FAMILY_SETS, NO_OVERHEAD, OVERHEADS, Study
 from lossratio.study.runner import run_study
 from lossratio.study.store import Store
 from lossratio.study.tables import algorithm_table, family_tables, figure_table, group_table
+
+PACKAGES = ("joblib", "pandas", "pyarrow")
+"""What only studies need."""
 
 QUICK_SEEDS, FULL_SEEDS = range(2), range(20)
 QUICK_REPEATS, FULL_REPEATS = 2, 3
@@ -87,6 +92,7 @@ def study(
     Each algorithm searches on the same SUTs, of which the truth is known. Without --full it takes about a minute on
     one core.
     """
+    _check_packages()
     unknown = [name for name in families if name not in FAMILY_SETS[family_set]]
     if unknown:
         raise click.BadParameter(f"the {family_set} families are {', '.join(FAMILY_SETS[family_set])}, not {unknown}.")
@@ -110,7 +116,15 @@ def study(
         except SearchError as error:
             raise click.ClickException(str(error)) from error
     for title, table in _tables(store.load(cells), family_set):
-        click.echo(f"\n{title}\n{table}" if title else f"\n{table}")
+        click.echo(f"\n{title}\n{table}")
+
+
+def _check_packages() -> None:
+    missing = [name for name in PACKAGES if util.find_spec(name) is None]
+    if missing:
+        raise click.ClickException(
+            f"Studies need {', '.join(missing)}, not installed here: pip install 'robotframework-lossratio[bench]'."
+        )
 
 
 def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:
@@ -123,11 +137,14 @@ def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:
 
 def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
     groups = {name: family.group for name, family in FAMILY_SETS[family_set].items()}
-    yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", group_table(rows, groups)
+    free = at_overhead(rows, 0.0, counted=False)
+    if len(free):
+        yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", group_table(free, groups)
     for (overhead, counted), chosen in rows.groupby(["overhead", "counted"]):
         told = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
         yield told, algorithm_table(chosen)
-    if {OURS, PEER} <= set(rows.algorithm.unique()):
-        for table in family_tables(rows):
-            yield "", table
-        yield f"{OURS} beside {PEER}", figure_table(figures(rows, decision_time_growth().ratio))
+    if not {OURS, PEER} <= set(rows.algorithm.unique()):
+        return
+    if len(free):
+        yield from family_tables(free)
+    yield f"{OURS} beside {PEER}", figure_table(figures(rows, decision_time_growth().ratio))

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lossratio.study.algorithms import ALGORITHMS
 from lossratio.study.families import FAMILIES
 from lossratio.study.goal_sets import GOAL_SETS
 from lossratio.study.held_out import HELD_OUT_FAMILIES
 from lossratio.study.search import Row, search_rows
-from lossratio.study.suts import Overhead
+from lossratio.study.suts import Family, Overhead
 
-FAMILY_SETS = {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES}
+FAMILY_SETS: Mapping[str, Mapping[str, Family]] = MappingProxyType(
+    {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES}
+)
 """Families that controllers may be improved on, and families for judging them."""
 
 SEEDS_PER_CELL = 5
 
 NO_OVERHEAD = Overhead(0.0)
 
-OVERHEADS = {
-    str(overhead): overhead
-    for overhead in (NO_OVERHEAD, Overhead(0.02), Overhead(0.02, True), Overhead(0.5), Overhead(0.5, True))
-}
+OVERHEADS: Mapping[str, Overhead] = MappingProxyType(
+    {
+        str(overhead): overhead
+        for overhead in (NO_OVERHEAD, Overhead(0.02), Overhead(0.02, True), Overhead(0.5), Overhead(0.5, True))
+    }
+)
 """By name."""
 
 

@@ -8,19 +8,19 @@ from typing import Any
 
 from lossratio.study.algorithms import OURS, PEER
 from lossratio.study.demands import Figure
-from lossratio.study.figures import at_overhead, bias, by_goal_set, searches, spread, time
+from lossratio.study.figures import bias, by_goal_set, searches, spread, time
 
 GROUPS = ("quiet", "jittery", "mix")
 
 
 def group_table(rows: Any, groups: Mapping[str, str]) -> str:
-    """Mean search time and certificate in seconds, for each group of families; overhead 0.
+    """Mean search time and certificate in seconds, for each group of families.
 
     Args:
-        rows: Rows of a study.
+        rows: Rows of one overhead.
         groups: Group of each family.
     """
-    one = searches(at_overhead(rows, 0.0, counted=False))
+    one = searches(rows)
     one = one.assign(group=one.family.map(groups))
     names = list(by_goal_set(one))
     lines = []
@@ -40,23 +40,25 @@ def figure_table(figures: Iterable[Figure]) -> str:
     return text_table(["", "goals", "value", "+-", "must", "aim", "verdict"], lines)
 
 
-def family_tables(rows: Any) -> Iterator[str]:
-    """For each family: time divided by the peer's, and both biases and spreads; overhead 0."""
-    free = at_overhead(rows, 0.0, counted=False)
-    by_name = by_goal_set(free)
+def family_tables(rows: Any) -> Iterator[tuple[str, str]]:
+    """For each family: time divided by the peer's, and both biases and spreads; rows of one overhead.
 
-    def table(title: str, columns: Iterable[Callable[[str], str]]) -> str:
+    Yields:
+        Titles and tables.
+    """
+    by_name = by_goal_set(rows)
+
+    def table(columns: Iterable[Callable[[str], str]]) -> str:
         cells = list(columns)
-        lines = [[family, *(cell(family) for cell in cells)] for family in free.family.unique()]
-        return f"{title}\n{text_table(['', *by_name], lines)}"
+        return text_table(["", *by_name], [[name, *(cell(name) for cell in cells)] for name in rows.family.unique()])
 
     ratios = [time(chosen, OURS) / time(chosen, PEER) for chosen in by_name.values()]
-    yield table("Search time divided by the peer's", (_cell(ratio) for ratio in ratios))
+    yield "Search time divided by the peer's", table(_cell(ratio) for ratio in ratios)
     for title, figure in (
         ("Bias of the lower bound against the truth, %: ours | peer's", bias),
         ("Spread of the lower bound over searches on one SUT, %: ours | peer's", spread),
     ):
-        yield table(title, (_cell(figure(chosen, OURS), figure(chosen, PEER)) for chosen in by_name.values()))
+        yield title, table(_cell(figure(chosen, OURS), figure(chosen, PEER)) for chosen in by_name.values())
 
 
 def algorithm_table(rows: Any) -> str:

@@ -36,6 +36,20 @@ def test_a_study_without_the_peer_says_why_and_goes_on(tmp_path, monkeypatch):
     assert "lossratio" in result.output
 
 
+def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(command.util, "find_spec", lambda name: None)
+    result = run(tmp_path)
+    assert result.exit_code == 1
+    assert "joblib, pandas, pyarrow" in result.output
+    assert "[bench]" in result.output
+
+
+def test_a_study_of_one_overhead_alone_has_tables(tmp_path):
+    result = run(tmp_path, "--overhead", "0.5-counted")
+    assert result.exit_code == 0, result.output
+    assert "Overhead 0.5 s, counted" in result.output
+
+
 @pytest.mark.parametrize("seeds", ["3..1", "a..b", "-1", "0..", ""])
 def test_seeds_that_are_no_range_are_refused(tmp_path, seeds):
     result = run(tmp_path, "--seeds", seeds)
