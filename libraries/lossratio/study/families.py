@@ -18,6 +18,7 @@ from lossratio.simulation import (
     Sut,
     TwoStates,
 )
+from lossratio.study.series import Series
 from lossratio.study.suts import Draw, Family, log_uniform
 
 MAX_LOADS = (14_880_952.0, 37_202_381.0)
@@ -58,7 +59,7 @@ def _jitter(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return PerformanceSpectrum(_capacity(draw, max_load), log_uniform(draw, 0.003, 0.01), overload=overload)
 
 
-def _slow_tail(draw: Draw, max_load: float, overload: Overload) -> Sut:
+def _slow_tail(draw: Draw, max_load: float, overload: Overload) -> PerformanceSpectrum:
     return PerformanceSpectrum(
         _capacity(draw, max_load),
         jitter=log_uniform(draw, 0.001, 0.004),
@@ -111,6 +112,18 @@ def _stalls(draw: Draw, max_load: float, overload: Overload) -> Sut:
     )
 
 
+def _noisy_worker(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    worker = _slow_tail(draw, max_load, overload)
+    stalls = RareStalls(worker.capacity * draw.uniform(1.0, 1.05), log_uniform(draw, 60.0, 1000.0), 0.001)
+    return Series((worker, stalls))
+
+
+def _jittery_smooth_knee(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    jitter = PerformanceSpectrum(_capacity(draw, max_load), log_uniform(draw, 0.001, 0.005), 0.05, overload=overload)
+    mrr = jitter.capacity * draw.uniform(0.98, 1.05)
+    return Series((jitter, SmoothKnee(mrr, mrr * log_uniform(draw, 0.001, 0.01))))
+
+
 def _drift(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return CapacityDrift(_capacity(draw, max_load), draw.choice((-1.0, 1.0)) * log_uniform(draw, 1e-6, 3e-5), overload)
 
@@ -126,14 +139,16 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             ("slight jitter", "jittery", _slight_jitter),
             ("jitter", "jittery", _jitter),
             ("jittery collapse", "jittery", _jittery_collapse),
-            ("slow tail", "jittery", _slow_tail),
-            ("smooth knee", "jittery", _smooth_knee),
-            ("smooth knee erf", "jittery", _smooth_knee_erf),
+            ("slow tail", "mix", _slow_tail),
+            ("smooth knee", "mix", _smooth_knee),
+            ("smooth knee erf", "mix", _smooth_knee_erf),
             ("fast flicker", "mix", _fast_flicker),
             ("slow flicker", "mix", _slow_flicker),
             ("background loss", "mix", _background_loss),
             ("stalls", "mix", _stalls),
             ("collapsing stalls", "mix", _collapsing_stalls),
+            ("noisy worker", "mix", _noisy_worker),
+            ("jittery smooth knee", "mix", _jittery_smooth_knee),
             ("drift", "mix", _drift),
         )
     }

@@ -21,6 +21,7 @@ from lossratio.simulation import (
     Sut,
     TwoStates,
 )
+from lossratio.study.series import Series
 from lossratio.study.suts import Draw, Family, log_uniform
 
 MAX_LOADS = (148_809.5, 1_488_095.0, 8_127_438.0, 59_523_810.0)
@@ -66,7 +67,7 @@ def _outliers(draw: Draw, max_load: float, overload: Overload) -> Sut:
     )
 
 
-def _jitter_and_outliers(draw: Draw, max_load: float, overload: Overload) -> Sut:
+def _jitter_and_outliers(draw: Draw, max_load: float, overload: Overload) -> PerformanceSpectrum:
     return PerformanceSpectrum(
         _capacity(draw, max_load),
         jitter=log_uniform(draw, 0.002, 0.01),
@@ -118,6 +119,18 @@ def _queued_stalls(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return RareStalls(capacity, log_uniform(draw, 50.0, 500.0), stall, queue, overload)
 
 
+def _lossy_worker(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    worker = _jitter_and_outliers(draw, max_load, overload)
+    link = BackgroundLoss(worker.capacity * draw.uniform(1.0, 1.1), log_uniform(draw, 0.0002, 0.005) / worker.capacity)
+    return Series((link, worker))
+
+
+def _two_workers(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    first = PerformanceSpectrum(_capacity(draw, max_load), log_uniform(draw, 0.001, 0.01), overload=overload)
+    second = PerformanceSpectrum(first.capacity * draw.uniform(0.98, 1.02), log_uniform(draw, 0.001, 0.01), 0.1, 0.01)
+    return Series((first, second))
+
+
 def _warming_up(draw: Draw, max_load: float, overload: Overload) -> Sut:
     return CapacityDrift(_capacity(draw, max_load), -log_uniform(draw, 2e-6, 2e-5), overload)
 
@@ -132,15 +145,17 @@ HELD_OUT_FAMILIES: Mapping[str, Family] = MappingProxyType(
             ("large buffer", "quiet", _large_buffer),
             ("strong jitter", "jittery", _strong_jitter),
             ("outliers", "jittery", _outliers),
-            ("jitter and outliers", "jittery", _jitter_and_outliers),
+            ("jitter and outliers", "mix", _jitter_and_outliers),
             ("jittery cliff", "jittery", _jittery_cliff),
-            ("wide knee", "jittery", _wide_knee),
-            ("narrow erf knee", "jittery", _narrow_erf_knee),
+            ("wide knee", "mix", _wide_knee),
+            ("narrow erf knee", "mix", _narrow_erf_knee),
             ("noisy neighbour", "mix", _noisy_neighbour),
             ("energy modes", "mix", _energy_modes),
             ("collapsing modes", "mix", _collapsing_modes),
             ("random loss", "mix", _random_loss),
             ("queued stalls", "mix", _queued_stalls),
+            ("lossy worker", "mix", _lossy_worker),
+            ("two workers", "mix", _two_workers),
             ("warming up", "mix", _warming_up),
         )
     }

@@ -27,7 +27,10 @@ EVERYBODYS_CODE = (
     "simulation",
     "baselines/certificate.py",
     "baselines/checker.py",
-    *(f"study/{name}.py" for name in ("algorithms", "families", "goal_sets", "held_out", "outcome", "search", "suts")),
+    *(
+        f"study/{name}.py"
+        for name in ("algorithms", "families", "goal_sets", "held_out", "outcome", "search", "series", "suts")
+    ),
 )
 
 

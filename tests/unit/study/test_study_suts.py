@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from lossratio.simulation import GRACEFUL, SharpKnee
+from lossratio.simulation import GRACEFUL, ConstantLoss, SharpKnee, Traffic
 from lossratio.study.goal_sets import GOAL_SETS
 from lossratio.study.plan import FAMILY_SETS
+from lossratio.study.series import Series
 from lossratio.study.suts import Overhead, Subject
 from lossratio.trial import TrialInput
 
 EVERY_FAMILY = [family for families in FAMILY_SETS.values() for family in families.values()]
+
+
+def parts_with_overload(sut):
+    parts = sut.parts if isinstance(sut, Series) else (sut,)
+    return [part for part in parts if hasattr(part, "overload")]
 
 
 def of(goal):
@@ -36,7 +43,7 @@ def test_only_loss_verification_would_be_undone_by_counting_overhead():
 def test_half_of_the_suts_of_a_study_forward_less_than_their_capacity_in_overload(families):
     assert len(families) >= 12
     suts = [family.subject(seed).sut for family in families.values() for seed in range(6)]
-    overloaded = [sut for sut in suts if getattr(sut, "overload", GRACEFUL) != GRACEFUL]
+    overloaded = [sut for sut in suts if any(part.overload != GRACEFUL for part in parts_with_overload(sut))]
     assert len(overloaded) == len(suts) / 2
 
 
@@ -76,3 +83,10 @@ def test_an_overhead_is_spent_and_counts_where_it_is_to_count(counted, effective
     output = subject.measurer(Overhead(0.5, counted)).measure(TrialInput(1.0, 1e5))
     assert output.elapsed == 1.5
     assert math.isclose(output.effective_duration or 1.0, effective)
+
+
+def test_a_series_forwards_what_all_its_parts_forward():
+    lost = Series((SharpKnee(800.0), ConstantLoss(0.0), SharpKnee(600.0))).start(np.random.default_rng(0))
+    assert [lost(Traffic(0.0, 1.0, frames)) for frames in (500, 700, 1000)] == [0, 100, 400]
+    hole = Series((ConstantLoss(1.0), SharpKnee(600.0))).start(np.random.default_rng(0))
+    assert hole(Traffic(0.0, 1.0, 1000)) == 1000
