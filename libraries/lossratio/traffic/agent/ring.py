@@ -87,17 +87,16 @@ class TransmitRing:
         if not len(status):
             return 0
         status[:] = _SEND_REQUEST
-        try:
-            self._send(status)
-        finally:
-            waiting = np.flatnonzero(status == _SEND_REQUEST)
-            left = int(waiting[0]) if len(waiting) else len(status)
-            status[waiting] = _AVAILABLE
-            self._head = (self._head + left) % len(self._status)
+        error_number = self._hand_over(self._head, self._head + len(status))
+        left = self._take_back(status) if error_number else len(status)
+        self._head = (self._head + left) % len(self._status)
+        if error_number not in (0, errno.EAGAIN, errno.ENOBUFS):
+            kind = "interface_down" if error_number in _GONE else "send_failed"
+            raise AgentError(kind, f"Cannot send on {self._interface}: {os.strerror(error_number)}.")
         return left
 
-    def _send(self, status: NDArray[np.uint32]) -> None:
-        place, end = self._head, self._head + len(status)
+    def _hand_over(self, place: int, end: int) -> int:
+        """Has the kernel take the frames of these slots; says what kept it from taking all of them, 0 if nothing."""
         dropped: list[int] = []
         while True:
             try:
@@ -115,15 +114,16 @@ class TransmitRing:
             self._lengths[place] = 0
             dropped.append(place)
             place += 1
-        for place in dropped:
-            self._lengths[place] = self._ends[place + 1] - self._ends[place] + _VNET_HEADER.size
+        for slot in dropped:
+            self._lengths[slot] = self._ends[slot + 1] - self._ends[slot] + _VNET_HEADER.size
         self.dropped_beyond += len(dropped)
-        if error_number not in (0, errno.EAGAIN, errno.ENOBUFS):
-            raise self._failure(error_number)
+        return error_number
 
-    def _failure(self, error_number: int) -> AgentError:
-        kind = "interface_down" if error_number in _GONE else "send_failed"
-        return AgentError(kind, f"Cannot send on {self._interface}: {os.strerror(error_number)}.")
+    def _take_back(self, status: NDArray[np.uint32]) -> int:
+        """Withdraws the frames that the kernel did not take; says how many it took."""
+        waiting = np.flatnonzero(status == _SEND_REQUEST)
+        status[waiting] = _AVAILABLE
+        return int(waiting[0]) if len(waiting) else len(status)
 
 
 def _open(interface: str, slot: int, slots: int) -> socket.socket:
