@@ -69,9 +69,7 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     Raises:
         ReportError: If the history or the known changes cannot be read.
     """
-    default = history.path / ANNOTATIONS_NAME
-    file = request.annotations or (default if default.exists() else None)
-    known = () if file is None else load_known_changes(file)
+    known = known_changes(history, request.annotations)
     stored = history.read(testbed=request.testbed)
     chosen = [
         series
@@ -80,6 +78,21 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     ]
     trends = trends_of(chosen, known, fresh=request.fresh, least_change=request.least_change)
     return Analysis(tuple(trends), known, stored.problems)
+
+
+def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:
+    """The known changes of a history.
+
+    Args:
+        history: The history.
+        file: The file that has them; None: the one in the history's folder, if there is one.
+
+    Raises:
+        ReportError: If the file cannot be read.
+    """
+    default = history.path / ANNOTATIONS_NAME
+    chosen = file or (default if default.exists() else None)
+    return () if chosen is None else load_known_changes(chosen)
 
 
 def add_runs(history: History, runs: Iterable[Path]) -> list[str]:

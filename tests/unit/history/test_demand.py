@@ -1,0 +1,105 @@
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+from lossratio.errors import ReportError
+from lossratio.history.analysis import add_runs
+from lossratio.history.demand import RegressionError, require_no_regression
+from lossratio.history.store import History
+from lossratio.history.trend import TrendVerdict
+from lossratio.report.run_directory import RunDirectory, read_result
+
+
+@pytest.fixture
+def history(tmp_path, a_run):
+    history = History(tmp_path / "history")
+    add_runs(history, [a_run(night) for night in range(6)])
+    return history
+
+
+@pytest.fixture
+def result(a_run):
+    """What the night after those in the history measured."""
+    return read_result(next((a_run(6) / "results").glob("*ndrpdr.json")))
+
+
+def slower(result):
+    """The result with PDR's conditional throughput halved."""
+    ndr, pdr = result.goals
+    found = pdr.result.conditional_throughput
+    half = {name: value / 2 for name, value in found.model_dump().items()}
+    worse = pdr.result.model_copy(update={"conditional_throughput": found.model_copy(update=half)})
+    return result.model_copy(update={"goals": (ndr, pdr.model_copy(update={"result": worse}))})
+
+
+def test_what_is_as_it_was_is_no_regression(history, result):
+    found = require_no_regression(history, result)
+    assert [(each.series.key.quantity, each.verdict) for each in found] == [
+        ("NDR", TrendVerdict.STEADY),
+        ("PDR", TrendVerdict.STEADY),
+    ]
+    assert len(found[0].series.times) == 7
+
+
+def test_what_is_slower_is_a_regression(history, result):
+    with pytest.raises(RegressionError, match=r"^regression: .*, PDR, on simulated: .* \(-50\.00 %\)"):
+        require_no_regression(history, slower(result))
+    assert require_no_regression(history, slower(result), "NDR")
+
+
+def test_the_history_is_read_and_not_changed(history, result):
+    before = sorted(history.path.rglob("*"))
+    require_no_regression(history, result)
+    assert sorted(history.path.rglob("*")) == before
+
+
+def test_a_result_that_is_in_the_history_already_counts_once(history, result, a_run):
+    add_runs(history, [a_run(6)])
+    assert len(require_no_regression(history, result)[0].series.times) == 7
+
+
+def test_a_test_that_is_new_has_no_verdict(history, result):
+    new = result.model_copy(update={"test": result.test.model_copy(update={"name": "new"})})
+    assert {each.verdict for each in require_no_regression(history, new)} == {TrendVerdict.TOO_FEW}
+
+
+def test_a_goal_that_was_not_measured_is_an_error(history, result):
+    with pytest.raises(ReportError, match="has no MRR; it has: NDR, PDR"):
+        require_no_regression(history, result, "MRR")
+
+
+LIBRARY = """
+from pathlib import Path
+from lossratio.bench.goals import NdrPdrGoals
+from lossratio.keywords.regression import RegressionKeywords
+from lossratio.keywords.session import Session
+from lossratio.report.run_directory import read_result
+
+class Measured(RegressionKeywords):
+    def __init__(self, result):
+        super().__init__(Session(NdrPdrGoals.csit, None))
+        self.session.last_result = read_result(result)
+"""
+SUITE = """
+*** Settings ***
+Library    Measured.py    {result}
+*** Test Cases ***
+Regressed
+    Throughput Should Not Have Regressed    {history}    goal=PDR
+Steady
+    Throughput Should Not Have Regressed    {history}    goal=NDR
+"""
+
+
+def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, history, result):
+    worse = slower(result)
+    path = RunDirectory(tmp_path / "now").write(worse.model_copy(update={"ended": worse.ended + timedelta(seconds=1)}))
+    (tmp_path / "Measured.py").write_text(LIBRARY)
+    (tmp_path / "suite.robot").write_text(SUITE.format(result=path, history=history.path))
+    command = [sys.executable, "-m", "robot", "--output=NONE", "--log=NONE", "--report=NONE", tmp_path / "suite.robot"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1, answer.stdout
+    assert "2 tests, 1 passed, 1 failed" in answer.stdout
+    assert "regression: Performance.Linux Bridge.64B-1c-eth-l2bdbase-ndrpdr, PDR, on simulated" in answer.stdout
