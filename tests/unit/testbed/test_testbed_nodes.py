@@ -150,6 +150,11 @@ def test_what_a_dut_needs_can_be_done_in_a_node(session):
     session.run("sh", "-c", "ip link del br0; nft delete table bridge filter; rm -r /run/daemon")
 
 
+def test_what_a_node_keeps_for_later_goes_with_it(session):
+    command = 'mkdir "$XDG_CACHE_HOME/lossratio" && stat --file-system --format=%T "$XDG_CACHE_HOME/lossratio"'
+    assert session.run("sh", "-c", command).stdout.strip() == "tmpfs"
+
+
 def test_many_can_log_in_at_once(ring):
     errors = []
 

@@ -40,7 +40,7 @@ MaxSessions 100
 
 _ENTER = """\
 #!/bin/sh
-export PATH={path}
+export PATH={path} XDG_CACHE_HOME=/run
 exec {nsenter} --target={pid} {user} --net --mount --ipc -- \
 /bin/sh -c 'cd "$HOME" 2>/dev/null; eval "${{SSH_ORIGINAL_COMMAND:-exec /bin/sh -i}}"'
 """
