@@ -34,7 +34,15 @@ def group_table(rows: Any, groups: Mapping[str, str]) -> str:
 def figure_table(figures: Iterable[Figure]) -> str:
     """Figures, their demands and verdicts."""
     lines = [
-        [each.name, each.goals, f"{each.value:.3f}", _error(each), f"{each.must:g}", f"{each.aim:g}", each.verdict]
+        [
+            each.name,
+            each.goals,
+            _number(each.value, 3),
+            _number(each.error, 3),
+            f"{each.must:g}",
+            f"{each.aim:g}",
+            each.verdict,
+        ]
         for each in figures
     ]
     return text_table(["", "goals", "value", "+-", "must", "aim", "verdict"], lines)
@@ -73,9 +81,9 @@ def algorithm_table(rows: Any) -> str:
                     f"{name} {algorithm}",
                     *_distribution(one.elapsed),
                     *_distribution(one.trials),
-                    f"{one.certificate.mean():.0f}",
-                    f"{bias(chosen, algorithm).mean():+.3f}",
-                    f"{spread(chosen, algorithm).mean():.3f}",
+                    _number(one.certificate.mean(), 0),
+                    _number(bias(chosen, algorithm).mean(), 3),
+                    _number(spread(chosen, algorithm).mean(), 3),
                     f"{100.0 * (1.0 - chosen.regular.mean()):.1f}",
                     str(int((one.faults != "").sum())),
                     f"{1000.0 * one.controller_seconds.sum() / max(1, one.trials.sum()):.2f}",
@@ -98,12 +106,7 @@ def text_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def _at(means: Any, name: str, group: str) -> str:
-    value = means.get((name, group), math.nan)
-    return "-" if math.isnan(value) else f"{value:.0f}"
-
-
-def _error(figure: Figure) -> str:
-    return "" if math.isnan(figure.error) else f"{figure.error:.3f}"
+    return _number(means.get((name, group), math.nan), 0)
 
 
 def _cell(*by_family: Any) -> Callable[[str], str]:
@@ -111,8 +114,8 @@ def _cell(*by_family: Any) -> Callable[[str], str]:
     return lambda family: " | ".join(_number(series.get(family, math.nan)) for series in by_family)
 
 
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.2f}"
+def _number(value: float, digits: int = 2) -> str:
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def _distribution(values: Any) -> list[str]:
