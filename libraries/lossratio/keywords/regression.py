@@ -19,8 +19,8 @@ class RegressionKeywords(Keywords):
     ) -> None:
         """Fails if what was measured last in this suite is lower than it used to be on this testbed.
 
-        ``history`` is the folder that ``lossratio trend --add`` keeps; it is read, and not changed. ``goal`` is the name
-        of a goal, e.g. ``PDR``, or ``MRR``; left out, it is everything that was measured. A change is found as
+        ``history`` is the folder that ``lossratio trend --add`` keeps; it is read, and not changed. ``goal`` names
+        a goal, e.g. ``PDR``, or ``MRR``; left out, it is everything that was measured. A change is found as
         ``lossratio trend`` finds it: it counts if it began among the ``fresh`` newest results, is of ``least_change``
         per cent or more, and no known change explains it. With too few results in the history, there is a warning, and
         no verdict.

@@ -1,4 +1,4 @@
-"""The commands ``lossratio report`` and ``lossratio compare``."""
+"""The commands ``lossratio report``, ``lossratio compare`` and ``lossratio csit``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from lossratio.errors import ReportError
+from lossratio.report.csit import csit_export
 from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
 from lossratio.report.junit import junit_xml
-from lossratio.report.run import read_runs, runs_in
+from lossratio.report.run import read_run, read_runs, runs_in
 
 RUN_DIRECTORY = click.Path(path_type=Path)
 NOT_WHOLE = 1
@@ -91,3 +93,26 @@ def compare(before: Path, after: Path, least_change: float, junit: Path | None) 
         sys.exit(REGRESSION)
     if not found.has_verdict:
         sys.exit(TROUBLE)
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=RUN_DIRECTORY)
+@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
+def csit(directory: Path, folder: Path) -> None:
+    """Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER.
+
+    A result that would mean something else there is refused, with the reason, and the exit status is 1.
+    """
+    run = read_run(directory)
+    refused = [*run.problems, *(f"{test.name} was cut off." for test in run.cut_off)]
+    for result in run.results:
+        try:
+            export = csit_export(result)
+        except ReportError as error:
+            refused.append(str(error))
+        else:
+            click.echo(export.write(folder))
+    for reason in refused:
+        click.echo(f"Not exported: {reason}", err=True)
+    if refused:
+        sys.exit(NOT_WHOLE)
