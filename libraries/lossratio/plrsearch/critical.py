@@ -1,15 +1,17 @@
-"""From parameters to critical loads and back, for one fitting function."""
+"""From parameters to critical loads and back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.functions import Array, FittingFunction
+from lossratio.plrsearch.curves import Curves, Indices
+from lossratio.plrsearch.functions import Array
 
-_ITERATIONS = 60
+_ITERATIONS = 100
 
 
 @dataclass(frozen=True)
@@ -40,55 +42,82 @@ class CriticalLoadQuestion:
             )
 
 
-def critical_load(function: FittingFunction, question: CriticalLoadQuestion, mrr: Array, spread: Array) -> Array:
+def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array) -> Array:
     """The load in frames per second at which the mean loss ratio is the target, clamped to the limits.
 
-    Newton's method on log r - log b - log t, which increases with the load, kept within a bracket.
+    The excess of log r - log b over log t increases with the load.
+
+    Args:
+        curves: The curves, shape (curves,).
+        question: Target and limits.
+        mrr: Limiting forwarding rates in frames per second, shape (curves,).
     """
     log_target = np.log(question.target_loss_ratio)
-    limits = np.array([question.min_load, question.max_load])
-    ends = function.log_loss_rate(limits, mrr[..., None], spread[..., None]) - np.log(limits) - log_target
-    low = np.where(ends[..., 1] <= 0, question.max_load, question.min_load)
-    high = np.where(ends[..., 0] >= 0, question.min_load, question.max_load)
-    load = np.clip(mrr - function.explaining_mrr(np.zeros(()), log_target + np.log(mrr), spread), low, high)
-    for _ in range(_ITERATIONS):
-        excess = function.log_loss_rate(load, mrr, spread) - np.log(load) - log_target
-        low, high = np.where(excess < 0, load, low), np.where(excess < 0, high, load)
-        step = -excess / np.maximum(function.load_slope(load, mrr, spread) - 1.0 / load, 1e-12 / load)
-        moved = load + step
-        moved = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
-        done = np.abs(moved - load) <= 1e-7 * np.minimum(spread, load)
-        load = moved
-        if done.all():
-            break
-    return load
+
+    def excess(load: Array, which: Indices) -> tuple[Array, Array]:
+        point = curves.at(load, mrr[which], which)
+        slope = np.maximum(point.load_slope - 1.0 / load, 1e-12 / load)
+        return point.log_rate - np.log(load) - log_target, slope
+
+    start = mrr - curves.explaining_mrr(np.zeros(()), log_target + np.log(mrr))
+    low, high = np.full(mrr.shape, question.min_load), np.full(mrr.shape, question.max_load)
+    return _root(excess, start, low, high, np.minimum(curves.spread, question.min_load))
 
 
-def mrr_of_critical_load(
-    function: FittingFunction, question: CriticalLoadQuestion, load: Array, spread: Array, ceiling: float
-) -> Array:
-    """The mrr, between the spread and `ceiling`, at which the critical load is the given one; the nearer end if none."""
+def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: Array, ceiling: float) -> Array:
+    """The mrr, between the spread and `ceiling`, at which the critical load is the given one; the nearer end if none.
+
+    Args:
+        curves: The curves, shape (curves,).
+        question: The target.
+        load: Critical loads in frames per second, shape (curves,).
+        ceiling: Largest mrr in frames per second.
+    """
     wanted = np.log(question.target_loss_ratio) + np.log(load)
-    load, spread, wanted = np.broadcast_arrays(load, spread, wanted)
-    low, high = np.array(spread), np.full(load.shape, ceiling)
-    high = np.maximum(low, high)
-    mrr = np.clip(function.explaining_mrr(load, wanted, spread), low, high)
-    for _ in range(_ITERATIONS):
-        loss = function.log_loss(load, mrr, spread)
-        excess = loss.log_rate - wanted
-        low, high = np.where(excess > 0, mrr, low), np.where(excess > 0, high, mrr)
-        moved = mrr - excess / np.minimum(loss.slope, -1e-300)
-        moved = np.where((moved >= low) & (moved <= high), moved, np.sqrt(low * high))
-        done = np.abs(moved - mrr) <= 1e-7 * np.minimum(spread, mrr)
-        mrr = moved
-        if done.all():
-            break
-    return mrr
+
+    def lack(mrr: Array, which: Indices) -> tuple[Array, Array]:
+        point = curves.at(load[which], mrr, which)
+        return wanted[which] - point.log_rate, np.maximum(-point.mrr_slope, 1e-300)
+
+    start = curves.explaining_mrr(load, wanted)
+    return _root(lack, start, curves.spread, np.maximum(curves.spread, ceiling), curves.spread)
 
 
-def mrr_per_critical_load(
-    function: FittingFunction, load: Array, mrr: Array, spread: Array
+def mrr_per_critical_load(curves: Curves, load: Array, mrr: Array) -> Array:
+    """Derivative of the mrr with respect to the critical load, other parameters fixed, where the latter is `load`."""
+    point = curves.at(load, mrr, np.arange(len(load)))
+    return np.asarray((1.0 / load - point.load_slope) / np.minimum(point.mrr_slope, -1e-300))
+
+
+def _root(
+    function: Callable[[Array, Indices], tuple[Array, Array]], start: Array, low: Array, high: Array, scale: Array
 ) -> Array:
-    """Derivative of the mrr with respect to the critical load, at a fixed spread, where the critical load is `load`."""
-    slope = np.minimum(function.log_loss(load, mrr, spread).slope, -1e-300)
-    return np.asarray((1.0 / load - function.load_slope(load, mrr, spread)) / slope)
+    """Roots of increasing functions, or the nearer end, by Newton's method within brackets.
+
+    A step that lands on the bracket's end is a step. Newton's method squares its error, so a step of 1e-7 of the scale
+    on which the function bends is the last one needed.
+
+    Args:
+        function: Values and slopes of the functions with the given indices.
+        start: Where to begin.
+        low: Lower ends.
+        high: Upper ends.
+        scale: The scales on which the functions bend.
+    """
+    every = np.arange(len(start))
+    beyond_high, beyond_low = function(high, every)[0] <= 0, function(low, every)[0] >= 0
+    low, high = np.where(beyond_high, high, low), np.where(beyond_low, low, high)
+    x = np.clip(start, low, high)
+    active = np.flatnonzero(low < high)
+    for _ in range(_ITERATIONS):
+        if not len(active):
+            break
+        here = x[active]
+        value, slope = function(here, active)
+        low[active] = np.where(value < 0, here, low[active])
+        high[active] = np.where(value < 0, high[active], here)
+        moved = here - value / slope
+        inside = (moved >= low[active]) & (moved <= high[active])
+        x[active] = np.where(inside, moved, np.sqrt(low[active] * high[active]))
+        active = active[np.abs(x[active] - here) > 1e-7 * np.minimum(scale[active], here)]
+    return x

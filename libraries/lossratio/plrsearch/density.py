@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lossratio.plrsearch.curves import Indices
 from lossratio.plrsearch.functions import Array, FittingFunction
 from lossratio.plrsearch.likelihood import Likelihood, Parameters, Score
 from lossratio.plrsearch.prior import Prior
-
-Indices = NDArray[np.intp]
 
 _POINTS_AT_ONCE = 1 << 16
 """Points times trials that are evaluated in one go, so that the arrays stay in the processor's cache."""

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from lossratio.plrsearch.critical import CriticalLoadQuestion, mrr_of_critical_load, mrr_per_critical_load
+from lossratio.plrsearch.curves import Curves
 from lossratio.plrsearch.functions import Array, FittingFunction
 from lossratio.plrsearch.panels import ORDER, WEIGHTS, Moments, Panels, masses_of, moments_of, partial_integrals
 
@@ -20,7 +21,7 @@ class Posterior:
     """What is known about the critical load, under one fitting function.
 
     Attributes:
-        function: The fitting function, as its mean over whatever varies between trials.
+        function: The fitting function.
         question: What the critical load is.
         panels: The posterior's nodes.
         constant: The likelihood's constant.
@@ -62,32 +63,37 @@ class Posterior:
         Args:
             load: In frames per second, shape (loads,). The density is per frame per second.
         """
-        shares, density = self._below(load)
+        shares, density = self.shares_and_density(load)
         return shares.sum(axis=1), density
 
     def quantiles(self, probabilities: Sequence[float]) -> Array:
         """Critical loads that are undershot with these probabilities, in frames per second."""
         return mixture_quantiles([self], [1.0], probabilities)
 
-    def shares_below(self, load: Array) -> Array:
-        """Mass of each panel below each load, shape (loads, panels)."""
-        return self._below(load)[0]
-
-    def _below(self, load: Array) -> tuple[Array, Array]:
-        """Mass below each load per panel, shape (loads, panels), and the density at each load."""
+    def shares_and_density(self, load: Array) -> tuple[Array, Array]:
+        """Mass of each panel below each load, shape (loads, panels), and the density at each load."""
         panels = self.panels
         rows, first, inverse = np.unique(panels.row, return_index=True, return_inverse=True)
-        spread, ceiling = np.exp(panels.log_spread[first]), float(np.exp(panels.high.max() + 1.0))
-        column = load[:, None]
-        mrr = mrr_of_critical_load(self.function, self.question, column, spread, ceiling)
-        rate = mrr_per_critical_load(self.function, column, mrr, spread)
+        ceiling = float(np.exp(panels.high.max() + 1.0))
+        shape = (len(load), len(rows))
+        curves = Curves(
+            self.function,
+            np.broadcast_to(np.exp(panels.log_spread[first]), shape).ravel(),
+            np.broadcast_to(panels.deviation[first], shape).ravel(),
+        )
+        loads = np.repeat(load, len(rows))
+        mrr = mrr_of_critical_load(curves, self.question, loads, ceiling)
+        rate = (mrr_per_critical_load(curves, loads, mrr) / mrr).reshape(shape)
+        mrr = mrr.reshape(shape)
         width = panels.high - panels.low
         position = (2.0 * np.log(mrr)[:, inverse] - (panels.high + panels.low)) / width
-        within = np.abs(position) < 1.0
-        position = np.clip(position, -1.0, 1.0)
-        integrals, values = partial_integrals(self.masses / WEIGHTS, position)
-        per_log = np.where(within, np.maximum(values, 0.0), 0.0) * 2.0 / width
-        return np.maximum(integrals, 0.0), np.sum(per_log * (rate / mrr)[:, inverse], axis=1)
+        shares = np.where(position >= 1.0, self.masses.sum(axis=1), 0.0)
+        slopes = np.zeros_like(shares)
+        at_load, cut = np.nonzero(np.abs(position) < 1.0)
+        integrals, values = partial_integrals(self.masses[cut] / WEIGHTS, position[at_load, cut])
+        shares[at_load, cut] = np.maximum(integrals, 0.0)
+        slopes[at_load, cut] = np.maximum(values, 0.0) * 2.0 / width[cut]
+        return shares, np.sum(slopes * rate[:, inverse], axis=1)
 
 
 def mixture_quantiles(posteriors: Sequence[Posterior], weights: Sequence[float], probabilities: Sequence[float]) -> Array:
@@ -105,7 +111,7 @@ def mixture_quantiles(posteriors: Sequence[Posterior], weights: Sequence[float],
     if not open_ones.any():
         return loads
     wanted = wanted[open_ones]
-    load = _quantiles_of_nodes(posteriors, weights, wanted)
+    load = quantiles_of_nodes(posteriors, weights, wanted)
     low, high = np.full(load.shape, question.min_load), np.full(load.shape, question.max_load)
     for _ in range(_ITERATIONS):
         below, density = np.zeros(load.shape), np.zeros(load.shape)
@@ -123,7 +129,7 @@ def mixture_quantiles(posteriors: Sequence[Posterior], weights: Sequence[float],
     return loads
 
 
-def _quantiles_of_nodes(posteriors: Sequence[Posterior], weights: Sequence[float], wanted: Array) -> Array:
+def quantiles_of_nodes(posteriors: Sequence[Posterior], weights: Sequence[float], wanted: Array) -> Array:
     """Rough quantiles, as if each node's mass were at the node."""
     loads = np.concatenate([each.panels.critical_load.ravel() for each in posteriors])
     masses = [weight * each.masses.ravel() for weight, each in zip(weights, posteriors, strict=True)]

@@ -54,6 +54,12 @@ class FittingFunction(Protocol):
     def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
         """About the mrr at which the mean loss rate at this load is the given one; exact where m is far above a."""
 
+    def curvature(self, load: Array, mrr: Array, spread: Array, loss: LogLoss) -> Array:
+        """Second derivative of the logarithm of the mean loss rate (see `log_loss`) with respect to the mrr.
+
+        Never positive; exact where m is far above a.
+        """
+
 
 def log_forwarding_ratio(function: FittingFunction, load: Array, mrr: Array, spread: Array) -> Array:
     """Logarithm of the loss ratio's complement, log(1 - r / b), exact for loss ratios near 0 and near 1.
@@ -107,6 +113,11 @@ class Stretch:
             inverse = np.where(units > 30.0, units, np.log(np.expm1(np.minimum(units, 30.0))))
         return load - spread * np.where(log_units < -30.0, log_units, inverse)
 
+    def curvature(self, load: Array, mrr: Array, spread: Array, loss: LogLoss) -> Array:
+        """See `FittingFunction.curvature`."""
+        steepness = -spread * loss.slope
+        return steepness * np.minimum(np.exp(-np.exp(loss.log_rate) / spread) - steepness, 0.0) / spread**2
+
     def _exponent(self, load: Array, mrr: Array, spread: Array, log1p_q: Array) -> Array:
         return (load - mrr) / spread + (np.log(-np.expm1(-load / spread)) - log1p_q)
 
@@ -149,6 +160,13 @@ class Erf:
         z = np.interp(-log_units, _NEGATIVE_LOG_G, _Z_OF_G)
         far = np.exp(np.clip(log_units, -700.0, 700.0))
         return load + spread * np.where(log_units > -_NEGATIVE_LOG_G[0], -0.5 * far, z)
+
+    def curvature(self, load: Array, mrr: Array, spread: Array, loss: LogLoss) -> Array:
+        """See `FittingFunction.curvature`."""
+        z = (mrr - load) / spread
+        log_integral = loss.log_rate - np.log(0.5 * spread)
+        density = np.exp(np.minimum(-z * z - log_integral, 700.0)) * 2.0 / _SQRT_PI
+        return np.minimum(density - (spread * loss.slope) ** 2, 0.0) / spread**2
 
 
 STRETCH = Stretch()

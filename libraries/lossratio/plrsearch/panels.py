@@ -62,16 +62,16 @@ def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
 
     Args:
         values: Values at the nodes, shape (panels, ORDER).
-        until: Upper ends within [-1, 1], shape (loads, panels).
+        until: Upper ends within [-1, 1], shape (panels,).
 
     Returns:
-        The integrals, and the polynomials' values at the upper ends; each of the shape of `until`.
+        The integrals, and the polynomials' values at the upper ends, each of shape (panels,).
     """
     coefficients = values @ _TO_LEGENDRE.T
     legendre = legvander(until, ORDER)
-    primitive = (legendre[..., 2:] - legendre[..., :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)
-    integrals = coefficients[:, 0] * (until + 1.0) + np.einsum("lpd,pd->lp", primitive, coefficients[:, 1:])
-    return integrals, np.einsum("lpd,pd->lp", legendre[..., :-1], coefficients)
+    primitive = (legendre[:, 2:] - legendre[:, :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)
+    integrals = coefficients[:, 0] * (until + 1.0) + np.sum(primitive * coefficients[:, 1:], axis=1)
+    return integrals, np.sum(legendre[:, :-1] * coefficients, axis=1)
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class Panels:
     Attributes:
         row: Index of each panel's row: panels of one row share all parameters but the mrr.
         log_spread: Log a of the panel's row.
+        deviation: Standard deviation of the capacity in the panel's row, in frames per second.
         low: Log m where the panel begins.
         high: Log m where it ends.
         log_weight: Logarithm of the row's weight in the integral over the other parameters.
@@ -90,6 +91,7 @@ class Panels:
 
     row: NDArray[np.intp]
     log_spread: Array
+    deviation: Array
     low: Array
     high: Array
     log_weight: Array

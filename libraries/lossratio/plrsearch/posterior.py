@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mrr_of_critical_load
-from lossratio.plrsearch.density import Indices, Model, RowDensity
-from lossratio.plrsearch.distribution import Posterior
+from lossratio.plrsearch.curves import Curves, Indices
+from lossratio.plrsearch.density import Model, RowDensity
+from lossratio.plrsearch.distribution import Posterior, quantiles_of_nodes
 from lossratio.plrsearch.functions import Array
 from lossratio.plrsearch.panels import ORDER, WEIGHTS, Panels, interpolation_roughness, masses_of, node_positions, roughness
 from lossratio.plrsearch.ridge import DROP, Rows, explaining_starts, find_rows, neighbouring_starts
@@ -100,12 +101,11 @@ class _Quadrature:
 
     def _refine_quantiles(self) -> bool:
         posterior = Posterior(self.model.function, self.question, self.panels, 0.0)
-        loads = np.unique(posterior.quantiles(_PROBABILITIES))
+        loads = np.unique(quantiles_of_nodes([posterior], [1.0], np.array(_PROBABILITIES)))
         loads = loads[(loads > self.question.min_load) & (loads < self.question.max_load)]
         if not len(loads):
             return False
-        shares = posterior.shares_below(loads)
-        density = posterior.cumulative_and_density(loads)[1]
+        shares, density = posterior.shares_and_density(loads)
         harmless = np.minimum(_QUANTILE_ERROR * loads, 1e-3 * posterior.moments.stdev) * density
         importance = self.tolerance / np.maximum(harmless, self.tolerance)
         return self._halve_panels(self._rough_for_quantiles(shares, importance)) or self._halve_blocks(
@@ -152,9 +152,14 @@ class _Quadrature:
     def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
         log_mrr = node_positions(low, high)
         log_density = _rows(self.model, log_spread).log_density(log_mrr)
-        spread = np.broadcast_to(np.exp(log_spread)[:, None], log_mrr.shape)
-        loads = critical_load(self.model.function, self.question, np.exp(log_mrr), spread)
-        return Panels(row, log_spread, low, high, log_weight, log_density, loads)
+        loads = critical_load(self._curves(log_spread, ORDER), self.question, np.exp(log_mrr).ravel())
+        constant = np.zeros_like(log_spread)
+        return Panels(row, log_spread, constant, low, high, log_weight, log_density, loads.reshape(log_mrr.shape))
+
+    def _curves(self, log_spread: Array, times: int) -> Curves:
+        """Each row's curve, so many times."""
+        spread = np.repeat(np.exp(log_spread), times)
+        return Curves(self.model.function, spread, np.zeros_like(spread))
 
     def _steps(self, log_spread: Array) -> Array:
         """Log m at which the critical load is the minimum, the maximum and some loads between, shape (rows, _STEPS).
@@ -163,8 +168,8 @@ class _Quadrature:
         """
         loads = np.geomspace(self.question.min_load, self.question.max_load, _STEPS)
         ceiling = float(np.exp(self.model.prior.highest_log_mrr(DROP) + DROP))
-        spread = np.exp(log_spread)[:, None]
-        return np.log(mrr_of_critical_load(self.model.function, self.question, loads, spread, ceiling))
+        curves, each = self._curves(log_spread, _STEPS), np.tile(loads, len(log_spread))
+        return np.log(mrr_of_critical_load(curves, self.question, each, ceiling)).reshape(-1, _STEPS)
 
     def _knees(self, log_spread: Array) -> Array:
         """Log m around which single trials may make the density steep: where few trials leave it broad otherwise."""
