@@ -23,7 +23,8 @@ from lossratio.bench.goals import goal_from
 from lossratio.bench.measurement import TestPlace
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
-from lossratio.bench.search import Progress, SearchRequest, find_conditional_throughput
+from lossratio.bench.progress import Progress
+from lossratio.bench.search import SearchRequest, find_conditional_throughput
 from lossratio.bench.testbed import Testbed
 
 __all__ = [

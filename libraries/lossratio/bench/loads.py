@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lossratio.errors import SearchError
 from lossratio.report.conditions import LoadOrigin
+from lossratio.topology import TrafficPath
 from lossratio.units import format_frame_rate
 
 DEFAULT_MIN_LOAD = 9001.0
@@ -58,6 +59,12 @@ def load_range(generator_limit: float | None, *, min_load: float | None, max_loa
             f"The minimum load ({format_frame_rate(lowest)}) is above the maximum load ({format_frame_rate(highest)})."
         )
     return LoadRange(lowest, highest, origin, _remarks(highest, generator_limit))
+
+
+def link_speed(path: TrafficPath) -> float | None:
+    """The slowest speed that the topology gives an interface on the path, in bits per second; None: it gives none."""
+    ports = (path.west, path.east, *(port for hop in path.hops for port in (hop.west, hop.east)))
+    return min((port.interface.speed for port in ports if port.interface.speed is not None), default=None)
 
 
 def _default_min_load(max_load: float) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean
 
-from lossratio.bench.loads import load_range
-from lossratio.bench.measurement import OnTrial, TestPlace, perform
+from lossratio.bench.loads import link_speed, load_range
+from lossratio.bench.measurement import TestPlace, perform
+from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
 from lossratio.errors import SearchError
 from lossratio.report.build import mrr_result
@@ -60,7 +62,9 @@ class RepeatedTrial:
         return tuple(self._results)
 
 
-def measure_mrr(testbed: Testbed, request: MrrRequest, place: TestPlace, on_trial: OnTrial | None = None) -> MrrResult:
+def measure_mrr(
+    testbed: Testbed, request: MrrRequest, place: TestPlace, on_progress: OnProgress | None = None
+) -> MrrResult:
     """Measures the maximum receive rate, and writes the result file.
 
     Returns:
@@ -71,9 +75,16 @@ def measure_mrr(testbed: Testbed, request: MrrRequest, place: TestPlace, on_tria
             says so, and holds the trials there were.
     """
     loads = load_range(testbed.generator_limit, min_load=None, max_load=request.max_load)
-    trial = TrialInput(request.trial_duration, loads.max_load)
+    controller = RepeatedTrial(TrialInput(request.trial_duration, loads.max_load), request.trials)
+
+    def tell(trial: TrialResult) -> None:
+        if on_progress is not None:
+            done = controller.result()
+            time_left = (request.trials - len(done)) * fmean(result.elapsed for result in done)
+            on_progress(Progress(len(done), trial, (), time_left))
+
     measured = perform(
-        RepeatedTrial(trial, request.trials),
+        controller,
         testbed,
         request.profile,
         place,
@@ -84,9 +95,10 @@ def measure_mrr(testbed: Testbed, request: MrrRequest, place: TestPlace, on_tria
             "trial_duration_s": request.trial_duration,
         },
         remarks=loads.remarks,
-        on_trial=on_trial,
+        on_trial=tell,
     )
-    max_load = measured.run.conditions.max_load(loads.max_load, loads.origin)
+    speed = link_speed(testbed.request.topology.path())
+    max_load = measured.run.conditions.max_load(loads.max_load, loads.origin, link_speed=speed)
     result = mrr_result(measured.run, max_load, measured.entries)
     place.directory.write(result)
     measured.raise_failure()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lossratio.bench.forecast import seconds_left
-from lossratio.bench.loads import LoadRange, load_range
+from lossratio.bench.loads import LoadRange, link_speed, load_range
 from lossratio.bench.measurement import TestPlace, perform
+from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
 from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchGoalWarning
 from lossratio.report.bounds import BoundsSoFar, GoalBounds
@@ -53,28 +54,11 @@ class SearchRequest:
         }
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a search is after a trial.
-
-    Attributes:
-        number: How many trials there are, those of an interrupted run included.
-        trial: The last one.
-        bounds: What is known about each goal.
-        time_left: Seconds that the rest of the search is expected to take; None: there is nothing to tell it from yet.
-    """
-
-    number: int
-    trial: TrialResult
-    bounds: tuple[GoalBounds, ...]
-    time_left: float | None
-
-
 def find_conditional_throughput(
     testbed: Testbed,
     request: SearchRequest,
     place: TestPlace,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ThroughputResult:
     """Searches for the conditional throughput of all goals at once, and writes the result file.
 
@@ -108,8 +92,10 @@ def find_conditional_throughput(
         remarks=(*loads.remarks, *advice),
         on_trial=tell,
     )
-    max_load = measured.run.conditions.max_load(loads.max_load, loads.origin)
-    setup = SearchSetup("MLRsearch", request.settings(), controller.goals, loads.min_load, max_load)
+    speed = link_speed(testbed.request.topology.path())
+    max_load = measured.run.conditions.max_load(loads.max_load, loads.origin, link_speed=speed)
+    warm_ups = 0 if request.warm_up_duration is None else 1
+    setup = SearchSetup("MLRsearch", request.settings(), controller.goals, loads.min_load, max_load, warm_ups)
     result = throughput_result(measured.run, setup, measured.result, measured.entries)
     place.directory.write(result)
     measured.raise_failure()

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.bench.search import Progress
+from lossratio.bench.progress import Progress
 from lossratio.report.model import Result, ThroughputResult
 from lossratio.report.run_directory import RunDirectory
 from lossratio.report.search_picture import search_picture
@@ -32,9 +32,11 @@ def show_result(result: Result, directory: RunDirectory) -> None:
         for report in result.goals:
             if report.result is not None and not report.result.regular:
                 logger.warn(f"{result.test.full_name}: {report.goal.name} is {format_regularity(report)}")
-    logger.info(text)
     logger.info(_links(result.test.full_name, directory), html=True)
-    if BuiltIn().get_variable_value("${TEST NAME}") is not None:
+    if BuiltIn().get_variable_value("${TEST NAME}") is None:
+        logger.info(text)
+    else:
+        # This puts it into the log, too.
         BuiltIn().set_test_message(text)
 
 

@@ -113,7 +113,7 @@ class ThroughputKeywords(Keywords):
         request = MrrRequest(traffic, max_load, trials, trial_duration.total_seconds())
         place = self.session.place(resume)
         announce(f"Measuring MRR: {_told(traffic)}")
-        result = measure_mrr(self.session.ready_testbed(), request, place)
+        result = measure_mrr(self.session.ready_testbed(), request, place, show_progress)
         self.session.last_result = result
         show_result(result, place.directory)
         return result

@@ -28,9 +28,10 @@ def message(result: Result) -> str:
 
 
 def progress_line(number: int, trial: TrialResult, bounds: Iterable[GoalBounds], time_left: float | None = None) -> str:
-    """What the console shows after a trial of a search.
+    """What the console shows after a trial.
 
-    Until both bounds of a goal are proved, those are shown that the trials so far point at, with a ``~`` before them.
+    Where no goals are searched for, that is what was forwarded. Until both bounds of a goal are proved, those are shown
+    that the trials so far point at, with a ``~`` before them.
 
     Args:
         number: Which trial it was.
@@ -41,7 +42,8 @@ def progress_line(number: int, trial: TrialResult, bounds: Iterable[GoalBounds],
     unsent = trial.output.unsent_frames
     loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
     parts = [f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:g} s  {loss:<13}"]
-    parts += [f"{each.goal} {_interval(each):<{_INTERVAL_WIDTH}}" for each in bounds]
+    goals = [f"{each.goal} {_interval(each):<{_INTERVAL_WIDTH}}" for each in bounds]
+    parts += goals or [f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"]
     if time_left is not None:
         parts.append(f"{secs_to_timestr(max(0, round(time_left)), compact=True)} left")
     return "  ".join(parts).rstrip()

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import pytest
+import yaml
+from bench_examples import SIMULATED
 
-from lossratio.bench.loads import DEFAULT_MIN_LOAD, load_range
+from lossratio.bench.loads import DEFAULT_MIN_LOAD, link_speed, load_range
 from lossratio.errors import SearchError
 from lossratio.report.conditions import LoadOrigin
+from lossratio.topology import load_topology
 
 
 def test_the_generators_limit_is_the_default_maximum_load():
@@ -42,3 +45,18 @@ def test_without_any_maximum_load_the_error_says_how_to_give_one():
 def test_a_minimum_load_above_the_maximum_load_is_an_error():
     with pytest.raises(SearchError, match=r"20\.000 kfps.*above.*10\.000 kfps"):
         load_range(None, min_load=20e3, max_load=10e3)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "slowest"),
+    [({}, None), ({"TG": "25 Gbps"}, 25e9), ({"TG": "25 Gbps", "DUT1": "10 Gbps"}, 10e9)],
+)
+def test_the_link_speed_is_the_smallest_that_the_topology_gives_on_the_path(tmp_path, speeds, slowest):
+    data = yaml.safe_load(SIMULATED.read_text())
+    for node, speed in speeds.items():
+        data["nodes"][node]["interfaces"]["port1"]["speed"] = speed
+    data["nodes"]["TG"]["interfaces"]["spare0"] = {"link": "spare", "speed": "1 Gbps"}
+    data["nodes"]["TG"]["interfaces"]["spare1"] = {"link": "spare", "speed": "1 Gbps"}
+    file = tmp_path / "topology.yaml"
+    file.write_text(yaml.safe_dump(data))
+    assert link_speed(load_topology(file).path()) == slowest

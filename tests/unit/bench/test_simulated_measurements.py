@@ -214,6 +214,23 @@ def test_a_warm_up_is_measured_first_and_does_not_count(tmp_path):
     assert (result.trials[0].duration_s, result.trials[0].load_per_interface_fps) == (2.0, 400e3)
     assert result.settings["warm_up_duration_s"] == 2.0
     assert result.goals[0].result.regular
+    assert [trial.is_evidence for trial in result.trials] == [False, *[True] * (len(result.trials) - 1)]
+
+
+def test_without_a_warm_up_every_trial_counts(tmp_path):
+    result = find_conditional_throughput(policed(police="50 kfps"), SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
+    assert all(trial.is_evidence for trial in result.trials)
+
+
+def test_what_the_links_can_carry_is_in_the_result_where_the_topology_says_their_speed(tmp_path):
+    file = tmp_path / "fast.yaml"
+    file.write_text(SIMULATED.read_text().replace("{link: link1}", "{link: link1, speed: 1 Gbps}"))
+    search = find_conditional_throughput(open_testbed(file), SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
+    mrr = measure_mrr(open_testbed(file), MrrRequest(PROFILE, trials=1), place(tmp_path, "mrr"))
+    for result in (search, mrr):
+        assert result.max_load.theoretical_maximum.per_interface_fps == pytest.approx(1e9 / (84 * 8))
+    unknown = measure_mrr(open_testbed(SIMULATED), MrrRequest(PROFILE, trials=1), place(tmp_path, "unknown"))
+    assert unknown.max_load.theoretical_maximum is None
 
 
 def test_mrr_is_what_the_policer_passes(tmp_path):
@@ -223,6 +240,17 @@ def test_mrr_is_what_the_policer_passes(tmp_path):
     assert result.mrr.stdev.per_interface_fps == pytest.approx(0, abs=1)
     assert result.max_load.rate.per_interface_fps == 400e3
     assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
+
+
+def test_progress_of_mrr_counts_down(tmp_path):
+    told = []
+    result = measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=4), place(tmp_path), told.append)
+    assert [each.number for each in told] == [1, 2, 3, 4]
+    assert [each.trial.output.directions for each in told] == [
+        trial.as_result().output.directions for trial in result.trials
+    ]
+    elapsed = [trial.elapsed_s for trial in result.trials]
+    assert [each.time_left for each in told] == pytest.approx([sum(elapsed[number:]) for number in range(1, 5)])
 
 
 def test_what_the_generator_could_not_send_is_no_loss_to_mrr(tmp_path):

@@ -96,6 +96,18 @@ def test_progress_is_shown_in_one_line_per_trial(tmp_path, capfd):
         assert "left" in line
 
 
+def test_progress_of_mrr_is_shown_in_one_line_per_trial(tmp_path, capfd):
+    run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=3\n"))
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("trial")]
+    assert len(lines) == 3
+    for line in lines:
+        assert re.search(r"forwarded 51\.0\d\d kfps per interface  \ds left$", line)
+
+
+def test_the_result_is_in_the_log_once(run):
+    assert sum("relevant lower bound" in message for message in run.messages) == 3
+
+
 def test_a_throughput_can_be_demanded(tmp_path):
     tests = """
 Enough

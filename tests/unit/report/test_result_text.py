@@ -150,6 +150,12 @@ def test_progress_without_timeout_has_no_time_left():
     )
 
 
+def test_progress_without_goals_tells_what_was_forwarded():
+    assert progress_line(3, trial(0.5), [], 7.0) == (
+        "trial   3  50.250 kfps for 1 s  loss 50 %      forwarded 25.125 kfps per interface  7s left"
+    )
+
+
 def test_progress_tells_unsent_frames():
     assert "loss 50 % (25,125 unsent)" in progress_line(1, trial(0.5, 25_125), [])
 
