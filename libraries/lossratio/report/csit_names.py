@@ -1,6 +1,6 @@
 """Names of FD.io CSIT's suites and tests: whether ours are such names, and what CSIT's dashboards make of them.
 
-A suite is called ``[1n1l-|2n1l-]{nic}-[driver-]{suite}-{type}``, e.g. ``2n1l-100ge2p1e810cq-avf-ethip4-ip4base-ndrpdr``;
+A suite is called ``[1n1l-|2n1l-]{nic}-[driver-]{suite}-{type}``, as in ``2n1l-100ge2p1e810cq-avf-ethip4-ip4base-mrr``;
 a test ``{frame size}-{cores}c-{suite}-{type}``, e.g. ``64B-1c-ethip4-ip4base-ndrpdr``.
 """
 

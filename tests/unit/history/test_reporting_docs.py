@@ -1,0 +1,55 @@
+"""The how-to is true: its commands and options exist, and its example of known changes can be read."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from lossratio.history.annotations import load_known_changes
+from lossratio.history.commands import trend
+from lossratio.history.entries import Entry
+from lossratio.report.commands import compare, csit, report
+from lossratio.report.doubts import DoubtKind
+
+DOCS = Path(__file__).parents[3] / "docs"
+HOW_TO = (DOCS / "how-to" / "compare-and-trend.md").read_text()
+COMMANDS = {"report": report, "compare": compare, "csit": csit, "trend": trend}
+SHOWN = re.findall(r"^\$ lossratio (.*)$", HOW_TO, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_the_commands_that_are_shown_can_be_given(line):
+    name, *arguments = shlex.split(line)
+    context = COMMANDS[name].make_context(name, arguments)
+    assert isinstance(context, click.Context)
+
+
+def test_every_command_is_shown():
+    assert {line.split()[0] for line in SHOWN} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_every_option_is_named(command):
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.opts[0] in HOW_TO, f"{command.name} {parameter.opts[0]}"
+
+
+def test_every_column_of_a_history_is_named():
+    for column in Entry.__dataclass_fields__:
+        assert f"`{column}`" in HOW_TO
+
+
+def test_every_doubt_is_explained():
+    text = (DOCS / "reading-results.md").read_text()
+    for kind in DoubtKind:
+        assert f"| {kind.value} |" in text
+
+
+def test_the_example_of_known_changes_can_be_read(tmp_path):
+    (example,) = re.findall(r"^```yaml\n(.*?)^```$", HOW_TO, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "annotations.yaml").write_text(example)
+    (change,) = load_known_changes(tmp_path / "annotations.yaml")
+    assert change.test == "*64B*"
