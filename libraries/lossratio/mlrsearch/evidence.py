@@ -18,21 +18,24 @@ class Evidence:
         self._criterion = criterion
         self._tallies: dict[float, Tally] = {}
         self._bounds: dict[float, Bound] = {}
-        self._loads: dict[Bound, list[float]] = {bound: [] for bound in Bound}
+        self._lowers: list[float] = []
+        self._uppers: list[float] = []
 
-    def add(self, result: TrialResult) -> None:
-        """Counts a trial."""
+    def add(self, result: TrialResult) -> bool:
+        """Counts a trial; says whether that changed what its load is."""
         load = result.load
         tally = self._tallies.setdefault(load, Tally())
         tally.add(self._criterion, result)
-        old, new = self._bounds.get(load), tally.classify(self._criterion)
+        old, new = self.bound(load), tally.classify(self._criterion)
         if new is old:
-            return
-        if old is not None:
-            loads = self._loads[old]
-            del loads[bisect_left(loads, load)]
+            return False
         self._bounds[load] = new
-        insort(self._loads[new], load)
+        if old is not Bound.UNDECIDED:
+            loads = self._sorted(old)
+            del loads[bisect_left(loads, load)]
+        if new is not Bound.UNDECIDED:
+            insort(self._sorted(new), load)
+        return True
 
     def bound(self, load: float) -> Bound:
         """What a load is; undecided if nothing was measured there."""
@@ -44,17 +47,19 @@ class Evidence:
 
     def upper_above(self, load: float) -> float | None:
         """The smallest upper bound above a load; None if there is none."""
-        uppers = self._loads[Bound.UPPER]
-        index = bisect_right(uppers, load)
-        return uppers[index] if index < len(uppers) else None
+        index = bisect_right(self._uppers, load)
+        return self._uppers[index] if index < len(self._uppers) else None
 
     def lower_below(self, load: float) -> float | None:
         """The largest lower bound below a load; None if there is none."""
-        lowers = self._loads[Bound.LOWER]
-        index = bisect_left(lowers, load)
-        return lowers[index - 1] if index > 0 else None
+        index = bisect_left(self._lowers, load)
+        return self._lowers[index - 1] if index > 0 else None
 
     def relevant_bounds(self) -> tuple[float | None, float | None]:
         """The relevant lower and upper bound; None where there is none."""
         upper = self.upper_above(0.0)
         return self.lower_below(float("inf") if upper is None else upper), upper
+
+    def _sorted(self, bound: Bound) -> list[float]:
+        """The lower or upper bounds, in ascending order."""
+        return self._lowers if bound is Bound.LOWER else self._uppers

@@ -66,10 +66,8 @@ class Expectation:
         self._grid = grid
         self._curve = curve
 
-    def position(self, upper: float | None, next_upper: float | None) -> float | None:
+    def position(self, upper: float, next_upper: float | None) -> float | None:
         """Where on the grid the bound is expected, given the smallest upper bounds; None if that cannot be told."""
-        if upper is None:
-            return None
         crossing = self._curve.crossing(self._goal_loss_ratio, upper, next_upper)
         return None if crossing is None else self._grid.position(max(crossing, self._grid.min_load))
 

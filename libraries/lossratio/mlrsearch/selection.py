@@ -25,6 +25,12 @@ STALLED_AFTER = 100
 LEAP = 0.1
 """Share of the interval that is leapt over when its lower bound proved higher than expected; doubled each time."""
 
+LANDSLIDE = 4
+"""Goal widths that full-length trials have gone down in vain before a load is secured at once."""
+
+LANDSLIDE_OF_SHORT_TRIALS = 16
+"""The same for shorter trials, which may go down far because of a burst that a buffer takes, without any landslide."""
+
 SPLIT = 0.25
 """Where an interval is split, from its lower bound, when the expected bound is below it."""
 
@@ -62,9 +68,11 @@ class GoalSearch:
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial; to be called before the loss curve counts it."""
-        before, expected = self._stages.intervals[0], self._expected()
+        before = self._stages.intervals[0]
         self._stages.add(result)
-        self._expectation.compare(expected, before, self._stages.intervals[0])
+        after = self._stages.intervals[0]
+        if after != before:
+            self._expectation.compare(self._expected(before), before, after)
 
     def relevant_bounds(self) -> tuple[float | None, float | None]:
         """The goal's relevant lower and upper bound."""
@@ -95,14 +103,49 @@ class GoalSearch:
         number = next((number for number, interval in enumerate(intervals) if interval.open), None)
         if number is None:
             return None, 0.0, Bound.UNDECIDED
+        secured = self._secure()
+        if secured is not None:
+            return secured
         for finer in range(len(intervals) - 1, 0, -1):
             choice = self._descend(finer)
             if choice is not None:
                 return choice
         if number > 0:
+            if intervals[0].lower == self._grid.max_load:
+                return len(intervals) - 1, self._grid.max_load, Bound.LOWER
             return number, *self._prove(intervals[number], intervals[number - 1])
         index, expected = self._search(intervals[0])
         return 0, self._grid.load(index), expected
+
+    def _secure(self) -> tuple[int, float, Bound] | None:
+        """The next load to prove in a landslide: the best that passed anything, before it is improved on.
+
+        A SUT that gets slower would otherwise be followed all the way down.
+        """
+        intervals = self._stages.intervals
+        if intervals[-1].lower is not None or not self._is_landslide():
+            return None
+        for finer in range(len(intervals) - 1, 0, -1):
+            load = intervals[finer - 1].lower
+            if load is not None and load != intervals[finer].lower:
+                return finer, load, Bound.LOWER
+        return None
+
+    def _is_landslide(self) -> bool:
+        """Whether a target has failed far down already."""
+        for number, stage in enumerate(self._stages.stages):
+            is_full_length = stage.target.trial_duration >= self.goal.final_trial_duration
+            limit = LANDSLIDE if is_full_length else LANDSLIDE_OF_SHORT_TRIALS
+            if self._fall(number) >= limit * self._width:
+                return True
+        return False
+
+    def _fall(self, number: int) -> int:
+        """How many grid steps a target has gone down, from failure to failure."""
+        stage, upper = self._stages.stages[number], self._stages.intervals[number].upper
+        if upper is None or upper not in stage.failed:
+            return 0
+        return round(self._grid.position(stage.highest_failure) - self._grid.position(upper))
 
     def _prove(self, interval: Interval, pair: Interval) -> tuple[float, Bound]:
         """The load of a coarser target's pair that the finer target still has to prove: the lower one first."""
@@ -120,8 +163,7 @@ class GoalSearch:
         stage, interval = self._stages.stages[number], self._stages.intervals[number]
         if not interval.open or interval.upper not in stage.failed:
             return None
-        upper = self._grid.position(interval.upper)
-        step = max(self._width, round(self._grid.position(stage.failed[-1]) - upper))
+        step = max(self._width, self._fall(number))
         if interval.lower is not None:
             step = min(step, interval.steps // 2)
         load = self._grid.load(max(interval.first, interval.last + 1 - step))
@@ -134,11 +176,12 @@ class GoalSearch:
                 return coarser, load, Bound.LOWER
         return None
 
-    def _expected(self) -> float | None:
-        """Position where the bound is expected; None if that cannot be told."""
-        upper = self._stages.intervals[0].upper
-        next_upper = None if upper is None else self._stages.stages[0].evidence.upper_above(upper)
-        return self._expectation.position(upper, next_upper)
+    def _expected(self, interval: Interval) -> float | None:
+        """Position where the bound is expected, given the coarsest target's interval; None if that cannot be told."""
+        if interval.upper is None:
+            return None
+        next_upper = self._stages.stages[0].evidence.upper_above(interval.upper)
+        return self._expectation.position(interval.upper, next_upper)
 
     def _search(self, interval: Interval) -> tuple[int, Bound]:
         """The index that a single short trial is to look at, and what it is expected to be.
@@ -150,14 +193,15 @@ class GoalSearch:
         first, last, width = interval.first, interval.last, self._width
         if interval.upper is None:
             return last, Bound.UPPER
-        middle = first - 1 + width * max(1, math.ceil(interval.steps / width) // 2)
-        position = self._expected()
+        middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
+        position = self._expected(interval)
         surprises = self._expectation.surprises
         if position is None:
             return (last if interval.lower is None else middle), Bound.UNDECIDED
         expected = min(last, math.floor(position))
         if surprises < 0:
-            index = min(expected, last + 1 - width * 2 ** (-surprises - 1))
+            step = 2 ** (-surprises - 1)
+            index = min(expected, last + 1 - width * step)
             return max(index, first if interval.lower is None else middle), Bound.LOWER
         if surprises > 0:
             leap = 2 ** (surprises - 1) * max(width, int(interval.steps * LEAP))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import insort
 from dataclasses import dataclass, field
 
 from lossratio.mlrsearch.classification import Bound
@@ -47,14 +46,15 @@ class Stage:
         target: The target.
         evidence: The trials, in the target's eyes.
         passed: Loads that have been lower bounds, if only for a while.
-        failed: Upper bounds that had passed the next coarser target, in ascending order: where that one's promise
-            was broken.
+        failed: Loads that were upper bounds although they had passed the next coarser target.
+        highest_failure: The largest of these, in frames per second; 0 if there is none.
     """
 
     target: Target
     evidence: Evidence
     passed: set[float] = field(default_factory=set)
-    failed: list[float] = field(default_factory=list)
+    failed: set[float] = field(default_factory=set)
+    highest_failure: float = 0.0
 
 
 class Stages:
@@ -74,12 +74,13 @@ class Stages:
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial: for the goal always, for coarser targets if the controller could have asked for it."""
-        self.stages[-1].evidence.add(result)
-        if self._grid.min_load <= result.load <= self._grid.max_load:
-            for stage in self.stages[:-1]:
-                stage.evidence.add(result)
-            self._follow(result.load)
-        self.intervals = self._intervals()
+        could_be_asked_for = self._grid.min_load <= result.load <= self._grid.max_load
+        counting = self.stages if could_be_asked_for else self.stages[-1:]
+        changes = [stage.evidence.add(result) for stage in counting]
+        if any(changes):
+            if could_be_asked_for:
+                self._follow(result.load)
+            self.intervals = self._intervals()
 
     def relevant_bounds(self) -> tuple[float | None, float | None]:
         """The goal's relevant lower and upper bound."""
@@ -92,8 +93,9 @@ class Stages:
             bound = stage.evidence.bound(load)
             if bound is Bound.LOWER:
                 stage.passed.add(load)
-            elif bound is Bound.UPPER and has_passed and load not in stage.failed:
-                insort(stage.failed, load)
+            elif bound is Bound.UPPER and has_passed:
+                stage.failed.add(load)
+                stage.highest_failure = max(stage.highest_failure, load)
             has_passed = load in stage.passed
 
     def _intervals(self) -> tuple[Interval, ...]:

@@ -108,9 +108,10 @@ def test_loss_inversion_gives_the_lower_bounds():
     assert found.relevant_lower_bound < 5.01e5
 
 
-def test_a_sut_that_slows_down_ends_with_a_result():
+@pytest.mark.parametrize("rate", [0.9999, 0.9997, 0.9995, 0.999, 0.998])
+def test_a_sut_that_slows_down_ends_with_a_result(rate):
     controller = MLRsearch([NDR, PDR], MIN, MAX)
-    result = drive(controller, lambda load, duration: knee(1e6 * 0.9999**controller.trials)(load, duration))
+    result = drive(controller, lambda load, duration: knee(1e6 * rate**controller.trials)(load, duration))
     assert result.finished
     assert all(result[goal].regular for goal in (NDR, PDR))
 
