@@ -6,8 +6,9 @@ Loss ratios are on a logarithmic axis; trials without loss are on a line of thei
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from lossratio.report.loss_marks import Mark
 from lossratio.report.model import GoalReport, ThroughputResult
 from lossratio.report.plot import Axis, Plot, in_unit, legend, unit_of
 from lossratio.report.search_picture import History, by_mark, goal_colour, trial_hint
@@ -37,14 +38,15 @@ def draw_loss(result: ThroughputResult, history: History) -> str:
     prefix, scale = unit_of(max(window.high for window in windows))
     floor = _smallest(result)
     width = (_RIGHT - _LEFT - _GAP * (len(windows) - 1)) / len(windows)
+    marked = by_mark(result.trials)
     parts = [text_at(4.0, 14.0, "trial loss ratio")]
     for place, window in enumerate(windows):
         left = _LEFT + place * (width + _GAP)
-        parts += _panel(result, window, (left, left + width), floor, scale)
+        parts += _panel(result.goals, marked, window, (left, left + width), floor, scale)
     middle = (_LEFT + _RIGHT) / 2
     parts.append(text_at(middle, _BOTTOM + 35.0, f"load per interface, {prefix}fps", text_anchor="middle"))
     goals = [(f"{each.goal.name}: allowed loss, bounds", goal_colour(i), 1.0) for i, each in enumerate(result.goals)]
-    parts += legend(by_mark(result.trials), goals, _LEFT, _BOTTOM + 60.0)
+    parts += legend(marked, goals, _LEFT, _BOTTOM + 60.0)
     return drawing(_WIDTH, _HEIGHT, f"Loss ratio over load per interface, {result.test.name}.", parts)
 
 
@@ -56,7 +58,12 @@ def _smallest(result: ThroughputResult) -> float:
 
 
 def _panel(
-    result: ThroughputResult, window: Window, extent: tuple[float, float], floor: float, scale: float
+    goals: Sequence[GoalReport],
+    marked: Mapping[Mark, Sequence[Trial]],
+    window: Window,
+    extent: tuple[float, float],
+    floor: float,
+    scale: float,
 ) -> list[str]:
     plot = Plot(
         Axis(window.low, window.high, *extent, window.is_logarithmic),
@@ -64,9 +71,9 @@ def _panel(
     )
     ticks = [floor, *plot.y.ticks(7)[1:]]
     plot.frame(plot.x.ticks(int((extent[1] - extent[0]) / 70)), ticks, in_unit(scale), lambda loss: _loss(loss, floor))
-    for index, report in enumerate(result.goals):
+    for index, report in enumerate(goals):
         _draw_goal(plot, report, goal_colour(index), floor)
-    for mark, trials in by_mark(result.trials).items():
+    for mark, trials in marked.items():
         plot.marks(mark, _places(trials, window, floor))
     return plot.parts
 
