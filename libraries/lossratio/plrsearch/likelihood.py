@@ -89,7 +89,7 @@ class PoissonLikelihood:
     def _value(self, log_rate: Array) -> Array:
         lossless, lossy = log_rate[..., : self._lossless], log_rate[..., self._lossless :]
         expected = np.exp(lossless + self._log_exposure[: self._lossless])
-        return -expected.sum(axis=-1) - _deviance(lossy - self._log_observed_rate) @ self._lost
+        return -expected.sum(axis=-1) - poisson_deviance(lossy - self._log_observed_rate) @ self._lost
 
     def score(self, function: FittingFunction, at: Parameters) -> Score:
         """See `Likelihood.score`.
@@ -144,7 +144,7 @@ class GeometricLikelihood:
         return Score(self._value(loss.log_rate), slope, information)
 
 
-def _deviance(difference: Array) -> Array:
+def poisson_deviance(difference: Array) -> Array:
     """Computes exp(s) - 1 - s without losing digits where s is small."""
     near = np.abs(difference) < 0.01
     s = np.where(near, difference, 0.0)
@@ -160,11 +160,11 @@ def _log_probability_at_group_means(counts: TrialCounts) -> float:
     mean = counts.exposure * rate[group]
     lossy = counts.lost > 0
     lost = counts.lost[lossy]
-    own = _log_poisson_at_mean(lost) - lost * _deviance(np.log(mean[lossy] / lost))
+    own = log_poisson_at_mean(lost) - lost * poisson_deviance(np.log(mean[lossy] / lost))
     return float(np.sum(own) - np.sum(mean[~lossy]))
 
 
-def _log_poisson_at_mean(lost: Array) -> Array:
+def log_poisson_at_mean(lost: Array) -> Array:
     """Log probability of a positive count whose mean it is, by Stirling's series where the terms would cancel."""
     stirling = -0.5 * np.log(2 * np.pi * lost) - 1 / (12 * lost) + 1 / (360 * lost**3) - 1 / (1260 * lost**5)
     few = np.minimum(lost, 20.0)
