@@ -9,6 +9,7 @@ from robot.api.deco import library
 import lossratio
 from lossratio.bench.goals import NdrPdrGoals
 from lossratio.keywords.arguments import CONVERTERS
+from lossratio.keywords.page import SuitePage
 from lossratio.keywords.session import Session
 from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
@@ -50,7 +51,7 @@ class LossRatio(TestbedKeywords, ThroughputKeywords):
 
     The test's message has the result in words; an irregular one is marked, with the reason. The log has the picture of the
     search. In the output directory, ``trials`` has a journal of every trial, which grows as they are measured, and
-    ``results`` the result of every test as JSON. A measurement that cannot be trusted is an error, never a number.
+    ``results`` the result of every test as JSON; ``lossratio.html`` shows them all. A measurement that cannot be trusted is an error, never a number.
     """  # noqa: E501 (a row of a table cannot be broken)
 
     def __init__(self, goals: NdrPdrGoals = NdrPdrGoals.csit, resume: Path | None = None) -> None:
@@ -59,4 +60,6 @@ class LossRatio(TestbedKeywords, ThroughputKeywords):
         ``goals`` is what `Find NDR And PDR` searches with: ``csit`` or ``quick``. ``resume`` is the directory of an
         earlier run whose interrupted measurements are continued.
         """
-        super().__init__(Session(goals, resume))
+        session = Session(goals, resume)
+        super().__init__(session)
+        self.ROBOT_LIBRARY_LISTENER = SuitePage(session)

@@ -21,11 +21,13 @@ class Session:
     Attributes:
         goals: What NDR and PDR are searched with, unless a keyword says otherwise.
         testbed: The testbed that is set up; None if none is.
+        directory: Where the files of measurements go; None if none has begun.
     """
 
     def __init__(self, goals: NdrPdrGoals, resume: Path | None) -> None:
         self.goals = goals
         self.testbed: Testbed | None = None
+        self.directory: RunDirectory | None = None
         self._resume = resume
         self._last_result: Result | None = None
         self._measurements: Counter[str] = Counter()
@@ -71,12 +73,9 @@ class Session:
             documentation=variables.get("TEST DOCUMENTATION") or variables["SUITE DOCUMENTATION"],
             tags=tuple(variables.get("TEST TAGS", ())),
         )
+        self.directory = RunDirectory(Path(variables["OUTPUT DIR"]))
         earlier = resume or self._resume
-        return TestPlace(
-            identity,
-            RunDirectory(Path(variables["OUTPUT DIR"])),
-            None if earlier is None else RunDirectory(earlier),
-        )
+        return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier))
 
 
 class Keywords:

@@ -34,6 +34,11 @@ class RunDirectory:
 
     path: Path
 
+    @property
+    def has_files(self) -> bool:
+        """Whether it has results or journals."""
+        return any((self.path / name).is_dir() for name in ("results", "trials"))
+
     def journal_path(self, test_name: str) -> Path:
         """Where a test's journal belongs.
 

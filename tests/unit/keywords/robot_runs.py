@@ -24,6 +24,7 @@ class RobotRun(ResultVisitor):
         status: Its exit status.
         tests: Its tests by name, as Robot Framework tells them.
         messages: All messages in its log.
+        errors: Its errors and warnings that belong to no keyword.
     """
 
     def __init__(self, directory: Path, status: int) -> None:
@@ -32,6 +33,7 @@ class RobotRun(ResultVisitor):
         self.messages: list[str] = []
         result = ExecutionResult(str(directory / "output.xml"))
         self.tests = {test.name: test for test in result.suite.all_tests}
+        self.errors = [message.message for message in result.errors]
         result.visit(self)
 
     def visit_message(self, message):

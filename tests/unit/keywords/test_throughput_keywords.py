@@ -85,6 +85,20 @@ def test_the_log_has_the_picture_and_links_to_files_that_are_there(run):
         assert (run.directory / link).is_file()
 
 
+def test_the_page_about_the_run_is_there_without_being_asked_for(run):
+    page = (run.directory / "lossratio.html").read_text()
+    for name in ("Both", "Twice (2)", "Receive Rate"):
+        assert name in page
+
+
+def test_a_page_that_cannot_be_written_fails_no_test(tmp_path, capfd):
+    (tmp_path / "run" / "lossratio.html").mkdir(parents=True)
+    run = run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=1\n"))
+    assert run.status == 0
+    assert run.tests["A Test"].passed
+    assert any("The run has no page: Cannot write" in message for message in run.errors)
+
+
 def test_progress_is_shown_in_one_line_per_trial(tmp_path, capfd):
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), GOALS="quick")
     lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("trial")]
@@ -160,6 +174,7 @@ def test_a_wrong_argument_is_one_clear_error_and_measures_nothing(tmp_path, keyw
     assert re.search(message, run.tests["A Test"].message)
     assert len(run.tests["A Test"].message) < 400
     assert not (run.directory / "trials").exists()
+    assert not (run.directory / "lossratio.html").exists()
 
 
 def test_an_unfinished_measurement_of_an_earlier_run_is_continued(tmp_path):
