@@ -51,6 +51,8 @@ class LoadGrid:
 
     def position(self, load: float) -> float:
         """Where a load is, in steps from the minimum load; a whole number for loads on the grid."""
+        if load == self.min_load:
+            return 0.0
         position = self.top + math.log(load / self.max_load) / self._step
         nearest = round(position)
         return float(nearest) if abs(position - nearest) < _ROUNDING else position
