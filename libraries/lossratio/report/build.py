@@ -18,12 +18,16 @@ from lossratio.report.model import (
     GoalReport,
     MrrResult,
     Outcome,
+    ReconfigurationResult,
+    SoakResult,
     TestIdentity,
     ThroughputResult,
     outcome_of,
 )
 from lossratio.report.mrr import maximum_receive_rate
+from lossratio.report.reconfiguration import ReconfigurationLoss
 from lossratio.report.record import Rate
+from lossratio.report.soak import CriticalLoad
 from lossratio.report.trials import describe_trials
 from lossratio.report.verdict import judge
 from lossratio.trial import TrialResult
@@ -71,6 +75,25 @@ class SearchSetup:
     algorithm: str
     settings: Mapping[str, JsonValue]
     goals: Sequence[SearchGoal]
+    min_load: float
+    max_load: MaxLoad
+    warm_ups: int = 0
+
+
+@dataclass(frozen=True)
+class SoakSetup:
+    """What a search for a critical load was asked for.
+
+    Attributes:
+        target_loss_ratio: The loss ratio at the critical load.
+        settings: The search's other settings.
+        min_load: The smallest load, frames per second per interface.
+        max_load: The largest load.
+        warm_ups: How many of the first trials are a warm-up, whose results are no evidence.
+    """
+
+    target_loss_ratio: float
+    settings: Mapping[str, JsonValue]
     min_load: float
     max_load: MaxLoad
     warm_ups: int = 0
@@ -141,6 +164,59 @@ def mrr_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry])
         trials=describe_trials(entries),
         max_load=max_load,
         mrr=mrr,
+    )
+
+
+def soak_result(
+    run: TestRun, search: SoakSetup, critical_load: CriticalLoad | None, entries: Sequence[JournalEntry]
+) -> SoakResult:
+    """Puts the result of a soak test together.
+
+    Args:
+        run: The test.
+        search: What the search was asked for.
+        critical_load: What it found; not looked at if the run has an error.
+        entries: All its trials.
+    """
+    return SoakResult(
+        test=run.test,
+        started=run.started,
+        ended=run.ended,
+        outcome=Outcome.MEASURED if run.error is None else Outcome.FAILED,
+        error=run.error,
+        remarks=run.remarks,
+        conditions=run.conditions,
+        trials=describe_trials(entries, warm_ups=search.warm_ups),
+        target_loss_ratio=search.target_loss_ratio,
+        settings=dict(search.settings),
+        min_load=run.conditions.rate(search.min_load),
+        max_load=search.max_load,
+        critical_load=critical_load if run.error is None else None,
+    )
+
+
+def reconfiguration_result(
+    run: TestRun, max_load: MaxLoad, loss: ReconfigurationLoss | None, entries: Sequence[JournalEntry]
+) -> ReconfigurationResult:
+    """Puts the result of a reconfiguration test together.
+
+    Args:
+        run: The test.
+        max_load: The largest load that was allowed.
+        loss: What was lost; not looked at if the run has an error.
+        entries: Its trials: those of the search for the load, if there was one.
+    """
+    return ReconfigurationResult(
+        test=run.test,
+        started=run.started,
+        ended=run.ended,
+        outcome=Outcome.MEASURED if run.error is None else Outcome.FAILED,
+        error=run.error,
+        remarks=run.remarks,
+        conditions=run.conditions,
+        trials=describe_trials(entries),
+        max_load=max_load,
+        loss=loss if run.error is None else None,
     )
 
 

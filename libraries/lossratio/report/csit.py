@@ -18,16 +18,27 @@ from lossratio.report.bounds import search_goal
 from lossratio.report.conditions import Conditions
 from lossratio.report.csit_model import (
     CsitBounds,
+    CsitCriticalRate,
+    CsitLoss,
     CsitMrr,
     CsitNdrPdr,
     CsitNumber,
     CsitRate,
     CsitReceiveRate,
+    CsitReconf,
     CsitSamples,
+    CsitSoak,
     CsitTestCase,
 )
 from lossratio.report.csit_names import CsitNames, csit_names
-from lossratio.report.model import GoalReport, MrrResult, Result, ThroughputResult
+from lossratio.report.model import (
+    GoalReport,
+    MrrResult,
+    ReconfigurationResult,
+    Result,
+    SoakResult,
+    ThroughputResult,
+)
 from lossratio.report.mrr import MRR_TRIAL_DURATION
 from lossratio.report.record import Rate
 from lossratio.report.run_directory import write_whole
@@ -35,6 +46,9 @@ from lossratio.report.verdict import GENERATOR_LIMIT
 
 _EFFECTIVE = (GENERATOR_LIMIT, str(IrregularReason.MAX_LOAD_IS_LOWER_BOUND))
 """Reasons of irregular results that CSIT publishes all the same: all that can be sent is forwarded."""
+
+
+_SOAK_LOSS_RATIO = 1e-7
 
 
 class CsitExportError(ReportError):
@@ -95,9 +109,36 @@ def csit_export(result: Result) -> CsitExport:
         test_name_short=names.name_short,
         test_name_long=names.name_long,
         test_type=names.test_type,
-        result=_mrr(result, names) if isinstance(result, MrrResult) else _ndrpdr(result, names),
+        result=_result(result, names),
     )
     return CsitExport(names.path, case)
+
+
+def _result(result: Result, names: CsitNames) -> CsitNdrPdr | CsitMrr | CsitSoak | CsitReconf:
+    if isinstance(result, ThroughputResult):
+        return _ndrpdr(result, names)
+    if isinstance(result, MrrResult):
+        return _mrr(result, names)
+    return _soak(result, names) if isinstance(result, SoakResult) else _reconf(result, names)
+
+
+def _soak(result: SoakResult, names: CsitNames) -> CsitSoak:
+    _check_type(result, names, "soak")
+    found = result.critical_load
+    if found is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
+        raise CsitExportError(f"CSIT's soak tests have a target loss ratio of 1e-7; {result.test.full_name} has not.")
+    mean, stdev = found.mean.per_interface_fps, found.stdev.per_interface_fps
+    lower, upper = (result.conditions.rate(max(0.0, mean + sign * stdev)) for sign in (-1, 1))
+    return CsitSoak(critical_rate=CsitCriticalRate(lower=_rate(lower), upper=_rate(upper)))
+
+
+def _reconf(result: ReconfigurationResult, names: CsitNames) -> CsitReconf:
+    _check_type(result, names, "reconf")
+    if result.loss is None:
+        raise CsitExportError(f"{result.test.full_name} has no result to export.")
+    lost = CsitNumber(value=result.loss.lost_frames, unit="packets")
+    time = CsitNumber(value=result.loss.lost_time_s, unit="s")
+    return CsitReconf(aggregate_rate=_rate(result.loss.load), loss=CsitLoss(packet=lost, time=time))
 
 
 def _ndrpdr(result: ThroughputResult, names: CsitNames) -> CsitNdrPdr:

@@ -67,6 +67,35 @@ class CsitMrr(CsitRecord):
     receive_rate: CsitReceiveRate
 
 
+class CsitCriticalRate(CsitRecord):
+    """Critical rate: its mean less and plus a standard deviation."""
+
+    lower: CsitRate
+    upper: CsitRate
+
+
+class CsitSoak(CsitRecord):
+    """Result of a soak test."""
+
+    type: Literal["soak"] = "soak"
+    critical_rate: CsitCriticalRate
+
+
+class CsitLoss(CsitRecord):
+    """Loss while the SUT was reconfigured."""
+
+    packet: CsitNumber
+    time: CsitNumber
+
+
+class CsitReconf(CsitRecord):
+    """Result of a reconfiguration test."""
+
+    type: Literal["reconf"] = "reconf"
+    aggregate_rate: CsitRate
+    loss: CsitLoss
+
+
 class CsitTestCase(CsitRecord):
     """A test case."""
 
@@ -88,4 +117,4 @@ class CsitTestCase(CsitRecord):
     test_name_short: str
     test_name_long: str
     test_type: str
-    result: CsitNdrPdr | CsitMrr
+    result: CsitNdrPdr | CsitMrr | CsitSoak | CsitReconf

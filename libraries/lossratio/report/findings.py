@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lossratio.report.model import GoalReport, MrrResult, Outcome, Result, ThroughputResult
+from lossratio.report.model import GoalReport, MrrResult, Outcome, Result, SoakResult, ThroughputResult
 from lossratio.report.record import Rate
 
 MRR = "MRR"
 """The quantity of a maximum receive rate; that of a search is the name of its goal."""
+
+CRITICAL_LOAD = "critical load"
+"""The quantity of a soak test."""
+
+RECONFIGURATION = "reconfiguration"
+"""The quantity of a reconfiguration test."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class Finding:
         quantity: Name of the goal, or `MRR`.
         outcome: Whether it was measured, is irregular, or failed.
         reason: Why it is irregular or failed; None if it was measured.
-        value: Conditional throughput, or the mean maximum receive rate; None: there is none.
+        value: Conditional throughput, mean maximum receive rate, or mean critical load; None: there is none.
         lower_bound: Relevant lower bound; None: there is none.
         upper_bound: Relevant upper bound; None: there is none.
         deviation: Standard deviation of the value's parts; None: it has none.
@@ -54,8 +60,13 @@ def findings_of(results: Iterable[Result]) -> Iterator[Finding]:
         if isinstance(result, ThroughputResult):
             for report in result.goals:
                 yield _goal_finding(result, place, report)
-        else:
+        elif isinstance(result, MrrResult):
             yield _mrr_finding(result, place)
+        elif isinstance(result, SoakResult):
+            yield _soak_finding(result, place)
+        else:
+            # What a reconfiguration loses is no rate, so there is an outcome only.
+            yield Finding(result, place, RECONFIGURATION, result.outcome, result.error)
 
 
 def _goal_finding(result: ThroughputResult, place: int, report: GoalReport) -> Finding:
@@ -78,3 +89,20 @@ def _mrr_finding(result: MrrResult, place: int) -> Finding:
     if result.mrr is None:
         return Finding(result, place, MRR, Outcome.FAILED, result.error)
     return Finding(result, place, MRR, result.outcome, None, result.mrr.mean, deviation=result.mrr.stdev)
+
+
+def _soak_finding(result: SoakResult, place: int) -> Finding:
+    found = result.critical_load
+    if found is None:
+        return Finding(result, place, CRITICAL_LOAD, Outcome.FAILED, result.error)
+    return Finding(
+        result,
+        place,
+        CRITICAL_LOAD,
+        result.outcome,
+        None,
+        found.mean,
+        found.least_95,
+        found.most_95,
+        found.stdev,
+    )

@@ -1,7 +1,7 @@
 """The result of one test, as its file in the run directory holds it: format ``lossratio-result/1``.
 
-A result has a kind (``throughput``, ``mrr``); what all kinds share is in `TestResult`. A failed or irregular test is an
-outcome of its own: nothing in the file stands in for a number that was not found.
+A result has a kind (``throughput``, ``mrr``, ``soak``, ``reconfiguration``); what all kinds share is in `TestResult`. A
+failed or irregular test is an outcome of its own: nothing in the file stands in for a number that was not found.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from lossratio.report.conditions import Conditions, MaxLoad
+from lossratio.report.latency import LatencyAtLoad
 from lossratio.report.mrr import Mrr
+from lossratio.report.reconfiguration import ReconfigurationLoss
 from lossratio.report.record import Rate, Ratio, Record, Seconds, UtcTime
+from lossratio.report.soak import CriticalLoad
 from lossratio.report.trials import Trial
 
 FORMAT: Literal["lossratio-result/1"] = "lossratio-result/1"
@@ -155,6 +158,8 @@ class ThroughputResult(TestResult):
     """The largest load of the search."""
     goals: tuple[GoalReport, ...] = Field(min_length=1)
     """The goals, in the order in which they were given, each with its result."""
+    latency: tuple[LatencyAtLoad, ...] = ()
+    """Latency at shares of the loads that were found; empty: it was not measured."""
 
     @model_validator(mode="after")
     def _outcome_is_that_of_the_goals(self) -> ThroughputResult:
@@ -184,7 +189,47 @@ class MrrResult(TestResult):
         return self
 
 
-Result: TypeAlias = ThroughputResult | MrrResult
+class SoakResult(TestResult):
+    """The result of a soak test: a search for the critical load."""
+
+    kind: Literal["soak"] = "soak"
+    """The kind of the result."""
+    target_loss_ratio: Ratio
+    """The loss ratio at the critical load."""
+    settings: dict[str, JsonValue]
+    """The search's other settings, such as the likelihood."""
+    min_load: Rate
+    """The smallest load of the search."""
+    max_load: MaxLoad
+    """The largest load of the search."""
+    critical_load: CriticalLoad | None
+    """The critical load; null if the measurement failed."""
+
+    @model_validator(mode="after")
+    def _only_a_failure_has_no_critical_load(self) -> SoakResult:
+        if (self.outcome is Outcome.FAILED) != (self.critical_load is None):
+            raise ValueError("a critical load is missing if and only if the measurement failed")
+        return self
+
+
+class ReconfigurationResult(TestResult):
+    """The result of a test that reconfigures the SUT under traffic."""
+
+    kind: Literal["reconfiguration"] = "reconfiguration"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load that was allowed."""
+    loss: ReconfigurationLoss | None
+    """What was lost; null if the measurement failed."""
+
+    @model_validator(mode="after")
+    def _only_a_failure_has_no_loss(self) -> ReconfigurationResult:
+        if (self.outcome is Outcome.FAILED) != (self.loss is None):
+            raise ValueError("a loss is missing if and only if the measurement failed")
+        return self
+
+
+Result: TypeAlias = ThroughputResult | MrrResult | SoakResult | ReconfigurationResult
 """A result of any kind."""
 
 RESULT: TypeAdapter[Result] = TypeAdapter(Annotated[Result, Field(discriminator="kind")])

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lossratio.report.conditions import Traffic
-from lossratio.report.findings import MRR, Finding, findings_of
-from lossratio.report.model import Outcome, Result
+from lossratio.report.findings import Finding, findings_of
+from lossratio.report.model import Outcome, Result, ThroughputResult
 from lossratio.report.record import Rate
 from lossratio.report.text import format_frames_per_second
 from lossratio.units import format_bit_rate, format_ratio
@@ -91,8 +91,8 @@ def _state(finding: Finding) -> str:
     if finding.outcome is Outcome.FAILED:
         return "failed: no result"
     if finding.outcome is Outcome.IRREGULAR:
-        return f"irregular: {finding.reason}"
-    return "measured" if finding.quantity == MRR else "regular"
+        return "irregular" if finding.reason is None else f"irregular: {finding.reason}"
+    return "regular" if isinstance(finding.result, ThroughputResult) else "measured"
 
 
 def _per_interface(rate: Rate | None) -> str:

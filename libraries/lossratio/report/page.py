@@ -14,10 +14,11 @@ from lossratio.report.compliance import ComplianceStatement, compliance_of
 from lossratio.report.doubts import Doubt
 from lossratio.report.frame_sizes import FrameSizeSeries, by_tests, draw_frame_sizes, frame_size_series
 from lossratio.report.loss_picture import draw_loss
-from lossratio.report.model import Result, ThroughputResult
+from lossratio.report.model import Result, SoakResult, ThroughputResult
 from lossratio.report.overview import describe_frame_size, overview
 from lossratio.report.run import Run
 from lossratio.report.search_picture import draw_search
+from lossratio.report.soak_picture import draw_soak
 from lossratio.report.spectrum import draw_spectra
 from lossratio.report.text import format_frames_per_second, message
 
@@ -33,11 +34,13 @@ class Pictures:
         search: The search.
         loss: Loss over load.
         spectra: Performance spectra at the relevant bounds.
+        soak: Fitted curves and posterior of a soak test.
     """
 
     search: str = ""
     loss: str = ""
     spectra: str = ""
+    soak: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,8 @@ def report_page(runs: Sequence[Run], title: str) -> str:
 
 
 def _section(result: Result, doubts: tuple[Doubt, ...]) -> TestSection:
+    if isinstance(result, SoakResult):
+        return TestSection(result, Pictures(soak=draw_soak(result)), doubts, ())
     if not isinstance(result, ThroughputResult):
         return TestSection(result, Pictures(), doubts, ())
     history = bounds_history(result)

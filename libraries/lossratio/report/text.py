@@ -11,7 +11,15 @@ from robot.utils import secs_to_timestr
 
 from lossratio.report.bounds import GoalBounds
 from lossratio.report.conditions import MaxLoad
-from lossratio.report.model import GoalReport, MrrResult, Result, TestResult, ThroughputResult
+from lossratio.report.model import (
+    GoalReport,
+    MrrResult,
+    ReconfigurationResult,
+    Result,
+    SoakResult,
+    TestResult,
+    ThroughputResult,
+)
 from lossratio.report.mrr import Mrr
 from lossratio.report.record import Rate
 from lossratio.trial import TrialResult
@@ -23,8 +31,7 @@ _INTERVAL_WIDTH = 22
 
 def message(result: Result) -> str:
     """The message of a Robot test: a few lines of plain text that say what was found, and what it is worth."""
-    lines = _throughput_lines(result) if isinstance(result, ThroughputResult) else _mrr_lines(result)
-    return "\n".join((*lines, *_closing_lines(result)))
+    return "\n".join((*_lines(result), *_closing_lines(result)))
 
 
 def progress_line(number: int, trial: TrialResult, bounds: Iterable[GoalBounds], time_left: float | None = None) -> str:
@@ -76,6 +83,14 @@ def format_regularity(report: GoalReport) -> str:
     return "regular" if report.result.regular else f"irregular: {report.result.reason}"
 
 
+def _lines(result: Result) -> Iterator[str]:
+    if isinstance(result, ThroughputResult):
+        return _throughput_lines(result)
+    if isinstance(result, MrrResult):
+        return _mrr_lines(result)
+    return _soak_lines(result) if isinstance(result, SoakResult) else _reconfiguration_lines(result)
+
+
 def _throughput_lines(result: ThroughputResult) -> Iterator[str]:
     if result.error is not None:
         yield from _failure(result)
@@ -100,6 +115,27 @@ def _mrr_lines(result: MrrResult) -> Iterator[str]:
     values = " ".join(f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values)
     yield f"  {'values':<{_LABEL_WIDTH}}  {values} fps per interface"
     yield f"  {'loss':<{_LABEL_WIDTH}}  {_loss(result.mrr)}"
+
+
+def _soak_lines(result: SoakResult) -> Iterator[str]:
+    found = result.critical_load
+    if found is None:
+        yield from _failure(result)
+        return
+    yield f"critical load (loss ratio {format_ratio(result.target_loss_ratio)} in the long run)"
+    yield _rate_line("mean", found.mean)
+    yield _rate_line("standard deviation", found.stdev)
+    yield _rate_line("95 % interval, from", found.least_95)
+    yield _rate_line("95 % interval, to", found.most_95)
+
+
+def _reconfiguration_lines(result: ReconfigurationResult) -> Iterator[str]:
+    if result.loss is None:
+        yield from _failure(result)
+        return
+    lost = result.loss
+    yield f"reconfiguration: {lost.lost_frames:,} frames lost, all that is sent in {lost.lost_time_s:.6g} s"
+    yield _rate_line("load", lost.load)
 
 
 def _failure(result: TestResult) -> Iterator[str]:

@@ -1,0 +1,131 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from report_examples import MAX_LOAD, MIN_LOAD, conditions, counted_trial, run, throughput
+from test_csit_export import identity, named
+from test_loss_and_spectrum import hints, texts
+
+from lossratio.errors import ReportError
+from lossratio.journal import JournalEntry
+from lossratio.report.build import SoakSetup, reconfiguration_result, soak_result
+from lossratio.report.conditions import LoadOrigin
+from lossratio.report.csit import csit_export
+from lossratio.report.findings import findings_of
+from lossratio.report.latency import DirectionLatency, LatencyAtLoad
+from lossratio.report.model import RESULT, Outcome
+from lossratio.report.page import report_page
+from lossratio.report.reconfiguration import reconfiguration_loss
+from lossratio.report.run import Run
+from lossratio.report.soak import CriticalLoad, CurvePoint, DensityPoint, FittedFunction
+from lossratio.report.soak_picture import draw_soak
+from lossratio.report.text import message
+
+MEAN, STDEV = 150_000.0, 500.0
+TRIALS = [JournalEntry(counted_trial(load, lost=lost)) for load, lost in ((149e3, 0), (150e3, 1), (160e3, 10_000))]
+
+
+def critical_load():
+    rate = conditions().rate
+    loads = [MEAN + STDEV * step / 4 for step in range(-12, 13)]
+    density = [math.exp(-0.5 * ((load - MEAN) / STDEV) ** 2) / STDEV / math.sqrt(2 * math.pi) for load in loads]
+    curve = tuple(
+        CurvePoint(load_per_interface_fps=load, loss_ratio=10.0 ** (-9 + i / 4)) for i, load in enumerate(loads)
+    )
+    return CriticalLoad(
+        mean=rate(MEAN),
+        stdev=rate(STDEV),
+        least_95=rate(MEAN - 2 * STDEV),
+        most_95=rate(MEAN + 2 * STDEV),
+        functions=tuple(
+            FittedFunction(name=name, mean=rate(MEAN), stdev=rate(STDEV), weight=0.5, curve=curve)
+            for name in ("stretch", "erf")
+        ),
+        posterior=tuple(
+            DensityPoint(load_per_interface_fps=load, density_per_fps=each)
+            for load, each in zip(loads, density, strict=True)
+        ),
+    )
+
+
+def max_load():
+    return conditions().max_load(MAX_LOAD, LoadOrigin.GENERATOR)
+
+
+def soak(*, target=1e-7, error=None, trials=TRIALS):
+    test_run = run("64B-1c-ethip4-ip4base-soak", error=error)
+    return soak_result(test_run, SoakSetup(target, {}, MIN_LOAD, max_load()), critical_load(), trials)
+
+
+def reconfiguration(*, error=None):
+    test_run = run("64B-1c-ethip4-ip4base-reconf", error=error)
+    return reconfiguration_result(test_run, max_load(), reconfiguration_loss(conditions().rate(1e5), 5_000), [])
+
+
+@pytest.mark.parametrize("result", [soak(), soak(error="agent lost"), reconfiguration(), reconfiguration(error="late")])
+def test_results_are_read_back_as_they_were_written(result):
+    assert RESULT.validate_json(RESULT.dump_json(result)) == result
+    assert report_page([Run(Path("a-run"), (result,))], "a run").count("<section>") == 1
+
+
+def test_only_a_failure_has_no_value():
+    assert soak(error="agent lost").critical_load is None
+    assert reconfiguration(error="agent lost").loss is None
+    with pytest.raises(ValidationError, match="a critical load is missing if and only if"):
+        RESULT.validate_python(RESULT.dump_python(soak()) | {"critical_load": None})
+
+
+def test_a_critical_load_is_found_with_its_interval():
+    (finding,) = findings_of([soak()])
+    assert (finding.quantity, finding.outcome) == ("critical load", Outcome.MEASURED)
+    assert finding.value.per_interface_fps == MEAN
+    assert finding.lower_bound.per_interface_fps == MEAN - 2 * STDEV
+    assert "critical load (loss ratio 1e-05 % in the long run)" in message(soak())
+
+
+def test_a_reconfiguration_loses_frames_for_a_time():
+    assert reconfiguration().loss.lost_time_s == 0.025
+    assert "5,000 frames lost, all that is sent in 0.025 s" in message(reconfiguration())
+
+
+def test_the_picture_has_all_trials_and_both_functions():
+    picture = draw_soak(soak())
+    assert sum(hint.startswith("trial ") for hint in hints(picture)) == 3
+    assert {"stretch", "erf"} <= set(texts(picture))
+
+
+def test_a_soak_without_trials_has_no_picture():
+    assert draw_soak(soak(trials=[])) == ""
+
+
+def test_csit_gets_the_mean_less_and_plus_a_standard_deviation():
+    data = json.loads(csit_export(named(soak(), identity("soak"))).case.model_dump_json())["result"]["critical_rate"]
+    assert data["lower"]["rate"]["value"] == pytest.approx(2 * (MEAN - STDEV))
+    assert data["upper"]["rate"]["value"] == pytest.approx(2 * (MEAN + STDEV))
+    with pytest.raises(ReportError, match="have a target loss ratio of 1e-7"):
+        csit_export(named(soak(target=1e-6), identity("soak")))
+
+
+def test_csit_gets_the_loss_of_a_reconfiguration():
+    data = json.loads(csit_export(named(reconfiguration(), identity("reconf"))).case.model_dump_json())["result"]
+    assert data["aggregate_rate"]["rate"]["value"] == 200_000.0
+    assert data["loss"] == {"packet": {"value": 5000.0, "unit": "packets"}, "time": {"value": 0.025, "unit": "s"}}
+
+
+def test_latency_is_shown_with_the_load_that_it_was_measured_at():
+    direction = DirectionLatency(
+        direction="port0>port1", least_us=5, mean_us=9.25, most_us=80, percentiles_us={"99": 30.0}, histogram=None
+    )
+    latency = LatencyAtLoad(goal="PDR", share_ratio=0.9, load=conditions().rate(135e3), directions=(direction,))
+    result = throughput().model_copy(update={"latency": (latency,)})
+    page = report_page([Run(Path("a-run"), (RESULT.validate_json(RESULT.dump_json(result)),))], "a run")
+    assert "90 % of PDR: 135,000 fps" in page
+    assert "99 %: 30.0 µs" in page
+
+
+def test_a_file_of_before_there_was_latency_stays_readable():
+    data = RESULT.dump_python(throughput(), mode="json")
+    del data["latency"]
+    assert RESULT.validate_python(data).latency == ()
