@@ -8,11 +8,10 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
-import paramiko
 import pytest
+from password_server import password_server
 
 from lossratio.errors import NodeError
 from lossratio.ssh import Credentials, NodeSession
@@ -426,40 +425,13 @@ class TestBadNodes:
             NodeSession.connect("DUT1", make_node(free_port(), known_hosts=tmp_path / "absent"))
 
 
-class PasswordServer(paramiko.ServerInterface):
-    """What OpenSSH does with a password needs accounts of the machine; this speaks the same protocol."""
-
-    def get_allowed_auths(self, username):
-        return "password"
-
-    def check_auth_password(self, username, password):
-        return paramiko.AUTH_SUCCESSFUL if password == "open sesame" else paramiko.AUTH_FAILED
-
-
 @pytest.fixture
 def password_node(monkeypatch, tmp_path):
     for name in ("LOSSRATIO_PASSWORD", "LOSSRATIO_PASSWORD_TG_1", "SSH_AUTH_SOCK"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    host_key = paramiko.RSAKey.generate(2048)
-    transports = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve():
-            connection, _ = listener.accept()
-            transport = paramiko.Transport(connection)
-            transports.append(transport)
-            transport.add_server_key(host_key)
-            with suppress(EOFError, paramiko.SSHException):
-                transport.start_server(server=PasswordServer())
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        line = f"ssh-rsa {host_key.get_base64()}"
-        yield make_node(listener.getsockname()[1], host_key=line, username="tester")
-        thread.join()
-    for transport in transports:
-        transport.close()
+    with password_server() as served:
+        yield make_node(served.port, host_key=served.host_key, username="tester")
 
 
 class TestPasswords:
@@ -481,6 +453,10 @@ class TestPasswords:
     def test_given_credentials_go_before_the_environment(self, password_node, monkeypatch):
         monkeypatch.setenv("LOSSRATIO_PASSWORD", "wrong horse")
         NodeSession.connect("tg-1", password_node, Credentials(password="open sesame")).close()
+
+    def test_what_was_not_given_is_from_the_environment(self, password_node, monkeypatch):
+        monkeypatch.setenv("LOSSRATIO_PASSWORD", "open sesame")
+        NodeSession.connect("tg-1", password_node, Credentials(passphrase="of no use here")).close()
 
     def test_nothing_to_log_in_with_says_what_there_could_be(self, password_node):
         with pytest.raises(NodeError, match="nothing to log in with"):

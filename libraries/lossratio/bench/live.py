@@ -74,7 +74,10 @@ class LiveTestbed:
             path = topology.path()
             generator = _generator(topology)
             names = (path.tg_name, *(hop.node_name for hop in path.hops))
-            sessions = {name: undo.enter_context(NodeSession.connect(name, topology.nodes[name])) for name in names}
+            sessions = {
+                name: undo.enter_context(NodeSession.connect(name, topology.nodes[name], request.credentials))
+                for name in names
+            }
             duts = _checked_duts(request.dut, path, sessions)
             agent = undo.enter_context(AgentClient.start(sessions[path.tg_name], python=generator.python))
             destinations = _set_up_duts(duts, _mac(agent, path.west), _mac(agent, path.east), undo)

@@ -8,23 +8,31 @@ from typing import Any
 
 from lossratio.bench.live import LiveTestbed
 from lossratio.bench.testbed import Testbed, TestbedRequest, dut_request
+from lossratio.ssh import NO_CREDENTIALS, Credentials
 from lossratio.topology import TestbedKind, load_topology
 
 
-def open_testbed(topology: str | Path, *, dut: str | None = None, options: Mapping[str, Any] | None = None) -> Testbed:
+def open_testbed(
+    topology: str | Path,
+    *,
+    dut: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    credentials: Credentials = NO_CREDENTIALS,
+) -> Testbed:
     """Opens a testbed and sets up its DUTs; close it in the end.
 
     Args:
         topology: The topology file.
         dut: Kind of the DUTs, e.g. ``linux_bridge``; None: they stay as they are.
         options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
+        credentials: What to log in with on all nodes, where keys are not enough; see `lossratio.ssh.Credentials`.
 
     Raises:
         LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
             be set up (what was done is undone then).
     """
     file = Path(topology)
-    request = TestbedRequest(load_topology(file), file, dut_request(dut, options or {}))
+    request = TestbedRequest(load_topology(file), file, dut_request(dut, options or {}), credentials)
     if request.topology.testbed is TestbedKind.SIMULATED:
         # The models of SUTs load scipy, which real testbeds need not wait for.
         from lossratio.bench.simulated import SimulatedTestbed

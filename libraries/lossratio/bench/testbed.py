@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from lossratio.dut import DutOptions, parse_options
 from lossratio.errors import DutError
 from lossratio.report.conditions import Conditions
+from lossratio.ssh import NO_CREDENTIALS, Credentials
 from lossratio.topology import Topology
 from lossratio.traffic import TrafficProfile
 from lossratio.trial import Measurer
@@ -54,6 +55,7 @@ class TestbedRequest:
         topology: The topology, as its file has it.
         file: The file.
         dut: What the DUTs are to be; None: they stay as they are.
+        credentials: What to log in with on all nodes, where keys are not enough.
     """
 
     __test__ = False
@@ -61,6 +63,7 @@ class TestbedRequest:
     topology: Topology
     file: Path
     dut: DutRequest | None = None
+    credentials: Credentials = NO_CREDENTIALS
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from robot.api.types import Secret
+
 from lossratio.bench.opening import open_testbed
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import typed_keyword
 from lossratio.keywords.session import Keywords
+from lossratio.ssh import Credentials
 
 
 class TestbedKeywords(Keywords):
@@ -17,13 +20,23 @@ class TestbedKeywords(Keywords):
     __test__ = False
 
     @typed_keyword()
-    def set_up_testbed(self, topology: Path, *, dut: str | None = None, **options: Any) -> None:
+    def set_up_testbed(
+        self,
+        topology: Path,
+        *,
+        dut: str | None = None,
+        password: Secret | None = None,
+        passphrase: Secret | None = None,
+        **options: Any,
+    ) -> None:
         """Logs in on the nodes of a topology, sets up the devices under test, and gets the traffic generator ready.
 
-        | =Argument=   | =What it is= |
-        | ``topology`` | The topology file. |
-        | ``dut``      | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Left out: the DUTs stay as they are, somebody else has set them up. |
-        | ``options``  | The device's options by name, e.g. ``police=50 kfps``. One that this kind does not have is an error that names those it has. |
+        | =Argument=     | =What it is= |
+        | ``topology``   | The topology file. |
+        | ``dut``        | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Left out: the DUTs stay as they are, somebody else has set them up. |
+        | ``password``   | What to log in with on nodes where keys are not enough, as a secret variable of Robot Framework. Left out: the environment variable ``LOSSRATIO_PASSWORD_<NODE>`` or ``LOSSRATIO_PASSWORD``, if there is one. |
+        | ``passphrase`` | What the private key is encrypted with, likewise. Left out: ``LOSSRATIO_PASSPHRASE``. |
+        | ``options``    | The device's options by name, e.g. ``police=50 kfps``. One that this kind does not have is an error that names those it has. |
 
         Everything is checked before anything is changed, and a set-up that fails half-way is undone. A local testbed
         that is not up is brought up, and taken down again by `Tear Down Testbed`. On a simulated testbed, a device with
@@ -37,7 +50,11 @@ class TestbedKeywords(Keywords):
             raise LossRatioError(
                 "A testbed is set up already in this suite. Call the keyword 'Tear Down Testbed' before another set-up."
             )
-        self.session.testbed = open_testbed(topology, dut=dut, options=options)
+        credentials = Credentials(
+            password=None if password is None else password.value,
+            passphrase=None if passphrase is None else passphrase.value,
+        )
+        self.session.testbed = open_testbed(topology, dut=dut, options=options, credentials=credentials)
 
     @typed_keyword()
     def tear_down_testbed(self) -> None:

@@ -1,7 +1,7 @@
 """Sessions on the nodes of a testbed over SSH: commands, files, and long-lived processes that speak in lines."""
 
-from lossratio.ssh.connection import Credentials
+from lossratio.ssh.connection import NO_CREDENTIALS, Credentials
 from lossratio.ssh.process import NodeProcess
 from lossratio.ssh.session import CommandResult, NodeSession
 
-__all__ = ["CommandResult", "Credentials", "NodeProcess", "NodeSession"]
+__all__ = ["NO_CREDENTIALS", "CommandResult", "Credentials", "NodeProcess", "NodeSession"]

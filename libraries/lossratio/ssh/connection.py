@@ -1,4 +1,4 @@
-"""Opens SSH connections to nodes: strict host keys, keys or agent first, secrets only from the environment."""
+"""Opens SSH connections to nodes: strict host keys, keys or agent first, secrets given or from the environment."""
 
 from __future__ import annotations
 
@@ -50,17 +50,20 @@ class Credentials:
     password: str | None = field(default=None, repr=False)
     passphrase: str | None = field(default=None, repr=False)
 
-    @classmethod
-    def from_environment(cls, node_name: str) -> Credentials:
-        """Takes LOSSRATIO_PASSWORD_<NODE> (or LOSSRATIO_PASSWORD) and LOSSRATIO_PASSPHRASE.
+    def completed(self, node_name: str) -> Credentials:
+        """Takes what is missing from LOSSRATIO_PASSWORD_<NODE> (or LOSSRATIO_PASSWORD) and LOSSRATIO_PASSPHRASE.
 
         <NODE> is the node's name in capitals, with ``_`` for everything that is neither letter nor digit.
         """
         own = "LOSSRATIO_PASSWORD_" + re.sub(r"[^A-Z0-9]", "_", node_name.upper())
-        return cls(
-            password=os.environ.get(own) or os.environ.get("LOSSRATIO_PASSWORD") or None,
-            passphrase=os.environ.get("LOSSRATIO_PASSPHRASE") or None,
+        return Credentials(
+            password=self.password or os.environ.get(own) or os.environ.get("LOSSRATIO_PASSWORD") or None,
+            passphrase=self.passphrase or os.environ.get("LOSSRATIO_PASSPHRASE") or None,
         )
+
+
+NO_CREDENTIALS = Credentials()
+"""Nothing but what the environment has."""
 
 
 def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient:

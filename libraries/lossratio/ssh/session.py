@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import paramiko
 
 from lossratio.errors import NodeError
-from lossratio.ssh.connection import Credentials, open_client, within
+from lossratio.ssh.connection import NO_CREDENTIALS, Credentials, open_client, within
 from lossratio.ssh.process import NodeProcess
 from lossratio.ssh.streams import CHUNK, StreamReader, close, decode, ending, feed, is_lost, quoted_tail, shown
 from lossratio.topology import Node
@@ -57,7 +57,7 @@ class NodeSession:
         self._client = client
 
     @classmethod
-    def connect(cls, name: str, node: Node, credentials: Credentials | None = None) -> NodeSession:
+    def connect(cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS) -> NodeSession:
         """Logs in on a node.
 
         Args:
@@ -69,7 +69,7 @@ class NodeSession:
             NodeError: If the node cannot be reached within its ``connect_timeout``, its host key is unknown or has
                 changed, or the log-in is refused.
         """
-        return cls(name, node, open_client(name, node, credentials or Credentials.from_environment(name)))
+        return cls(name, node, open_client(name, node, credentials.completed(name)))
 
     def __enter__(self) -> NodeSession:
         return self

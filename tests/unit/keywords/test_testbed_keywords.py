@@ -3,7 +3,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from robot_runs import run_suite, write_suite
+import yaml
+from password_server import PASSWORD, password_server
+from robot_runs import ROOT, run_suite, write_suite
 
 
 def test_a_testbed_may_be_torn_down_twice_and_set_up_again(tmp_path):
@@ -72,3 +74,44 @@ def test_suites_do_not_share_a_testbed(tmp_path):
     run = run_suite(tmp_path / "suites")
     assert run.tests["First"].passed
     assert "No testbed is set up" in run.tests["Second"].message
+
+
+@pytest.fixture
+def with_password(tmp_path, monkeypatch):
+    """A topology whose TG asks for a password, and whose DUT is not there."""
+    for name in ("LOSSRATIO_PASSWORD", "LOSSRATIO_PASSWORD_TG", "SSH_AUTH_SOCK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    data = yaml.safe_load((ROOT / "topologies" / "local.yaml").read_text())
+    with password_server() as served:
+        node = {"host": "127.0.0.1", "username": "tester", "connect_timeout": "20 s"}
+        data["nodes"]["TG"].update(node, port=served.port, host_key=served.host_key)
+        data["nodes"]["DUT1"].update(node, port=1, host_key=served.host_key)
+        file = tmp_path / "lab.yaml"
+        file.write_text(yaml.safe_dump({**data, "testbed": "lab"}))
+        yield file
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (PASSWORD, r"NodeError: Node DUT1 .*connection refused"),
+        ("wrong horse", r"NodeError: Node TG .*log-in refused"),
+    ],
+)
+def test_a_password_is_a_secret_that_no_log_shows(tmp_path, with_password, monkeypatch, given, message):
+    monkeypatch.setenv("LAB_PASSWORD", given)
+    tests = """
+A Test
+    VAR    ${password: Secret}    %{LAB_PASSWORD}
+    Set Up Testbed    ${TOPOLOGY}    password=${password}
+"""
+    run = run_suite(write_suite(tmp_path, tests, ""), TOPOLOGY=with_password)
+    assert re.match(message, run.tests["A Test"].message)
+    for file in run.directory.iterdir():
+        assert given not in file.read_text()
+
+
+def test_a_password_that_is_no_secret_is_refused(tmp_path):
+    run = run_suite(write_suite(tmp_path, "A Test\n    Set Up Testbed    ${TOPOLOGY}    password=open\n", ""))
+    assert "Secret" in run.tests["A Test"].message
