@@ -31,6 +31,9 @@ BANDS_LEAST_GAP_RATIO = 0.01
 BANDS_GAP_OVER_RANGE = 3.0
 """How many times as wide as the wider band the gap between two bands must be."""
 
+MRR_LEAST_DEFICIT_RATIO = 0.03
+"""How far below a throughput a maximum receive rate must be, relative to it: bursts that fit into short trials make 1 %."""
+
 
 class DoubtKind(str, Enum):
     """Kinds of doubts; a trend follows them as it follows rates."""
@@ -140,7 +143,7 @@ def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]
     same = [each for each in throughputs if _is_same_setup(each, result)]
     for report in (report for each in same for report in each.goals):
         found = None if report.result is None else report.result.conditional_throughput
-        if found is not None and most < found.per_interface_fps:
+        if found is not None and most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * found.per_interface_fps:
             yield Doubt(
                 DoubtKind.MRR_BELOW_PDR,
                 f"{format_frame_rate(result.mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "

@@ -79,6 +79,10 @@ def test_a_sut_that_degrades_under_overload_has_an_mrr_below_its_pdr():
     assert doubt.reason == "100.00 kfps per interface are forwarded at maximum load, less than the NDR of 149.77 kfps"
 
 
+def test_an_mrr_that_only_lacks_a_burst_is_no_doubt():
+    assert doubts_of([throughput(), mrr(SharpKnee(capacity=294_000.0))]) == [(), ()]
+
+
 def test_an_mrr_is_compared_with_the_same_setup_only():
     less = mrr(SharpKnee(capacity=200_000.0))
     other = less.conditions.model_copy(update={"duts": {"DUT1": {"kind": "linux_router"}}})
