@@ -51,7 +51,8 @@ class LossRatio(TestbedKeywords, ThroughputKeywords):
 
     The test's message has the result in words; an irregular one is marked, with the reason. The log has the picture of the
     search. In the output directory, ``trials`` has a journal of every trial, which grows as they are measured, and
-    ``results`` the result of every test as JSON; ``lossratio.html`` shows them all. A measurement that cannot be trusted is an error, never a number.
+    ``results`` the result of every test as JSON; ``lossratio.html`` shows them all, and is written at the end of each
+    suite. A measurement that cannot be trusted is an error, never a number.
     """  # noqa: E501 (a row of a table cannot be broken)
 
     def __init__(self, goals: NdrPdrGoals = NdrPdrGoals.csit, resume: Path | None = None) -> None:
