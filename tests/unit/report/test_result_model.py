@@ -252,7 +252,7 @@ def test_a_warm_up_is_kept_but_is_no_evidence():
         ({"started": "2026-08-01T11:00:00"}, "timezone"),
         ({"goals": []}, "at least 1 item"),
         ({"comment": "fine"}, "Extra inputs are not permitted"),
-        ({"kind": "soak"}, "kind"),
+        ({"kind": "telemetry"}, "kind"),
     ],
 )
 def test_what_contradicts_itself_is_no_result(regular_search, change, complaint):

@@ -117,7 +117,7 @@ def test_a_directory_without_results_is_not_that_of_a_run(tmp_path):
             lambda data: {**data, "format": "lossratio-result/2"},
             "has the format 'lossratio-result/2', and this version",
         ),
-        (lambda data: {**data, "kind": "soak"}, "'soak'"),
+        (lambda data: {**data, "kind": "telemetry"}, "'telemetry'"),
         (lambda data: {**data, "remark": "fine"}, "throughput.remark: Extra inputs are not permitted"),
         (lambda data: {**data, "goals": 5}, "throughput.goals"),
     ],
