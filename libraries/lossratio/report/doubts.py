@@ -32,7 +32,7 @@ BANDS_GAP_OVER_RANGE = 3.0
 """How many times as wide as the wider band the gap between two bands must be."""
 
 MRR_LEAST_DEFICIT_RATIO = 0.03
-"""How far below a throughput a maximum receive rate must be, relative to it: bursts that fit into short trials make 1 %."""
+"""How far below a throughput an MRR must be, relative to it; a burst that fits into short trials makes about 1 %."""
 
 
 class DoubtKind(str, Enum):

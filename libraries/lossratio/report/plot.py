@@ -136,16 +136,18 @@ def mark_style(mark: Mark) -> dict[str, object]:
 
 def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
     """A mark at a place of the drawing."""
-    inside = (title(hint),) if hint else ()
+    # Written out, as there are hundreds of marks in a picture.
+    inside = title(hint) if hint else ""
     r = _RADIUS
     if mark.shape == "circle":
-        return element("circle", *inside, cx=x, cy=y, r=r)
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}">{inside}</circle>'
+    left, top = f"{x - r:.1f}", f"{y - r:.1f}"
     path = {
-        "triangle": f"M{number(x - r)} {number(y - r)}h{2 * r}l-{r} {2 * r}z",
-        "square": f"M{number(x - r)} {number(y - r)}h{2 * r}v{2 * r}h-{2 * r}z",
-        "cross": f"M{number(x - r)} {number(y - r)}l{2 * r} {2 * r}m0 -{2 * r}l-{2 * r} {2 * r}",
+        "triangle": f"M{left} {top}h{2 * r}l-{r} {2 * r}z",
+        "square": f"M{left} {top}h{2 * r}v{2 * r}h-{2 * r}z",
+        "cross": f"M{left} {top}l{2 * r} {2 * r}m0 -{2 * r}l-{2 * r} {2 * r}",
     }[mark.shape]
-    return element("path", *inside, d=path)
+    return f'<path d="{path}">{inside}</path>'
 
 
 def legend(marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x: float, y: float) -> list[str]:
