@@ -143,7 +143,7 @@ class TestCommands:
             session.run("sh", "-c", "echo no such bridge >&2; exit 3")
         assert "DUT1" in str(error.value)
         assert "exit status 3" in str(error.value)
-        assert "no such bridge" in str(error.value)
+        assert str(error.value).endswith(": no such bridge.")
 
     def test_a_command_ended_by_a_signal_says_so(self, session):
         # The log-in shell either became the command, or reports its death as 128 + 9.
@@ -297,6 +297,18 @@ class TestLostConnections:
                 session.run("true", timeout=0.3)
         finally:
             os.kill(server_pid, signal.SIGCONT)
+
+    def test_a_lost_connection_is_restored_and_a_closed_one_is_not(self, server):
+        with server.connect() as session:
+            session.restore()
+            with pytest.raises(NodeError, match="connection was lost"):
+                session.run("kill", "-9", str(sshd_of(session)))
+            session.restore()
+            assert session.run("echo", "again").stdout == "again\n"
+            session.close()
+            session.restore()
+            with pytest.raises(NodeError, match="session is closed"):
+                session.run("true")
 
     def test_a_closed_session_says_so(self, server):
         session = server.connect()

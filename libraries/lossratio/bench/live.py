@@ -13,7 +13,7 @@ from lossratio.bench.neighbours import address_path
 from lossratio.bench.testbed import DutRequest, Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
 from lossratio.dut import DestinationMacs, Dut, DutOptions, create_dut
-from lossratio.errors import TopologyError
+from lossratio.errors import DutError, NodeError, TopologyError
 from lossratio.report.conditions import Conditions, TrialTiming, describe_testbed, trial_timing
 from lossratio.report.facts import NodeFacts, controller_facts, node_facts
 from lossratio.ssh import NodeSession
@@ -40,7 +40,7 @@ class _SetUp:
 
     path: TrafficPath
     generator: AfPacketGenerator
-    tg: NodeSession
+    sessions: Mapping[str, NodeSession]
     duts: tuple[Dut[DutOptions], ...]
     destinations: DestinationMacs | None
     facts: Mapping[str, NodeFacts]
@@ -80,11 +80,11 @@ class LiveTestbed:
             }
             duts = _checked_duts(request.dut, path, sessions)
             agent = undo.enter_context(AgentClient.start(sessions[path.tg_name], python=generator.python))
-            destinations = _set_up_duts(duts, _mac(agent, path.west), _mac(agent, path.east), undo)
+            destinations = _set_up_duts(duts, sessions, _mac(agent, path.west), _mac(agent, path.east), undo)
             set_up = _SetUp(
                 path,
                 generator,
-                sessions[path.tg_name],
+                sessions,
                 duts,
                 destinations,
                 facts={name: node_facts(session) for name, session in sessions.items()},
@@ -99,7 +99,9 @@ class LiveTestbed:
 
     @contextmanager
     def ready_for(self, profile: TrafficProfile) -> Iterator[Ready]:
-        """Configures the generator and checks the path; see `lossratio.bench.testbed.Testbed`."""
+        """Configures the generator and checks the path, over connections that are restored if they were lost."""
+        for session in self._set_up.sessions.values():
+            session.restore()
         for dut in self._set_up.duts:
             dut.verify()
         agent = self._running_agent()
@@ -136,7 +138,8 @@ class LiveTestbed:
 
     def _running_agent(self) -> AgentClient:
         if self._agent is None:
-            self._agent = AgentClient.start(self._set_up.tg, python=self._set_up.generator.python)
+            tg = self._set_up.sessions[self._set_up.path.tg_name]
+            self._agent = AgentClient.start(tg, python=self._set_up.generator.python)
         return self._agent
 
     def _traffic_ports(self) -> tuple[TrafficPort, TrafficPort]:
@@ -204,7 +207,11 @@ def _checked_duts(
 
 
 def _set_up_duts(
-    duts: tuple[Dut[DutOptions], ...], west_mac: str, east_mac: str, undo: ExitStack
+    duts: tuple[Dut[DutOptions], ...],
+    sessions: Mapping[str, NodeSession],
+    west_mac: str,
+    east_mac: str,
+    undo: ExitStack,
 ) -> DestinationMacs | None:
     """Sets up all DUTs.
 
@@ -215,9 +222,18 @@ def _set_up_duts(
         return None
     addressing = address_path(duts, west_mac, east_mac)
     for dut, neighbours in zip(duts, addressing.neighbours, strict=True):
-        undo.callback(dut.tear_down)
+        undo.callback(_put_back, dut, sessions[dut.hop.node_name])
         dut.set_up(neighbours.west, neighbours.east)
     return addressing.from_tg
+
+
+def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
+    """Tears a DUT down, also if the connection to it was lost."""
+    try:
+        session.restore()
+    except NodeError as error:
+        raise DutError(f"{dut.hop.node_name} cannot be put back to how it was: {error}") from error
+    dut.tear_down()
 
 
 def _mac(agent: AgentClient, port: Port) -> str:

@@ -51,10 +51,11 @@ class NodeSession:
     topology says ``sudo: true``, all of them run under ``sudo -n``.
     """
 
-    def __init__(self, name: str, node: Node, client: paramiko.SSHClient) -> None:
+    def __init__(self, name: str, node: Node, client: paramiko.SSHClient, credentials: Credentials) -> None:
         self.name = name
         self.node = node
         self._client = client
+        self._credentials = credentials
 
     @classmethod
     def connect(cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS) -> NodeSession:
@@ -69,7 +70,7 @@ class NodeSession:
             NodeError: If the node cannot be reached within its ``connect_timeout``, its host key is unknown or has
                 changed, or the log-in is refused.
         """
-        return cls(name, node, open_client(name, node, credentials.completed(name)))
+        return cls(name, node, open_client(name, node, credentials.completed(name)), credentials)
 
     def __enter__(self) -> NodeSession:
         return self
@@ -79,6 +80,21 @@ class NodeSession:
 
     def __repr__(self) -> str:
         return f"<NodeSession {self.name} {self.node.host}:{self.node.port}>"
+
+    def restore(self) -> None:
+        """Logs in again if the connection was lost; a session that was closed stays closed.
+
+        Raises:
+            NodeError: As `connect` does.
+        """
+        if self._client.get_transport() is None:
+            return
+        try:
+            # Asking is the only way to know: a loss may not have been noticed yet.
+            close(self._open_channel(("restore",), self.node.connect_timeout))
+        except NodeError:
+            self._client.close()
+            self._client = open_client(self.name, self.node, self._credentials.completed(self.name))
 
     def close(self) -> None:
         """Closes the connection; the standard input of every process started over it closes with it."""

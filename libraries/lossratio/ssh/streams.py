@@ -80,4 +80,4 @@ def ending(exit_status: int) -> str:
 def quoted_tail(stderr: str) -> str:
     """The end of an error message: the last lines of standard error, or a full stop."""
     lines = stderr.strip().splitlines()[-5:]
-    return ": " + " | ".join(lines) if lines else "."
+    return f": {' | '.join(lines).rstrip('.')}." if lines else "."

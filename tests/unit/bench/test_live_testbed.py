@@ -15,7 +15,7 @@ from bench_examples import LOCAL, PROFILE, place
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
-from lossratio.errors import DutError, TopologyError, TrafficError
+from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
 from lossratio.journal import read_journal
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import read_result
@@ -143,6 +143,39 @@ def test_an_agent_that_is_killed_fails_its_measurement_and_no_other(policed, log
     assert failed.outcome is Outcome.FAILED
     assert 2 <= len(failed.trials) < 5
     assert measure_mrr(policed, BRIEF, place(tmp_path)).outcome is Outcome.MEASURED
+
+
+def lose_all_connections(session):
+    """Kills every sshd session on the testbed, which has processes of its own only; the listeners stay."""
+    with pytest.raises(NodeError, match="connection was lost"):
+        session.run("pkill", "-KILL", "sshd")
+
+
+def test_a_connection_that_is_lost_fails_its_measurement_and_no_other(policed, log_in, tmp_path):
+    killer = threading.Timer(0.3, lose_all_connections, (log_in["TG"],))
+    with pytest.raises(TrafficError, match=r"Node TG: the connection was lost"):
+        measure_mrr(policed, LONG, place(tmp_path, "lost"), after(2, killer.start))
+    killer.join()
+    assert 2 <= len(read_journal(tmp_path / "trials" / "a_suite.lost.jsonl").entries) < 5
+    assert measure_mrr(policed, BRIEF, place(tmp_path)).outcome is Outcome.MEASURED
+
+
+def test_a_dut_is_put_back_also_after_its_connection_was_lost(kept, log_in):
+    before = log_in["DUT1"].run("nft", "list", "ruleset").stdout
+    testbed = open_testbed(kept[0], dut="linux_bridge", options={"police": "10 kfps"})
+    lose_all_connections(log_in["TG"])
+    testbed.close()
+    log_in["DUT1"].restore()
+    assert log_in["DUT1"].run("nft", "list", "ruleset").stdout == before
+
+
+def test_a_dut_that_is_gone_is_said_not_to_be_put_back(tmp_path):
+    name = f"bench-gone-{os.getpid()}"
+    testbed = open_testbed(topology_file(tmp_path, name), dut="linux_bridge")
+    (running,) = (each for each in local.status() if each.name == name)
+    running.down()
+    with pytest.raises(DutError, match=r"DUT1 cannot be put back to how it was: Node DUT1 "):
+        testbed.close()
 
 
 def test_an_interrupt_stops_the_traffic_and_keeps_every_finished_trial(policed, log_in, tmp_path):
