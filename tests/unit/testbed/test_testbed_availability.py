@@ -77,6 +77,11 @@ def test_a_missing_program_is_named_with_its_package(state_home):
     assert inside.run(state_home, up()) == f"No local testbed can be built: {why}."
 
 
+def test_a_user_without_an_account_is_told_so(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 3_456_789)
+    assert "user id 3456789 has no account" in why_unavailable()
+
+
 def test_another_system_is_named(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert why_unavailable() == "a local testbed needs Linux, and this is darwin"
