@@ -6,7 +6,12 @@ setup(
     package_dir={"": "libraries"},
     packages=find_packages("libraries"),
     package_data={
-        "lossratio": ["py.typed", "resources/*.resource", "resources/dut/*.resource", "resources/traffic_profiles/*.yaml"],
+        "lossratio": [
+            "py.typed",
+            "resources/*.resource",
+            "resources/dut/*.resource",
+            "resources/traffic_profiles/*.yaml",
+        ],
         "lossratio.report": ["templates/*.jinja"],
     },
 )
