@@ -9,6 +9,8 @@ import click
 
 import lossratio
 from lossratio.errors import LossRatioError
+from lossratio.history.commands import trend
+from lossratio.report.commands import compare, csit, report
 from lossratio.testbed import local
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Topology, load_topology
@@ -75,6 +77,10 @@ def study(arguments: tuple[str, ...]) -> None:
     from lossratio.study.command import study as command
 
     command.main(list(arguments), prog_name="lossratio study", standalone_mode=False)
+
+
+for command in (report, compare, csit, trend):
+    commands.add_command(command)
 
 
 def describe_topology(file: Path, topology: Topology) -> str:

@@ -8,9 +8,12 @@ from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.bench.progress import Progress
+from lossratio.report.bounds import bounds_history
+from lossratio.report.loss_picture import draw_loss
 from lossratio.report.model import Result, ThroughputResult
 from lossratio.report.run_directory import RunDirectory
 from lossratio.report.search_picture import search_picture
+from lossratio.report.spectrum import draw_spectra
 from lossratio.report.text import format_regularity, message, progress_line
 
 
@@ -28,7 +31,8 @@ def show_result(result: Result, directory: RunDirectory) -> None:
     """Puts a result into the log and the test's message."""
     text = message(result)
     if isinstance(result, ThroughputResult):
-        logger.info(search_picture(result), html=True)
+        for picture in (search_picture(result), draw_loss(result, bounds_history(result)), draw_spectra(result)):
+            logger.info(picture, html=True)
         for report in result.goals:
             if report.result is not None and not report.result.regular:
                 logger.warn(f"{result.test.full_name}: {report.goal.name} is {format_regularity(report)}")
