@@ -30,7 +30,7 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class _Bumps:
+class Bumps:
     """Where in M the counts' probabilities have their bumps; shape (rows, trials), in frames per second.
 
     Attributes:
@@ -83,7 +83,7 @@ class VaryingCapacityLikelihood:
 
     def score(self, function: FittingFunction, at: Parameters) -> Score:
         """See `Likelihood.score`."""
-        bumps = self._bumps(function, at)
+        bumps = self.bumps(function, at.spread[:, 0])
         parts = self._by_laplace(function, at, bumps)
         narrow = bumps.width[:, : self._few] < _NARROW * at.deviation[:, 0]
         for first, last, compute in ((0, self._lossless, self._steps), (self._lossless, self._few, self._skewed)):
@@ -93,13 +93,13 @@ class VaryingCapacityLikelihood:
         value, slope, information = parts.sum(axis=-1)
         return Score(value, slope, information)
 
-    def _bumps(self, function: FittingFunction, at: Parameters) -> _Bumps:
-        spread = at.spread[:, 0]
+    def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
+        """Where each trial's probability is as a function of its capacity, for spreads of shape (rows, 1)."""
         place = np.maximum(function.explaining_mrr(self.groups.load, self._log_own_rate, spread), spread)
         slope = function.log_loss(self.groups.load, place, spread).slope
-        return _Bumps(place, -1.0 / (slope * np.sqrt(np.maximum(self.groups.lost, 1.0))))
+        return Bumps(place, -1.0 / (slope * np.sqrt(np.maximum(self.groups.lost, 1.0))))
 
-    def _by_laplace(self, function: FittingFunction, at: Parameters, bumps: _Bumps) -> Array:
+    def _by_laplace(self, function: FittingFunction, at: Parameters, bumps: Bumps) -> Array:
         """Log probability, slope and information of every trial, shape (3, rows, points, trials)."""
         capacity = self._likeliest_capacity(function, at, bumps)
         expansion = self._expanded(function, at, capacity, slice(None))
@@ -110,7 +110,7 @@ class VaryingCapacityLikelihood:
         slope = (expansion.pull + expansion.bend * at.deviation * offset) / stiffness
         return np.stack([value, slope, expansion.bend / stiffness])
 
-    def _likeliest_capacity(self, function: FittingFunction, at: Parameters, bumps: _Bumps) -> Array:
+    def _likeliest_capacity(self, function: FittingFunction, at: Parameters, bumps: Bumps) -> Array:
         """About the capacities that explain each count together with m; shape (rows, points, trials)."""
         place, width = bumps.place[:, None, :], bumps.width[:, None, :]
         capacity = at.mrr + (place - at.mrr) * (at.deviation**2 / (at.deviation**2 + width**2))

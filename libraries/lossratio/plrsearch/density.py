@@ -13,7 +13,7 @@ from lossratio.plrsearch.functions import Array, FittingFunction
 from lossratio.plrsearch.likelihood import Likelihood, Parameters, Score
 from lossratio.plrsearch.prior import Prior
 
-_POINTS_AT_ONCE = 1 << 16
+_POINTS_AT_ONCE = 1 << 13
 """Points times trials that are evaluated in one go, so that the arrays stay in the processor's cache."""
 
 T = TypeVar("T")

@@ -18,14 +18,14 @@ ORDER = 20
 """Nodes of a panel, so that smooth densities need two panels, one on each side of the mode."""
 
 
-def _lobatto(order: int) -> tuple[Array, Array]:
+def lobatto(order: int) -> tuple[Array, Array]:
     """Nodes and weights of Gauss-Lobatto quadrature: both ends are nodes, so that a step at an end is not missed."""
     legendre = Legendre.basis(order - 1)
     nodes = np.concatenate([[-1.0], np.sort(legendre.deriv().roots().real), [1.0]])
     return nodes, 2.0 / (order * (order - 1) * legendre(nodes) ** 2)
 
 
-NODES, WEIGHTS = _lobatto(ORDER)
+NODES, WEIGHTS = lobatto(ORDER)
 _TO_LEGENDRE = np.linalg.inv(legvander(NODES, ORDER - 1))
 
 

@@ -1,0 +1,69 @@
+"""A rough posterior of a varying capacity: good enough to see where the exact one is, and quick.
+
+Every count's bump (see `capacity`) is taken for a Gaussian. Then the density in a row is a Gaussian in m, but for
+trials without loss, and needs no search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
+from lossratio.plrsearch.density import RowDensity
+from lossratio.plrsearch.functions import Array
+
+_ITERATIONS = 6
+_POINTS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class RoughRows:
+    """About the rows' maxima; arrays of shape (rows,).
+
+    Attributes:
+        mode: Log m of the highest density.
+        log_mass: Logarithm of the row's integral over log m.
+    """
+
+    mode: Array
+    log_mass: Array
+
+
+def rough_rows(density: RowDensity, likelihood: VaryingCapacityLikelihood) -> RoughRows:
+    """The rows' maxima and integrals, if the bumps were Gaussian; at least one trial must have lost frames."""
+    size = max(1, _POINTS_AT_ONCE // len(likelihood.groups))
+    pieces = [
+        _piece(density, likelihood, density.log_spread[at : at + size, None], density.deviation[at : at + size, None])
+        for at in range(0, len(density.log_spread), size)
+    ]
+    mode, height, stiffness = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    mode = np.maximum(np.log(np.maximum(mode, 1.0)), density.log_spread)
+    log_width = 0.5 * np.log(2.0 * np.pi / stiffness) - mode
+    return RoughRows(mode, height + log_width + density.model.prior.log_density(mode))
+
+
+def _piece(
+    density: RowDensity, likelihood: VaryingCapacityLikelihood, log_spread: Array, deviation: Array
+) -> tuple[Array, Array, Array]:
+    """Place, height and negative second derivative of the maximum in m."""
+    bumps = likelihood.bumps(density.model.function, np.exp(log_spread))
+    lossy = likelihood.groups.lost > 0
+    scale = np.hypot(deviation, bumps.width)
+    weight = scale[:, lossy] ** -2
+    place = bumps.place[:, lossy]
+    total = weight.sum(axis=1)
+    mean = np.sum(weight * place, axis=1) / total
+    constant = -0.5 * np.sum(weight * (place - mean[:, None]) ** 2, axis=1)
+    constant -= np.sum(np.log(scale[:, lossy] / bumps.width[:, lossy]), axis=1)
+    step, step_scale = bumps.place[:, ~lossy], scale[:, ~lossy]
+    best, stiffness = mean, total
+    for _ in range(_ITERATIONS if not lossy.all() else 0):
+        distance = (best[:, None] - step) / step_scale
+        hazard = np.exp(-0.5 * distance**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(distance))
+        stiffness = total + np.sum(hazard * (hazard + distance) / step_scale**2, axis=1)
+        best = best + (np.sum(hazard / step_scale, axis=1) - total * (best - mean)) / stiffness
+    tails = np.sum(log_ndtr((best[:, None] - step) / step_scale), axis=1)
+    return best, constant - 0.5 * total * (best - mean) ** 2 + tails, stiffness

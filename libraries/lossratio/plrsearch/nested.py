@@ -1,0 +1,209 @@
+"""The posterior of one fitting function when the capacity varies: three parameters, log s, log a and log m.
+
+Outermost over log s, then log a around its own mode at that s, then log m around its own mode: Gauss-Lobatto quadrature
+in each. Where trials are many the rows are so smooth that few points of each tell the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial.legendre import legval, legvander
+from scipy.special import logsumexp
+
+from lossratio.plrsearch.approximation import rough_rows
+from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
+from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mrr_of_critical_load
+from lossratio.plrsearch.curves import Curves
+from lossratio.plrsearch.density import Model, RowDensity
+from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.panels import NODES, ORDER, Panels, lobatto, node_positions
+from lossratio.plrsearch.ridge import explaining_starts, find_rows
+from lossratio.plrsearch.support import DEEP, DEPTH, Support, deviation_bounds, extent, find_support
+
+RESOLUTION = 12
+"""Nodes in log s, and in log a, at which the density is computed."""
+
+_FINER = (2, 3)
+"""How many times more nodes in log s and log a the density is interpolated to: else quantiles would have steps."""
+_CORRECTIONS = 3
+_STEPS = 6
+_ENOUGH_TRIALS = 25
+_ENOUGH_LOSSY = 8
+_POINTS = 7
+_REACH = 5.5
+_END = 8.0
+_SMOOTH = 0.05
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Nodes over log s and log a; arrays of shape (nodes in log s, nodes in log a)."""
+
+    log_deviation: Array
+    log_spread: Array
+    log_weight: Array
+
+    @classmethod
+    def of(cls, support: Support, prior_width: float, deviations: int, spreads: int) -> _Grid:
+        """Nodes that cover the support.
+
+        Args:
+            support: Where the posterior is.
+            prior_width: Width of the prior in log s, which is flat.
+            deviations: Nodes in log s.
+            spreads: Nodes in log a, for each of them.
+        """
+        nodes, weights = lobatto(deviations)
+        half = 0.5 * (support.high_deviation - support.low_deviation)
+        log_deviation = support.low_deviation + half * (1.0 + nodes)
+        low, high = support.spreads(log_deviation)
+        inner_nodes, inner_weights = lobatto(spreads)
+        log_spread = low[:, None] + 0.5 * (high - low)[:, None] * (1.0 + inner_nodes)
+        log_weight = np.log(half / prior_width * weights)[:, None] + np.log(0.5 * (high - low)[:, None] * inner_weights)
+        return cls(np.broadcast_to(log_deviation[:, None], log_spread.shape), log_spread, log_weight)
+
+    def rows(self, model: Model) -> RowDensity:
+        """The rows of the nodes."""
+        return model.rows(self.log_spread.ravel(), np.exp(self.log_deviation.ravel()))
+
+
+@dataclass(frozen=True)
+class _SmoothRows:
+    """Rows that are one panel each; arrays of shape (rows,), or (rows, ORDER) for what differs between nodes."""
+
+    low: Array
+    high: Array
+    log_density: Array
+    log_critical_load: Array
+
+
+def integrate_varying(
+    model: Model, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion, resolution: int = RESOLUTION
+) -> Panels:
+    """Panels that integrate the posterior.
+
+    Args:
+        model: The posterior.
+        likelihood: The model's likelihood.
+        question: What the critical load is.
+        resolution: Nodes in log s, and in log a.
+    """
+    bounds = deviation_bounds(likelihood.groups)
+    support = find_support(model, likelihood)
+    for correction in range(_CORRECTIONS):
+        grid = _Grid.of(support, bounds[1] - bounds[0], resolution, resolution)
+        rows = grid.rows(model)
+        smooth = _smooth_rows(rows, likelihood, question)
+        panels = _cut_panels(grid, rows, question) if smooth is None else _assembled(grid, smooth)
+        corrected = _corrected(panels, grid, bounds)
+        if corrected is None or correction == _CORRECTIONS - 1:
+            break
+        support = corrected
+    if smooth is None:
+        return panels
+    finer = _Grid.of(support, bounds[1] - bounds[0], resolution * _FINER[0], resolution * _FINER[1])
+    return _assembled(finer, _interpolated(smooth, resolution))
+
+
+def _corrected(panels: Panels, grid: _Grid, bounds: tuple[float, float]) -> Support | None:
+    """A better support, as the rows' integrals show it; None if the given one is good enough."""
+    log_mass = np.full(grid.log_spread.size, -np.inf)
+    np.logaddexp.at(log_mass, panels.row, logsumexp(panels.log_masses(), axis=1) - panels.log_weight)
+    log_mass = log_mass.reshape(grid.log_spread.shape)
+    _, weights = lobatto(len(log_mass))
+    slices = logsumexp(log_mass + grid.log_weight, axis=1) - np.log(weights)
+    log_deviation = grid.log_deviation[:, 0]
+    low, high, fits = extent(grid.log_spread, log_mass, 0.0, np.inf)
+    low_end, high_end, slices_fit = extent(log_deviation[None], slices[None], *bounds)
+    relevant = slices > slices.max() - DEPTH
+    if slices_fit[0] and fits[relevant].all():
+        return None
+    which = relevant if relevant.sum() > 3 else np.ones_like(relevant)
+    return Support.through((float(low_end[0]), float(high_end[0])), log_deviation[which], low[which], high[which])
+
+
+def _smooth_rows(
+    rows: RowDensity, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion
+) -> _SmoothRows | None:
+    """Rows as polynomials through few points around their modes; None if trials are too few for that."""
+    lossy = int(np.sum(likelihood.groups.lost > 0))
+    if lossy < _ENOUGH_LOSSY or len(likelihood.groups) < _ENOUGH_TRIALS:
+        return None
+    mode = rough_rows(rows, likelihood).mode
+    for _ in range(3):
+        score = rows.score(mode[:, None])
+        width = 1.0 / np.sqrt(score.information[:, 0])
+        mode = mode + np.clip(score.slope[:, 0] * width**2, -3.0 * width, 3.0 * width)
+    low, high = mode - _REACH * width, mode + _REACH * width
+    points, _ = lobatto(_POINTS)
+    log_density = rows.log_density((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * points)
+    coefficients = log_density @ np.linalg.inv(legvander(points, _POINTS - 1)).T
+    peak = log_density.max(axis=1)
+    ends = np.maximum(log_density[:, 0], log_density[:, -1])
+    matters = peak > peak.max() - DEEP
+    if np.any(matters & ((ends > peak - _END) | (np.abs(coefficients[:, -1]) > _SMOOTH))):
+        return None
+    loads = _critical_loads(rows, question, np.arange(len(mode)), low, high)
+    return _SmoothRows(low, high, legval(NODES, coefficients.T), np.log(loads))
+
+
+def _interpolated(smooth: _SmoothRows, resolution: int) -> _SmoothRows:
+    """The rows of a finer grid."""
+    nodes, _ = lobatto(resolution)
+    to_coefficients = np.linalg.inv(legvander(nodes, resolution - 1))
+    outer, inner = (
+        legvander(lobatto(resolution * times)[0], resolution - 1) @ to_coefficients for times in _FINER
+    )
+
+    def finer(values: Array) -> Array:
+        table = values.reshape(resolution, resolution, -1)
+        return np.einsum("is,ja,sak->ijk", outer, inner, table, optimize=True).reshape(-1, *values.shape[1:])
+
+    return _SmoothRows(
+        finer(smooth.low), finer(smooth.high), finer(smooth.log_density), finer(smooth.log_critical_load)
+    )
+
+
+def _assembled(grid: _Grid, smooth: _SmoothRows) -> Panels:
+    return Panels(
+        np.arange(grid.log_spread.size),
+        grid.log_spread.ravel(),
+        np.exp(grid.log_deviation.ravel()),
+        smooth.low,
+        smooth.high,
+        grid.log_weight.ravel(),
+        smooth.log_density,
+        np.exp(smooth.log_critical_load),
+    )
+
+
+def _cut_panels(grid: _Grid, rows: RowDensity, question: CriticalLoadQuestion) -> Panels:
+    """Rows cut at their modes and where the critical load meets its limits."""
+    found = find_rows(rows, explaining_starts(rows), DEEP)
+    loads = np.geomspace(question.min_load, question.max_load, _STEPS)
+    curves = Curves(rows.model.function, np.repeat(np.exp(rows.log_spread), _STEPS), np.repeat(rows.deviation, _STEPS))
+    ceiling = float(np.exp(found.high.max() + 1.0))
+    steps = np.log(mrr_of_critical_load(curves, question, np.tile(loads, len(found.mode)), ceiling))
+    steps = np.clip(steps.reshape(-1, _STEPS), found.low[:, None], found.high[:, None])
+    cuts = np.sort(np.column_stack([found.low, found.mode, found.high, steps]), axis=1)
+    row, piece = np.nonzero(np.diff(cuts, axis=1) > 1e-15 * np.abs(cuts[:, :-1]))
+    low, high = cuts[row, piece], cuts[row, piece + 1]
+    return Panels(
+        row,
+        rows.log_spread[row],
+        rows.deviation[row],
+        low,
+        high,
+        grid.log_weight.ravel()[row],
+        rows.log_density(node_positions(low, high), row),
+        _critical_loads(rows, question, row, low, high),
+    )
+
+
+def _critical_loads(rows: RowDensity, question: CriticalLoadQuestion, which: Array, low: Array, high: Array) -> Array:
+    """Critical loads at the nodes of panels in the given rows, shape (panels, ORDER)."""
+    spread, deviation = np.exp(rows.log_spread[which]), rows.deviation[which]
+    curves = Curves(rows.model.function, np.repeat(spread, ORDER), np.repeat(deviation, ORDER))
+    return critical_load(curves, question, np.exp(node_positions(low, high)).ravel()).reshape(-1, ORDER)

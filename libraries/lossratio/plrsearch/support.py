@@ -1,0 +1,178 @@
+"""Where in log s and log a the posterior of a varying capacity is: looked for from coarse to fine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from lossratio.plrsearch.approximation import rough_rows
+from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
+from lossratio.plrsearch.counts import TrialCounts
+from lossratio.plrsearch.density import Model
+from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.ridge import explaining_starts, find_rows
+
+DEPTH = 12.5
+"""Nats below the maximum at which the support ends: 5 standard deviations of a Gaussian."""
+
+DEEP = 20.0
+"""The same for rows in log m, of which there are many."""
+
+_HEAVY = 8.0
+"""Nats below the maximum that an end of the support must have."""
+_SLICES = 7
+_FIRST_ROWS = 18
+_ROWS = 9
+_ENOUGH = 4
+_ENOUGH_LOSSY = 8
+_ROUNDS = 25
+
+
+@dataclass(frozen=True)
+class Support:
+    """Where the posterior is.
+
+    Attributes:
+        low_deviation: Log s at which it begins.
+        high_deviation: Log s at which it ends.
+        low_spread: Coefficients of a polynomial in log s: the log a at which it begins there.
+        high_spread: The same for its end.
+    """
+
+    low_deviation: float
+    high_deviation: float
+    low_spread: Array
+    high_spread: Array
+
+    @classmethod
+    def through(cls, ends: tuple[float, float], log_deviation: Array, low: Array, high: Array) -> Support:
+        """Polynomials through the ends of some slices: smooth, as the nodes between them have to be."""
+        degree = min(3, len(log_deviation) - 1)
+        return cls(*ends, np.polyfit(log_deviation, low, degree), np.polyfit(log_deviation, high, degree))
+
+    def spreads(self, log_deviation: Array) -> tuple[Array, Array]:
+        """Log a at which the support begins and ends at each log s."""
+        low = np.maximum(np.polyval(self.low_spread, log_deviation), 0.0)
+        return low, np.maximum(np.polyval(self.high_spread, log_deviation), low + 1e-9)
+
+
+Masses = Callable[[Array, Array], Array]
+"""Logarithms of the rows' integrals over log m, from their log s and log a; all of one shape."""
+
+
+def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
+    """The prior's bounds in log s: 1e-6 and 0.1 of the median forwarding rate of trials that lost frames."""
+    lossy = counts.lost > 0
+    forwarded = counts.load[lossy] - counts.lost[lossy] / counts.exposure[lossy]
+    forwarded = forwarded[forwarded > 0]
+    scale = float(np.median(forwarded)) if len(forwarded) else float(counts.load.max(initial=1.0))
+    return float(np.log(1e-6 * scale)), float(np.log(0.1 * scale))
+
+
+def find_support(model: Model, likelihood: VaryingCapacityLikelihood) -> Support:
+    """Finds the support, by the exact density where trials are few, else by an approximation."""
+
+    def by_approximation(log_deviation: Array, log_spread: Array) -> Array:
+        rows = model.rows(log_spread.ravel(), np.exp(log_deviation.ravel()))
+        return rough_rows(rows, likelihood).log_mass.reshape(log_spread.shape)
+
+    def by_search(log_deviation: Array, log_spread: Array) -> Array:
+        rows = model.rows(log_spread.ravel(), np.exp(log_deviation.ravel()))
+        return find_rows(rows, explaining_starts(rows), DEEP).log_mass.reshape(log_spread.shape)
+
+    rough = int(np.sum(likelihood.groups.lost > 0)) >= _ENOUGH_LOSSY
+    masses = by_approximation if rough else by_search
+    bounds = deviation_bounds(likelihood.groups)
+    log_deviation = np.linspace(*bounds, _SLICES)
+    ceiling = model.prior.highest_log_mrr(DEEP)
+    low, high = np.zeros(_SLICES), np.full(_SLICES, ceiling)
+    rows = _FIRST_ROWS
+    for _ in range(_ROUNDS):
+        low, high, log_mass = _slices(masses, log_deviation, low, high, rows)
+        rows = _ROWS
+        inside = np.flatnonzero(log_mass > log_mass.max() - DEPTH)
+        if len(inside) >= _ENOUGH:
+            break
+        first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, _SLICES - 1)
+        finer = np.linspace(log_deviation[first], log_deviation[last], _SLICES)
+        low = np.interp(finer, log_deviation, _neighbourhood(low, np.minimum))
+        high = np.interp(finer, log_deviation, _neighbourhood(high, np.maximum))
+        log_deviation = finer
+    low_end, high_end, _ = extent(log_deviation[None], log_mass[None], *bounds)
+    ends = float(low_end[0]), float(high_end[0])
+    return Support.through(ends, *within(ends, log_deviation, low, high))
+
+
+def _slices(
+    masses: Masses, log_deviation: Array, low: Array, high: Array, rows: int
+) -> tuple[Array, Array, Array]:
+    """Narrows each slice's range of log a down to its support; its ends, and the logarithm of the slice's integral."""
+    low, high = low.copy(), high.copy()
+    log_mass = np.full(len(log_deviation), -np.inf)
+    open_ones = np.arange(len(log_deviation))
+    for _ in range(_ROUNDS):
+        if not len(open_ones):
+            break
+        spacing = (high - low)[open_ones] / (rows - 1)
+        log_spread = low[open_ones, None] + spacing[:, None] * np.arange(rows)
+        found = masses(np.broadcast_to(log_deviation[open_ones, None], log_spread.shape), log_spread)
+        log_mass[open_ones] = logsumexp(found, axis=1) + np.log(spacing)
+        inside = found > found.max(axis=1, keepdims=True) - DEPTH
+        each = np.arange(len(open_ones))
+        first = np.maximum(np.argmax(inside, axis=1) - 1, 0)
+        last = np.minimum(rows - np.argmax(inside[:, ::-1], axis=1), rows - 1)
+        unresolved = (inside.sum(axis=1) < _ENOUGH) & (spacing > 1e-10)
+        ends = extent(log_spread, found, 0.0, np.inf)
+        low[open_ones] = np.where(unresolved, log_spread[each, first], ends[0])
+        high[open_ones] = np.where(unresolved, log_spread[each, last], ends[1])
+        open_ones, rows = open_ones[unresolved], _ROWS
+    return low, high, log_mass
+
+
+def _neighbourhood(values: Array, extreme: Callable[[Array, Array], Array]) -> Array:
+    """Each value's extreme with its two neighbours."""
+    padded = np.concatenate([values[:1], values, values[-1:]])
+    return extreme(extreme(padded[:-2], padded[2:]), values)
+
+
+def extent(x: Array, log_mass: Array, floor: float, ceiling: float) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Where log masses along x have dropped by DEPTH, and whether x covers that well.
+
+    Args:
+        x: Increasing positions, shape (rows, points).
+        log_mass: Logarithms of densities at them.
+        floor: Where the domain begins.
+        ceiling: Where it ends.
+
+    Returns:
+        Lower and upper ends, shape (rows,): between points by interpolation, beyond them by half of the range; and
+        whether both ends of x have little mass or are the domain's, while not too many of the points are wasted.
+    """
+    points = x.shape[1]
+    each = np.arange(len(x))
+    depth = log_mass - log_mass.max(axis=1, keepdims=True) + DEPTH
+    inside = depth > 0
+    first, last = np.argmax(inside, axis=1), points - 1 - np.argmax(inside[:, ::-1], axis=1)
+    ends = []
+    for end, outer in ((first, np.maximum(first - 1, 0)), (last, np.minimum(last + 1, points - 1))):
+        share = depth[each, end] / np.maximum(depth[each, end] - depth[each, outer], 1e-300)
+        ends.append(x[each, end] + np.where(end == outer, 0.0, share) * (x[each, outer] - x[each, end]))
+    low, high = ends
+    width = high - low
+    low = np.where(first == 0, np.maximum(low - 0.5 * width, floor), low)
+    high = np.where(last == points - 1, np.minimum(high + 0.5 * width, ceiling), high)
+    light = DEPTH - _HEAVY
+    ends_fit = ((depth[:, 0] < light) | (x[:, 0] <= floor + 1e-9)) & ((depth[:, -1] < light) | (x[:, -1] >= ceiling - 1e-9))
+    return low, high, ends_fit & (inside.sum(axis=1) >= 0.6 * points)
+
+
+def within(
+    ends: tuple[float, float], log_deviation: Array, low: Array, high: Array
+) -> tuple[Array, Array, Array]:
+    """Slices between the ends, and the spreads' ends there, by interpolation."""
+    positions = np.linspace(*ends, _SLICES)
+    return positions, np.interp(positions, log_deviation, low), np.interp(positions, log_deviation, high)
