@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 
 import pytest
-from dut_lab import FailingShell, hop
+from dut_lab import FailingShell, NamespaceShell, hop
 
 from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
@@ -183,6 +184,25 @@ def test_the_description_is_data_and_tells_how_to_repeat_it(dut_lab, set_up):
     assert told["kernel"].startswith("Linux ")
     assert told["tools"]["nft"].startswith("nftables v")
     assert any(each.get("rule", {}).get("table") == "lossratio-dut0" for each in told["nftables"])
+
+
+class BootedWithASecret(NamespaceShell):
+    """A shell of a node whose kernel's command line holds a secret."""
+
+    def run(self, *command, **given):
+        result = super().run(*command, **given)
+        if command[-1] != "/proc/cmdline":
+            return result
+        return replace(result, stdout="/proc/cmdline:root=/dev/sda isolcpus=2-3 luks.key=hunter2\n")
+
+
+def test_of_the_kernel_s_command_line_only_what_matters_is_described(dut_lab):
+    dut = create_dut("linux_bridge", BootedWithASecret(dut_lab.lab, "dut"), hop(), {})
+    dut.set_up(*dut_lab.macs)
+    told = dut.describe()
+    dut.tear_down()
+    assert told["kernel_parameters"] == ["isolcpus=2-3"]
+    assert "hunter2" not in json.dumps(told)
 
 
 @pytest.mark.parametrize(
