@@ -83,12 +83,6 @@ def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: A
     return _root(lack, start, curves.spread, np.maximum(curves.spread, ceiling), curves.spread)
 
 
-def mrr_per_critical_load(curves: Curves, load: Array, mrr: Array) -> Array:
-    """Derivative of the mrr with respect to the critical load, other parameters fixed, where the latter is `load`."""
-    point = curves.at(load, mrr, np.arange(len(load)))
-    return np.asarray((1.0 / load - point.load_slope) / np.minimum(point.mrr_slope, -1e-300))
-
-
 def _root(
     function: Callable[[Array, Indices], tuple[Array, Array]], start: Array, low: Array, high: Array, scale: Array
 ) -> Array:

@@ -8,10 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from lossratio.plrsearch.critical import CriticalLoadQuestion, mrr_of_critical_load, mrr_per_critical_load
-from lossratio.plrsearch.curves import Curves
+from lossratio.plrsearch.critical import CriticalLoadQuestion
 from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.panels import ORDER, WEIGHTS, Moments, Panels, masses_of, moments_of, partial_integrals
+from lossratio.plrsearch.panels import ORDER, WEIGHTS, Moments, Panels, crossings, masses_of, moments_of, partial_integrals
 
 _ITERATIONS = 60
 
@@ -71,29 +70,19 @@ class Posterior:
         return mixture_quantiles([self], [1.0], probabilities)
 
     def shares_and_density(self, load: Array) -> tuple[Array, Array]:
-        """Mass of each panel below each load, shape (loads, panels), and the density at each load."""
+        """Mass of each panel below each load, shape (loads, panels), and the density at each load.
+
+        Within a panel the critical load increases with m, and is as smooth as the density.
+        """
         panels = self.panels
-        rows, first, inverse = np.unique(panels.row, return_index=True, return_inverse=True)
-        ceiling = float(np.exp(panels.high.max() + 1.0))
-        shape = (len(load), len(rows))
-        curves = Curves(
-            self.function,
-            np.broadcast_to(np.exp(panels.log_spread[first]), shape).ravel(),
-            np.broadcast_to(panels.deviation[first], shape).ravel(),
-        )
-        loads = np.repeat(load, len(rows))
-        mrr = mrr_of_critical_load(curves, self.question, loads, ceiling)
-        rate = (mrr_per_critical_load(curves, loads, mrr) / mrr).reshape(shape)
-        mrr = mrr.reshape(shape)
-        width = panels.high - panels.low
-        position = (2.0 * np.log(mrr)[:, inverse] - (panels.high + panels.low)) / width
-        shares = np.where(position >= 1.0, self.masses.sum(axis=1), 0.0)
-        slopes = np.zeros_like(shares)
-        at_load, cut = np.nonzero(np.abs(position) < 1.0)
-        integrals, values = partial_integrals(self.masses[cut] / WEIGHTS, position[at_load, cut])
+        column, first, last = load[:, None], panels.critical_load[:, 0], panels.critical_load[:, -1]
+        shares = np.where(column >= last, self.masses.sum(axis=1), 0.0)
+        at_load, cut = np.nonzero((column > first) & (column < last))
+        position, slope = crossings(panels.critical_load[cut], load[at_load])
+        integrals, values = partial_integrals(self.masses[cut] / WEIGHTS, position)
         shares[at_load, cut] = np.maximum(integrals, 0.0)
-        slopes[at_load, cut] = np.maximum(values, 0.0) * 2.0 / width[cut]
-        return shares, np.sum(slopes * rate[:, inverse], axis=1)
+        density = np.bincount(at_load, np.maximum(values, 0.0) / slope, minlength=len(load))
+        return shares, density
 
 
 def mixture_quantiles(posteriors: Sequence[Posterior], weights: Sequence[float], probabilities: Sequence[float]) -> Array:

@@ -11,12 +11,14 @@ from types import MappingProxyType
 import numpy as np
 
 from lossratio.errors import SearchError
+from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
 from lossratio.plrsearch.counts import TrialCounts, collect
 from lossratio.plrsearch.critical import CriticalLoadQuestion
 from lossratio.plrsearch.density import Model
 from lossratio.plrsearch.distribution import Posterior, mixture_quantiles
 from lossratio.plrsearch.functions import FUNCTIONS
-from lossratio.plrsearch.likelihood import GeometricLikelihood, PoissonLikelihood
+from lossratio.plrsearch.likelihood import GeometricLikelihood, Likelihood, PoissonLikelihood
+from lossratio.plrsearch.nested import integrate_varying
 from lossratio.plrsearch.posterior import integrate
 from lossratio.plrsearch.prior import Prior
 from lossratio.trial import TrialResult
@@ -226,8 +228,19 @@ def posteriors(
     counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName
 ) -> tuple[Posterior, ...]:
     """The posterior of each fitting function."""
-    kind = {LikelihoodName.POISSON: PoissonLikelihood, LikelihoodName.GEOMETRIC: GeometricLikelihood}[likelihood]
-    prior, bound = Prior(question.max_load / 2.0), kind(counts)
+    prior = Prior(question.max_load / 2.0)
+    if likelihood is LikelihoodName.VARYING:
+        varying = VaryingCapacityLikelihood(counts)
+        return tuple(
+            Posterior(
+                function,
+                question,
+                integrate_varying(Model(function, varying, prior), varying, question),
+                varying.constant,
+            )
+            for function in FUNCTIONS
+        )
+    bound: Likelihood = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
     return tuple(
         Posterior(function, question, integrate(Model(function, bound, prior), question), bound.constant)
         for function in FUNCTIONS

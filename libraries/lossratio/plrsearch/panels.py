@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.polynomial.legendre import Legendre, legvander
+from numpy.polynomial.legendre import Legendre, legder, legvander
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
@@ -27,6 +27,8 @@ def lobatto(order: int) -> tuple[Array, Array]:
 
 NODES, WEIGHTS = lobatto(ORDER)
 _TO_LEGENDRE = np.linalg.inv(legvander(NODES, ORDER - 1))
+_DERIVATIVE = legder(np.eye(ORDER), axis=0)
+_ITERATIONS = 60
 
 
 def roughness(values: Array, steepness: int = 2) -> Array:
@@ -72,6 +74,33 @@ def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
     primitive = (legendre[:, 2:] - legendre[:, :-2]) / (2.0 * np.arange(1, ORDER) + 1.0)
     integrals = coefficients[:, 0] * (until + 1.0) + np.sum(primitive * coefficients[:, 1:], axis=1)
     return integrals, np.sum(legendre[:, :-1] * coefficients, axis=1)
+
+
+def crossings(values: Array, level: Array) -> tuple[Array, Array]:
+    """Where within [-1, 1] the polynomials through increasing values at the nodes reach a level.
+
+    Args:
+        values: Values at the nodes, shape (panels, ORDER).
+        level: Levels between the first and the last value, shape (panels,).
+
+    Returns:
+        The positions, and the polynomials' slopes there, each of shape (panels,).
+    """
+    coefficients = values @ _TO_LEGENDRE.T
+    derivative = coefficients @ _DERIVATIVE.T
+    low, high = np.full(level.shape, -1.0), np.ones(level.shape)
+    x = 2.0 * (level - values[:, 0]) / (values[:, -1] - values[:, 0]) - 1.0
+    for _ in range(_ITERATIONS):
+        legendre = legvander(x, ORDER - 1)
+        excess = np.sum(legendre * coefficients, axis=1) - level
+        slope = np.maximum(np.sum(legendre[:, :-1] * derivative, axis=1), 1e-300)
+        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
+        moved = x - excess / slope
+        moved = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
+        if np.all(np.abs(moved - x) < 1e-12):
+            break
+        x = moved
+    return x, slope
 
 
 @dataclass(frozen=True)

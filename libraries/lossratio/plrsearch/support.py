@@ -69,7 +69,7 @@ def deviation_bounds(counts: TrialCounts) -> tuple[float, float]:
     lossy = counts.lost > 0
     forwarded = counts.load[lossy] - counts.lost[lossy] / counts.exposure[lossy]
     forwarded = forwarded[forwarded > 0]
-    scale = float(np.median(forwarded)) if len(forwarded) else float(counts.load.max(initial=1.0))
+    scale = float(np.median(forwarded)) if len(forwarded) else float(counts.load.max(initial=1e6))
     return float(np.log(1e-6 * scale)), float(np.log(0.1 * scale))
 
 
