@@ -10,9 +10,10 @@ Either is good to about 1 % of a trial's probability.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp
 
 from lossratio.plrsearch.bumps import MAX_COUNT, NODES, WEIGHTS
@@ -21,8 +22,9 @@ from lossratio.plrsearch.curves import Indices
 from lossratio.plrsearch.functions import Array, FittingFunction
 from lossratio.plrsearch.likelihood import Parameters, Score, log_poisson_at_mean, poisson_deviance
 
-_MANY = 200
-"""Losses from which on the first guess of the likeliest capacity is good enough to expand around."""
+_NEAR = 0.3
+"""Distance from the likeliest capacity, in standard deviations, from which its neighbourhood is expanded."""
+_ITERATIONS = 40
 _NARROW = 0.9
 """Widths of a bump in deviations of the capacity, up to which the bump is the narrower factor."""
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
@@ -42,19 +44,49 @@ class Bumps:
     width: Array
 
 
-@dataclass(frozen=True)
-class _Expansion:
-    """The logarithm of the counts' probability at some capacities; shape (rows, points, trials).
+@dataclass
+class _Cells:
+    """Trials at parameters, one by one; arrays of shape (cells,), loads and capacities in frames per second.
 
     Attributes:
-        value: Relative to the probability of a count that is the mean.
-        pull: Derivative with respect to the capacity.
-        bend: Negative second derivative; not negative.
+        load: Offered load.
+        lost: Lost frames.
+        log_exposure: Logarithm of the exposure.
+        mrr: The capacities' mean.
+        spread: Width of the knee.
+        deviation: The capacities' standard deviation.
+        capacity: About the capacity that is likeliest, given count and mean; between `low` and `high`.
+        low: Smallest capacity that may be likeliest.
+        high: Largest one.
     """
 
-    value: Array
-    pull: Array
-    bend: Array
+    load: Array
+    lost: Array
+    log_exposure: Array
+    mrr: Array
+    spread: Array
+    deviation: Array
+    capacity: Array
+    low: Array
+    high: Array
+
+    def chosen(self, which: NDArray[np.bool_]) -> _Cells:
+        """Some of the cells."""
+        return _Cells(*(getattr(self, each.name)[which] for each in fields(self)))
+
+    def expanded(self, function: FittingFunction) -> tuple[Array, Array, Array]:
+        """Logarithm of the count's probability at the capacity, its derivative, and the second one's negative.
+
+        The probability is relative to that of a count which is the mean.
+        """
+        loss = function.log_loss(self.load, self.capacity, self.spread)
+        log_mean = loss.log_rate + self.log_exposure
+        mean = np.exp(log_mean)
+        pull = (self.lost - mean) * loss.slope
+        curvature = function.curvature(self.load, self.capacity, self.spread, loss)
+        bend = np.maximum(mean * loss.slope**2 - (self.lost - mean) * curvature, 0.0)
+        surprise = log_mean - np.log(np.maximum(self.lost, 1.0))
+        return np.where(self.lost > 0, -self.lost * poisson_deviance(surprise), -mean), pull, bend
 
 
 class VaryingCapacityLikelihood:
@@ -72,7 +104,6 @@ class VaryingCapacityLikelihood:
         self._log_own_rate = np.log(np.where(lost > 0, lost, 0.7)) - self._log_exposure
         self._lossless = int(np.searchsorted(lost, 0, side="right"))
         self._few = int(np.searchsorted(lost, MAX_COUNT, side="right"))
-        self._not_many = int(np.searchsorted(lost, _MANY, side="right"))
         self._at_mean = np.zeros(len(lost))
         self._at_mean[self._lossless :] = log_poisson_at_mean(lost[self._lossless :])
         self.constant = float(np.sum(self._at_mean))
@@ -84,8 +115,10 @@ class VaryingCapacityLikelihood:
     def score(self, function: FittingFunction, at: Parameters) -> Score:
         """See `Likelihood.score`."""
         bumps = self.bumps(function, at.spread[:, 0])
-        parts = self._by_laplace(function, at, bumps)
-        narrow = bumps.width[:, : self._few] < _NARROW * at.deviation[:, 0]
+        narrow = bumps.width < _NARROW * at.deviation[:, 0]
+        narrow[:, self._few :] = False
+        parts = np.empty((3, *at.mrr.shape[:2], len(self.groups)))
+        self._by_laplace(function, at, bumps, ~narrow, parts)
         for first, last, compute in ((0, self._lossless, self._steps), (self._lossless, self._few, self._skewed)):
             rows, trials = np.nonzero(narrow[:, first:last])
             if len(rows):
@@ -99,44 +132,49 @@ class VaryingCapacityLikelihood:
         slope = function.log_loss(self.groups.load, place, spread).slope
         return Bumps(place, -1.0 / (slope * np.sqrt(np.maximum(self.groups.lost, 1.0))))
 
-    def _by_laplace(self, function: FittingFunction, at: Parameters, bumps: Bumps) -> Array:
-        """Log probability, slope and information of every trial, shape (3, rows, points, trials)."""
-        capacity = self._likeliest_capacity(function, at, bumps)
-        expansion = self._expanded(function, at, capacity, slice(None))
-        offset = (capacity - at.mrr) / np.maximum(at.deviation, _TINY)
-        stiffness = 1.0 + at.deviation**2 * expansion.bend
-        push = at.deviation * expansion.pull - offset
-        value = expansion.value + 0.5 * (push**2 / stiffness - offset**2 - np.log(stiffness))
-        slope = (expansion.pull + expansion.bend * at.deviation * offset) / stiffness
-        return np.stack([value, slope, expansion.bend / stiffness])
+    def _by_laplace(
+        self, function: FittingFunction, at: Parameters, bumps: Bumps, which: NDArray[np.bool_], parts: Array
+    ) -> None:
+        """Fills in log probability, slope and information of the chosen (rows, trials), by Laplace's method."""
+        cells = self._cells(function, at, bumps, which)
+        open_ones = np.flatnonzero(np.broadcast_to(which[:, None, :], parts.shape[1:]))
+        flat = parts.reshape(3, -1)
+        for iteration in range(_ITERATIONS):
+            value, pull, bend = cells.expanded(function)
+            offset = (cells.capacity - cells.mrr) / np.maximum(cells.deviation, _TINY)
+            stiffness = 1.0 + cells.deviation**2 * bend
+            push = cells.deviation * pull - offset
+            done = (np.abs(push) <= _NEAR * np.sqrt(stiffness)) | (iteration == _ITERATIONS - 1)
+            value += 0.5 * (push**2 / stiffness - offset**2 - np.log(stiffness))
+            slope = (pull + bend * cells.deviation * offset) / stiffness
+            flat[:, open_ones[done]] = np.stack([np.minimum(value, 0.0), slope, bend / stiffness])[:, done]
+            if done.all():
+                break
+            cells.low = np.where(push > 0, cells.capacity, cells.low)
+            cells.high = np.where(push > 0, cells.high, cells.capacity)
+            moved = cells.capacity + cells.deviation * push / stiffness
+            inside = (moved > cells.low) & (moved < cells.high)
+            cells.capacity = np.where(inside, moved, 0.5 * (cells.low + cells.high))
+            cells, open_ones = cells.chosen(~done), open_ones[~done]
 
-    def _likeliest_capacity(self, function: FittingFunction, at: Parameters, bumps: Bumps) -> Array:
-        """About the capacities that explain each count together with m; shape (rows, points, trials)."""
+    def _cells(
+        self, function: FittingFunction, at: Parameters, bumps: Bumps, which: NDArray[np.bool_]
+    ) -> _Cells:
+        """The chosen (rows, trials) at all points of the rows, with a first guess of the likeliest capacities."""
         place, width = bumps.place[:, None, :], bumps.width[:, None, :]
-        capacity = at.mrr + (place - at.mrr) * (at.deviation**2 / (at.deviation**2 + width**2))
+        share = at.deviation**2 / (at.deviation**2 + width**2)
+        capacity = at.mrr + (place - at.mrr) * share
+        low, high = np.minimum(at.mrr, place), np.maximum(at.mrr, place)
         if self._lossless:
-            which = slice(self._lossless)
-            log_mean = function.log_loss_rate(self.groups.load[which], at.mrr, at.spread) + self._log_exposure[which]
-            lift = _lambert(np.exp(np.minimum(log_mean, 300.0)) * (at.deviation / width[..., which]) ** 2)
-            capacity[..., which] = at.mrr + width[..., which] * lift
-        which = slice(self._not_many)
-        expansion = self._expanded(function, at, capacity[..., which], which)
-        offset = capacity[..., which] - at.mrr
-        variance = at.deviation**2
-        capacity[..., which] += (variance * expansion.pull - offset) / (1.0 + variance * expansion.bend)
-        return np.maximum(capacity, at.spread)
-
-    def _expanded(self, function: FittingFunction, at: Parameters, capacity: Array, which: slice) -> _Expansion:
-        load, lost = self.groups.load[which], self.groups.lost[which]
-        loss = function.log_loss(load, capacity, at.spread)
-        log_mean = loss.log_rate + self._log_exposure[which]
-        mean = np.exp(log_mean)
-        pull = (lost - mean) * loss.slope
-        bend = mean * loss.slope**2 - (lost - mean) * function.curvature(load, capacity, at.spread, loss)
-        value = -mean
-        lossy = slice(self._lossless, None)
-        value[..., lossy] = -lost[lossy] * poisson_deviance(log_mean[..., lossy] - np.log(lost[lossy]))
-        return _Expansion(value, pull, np.maximum(bend, 0.0))
+            first = slice(self._lossless)
+            log_mean = function.log_loss_rate(self.groups.load[first], at.mrr, at.spread) + self._log_exposure[first]
+            lift = _lambert(np.exp(np.minimum(log_mean, 300.0)) * (at.deviation / width[..., first]) ** 2)
+            low[..., first] = at.mrr
+            high[..., first] += 12.0 * width[..., first]
+            capacity[..., first] = np.minimum(at.mrr + width[..., first] * lift, high[..., first])
+        chosen = np.broadcast_to(which[:, None, :], capacity.shape)
+        common = (self.groups.load, self.groups.lost, self._log_exposure, at.mrr, at.spread, at.deviation)
+        return _Cells(*(np.broadcast_to(each, capacity.shape)[chosen] for each in (*common, capacity, low, high)))
 
     def _steps(self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices) -> Array:
         """No losses: the probability that the capacity is above a step that is smeared a little."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
@@ -39,25 +40,25 @@ class Support:
     Attributes:
         low_deviation: Log s at which it begins.
         high_deviation: Log s at which it ends.
-        low_spread: Coefficients of a polynomial in log s: the log a at which it begins there.
+        low_spread: The log a at which it begins, as a polynomial in log s.
         high_spread: The same for its end.
     """
 
     low_deviation: float
     high_deviation: float
-    low_spread: Array
-    high_spread: Array
+    low_spread: Polynomial
+    high_spread: Polynomial
 
     @classmethod
     def through(cls, ends: tuple[float, float], log_deviation: Array, low: Array, high: Array) -> Support:
         """Polynomials through the ends of some slices: smooth, as the nodes between them have to be."""
         degree = min(3, len(log_deviation) - 1)
-        return cls(*ends, np.polyfit(log_deviation, low, degree), np.polyfit(log_deviation, high, degree))
+        return cls(*ends, Polynomial.fit(log_deviation, low, degree), Polynomial.fit(log_deviation, high, degree))
 
     def spreads(self, log_deviation: Array) -> tuple[Array, Array]:
         """Log a at which the support begins and ends at each log s."""
-        low = np.maximum(np.polyval(self.low_spread, log_deviation), 0.0)
-        return low, np.maximum(np.polyval(self.high_spread, log_deviation), low + 1e-9)
+        low = np.maximum(self.low_spread(log_deviation), 0.0)
+        return low, np.maximum(self.high_spread(log_deviation), low + 1e-9)
 
 
 Masses = Callable[[Array, Array], Array]
