@@ -24,7 +24,8 @@ from lossratio.plrsearch.likelihood import Parameters, Score, log_poisson_at_mea
 
 _NEAR = 0.3
 """Distance from the likeliest capacity, in standard deviations, from which its neighbourhood is expanded."""
-_ITERATIONS = 40
+_ITERATIONS = 12
+"""Steps towards the likeliest capacity; what is still far from it then is improbable, and stays so."""
 _NARROW = 0.9
 """Widths of a bump in deviations of the capacity, up to which the bump is the narrower factor."""
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
@@ -72,7 +73,7 @@ class _Cells:
 
     def chosen(self, which: NDArray[np.bool_]) -> _Cells:
         """Some of the cells."""
-        return _Cells(*(getattr(self, each.name)[which] for each in fields(self)))
+        return _Cells(*(getattr(self, name)[which] for name in _CELL_FIELDS))
 
     def expanded(self, function: FittingFunction) -> tuple[Array, Array, Array]:
         """Logarithm of the count's probability at the capacity, its derivative, and the second one's negative.
@@ -87,6 +88,9 @@ class _Cells:
         bend = np.maximum(mean * loss.slope**2 - (self.lost - mean) * curvature, 0.0)
         surprise = log_mean - np.log(np.maximum(self.lost, 1.0))
         return np.where(self.lost > 0, -self.lost * poisson_deviance(surprise), -mean), pull, bend
+
+
+_CELL_FIELDS = tuple(each.name for each in fields(_Cells))
 
 
 class VaryingCapacityLikelihood:
@@ -144,8 +148,9 @@ class VaryingCapacityLikelihood:
             offset = (cells.capacity - cells.mrr) / np.maximum(cells.deviation, _TINY)
             stiffness = 1.0 + cells.deviation**2 * bend
             push = cells.deviation * pull - offset
-            done = (np.abs(push) <= _NEAR * np.sqrt(stiffness)) | (iteration == _ITERATIONS - 1)
-            value += 0.5 * (push**2 / stiffness - offset**2 - np.log(stiffness))
+            near = np.abs(push) <= _NEAR * np.sqrt(stiffness)
+            done = near | (iteration == _ITERATIONS - 1)
+            value += 0.5 * (np.where(near, push**2 / stiffness, 0.0) - offset**2 - np.log(stiffness))
             slope = (pull + bend * cells.deviation * offset) / stiffness
             flat[:, open_ones[done]] = np.stack([np.minimum(value, 0.0), slope, bend / stiffness])[:, done]
             if done.all():
@@ -153,7 +158,7 @@ class VaryingCapacityLikelihood:
             cells.low = np.where(push > 0, cells.capacity, cells.low)
             cells.high = np.where(push > 0, cells.high, cells.capacity)
             moved = cells.capacity + cells.deviation * push / stiffness
-            inside = (moved > cells.low) & (moved < cells.high)
+            inside = (moved > cells.low) & (moved < cells.high) & (iteration % 3 < 2)
             cells.capacity = np.where(inside, moved, 0.5 * (cells.low + cells.high))
             cells, open_ones = cells.chosen(~done), open_ones[~done]
 
