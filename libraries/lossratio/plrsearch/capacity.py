@@ -162,9 +162,7 @@ class VaryingCapacityLikelihood:
             cells.capacity = np.where(inside, moved, 0.5 * (cells.low + cells.high))
             cells, open_ones = cells.chosen(~done), open_ones[~done]
 
-    def _cells(
-        self, function: FittingFunction, at: Parameters, bumps: Bumps, which: NDArray[np.bool_]
-    ) -> _Cells:
+    def _cells(self, function: FittingFunction, at: Parameters, bumps: Bumps, which: NDArray[np.bool_]) -> _Cells:
         """The chosen (rows, trials) at all points of the rows, with a first guess of the likeliest capacities."""
         place, width = bumps.place[:, None, :], bumps.width[:, None, :]
         share = at.deviation**2 / (at.deviation**2 + width**2)

@@ -70,7 +70,9 @@ class Curves:
         plain = self.function.explaining_mrr(load, log_loss_rate, self._widened(np.arange(len(self.spread))))
         if self.function is ERF or not self.deviation.any():
             return plain
-        steep = self.function.explaining_mrr(load, log_loss_rate - 0.5 * (self.deviation / self.spread) ** 2, self.spread)
+        steep = self.function.explaining_mrr(
+            load, log_loss_rate - 0.5 * (self.deviation / self.spread) ** 2, self.spread
+        )
         like_erf = ERF.explaining_mrr(load, log_loss_rate, np.hypot(2.5 * self.spread, np.sqrt(2.0) * self.deviation))
         return np.where(self.deviation < _NARROW * self.spread, steep, like_erf)
 

@@ -10,7 +10,16 @@ import numpy as np
 
 from lossratio.plrsearch.critical import CriticalLoadQuestion
 from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.panels import ORDER, WEIGHTS, Moments, Panels, crossings, masses_of, moments_of, partial_integrals
+from lossratio.plrsearch.panels import (
+    ORDER,
+    WEIGHTS,
+    Moments,
+    Panels,
+    crossings,
+    masses_of,
+    moments_of,
+    partial_integrals,
+)
 
 _ITERATIONS = 60
 
@@ -81,11 +90,14 @@ class Posterior:
         position, slope = crossings(panels.critical_load[cut], load[at_load])
         integrals, values = partial_integrals(self.masses[cut] / WEIGHTS, position)
         shares[at_load, cut] = np.maximum(integrals, 0.0)
-        density = np.bincount(at_load, np.maximum(values, 0.0) / slope, minlength=len(load))
+        density = np.zeros(len(load))
+        np.add.at(density, at_load, np.maximum(values, 0.0) / slope)
         return shares, density
 
 
-def mixture_quantiles(posteriors: Sequence[Posterior], weights: Sequence[float], probabilities: Sequence[float]) -> Array:
+def mixture_quantiles(
+    posteriors: Sequence[Posterior], weights: Sequence[float], probabilities: Sequence[float]
+) -> Array:
     """Quantiles of a weighted mixture of posteriors, in frames per second.
 
     Newton's method on the cumulative probability, kept within a bracket. Where a clamp holds the probability, the

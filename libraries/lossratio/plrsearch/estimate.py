@@ -111,7 +111,7 @@ class CombinedEstimate:
         weights: Their weights; the sum is 1.
         mean: Mean critical load.
         stdev: Its standard deviation, the functions' disagreement included.
-        log_mean: Middle of exp(mean of log - stdev of log) and exp(mean of log + stdev of log): what FD.io CSIT reports.
+        log_mean: Middle of exp(mean of log -/+ stdev of log), which is what FD.io CSIT reports.
         log_stdev: Half the distance between these.
     """
 
@@ -171,10 +171,12 @@ class CriticalLoadEstimate:
         evidence = np.array([each.log_evidence for each in functions])
         evidence = np.exp(evidence - evidence.max())
         by_evidence = tuple(float(weight) for weight in evidence / evidence.sum())
-        return MappingProxyType({
-            Weighting.EVIDENCE: CombinedEstimate.of(functions, by_evidence),
-            Weighting.EQUAL: CombinedEstimate.of(functions, equal),
-        })
+        return MappingProxyType(
+            {
+                Weighting.EVIDENCE: CombinedEstimate.of(functions, by_evidence),
+                Weighting.EQUAL: CombinedEstimate.of(functions, equal),
+            }
+        )
 
     @property
     def mean(self) -> float:
@@ -240,7 +242,9 @@ def posteriors(
             )
             for function in FUNCTIONS
         )
-    bound: Likelihood = PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
+    bound: Likelihood = (
+        PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
+    )
     return tuple(
         Posterior(function, question, integrate(Model(function, bound, prior), question), bound.constant)
         for function in FUNCTIONS
@@ -275,7 +279,9 @@ def likelihood_name(given: LikelihoodName | str) -> LikelihoodName:
     try:
         return LikelihoodName(given)
     except ValueError as error:
-        raise SearchError(f"No likelihood {given!r}: choose one of {[each.value for each in LikelihoodName]}.") from error
+        raise SearchError(
+            f"No likelihood {given!r}: choose one of {[each.value for each in LikelihoodName]}."
+        ) from error
 
 
 def weighting_name(given: Weighting | str) -> Weighting:
@@ -295,9 +301,7 @@ def _mixed(parts: list[tuple[float, float]], weights: tuple[float, ...]) -> tupl
     centre = parts[0][0]
     shift = sum(weight * (mean - centre) for weight, (mean, _) in zip(weights, parts, strict=True))
     mean = centre + shift
-    variance = sum(
-        weight * (stdev**2 + (own - mean) ** 2) for weight, (own, stdev) in zip(weights, parts, strict=True)
-    )
+    variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, (own, stdev) in zip(weights, parts, strict=True))
     return mean, float(np.sqrt(variance))
 
 

@@ -89,7 +89,8 @@ class PoissonLikelihood:
     def _value(self, log_rate: Array) -> Array:
         lossless, lossy = log_rate[..., : self._lossless], log_rate[..., self._lossless :]
         expected = np.exp(lossless + self._log_exposure[: self._lossless])
-        return -expected.sum(axis=-1) - poisson_deviance(lossy - self._log_observed_rate) @ self._lost
+        deviance = poisson_deviance(lossy - self._log_observed_rate) @ self._lost
+        return np.asarray(-expected.sum(axis=-1) - deviance)
 
     def score(self, function: FittingFunction, at: Parameters) -> Score:
         """See `Likelihood.score`.

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from lossratio.plrsearch.approximation import rough_rows
 from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
 from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mrr_of_critical_load
-from lossratio.plrsearch.curves import Curves
+from lossratio.plrsearch.curves import Curves, Indices
 from lossratio.plrsearch.density import Model, RowDensity
 from lossratio.plrsearch.functions import Array
 from lossratio.plrsearch.panels import NODES, ORDER, Panels, lobatto, node_positions
@@ -109,9 +109,9 @@ def integrate_varying(
 
 def _corrected(panels: Panels, grid: _Grid, bounds: tuple[float, float]) -> Support | None:
     """A better support, as the rows' integrals show it; None if the given one is good enough."""
-    log_mass = np.full(grid.log_spread.size, -np.inf)
-    np.logaddexp.at(log_mass, panels.row, logsumexp(panels.log_masses(), axis=1) - panels.log_weight)
-    log_mass = log_mass.reshape(grid.log_spread.shape)
+    flat = np.full(grid.log_spread.size, -np.inf)
+    np.logaddexp.at(flat, panels.row, logsumexp(panels.log_masses(), axis=1) - panels.log_weight)
+    log_mass = flat.reshape(grid.log_spread.shape)
     _, weights = lobatto(len(log_mass))
     slices = logsumexp(log_mass + grid.log_weight, axis=1) - np.log(weights)
     log_deviation = grid.log_deviation[:, 0]
@@ -153,13 +153,12 @@ def _interpolated(smooth: _SmoothRows, resolution: int) -> _SmoothRows:
     """The rows of a finer grid."""
     nodes, _ = lobatto(resolution)
     to_coefficients = np.linalg.inv(legvander(nodes, resolution - 1))
-    outer, inner = (
-        legvander(lobatto(resolution * times)[0], resolution - 1) @ to_coefficients for times in _FINER
-    )
+    outer, inner = (legvander(lobatto(resolution * times)[0], resolution - 1) @ to_coefficients for times in _FINER)
 
     def finer(values: Array) -> Array:
         table = values.reshape(resolution, resolution, -1)
-        return np.einsum("is,ja,sak->ijk", outer, inner, table, optimize=True).reshape(-1, *values.shape[1:])
+        fine = np.einsum("is,ja,sak->ijk", outer, inner, table, optimize=True)
+        return np.asarray(fine.reshape(-1, *values.shape[1:]))
 
     return _SmoothRows(
         finer(smooth.low), finer(smooth.high), finer(smooth.log_density), finer(smooth.log_critical_load)
@@ -202,7 +201,7 @@ def _cut_panels(grid: _Grid, rows: RowDensity, question: CriticalLoadQuestion) -
     )
 
 
-def _critical_loads(rows: RowDensity, question: CriticalLoadQuestion, which: Array, low: Array, high: Array) -> Array:
+def _critical_loads(rows: RowDensity, question: CriticalLoadQuestion, which: Indices, low: Array, high: Array) -> Array:
     """Critical loads at the nodes of panels in the given rows, shape (panels, ORDER)."""
     spread, deviation = np.exp(rows.log_spread[which]), rows.deviation[which]
     curves = Curves(rows.model.function, np.repeat(spread, ORDER), np.repeat(deviation, ORDER))

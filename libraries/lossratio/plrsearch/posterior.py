@@ -6,6 +6,8 @@ density, and what is integrated with it, are smooth in each of them.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,15 @@ from lossratio.plrsearch.curves import Curves, Indices
 from lossratio.plrsearch.density import Model, RowDensity
 from lossratio.plrsearch.distribution import Posterior, quantiles_of_nodes
 from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.panels import ORDER, WEIGHTS, Panels, interpolation_roughness, masses_of, node_positions, roughness
+from lossratio.plrsearch.panels import (
+    ORDER,
+    WEIGHTS,
+    Panels,
+    interpolation_roughness,
+    masses_of,
+    node_positions,
+    roughness,
+)
 from lossratio.plrsearch.ridge import DROP, Rows, explaining_starts, find_rows, neighbouring_starts
 
 TOLERANCE = 1e-7
@@ -86,7 +96,7 @@ class _Quadrature:
         self._bounds: list[tuple[float, float]] = []
         mode = float(self.known.log_spread[np.argmax(self.known.log_mass)])
         edges = [low, mode, high] if low < mode < high else [low, high]
-        self.panels = self._blocks(list(zip(edges[:-1], edges[1:], strict=True)))
+        self.panels = self._blocks(list(pairwise(edges)))
 
     def refine(self) -> bool:
         """Halves the rough panels in log m or, when there are none, in log a; says whether there were any.
@@ -176,7 +186,9 @@ class _Quadrature:
         groups = self.model.likelihood.groups
         loads = groups.load if len(groups) <= _FEW_LOADS else groups.load[groups.lost == 0][-1:]
         reach = 20.0 * np.exp(log_spread)[:, None]
-        return np.log(np.maximum(np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0))
+        return np.asarray(
+            np.log(np.maximum(np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0))
+        )
 
     def _support_depth(self) -> float:
         """Nats below the maximum that matter: where a limit holds nearly everything, the variance is far down."""

@@ -9,7 +9,7 @@ import numpy as np
 from lossratio.plrsearch.functions import Array
 
 _FLOOR = 0.01
-"""Log m below which the density's factor 1 / log m is cut off, to have no pole: at mrrs under 1.01 frames per second."""
+"""Log m below which the density's factor 1 / log m is cut off, to have no pole: mrrs under 1.01 frames per second."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class Prior:
 
     def log_density(self, log_mrr: Array) -> Array:
         """Logarithm of the density per unit of log a and of log m."""
-        return np.log(self.scale) + log_mrr - 2.0 * self._log_reach(log_mrr) - np.log(np.maximum(log_mrr, _FLOOR))
+        reach = self._log_reach(log_mrr)
+        return np.asarray(np.log(self.scale) + log_mrr - 2.0 * reach - np.log(np.maximum(log_mrr, _FLOOR)))
 
     def slope(self, log_mrr: Array) -> Array:
         """Derivative of `log_density` with respect to log m."""
-        return 1.0 - 2.0 * np.exp(log_mrr - self._log_reach(log_mrr)) - np.where(log_mrr > _FLOOR, 1.0 / np.maximum(log_mrr, _FLOOR), 0.0)
+        pole = np.where(log_mrr > _FLOOR, 1.0 / np.maximum(log_mrr, _FLOOR), 0.0)
+        return np.asarray(1.0 - 2.0 * np.exp(log_mrr - self._log_reach(log_mrr)) - pole)
 
     def highest_log_mrr(self, drop: float) -> float:
         """The log m beyond which the prior has less than exp(-drop) of its mass."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lossratio.plrsearch.density import RowDensity
 from lossratio.plrsearch.functions import Array
@@ -173,7 +174,7 @@ def _crossings(
     return x[:, 0], x[:, 1]
 
 
-def _next_outside(starts: Array, inside: Array, bound: Array, end: Array, *, below: bool) -> Array:
+def _next_outside(starts: Array, inside: NDArray[np.bool_], bound: Array, end: Array, *, below: bool) -> Array:
     """The support's bound, moved beyond candidates that lie in the support of another maximum, further out."""
     beyond = starts < bound[:, None] if below else starts > bound[:, None]
     found = (inside & beyond).any(axis=1)

@@ -108,9 +108,7 @@ def find_support(model: Model, likelihood: VaryingCapacityLikelihood) -> Support
     return Support.through(ends, *within(ends, log_deviation, low, high))
 
 
-def _slices(
-    masses: Masses, log_deviation: Array, low: Array, high: Array, rows: int
-) -> tuple[Array, Array, Array]:
+def _slices(masses: Masses, log_deviation: Array, low: Array, high: Array, rows: int) -> tuple[Array, Array, Array]:
     """Narrows each slice's range of log a down to its support; its ends, and the logarithm of the slice's integral."""
     low, high = low.copy(), high.copy()
     log_mass = np.full(len(log_deviation), -np.inf)
@@ -167,13 +165,12 @@ def extent(x: Array, log_mass: Array, floor: float, ceiling: float) -> tuple[Arr
     low = np.where(first == 0, np.maximum(low - 0.5 * width, floor), low)
     high = np.where(last == points - 1, np.minimum(high + 0.5 * width, ceiling), high)
     light = DEPTH - _HEAVY
-    ends_fit = ((depth[:, 0] < light) | (x[:, 0] <= floor + 1e-9)) & ((depth[:, -1] < light) | (x[:, -1] >= ceiling - 1e-9))
-    return low, high, ends_fit & (inside.sum(axis=1) >= 0.6 * points)
+    low_fits = (depth[:, 0] < light) | (x[:, 0] <= floor + 1e-9)
+    high_fits = (depth[:, -1] < light) | (x[:, -1] >= ceiling - 1e-9)
+    return low, high, low_fits & high_fits & (inside.sum(axis=1) >= 0.6 * points)
 
 
-def within(
-    ends: tuple[float, float], log_deviation: Array, low: Array, high: Array
-) -> tuple[Array, Array, Array]:
+def within(ends: tuple[float, float], log_deviation: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
     """Slices between the ends, and the spreads' ends there, by interpolation."""
     positions = np.linspace(*ends, _SLICES)
     return positions, np.interp(positions, log_deviation, low), np.interp(positions, log_deviation, high)
