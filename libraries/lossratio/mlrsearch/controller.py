@@ -102,9 +102,9 @@ class MLRsearch:
             self._warm_up = None
             return
         self._results.setdefault(result.load, []).append(result)
+        self._curve.add(result)
         for search in self._searches:
             search.add(result)
-        self._curve.add(result)
 
     def result(self) -> SearchResult:
         """What is known now, at any time; before the end it is marked as not finished."""

@@ -6,6 +6,8 @@ load gives the constant (RFC 2285's forwarding rate at maximum offered load), tw
 
 from __future__ import annotations
 
+import math
+
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Interval
 from lossratio.trial import TrialResult
@@ -56,34 +58,56 @@ class Expectation:
     """Where one goal's bound is expected, and how often in a row the trials have proved that wrong.
 
     Attributes:
+        position: Where on the grid the bound is expected; None if that cannot be told.
+        faded: Where on the grid the loss ratio would have fallen to the goal's, if it went on falling by the same
+            factor per step as between the smallest two upper bounds; None if that cannot be told.
         surprises: Positive: so many times in a row, a load above the expected bound turned out a lower bound.
             Negative: so many times in a row, one below it turned out an upper bound.
     """
 
-    def __init__(self, goal_loss_ratio: float, grid: LoadGrid, curve: LossCurve) -> None:
+    def __init__(self, goal_loss_ratio: float, trial_duration: float, grid: LoadGrid, curve: LossCurve) -> None:
+        self.position: float | None = None
+        self.faded: float | None = None
         self.surprises = 0
         self._goal_loss_ratio = goal_loss_ratio
+        self._trial_duration = trial_duration
         self._grid = grid
         self._curve = curve
 
-    def position(self, upper: float, next_upper: float | None) -> float | None:
-        """Where on the grid the bound is expected, given the smallest upper bounds; None if that cannot be told."""
+    def update(self, before: Interval, after: Interval, next_upper: float | None) -> None:
+        """Looks at the coarsest target's interval after a trial that the loss curve has counted.
+
+        Args:
+            before: The interval before the trial.
+            after: The interval now.
+            next_upper: The smallest upper bound above the interval.
+        """
+        old = self.position
+        self.position = self._expected(after.upper, next_upper)
+        self.faded = self._faded(after.upper, next_upper)
+        if old is None:
+            return
+        if after.upper is not None and after.upper != before.upper:
+            surprised = self._grid.position(after.upper) <= old
+            self.surprises = min(self.surprises, 0) - 1 if surprised else 0
+        elif after.lower is not None and after.lower != before.lower:
+            surprised = self._grid.position(after.lower) > old
+            self.surprises = max(self.surprises, 0) + 1 if surprised else 0
+
+    def _expected(self, upper: float | None, next_upper: float | None) -> float | None:
+        if upper is None:
+            return None
         crossing = self._curve.crossing(self._goal_loss_ratio, upper, next_upper)
         return None if crossing is None else self._grid.position(max(crossing, self._grid.min_load))
 
-    def compare(self, expected: float | None, before: Interval, after: Interval) -> None:
-        """Counts surprises.
-
-        Args:
-            expected: The position expected before a trial.
-            before: The coarsest target's interval before the trial.
-            after: The same interval after the trial.
-        """
-        if expected is None:
-            return
-        if after.upper is not None and after.upper != before.upper:
-            surprised = self._grid.position(after.upper) <= expected
-            self.surprises = min(self.surprises, 0) - 1 if surprised else 0
-        elif after.lower is not None and after.lower != before.lower:
-            surprised = self._grid.position(after.lower) > expected
-            self.surprises = max(self.surprises, 0) + 1 if surprised else 0
+    def _faded(self, upper: float | None, next_upper: float | None) -> float | None:
+        if upper is None or next_upper is None:
+            return None
+        # Where the goal allows no loss, one frame in a trial is what matters.
+        wanted = max(self._goal_loss_ratio, 1.0 / (upper * self._trial_duration))
+        loss, next_loss = self._curve.loss_ratio(upper), self._curve.loss_ratio(next_upper)
+        if not wanted < loss < next_loss:
+            return None
+        position = self._grid.position(upper)
+        factor_per_step = math.log(next_loss / loss) / (self._grid.position(next_upper) - position)
+        return position - math.log(loss / wanted) / factor_per_step

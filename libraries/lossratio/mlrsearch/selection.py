@@ -22,14 +22,17 @@ from lossratio.trial import TrialResult
 STALLED_AFTER = 100
 """A goal is given up when a load is undecided after so many times the trials that its target should need."""
 
-LEAP = 0.1
-"""Share of the interval that is leapt over when its lower bound proved higher than expected; doubled each time."""
+FADING_STEPS = 8
+"""How much farther than the last time loss that fades from load to load is followed at most."""
 
 LANDSLIDE = 4
 """Goal widths that full-length trials have gone down in vain before a load is secured at once."""
 
 LANDSLIDE_OF_SHORT_TRIALS = 16
 """The same for shorter trials, which may go down far because of a burst that a buffer takes, without any landslide."""
+
+LEAP = 0.7
+"""Factor and exponent of the steps leapt over when the bound proved higher than expected: 3 of 10, 90 of 1000."""
 
 SPLIT = 0.25
 """Where an interval is split, from its lower bound, when the expected bound is below it."""
@@ -64,15 +67,15 @@ class GoalSearch:
         self._grid = grid
         self._width = grid.steps_within(goal.width)
         self._stages = Stages(goal, grid)
-        self._expectation = Expectation(goal.loss_ratio, grid, curve)
+        self._expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve)
 
     def add(self, result: TrialResult) -> None:
-        """Counts a trial; to be called before the loss curve counts it."""
+        """Counts a trial; to be called after the loss curve has counted it."""
         before = self._stages.intervals[0]
         self._stages.add(result)
         after = self._stages.intervals[0]
-        if after != before:
-            self._expectation.compare(self._expected(before), before, after)
+        next_upper = None if after.upper is None else self._stages.stages[0].evidence.upper_above(after.upper)
+        self._expectation.update(before, after, next_upper)
 
     def relevant_bounds(self) -> tuple[float | None, float | None]:
         """The goal's relevant lower and upper bound."""
@@ -176,37 +179,41 @@ class GoalSearch:
                 return coarser, load, Bound.LOWER
         return None
 
-    def _expected(self, interval: Interval) -> float | None:
-        """Position where the bound is expected, given the coarsest target's interval; None if that cannot be told."""
-        if interval.upper is None:
-            return None
-        next_upper = self._stages.stages[0].evidence.upper_above(interval.upper)
-        return self._expectation.position(interval.upper, next_upper)
-
     def _search(self, interval: Interval) -> tuple[int, Bound]:
         """The index that a single short trial is to look at, and what it is expected to be.
 
         As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no
-        upper bound, the expected bound was too low and its lower side need not be measured. After a surprise the
-        steps away from it double.
+        upper bound, the expected bound was too low and its lower side need not be measured.
         """
         first, last, width = interval.first, interval.last, self._width
+        expected, surprises = self._expectation.position, self._expectation.surprises
         if interval.upper is None:
             return last, Bound.UPPER
         middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
-        position = self._expected(interval)
-        surprises = self._expectation.surprises
-        if position is None:
+        lowest = first if interval.lower is None else middle
+        if expected is None:
             return (last if interval.lower is None else middle), Bound.UNDECIDED
-        expected = min(last, math.floor(position))
+        if expected <= 0.0 and interval.lower is None:
+            return middle, Bound.UNDECIDED
+        below = min(last, math.floor(expected))
         if surprises < 0:
-            step = 2 ** (-surprises - 1)
-            index = min(expected, last + 1 - width * step)
-            return max(index, first if interval.lower is None else middle), Bound.LOWER
+            return max(lowest, min(below, last + 1 - width * self._steps_down(last + 1))), Bound.LOWER
         if surprises > 0:
-            leap = 2 ** (surprises - 1) * max(width, int(interval.steps * LEAP))
-            return max(min(first - 1 + leap, middle), expected), Bound.UPPER
-        if expected >= first - width:
-            index = max(first - 1, expected) + width
-            return (index, Bound.UPPER) if index <= last else (max(first, expected), Bound.LOWER)
-        return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER
+            leap = max(width, int(LEAP * interval.steps**LEAP)) * 2 ** (surprises - 1)
+            return max(below, min(middle, first - 1 + leap)), Bound.UPPER
+        if below < first - width:
+            return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER
+        above = max(first - 1, below) + width
+        return (above, Bound.UPPER) if above <= last else (max(first, below), Bound.LOWER)
+
+    def _steps_down(self, upper: int) -> int:
+        """How many widths to go down from the index of an upper bound after the bound was lower than expected.
+
+        Steps double, or follow the loss to where it should have faded.
+        """
+        times, faded = -self._expectation.surprises, self._expectation.faded
+        doubled: int = 2 ** (times - 1)
+        if faded is None:
+            return doubled
+        limit: int = FADING_STEPS**times
+        return max(doubled, round(min((upper - faded) / self._width, limit)))
