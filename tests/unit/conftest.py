@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -11,6 +12,9 @@ from netns import NetnsLab, NetnsUnavailableError
 # How long an example takes says something about the machine, and nothing about the code.
 hypothesis.settings.register_profile("lossratio", deadline=None)
 hypothesis.settings.load_profile("lossratio")
+
+# A run that was started in the background ignores Ctrl-C, and so would all programs that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
