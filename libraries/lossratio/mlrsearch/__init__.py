@@ -2,6 +2,7 @@
 
 from lossratio.mlrsearch.classification import Bound, classify, conditional_throughput
 from lossratio.mlrsearch.controller import MLRsearch
+from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
 from lossratio.mlrsearch.purpose import Purpose
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, goal_result
@@ -12,6 +13,7 @@ __all__ = [
     "RFC2544",
     "TST009",
     "Bound",
+    "Forecast",
     "GoalResult",
     "IrregularReason",
     "MLRsearch",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import LossCurve
+from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.purpose import Purpose
@@ -70,6 +71,7 @@ class MLRsearch:
         self._warm_up = None if warm_up_duration is None else TrialInput(warm_up_duration, self.max_load)
         self._fail_fast = fail_fast
         self._curve = LossCurve()
+        self._pace = Pace()
         self._searches = tuple(GoalSearch(goal, self._grid, self._curve) for goal in self.goals)
         self._results: dict[float, list[TrialResult]] = {}
         self._next: tuple[TrialInput, Purpose] | None = None
@@ -103,6 +105,7 @@ class MLRsearch:
             return
         self._results.setdefault(result.load, []).append(result)
         self._curve.add(result)
+        self._pace.add(result)
         for search in self._searches:
             search.add(result)
 
@@ -111,6 +114,15 @@ class MLRsearch:
         finished = self.next_trial() is None and not self._is_out_of_time()
         goal_results = [self._goal_result(search) for search in self._searches]
         return SearchResult(goal_results, finished=finished, elapsed=self.elapsed, trials=self.trials)
+
+    def forecast(self) -> Forecast:
+        """How long the search will take yet, in seconds; at any time, also before the first trial."""
+        if self.next_trial() is None:
+            return Forecast(0.0, 0.0, 0.0)
+        warm_up = 0.0 if self._warm_up is None else self._pace.elapsed(self._warm_up.duration)
+        left = forecast((search.outlook(self._pace) for search in self._searches), warm_up)
+        most = self._timeout - self.elapsed
+        return Forecast(min(left.seconds, most), min(left.low, most), min(left.high, most))
 
     def _decide(self) -> tuple[TrialInput, Purpose] | None:
         if self.elapsed >= self._timeout:

@@ -60,3 +60,7 @@ class LoadGrid:
     def steps_within(self, width: float) -> int:
         """How many steps apart two loads may be within a width; at least 1, for a width the grid was laid for."""
         return max(1, math.floor(-math.log1p(-width) / self._step * (1.0 - _ROUNDING / 10)))
+
+    def steps_of_loss(self, loss_ratio: float) -> float:
+        """How many steps above its capacity a load is of which a SUT loses this share and forwards the rest."""
+        return -math.log1p(-loss_ratio) / self._step

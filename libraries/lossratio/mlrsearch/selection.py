@@ -13,6 +13,7 @@ from typing import cast
 
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
+from lossratio.mlrsearch.forecast import Outlook, Pace, outlook
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Interval, Stages
@@ -99,6 +100,15 @@ class GoalSearch:
     def is_stalled(self) -> bool:
         """Whether the goal was given up because trials at some load add nothing."""
         return self._stages.intervals[-1].open and self.proposal() is None
+
+    def outlook(self, pace: Pace) -> Outlook:
+        """What the goal still needs, if all goes as expected."""
+        expected = self._expectation.position
+        if expected is None:
+            # Nothing is known: goals that allow more loss have their bounds higher by just that.
+            interval = self._stages.intervals[0]
+            expected = (interval.first + interval.last) / 2.0 + self._grid.steps_of_loss(self.goal.loss_ratio)
+        return outlook(self._stages, self._grid, self._width, expected, pace)
 
     def _choice(self) -> tuple[int | None, float, Bound]:
         """The stage, the load, and what it is expected to be."""

@@ -1,0 +1,162 @@
+"""How long a search will take yet, from what is known so far: cheap enough to be asked for after every trial.
+
+The least time left is that of the proof: the trials that the expected bounds need if each turns out as expected. Real
+searches need more, because loads near a bound are lossy only sometimes and expected bounds are moved. How much more
+was measured on simulated SUTs of many kinds; the figures are below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lossratio.mlrsearch.classification import Bound, Criterion, Tally
+from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.stages import Interval, Stages
+from lossratio.trial import TrialResult
+
+EQUAL_TRIALS = (0.95, 1.25, 2.0)
+"""Time really left, as a multiple of the least time left: 10th percentile, mean, 90th percentile."""
+
+GROWING_TRIALS = (0.95, 1.6, 3.0)
+"""The same where short trials come first: what they promise is often broken by a long one, which costs its time."""
+
+MOST_SEARCH_TRIALS = 4.0
+"""Trials beside the proof that finding the bounds takes, however large the interval: overload tells where to look."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """How long a search will take yet, in seconds.
+
+    Attributes:
+        seconds: The expected time left.
+        low: It will hardly be less (one search in ten).
+        high: It will hardly be more (one search in ten).
+    """
+
+    seconds: float
+    low: float
+    high: float
+
+
+class Pace:
+    """What trials take and count beyond their duration, on average."""
+
+    def __init__(self) -> None:
+        self._trials = 0
+        self._elapsed = 0.0
+        self._effective = 0.0
+
+    def add(self, result: TrialResult) -> None:
+        """Counts a trial."""
+        self._trials += 1
+        self._elapsed += result.elapsed - result.duration
+        self._effective += result.effective_duration - result.duration
+
+    def elapsed(self, duration: float) -> float:
+        """Seconds that a trial of this duration is expected to take."""
+        return max(0.0, duration + self._elapsed / max(1, self._trials))
+
+    def effective(self, duration: float) -> float:
+        """Seconds that a trial of this duration is expected to count."""
+        return max(duration / 100.0, duration + self._effective / max(1, self._trials))
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What one goal still needs, if all goes as expected.
+
+    Attributes:
+        search: Seconds of single short trials until the bounds are found.
+        proof: Seconds of trials that prove them, by grid index of the load.
+        growing: Whether short trials come first.
+    """
+
+    search: float
+    proof: dict[int, float]
+    growing: bool
+
+
+def outlook(stages: Stages, grid: LoadGrid, width: int, expected: float, pace: Pace) -> Outlook:
+    """What one goal still needs.
+
+    Args:
+        stages: What is known for the goal.
+        grid: The loads.
+        width: The goal's width in grid steps.
+        expected: Where on the grid its bound is expected.
+        pace: What trials take.
+    """
+    if not stages.intervals[-1].open:
+        return Outlook(0.0, {}, growing=False)
+    coarsest = stages.intervals[0]
+    lower, upper = _pair(coarsest, grid, width, expected)
+    search = 0.0
+    if coarsest.open:
+        trials = min(MOST_SEARCH_TRIALS, math.log2(max(1.0, coarsest.steps / width)))
+        search = trials * pace.elapsed(stages.stages[0].target.trial_duration)
+    proof = {}
+    if lower >= 0:
+        proof[lower] = _time_to_prove(stages, grid.load(lower), Bound.LOWER, pace)
+    if upper <= grid.top:
+        proof[upper] = _time_to_prove(stages, grid.load(upper), Bound.UPPER, pace)
+    durations = [stage.target.trial_duration for stage in stages.stages]
+    return Outlook(search, proof, growing=durations[0] < durations[-1])
+
+
+def forecast(outlooks: Iterable[Outlook], sure: float = 0.0) -> Forecast:
+    """Puts the goals' outlooks together: a trial serves all goals, so each load is paid for once.
+
+    Args:
+        outlooks: What each goal still needs.
+        sure: Seconds that the search takes besides, for certain.
+    """
+    search = 0.0
+    proof: dict[int, float] = {}
+    low, usual, high = EQUAL_TRIALS
+    for each in outlooks:
+        search = max(search, each.search)
+        if each.growing:
+            low, usual, high = GROWING_TRIALS
+        for index, seconds in each.proof.items():
+            proof[index] = max(proof.get(index, 0.0), seconds)
+    least = search + sum(proof.values())
+    return Forecast(sure + least * usual, sure + least * low, sure + least * high)
+
+
+def _pair(interval: Interval, grid: LoadGrid, width: int, expected: float) -> tuple[int, int]:
+    """Grid indexes of the expected bounds; just outside the grid where there will be none."""
+    if not interval.open:
+        return interval.first - 1, interval.last + 1
+    lower = min(max(math.floor(expected), interval.first - 1), interval.last)
+    return lower, min(lower + width, interval.last + 1)
+
+
+def _time_to_prove(stages: Stages, load: float, bound: Bound, pace: Pace) -> float:
+    """Seconds of trials until a load is what it is expected to be for the goal; 0 if it is already."""
+    final = stages.stages[-1]
+    if final.evidence.bound(load) is bound:
+        return 0.0
+    missing = _missing(final.target.criterion, final.evidence.tally(load), bound)
+    duration = final.target.trial_duration
+    if bound is Bound.UPPER and final.target.criterion.exceed[0] == 0:
+        # Where no loss may be exceeded, one lossy trial of any duration is enough.
+        return pace.elapsed(stages.stages[0].target.trial_duration)
+    trials = max(1, math.ceil(missing / pace.effective(duration)))
+    seconds = trials * pace.elapsed(duration)
+    if bound is Bound.LOWER:
+        shorter = (s for s in stages.stages if s.target.trial_duration < duration and load not in s.passed)
+        seconds += sum(pace.elapsed(stage.target.trial_duration) for stage in shorter)
+    return seconds
+
+
+def _missing(criterion: Criterion, tally: Tally, bound: Bound) -> float:
+    """Seconds of full-length trials of the expected kind that a load still lacks."""
+    p, q = criterion.exceed
+    high = tally.full_high + max(0.0, tally.short_high - tally.short_low * p / (q - p))
+    if bound is Bound.UPPER:
+        return max(0.0, criterion.duration_sum * p / q - high) / 1e9
+    whole = max(criterion.duration_sum, (high + tally.full_low))
+    return max(0.0, whole * (q - p) / q - tally.full_low) / 1e9
