@@ -28,7 +28,8 @@ class LikelihoodName(str, Enum):
     """How a trial's count of lost frames is distributed around the fitting function's mean."""
 
     VARYING = "varying"
-    """Poisson, around a capacity that varies normally from trial to trial; by how much is inferred."""
+    """Poisson, around a capacity that varies normally from trial to trial; by how much is inferred. How often its
+    intervals cover the truth has not been measured yet."""
     POISSON = "poisson"
     """Poisson (draft 4.3.1): right and sharp for a SUT that never varies, much too sure of itself for others."""
     GEOMETRIC = "geometric"
@@ -199,7 +200,7 @@ def estimate(
     target_loss_ratio: float,
     min_load: float,
     max_load: float,
-    likelihood: LikelihoodName | str = LikelihoodName.VARYING,
+    likelihood: LikelihoodName | str = LikelihoodName.GEOMETRIC,
     weighting: Weighting | str = Weighting.EVIDENCE,
 ) -> CriticalLoadEstimate:
     """Estimates the critical load from trial results, in any order; the same results always give the same estimate.

@@ -18,7 +18,7 @@ from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mr
 from lossratio.plrsearch.curves import Curves, Indices
 from lossratio.plrsearch.density import Model, RowDensity
 from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.panels import NODES, ORDER, Panels, lobatto, node_positions
+from lossratio.plrsearch.panels import NODES, ORDER, Panels, lobatto, moments_of, node_positions
 from lossratio.plrsearch.ridge import explaining_starts, find_rows
 from lossratio.plrsearch.support import DEEP, DEPTH, Support, deviation_bounds, extent, find_support
 
@@ -35,6 +35,7 @@ _POINTS = 7
 _REACH = 5.5
 _END = 8.0
 _SMOOTH = 0.05
+_SAME = 0.1
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,18 @@ def integrate_varying(
     if smooth is None:
         return panels
     finer = _Grid.of(support, bounds[1] - bounds[0], resolution * _FINER[0], resolution * _FINER[1])
-    return _assembled(finer, _interpolated(smooth, resolution))
+    interpolated = _assembled(finer, _interpolated(smooth, resolution))
+    return interpolated if _agree(panels, interpolated) else panels
+
+
+def _agree(computed: Panels, interpolated: Panels) -> bool:
+    """Whether interpolation has kept to what was computed, and not gone astray between nodes."""
+    inside = (interpolated.critical_load.min() > 0.0) & np.all(interpolated.high > interpolated.low)
+    if not inside or interpolated.log_density.max() > computed.log_density.max() + 0.5:
+        return False
+    before, after = moments_of(computed), moments_of(interpolated)
+    same_mass = abs(after.log_mass - before.log_mass) < _SAME
+    return same_mass and abs(after.mean - before.mean) < _SAME * before.stdev + 1e-9 * before.mean
 
 
 def _corrected(panels: Panels, grid: _Grid, bounds: tuple[float, float]) -> Support | None:

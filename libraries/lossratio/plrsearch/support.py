@@ -42,23 +42,31 @@ class Support:
         high_deviation: Log s at which it ends.
         low_spread: The log a at which it begins, as a polynomial in log s.
         high_spread: The same for its end.
+        lowest_spread: Smallest log a of any slice.
+        highest_spread: Largest log a of any slice.
     """
 
     low_deviation: float
     high_deviation: float
     low_spread: Polynomial
     high_spread: Polynomial
+    lowest_spread: float
+    highest_spread: float
 
     @classmethod
     def through(cls, ends: tuple[float, float], log_deviation: Array, low: Array, high: Array) -> Support:
-        """Polynomials through the ends of some slices: smooth, as the nodes between them have to be."""
-        degree = min(3, len(log_deviation) - 1)
-        return cls(*ends, Polynomial.fit(log_deviation, low, degree), Polynomial.fit(log_deviation, high, degree))
+        """Polynomials through the ends of some slices: smooth, as the nodes between them have to be.
+
+        Never beyond the outermost of these ends, where a polynomial may go anywhere.
+        """
+        degree = min(2, len(log_deviation) - 1)
+        low_fit, high_fit = (Polynomial.fit(log_deviation, each, degree) for each in (low, high))
+        return cls(*ends, low_fit, high_fit, float(low.min()), float(high.max()))
 
     def spreads(self, log_deviation: Array) -> tuple[Array, Array]:
         """Log a at which the support begins and ends at each log s."""
-        low = np.maximum(self.low_spread(log_deviation), 0.0)
-        return low, np.maximum(self.high_spread(log_deviation), low + 1e-9)
+        low = np.clip(self.low_spread(log_deviation), self.lowest_spread, self.highest_spread)
+        return low, np.clip(self.high_spread(log_deviation), low + 1e-9, self.highest_spread + 1e-9)
 
 
 Masses = Callable[[Array, Array], Array]
@@ -148,8 +156,8 @@ def extent(x: Array, log_mass: Array, floor: float, ceiling: float) -> tuple[Arr
         ceiling: Where it ends.
 
     Returns:
-        Lower and upper ends, shape (rows,): between points by interpolation, beyond them by half of the range; and
-        whether both ends of x have little mass or are the domain's, while not too many of the points are wasted.
+        Lower and upper ends, shape (rows,): between points by interpolation, beyond heavy ends by half of the range;
+        and whether both ends of x have little mass or are the domain's, while not too many of the points are wasted.
     """
     points = x.shape[1]
     each = np.arange(len(x))
@@ -162,9 +170,9 @@ def extent(x: Array, log_mass: Array, floor: float, ceiling: float) -> tuple[Arr
         ends.append(x[each, end] + np.where(end == outer, 0.0, share) * (x[each, outer] - x[each, end]))
     low, high = ends
     width = high - low
-    low = np.where(first == 0, np.maximum(low - 0.5 * width, floor), low)
-    high = np.where(last == points - 1, np.minimum(high + 0.5 * width, ceiling), high)
     light = DEPTH - _HEAVY
+    low = np.where(depth[:, 0] > light, np.maximum(low - 0.5 * width, floor), low)
+    high = np.where(depth[:, -1] > light, np.minimum(high + 0.5 * width, ceiling), high)
     low_fits = (depth[:, 0] < light) | (x[:, 0] <= floor + 1e-9)
     high_fits = (depth[:, -1] < light) | (x[:, -1] >= ceiling - 1e-9)
     return low, high, low_fits & high_fits & (inside.sum(axis=1) >= 0.6 * points)
