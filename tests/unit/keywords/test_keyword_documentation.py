@@ -17,6 +17,7 @@ def test_the_names_are_those_that_suites_use():
         "Find Conditional Throughput",
         "Measure MRR",
         "Throughput Should Be At Least",
+        "Throughput Should Not Have Regressed",
     } == KEYWORDS.keys()
 
 

@@ -77,8 +77,9 @@ def test_arguments_reach_the_measurement(results):
     assert [trial.duration_s for trial in mrr.trials] == [0.5] * 3
 
 
-def test_the_log_has_the_picture_and_links_to_files_that_are_there(run):
-    assert sum("<svg" in message for message in run.messages) == 3
+def test_the_log_has_the_pictures_and_links_to_files_that_are_there(run):
+    searches, pictures_of_each = 3, 3
+    assert sum("<svg" in message for message in run.messages) == searches * pictures_of_each
     links = [link for message in run.messages for link in re.findall(r'<a href="([^"]+)"', message)]
     assert len(links) == 8
     for link in links:
