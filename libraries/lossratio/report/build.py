@@ -178,11 +178,14 @@ def soak_result(
         critical_load: What it found; not looked at if the run has an error.
         entries: All its trials.
     """
+    outcome = Outcome.FAILED
+    if run.error is None and critical_load is not None:
+        outcome = Outcome.MEASURED if critical_load.reason is None else Outcome.IRREGULAR
     return SoakResult(
         test=run.test,
         started=run.started,
         ended=run.ended,
-        outcome=Outcome.MEASURED if run.error is None else Outcome.FAILED,
+        outcome=outcome,
         error=run.error,
         remarks=run.remarks,
         conditions=run.conditions,

@@ -127,6 +127,8 @@ def _soak(result: SoakResult, names: CsitNames) -> CsitSoak:
     found = result.critical_load
     if found is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
         raise CsitExportError(f"CSIT's soak tests have a target loss ratio of 1e-7; {result.test.full_name} has not.")
+    if found.misfit:
+        raise CsitExportError(f"The critical load of {result.test.full_name} is irregular: {found.reason}.")
     mean, stdev = found.mean.per_interface_fps, found.stdev.per_interface_fps
     lower, upper = (result.conditions.rate(max(0.0, mean + sign * stdev)) for sign in (-1, 1))
     return CsitSoak(critical_rate=CsitCriticalRate(lower=_rate(lower), upper=_rate(upper)))

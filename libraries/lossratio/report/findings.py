@@ -100,7 +100,7 @@ def _soak_finding(result: SoakResult, place: int) -> Finding:
         place,
         CRITICAL_LOAD,
         result.outcome,
-        None,
+        found.reason,
         found.mean,
         found.least_95,
         found.most_95,

@@ -209,6 +209,10 @@ class SoakResult(TestResult):
     def _only_a_failure_has_no_critical_load(self) -> SoakResult:
         if (self.outcome is Outcome.FAILED) != (self.critical_load is None):
             raise ValueError("a critical load is missing if and only if the measurement failed")
+        if self.critical_load is not None:
+            regular = self.critical_load.reason is None
+            if (self.outcome is Outcome.MEASURED) != regular:
+                raise ValueError("a soak test is irregular if and only if its critical load has a reason to be")
         return self
 
 

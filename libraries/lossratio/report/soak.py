@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from pydantic import Field
 
-from lossratio.report.record import Rate, Ratio, Record
+from lossratio.report.record import Rate, Ratio, Record, Seconds
+
+
+class SoakLimit(str, Enum):
+    """Why a critical load is only known to be on one side of a load."""
+
+    AT_LEAST = "at least"
+    """It may be above the maximum load, where nothing was measured."""
+    AT_MOST = "at most"
+    """It may be below the minimum load, where nothing was measured."""
+
+
+class DensityPoint(Record):
+    """A point of a distribution of the critical load."""
+
+    load_per_interface_fps: float = Field(gt=0.0)
+    """Critical load."""
+    density_per_fps: float = Field(ge=0.0)
+    """Its probability density, per frame per second."""
 
 
 class CurvePoint(Record):
@@ -29,15 +49,23 @@ class FittedFunction(Record):
     """Its share in the combined estimate."""
     curve: tuple[CurvePoint, ...]
     """The curve that fits best."""
+    posterior: tuple[DensityPoint, ...]
+    """The distribution of the critical load, by load."""
 
 
-class DensityPoint(Record):
-    """A point of the posterior distribution."""
+class IntervalPoint(Record):
+    """What was known about the critical load after some of the trials."""
 
-    load_per_interface_fps: float = Field(gt=0.0)
-    """Critical load."""
-    density_per_fps: float = Field(ge=0.0)
-    """Its probability density, per frame per second."""
+    trials: int = Field(ge=1)
+    """How many trials that were."""
+    elapsed_s: Seconds
+    """How long they took in all."""
+    mean_per_interface_fps: float = Field(gt=0.0)
+    """Mean critical load."""
+    least_95_per_interface_fps: float = Field(gt=0.0)
+    """Lower end of its 95 % interval."""
+    most_95_per_interface_fps: float = Field(gt=0.0)
+    """Upper end of its 95 % interval."""
 
 
 class CriticalLoad(Record):
@@ -54,4 +82,25 @@ class CriticalLoad(Record):
     functions: tuple[FittedFunction, ...]
     """What the fitting functions make of the trials."""
     posterior: tuple[DensityPoint, ...]
-    """The distribution of the critical load, by load."""
+    """The distribution of the critical load by load, the functions combined by their weights."""
+    history: tuple[IntervalPoint, ...]
+    """How the interval narrowed, trial by trial."""
+    ended_by: str | None
+    """What ended the search, e.g. ``timeout`` or ``precision``; null: it was interrupted."""
+    limit: SoakLimit | None
+    """On which side of the range of loads the critical load may be; null: it is inside."""
+    misfit: tuple[str, ...]
+    """Why the model does not fit the trials, so that the numbers must not be relied on; empty: it fits."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why this is no regular result; None if it is one."""
+        if self.misfit:
+            return f"the model does not fit: {'; '.join(self.misfit)}"
+        return None if self.limit is None else _LIMITS[self.limit]
+
+
+_LIMITS = {
+    SoakLimit.AT_LEAST: "the critical load may be above the maximum load: it is at least what is given",
+    SoakLimit.AT_MOST: "the critical load may be below the minimum load: it is at most what is given",
+}

@@ -122,11 +122,14 @@ def _soak_lines(result: SoakResult) -> Iterator[str]:
     if found is None:
         yield from _failure(result)
         return
-    yield f"critical load (loss ratio {format_ratio(result.target_loss_ratio)} in the long run)"
+    state = "regular" if found.reason is None else f"irregular: {found.reason}"
+    yield f"critical load (loss ratio {format_ratio(result.target_loss_ratio)} in the long run): {state}"
     yield _rate_line("mean", found.mean)
     yield _rate_line("standard deviation", found.stdev)
     yield _rate_line("95 % interval, from", found.least_95)
     yield _rate_line("95 % interval, to", found.most_95)
+    if found.ended_by is not None:
+        yield f"  {'ended by':<{_LABEL_WIDTH}}  {found.ended_by}"
 
 
 def _reconfiguration_lines(result: ReconfigurationResult) -> Iterator[str]:

@@ -19,7 +19,7 @@ from lossratio.report.model import RESULT, Outcome
 from lossratio.report.page import report_page
 from lossratio.report.reconfiguration import reconfiguration_loss
 from lossratio.report.run import Run
-from lossratio.report.soak import CriticalLoad, CurvePoint, DensityPoint, FittedFunction
+from lossratio.report.soak import CriticalLoad, CurvePoint, DensityPoint, FittedFunction, IntervalPoint, SoakLimit
 from lossratio.report.soak_picture import draw_soak
 from lossratio.report.text import message
 
@@ -27,12 +27,26 @@ MEAN, STDEV = 150_000.0, 500.0
 TRIALS = [JournalEntry(counted_trial(load, lost=lost)) for load, lost in ((149e3, 0), (150e3, 1), (160e3, 10_000))]
 
 
-def critical_load():
+def critical_load(*, limit=None, misfit=()):
     rate = conditions().rate
     loads = [MEAN + STDEV * step / 4 for step in range(-12, 13)]
     density = [math.exp(-0.5 * ((load - MEAN) / STDEV) ** 2) / STDEV / math.sqrt(2 * math.pi) for load in loads]
     curve = tuple(
         CurvePoint(load_per_interface_fps=load, loss_ratio=10.0 ** (-9 + i / 4)) for i, load in enumerate(loads)
+    )
+    posterior = tuple(
+        DensityPoint(load_per_interface_fps=load, density_per_fps=each)
+        for load, each in zip(loads, density, strict=True)
+    )
+    history = tuple(
+        IntervalPoint(
+            trials=trials,
+            elapsed_s=5.0 * trials,
+            mean_per_interface_fps=MEAN,
+            least_95_per_interface_fps=MEAN - 6 * STDEV / trials,
+            most_95_per_interface_fps=MEAN + 6 * STDEV / trials,
+        )
+        for trials in (1, 2, 3)
     )
     return CriticalLoad(
         mean=rate(MEAN),
@@ -40,13 +54,14 @@ def critical_load():
         least_95=rate(MEAN - 2 * STDEV),
         most_95=rate(MEAN + 2 * STDEV),
         functions=tuple(
-            FittedFunction(name=name, mean=rate(MEAN), stdev=rate(STDEV), weight=0.5, curve=curve)
+            FittedFunction(name=name, mean=rate(MEAN), stdev=rate(STDEV), weight=0.5, curve=curve, posterior=posterior)
             for name in ("stretch", "erf")
         ),
-        posterior=tuple(
-            DensityPoint(load_per_interface_fps=load, density_per_fps=each)
-            for load, each in zip(loads, density, strict=True)
-        ),
+        posterior=posterior,
+        history=history,
+        ended_by="timeout",
+        limit=limit,
+        misfit=misfit,
     )
 
 
@@ -54,9 +69,9 @@ def max_load():
     return conditions().max_load(MAX_LOAD, LoadOrigin.GENERATOR)
 
 
-def soak(*, target=1e-7, error=None, trials=TRIALS):
+def soak(*, target=1e-7, error=None, trials=TRIALS, **found):
     test_run = run("64B-1c-ethip4-ip4base-soak", error=error)
-    return soak_result(test_run, SoakSetup(target, {}, MIN_LOAD, max_load()), critical_load(), trials)
+    return soak_result(test_run, SoakSetup(target, {}, MIN_LOAD, max_load()), critical_load(**found), trials)
 
 
 def reconfiguration(*, error=None):
@@ -85,6 +100,33 @@ def test_a_critical_load_is_found_with_its_interval():
     assert "critical load (loss ratio 1e-05 % in the long run)" in message(soak())
 
 
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ({"misfit": ("losses come in bursts", "loss grows with time")}, "does not fit: losses come in bursts; loss"),
+        ({"limit": SoakLimit.AT_LEAST}, "may be above the maximum load: it is at least what is given"),
+        ({"limit": SoakLimit.AT_MOST}, "may be below the minimum load: it is at most what is given"),
+    ],
+)
+def test_a_critical_load_that_must_not_be_relied_on_is_irregular(found, why):
+    result = soak(**found)
+    (finding,) = findings_of([result])
+    assert finding.outcome is result.outcome is Outcome.IRREGULAR
+    assert why in finding.reason
+    assert f"in the long run): irregular: {finding.reason}" in message(result)
+
+
+def test_a_misfit_is_not_exported_as_a_csit_result():
+    with pytest.raises(ReportError, match="the model does not fit: bursts"):
+        csit_export(named(soak(misfit=("bursts",)), identity("soak")))
+
+
+def test_a_soak_cannot_be_called_measured_when_its_model_does_not_fit():
+    data = RESULT.dump_python(soak(misfit=("bursts",)))
+    with pytest.raises(ValidationError, match="if and only if its critical load has a reason to be"):
+        RESULT.validate_python(data | {"outcome": "measured"})
+
+
 def test_a_reconfiguration_loses_frames_for_a_time():
     assert reconfiguration().loss.lost_time_s == 0.025
     assert "5,000 frames lost, all that is sent in 0.025 s" in message(reconfiguration())
@@ -93,7 +135,9 @@ def test_a_reconfiguration_loses_frames_for_a_time():
 def test_the_picture_has_all_trials_and_both_functions():
     picture = draw_soak(soak())
     assert sum(hint.startswith("trial ") for hint in hints(picture)) == 3
-    assert {"stretch", "erf"} <= set(texts(picture))
+    assert {"stretch", "erf", "both, by weight", "95 % interval and mean of the critical load over time"} <= set(
+        texts(picture)
+    )
 
 
 def test_a_soak_without_trials_has_no_picture():
