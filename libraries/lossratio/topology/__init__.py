@@ -1,0 +1,25 @@
+"""The topology file: nodes, how to reach them, their interfaces, and the links between them.
+
+Field names are those of FD.io CSIT's topology files wherever both mean the same.
+"""
+
+from lossratio.topology.files import load_topology
+from lossratio.topology.generators import AfPacketGenerator, Generator, SimulatedGenerator
+from lossratio.topology.model import TestbedKind, Topology
+from lossratio.topology.nodes import Interface, Node, NodeType
+from lossratio.topology.path import Hop, Port, TrafficPath
+
+__all__ = [
+    "AfPacketGenerator",
+    "Generator",
+    "Hop",
+    "Interface",
+    "Node",
+    "NodeType",
+    "Port",
+    "SimulatedGenerator",
+    "TestbedKind",
+    "Topology",
+    "TrafficPath",
+    "load_topology",
+]
