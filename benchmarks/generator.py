@@ -25,7 +25,7 @@ from lossratio.errors import DutError
 from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Topology, load_topology
-from lossratio.traffic import AgentClient, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.configuration import Configuration, Direction
 from lossratio.traffic.agent.frames import build_frames
 
@@ -178,7 +178,7 @@ def compare(tester: Tester, path: str, interfaces: tuple[str, ...], duration: fl
     west, east = (TrafficPort(name, name) for name in interfaces)
     for size, bidirectional, rate in CASES:
         profile = load_profile("ethip4-udp", frame_size=size, bidirectional=bidirectional)
-        configuration = make_configuration(profile, west, east, settle_time=SETTLE_TIME)
+        configuration = make_configuration(profile, [PortPair(west, east)], settle_time=SETTLE_TIME)
         for name, send in (("afpacket", tester.afpacket), ("trafgen", tester.trafgen))[: 1 + with_trafgen]:
             for row in send(configuration, rate, duration):
                 errors = abs(np.diff(np.array(row.stamps)) / 1e3 - 1e6 * FLOWS / rate)

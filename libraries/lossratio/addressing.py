@@ -23,3 +23,20 @@ WEST = Side(IPv4Network("198.18.0.0/16"), IPv6Network("2001:2::/49"))
 
 EAST = Side(IPv4Network("198.19.0.0/16"), IPv6Network("2001:2:0:8000::/49"))
 """Networks behind the path's second TG port."""
+
+
+def split_sides(paths: int) -> tuple[tuple[Side, Side], ...]:
+    """Networks of parallel paths, west and east of each: equal parts of `WEST` and `EAST`.
+
+    So a router can tell the paths apart.
+
+    Args:
+        paths: How many paths there are.
+    """
+    bits = (paths - 1).bit_length()
+    return tuple(zip(_parts(WEST, bits)[:paths], _parts(EAST, bits)[:paths], strict=True))
+
+
+def _parts(side: Side, bits: int) -> list[Side]:
+    networks = zip(side.ipv4.subnets(bits), side.ipv6.subnets(bits), strict=True)
+    return [Side(ipv4, ipv6) for ipv4, ipv6 in networks]

@@ -23,6 +23,7 @@ from lossratio.traffic import (
     FALTERING,
     REPEATS,
     AgentClient,
+    PortPair,
     TrafficMeasurer,
     TrafficPort,
     TrafficProfile,
@@ -106,8 +107,8 @@ class LiveTestbed:
             dut.verify()
         agent = self._running_agent()
         try:
-            west, east = self._traffic_ports()
-            facts = agent.configure(make_configuration(profile, west, east, settle_time=self._settle_time))
+            configuration = make_configuration(profile, [self._port_pair()], settle_time=self._settle_time)
+            facts = agent.configure(configuration)
             check_path(agent)
             conditions = self._conditions(profile, {**asdict(agent.facts), **facts})
             yield Ready(TrafficMeasurer(agent, idle_time=self._idle_time), conditions)
@@ -142,9 +143,9 @@ class LiveTestbed:
             self._agent = AgentClient.start(tg, python=self._set_up.generator.python)
         return self._agent
 
-    def _traffic_ports(self) -> tuple[TrafficPort, TrafficPort]:
+    def _port_pair(self) -> PortPair:
         path, destinations = self._set_up.path, self._set_up.destinations
-        return (
+        return PortPair(
             TrafficPort(path.west.name, _name(path.west), None if destinations is None else destinations.from_west),
             TrafficPort(path.east.name, _name(path.east), None if destinations is None else destinations.from_east),
         )

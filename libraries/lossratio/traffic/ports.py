@@ -1,10 +1,11 @@
-"""The TG's two ports, and what a generator is to send between them."""
+"""The TG's ports, and what a generator is to send between them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lossratio.addressing import EAST, WEST
+from lossratio.addressing import split_sides
 from lossratio.traffic.agent.configuration import Configuration, Direction
 from lossratio.traffic.layers import frames_spec
 from lossratio.traffic.profile import TrafficProfile
@@ -26,23 +27,36 @@ class TrafficPort:
     destination_mac: str | None = None
 
 
-def make_configuration(
-    profile: TrafficProfile, west: TrafficPort, east: TrafficPort, *, settle_time: float
-) -> Configuration:
+@dataclass(frozen=True)
+class PortPair:
+    """Both ends of one path.
+
+    Attributes:
+        west: The path's first port.
+        east: Its second port.
+    """
+
+    west: TrafficPort
+    east: TrafficPort
+
+
+def make_configuration(profile: TrafficProfile, pairs: Sequence[PortPair], *, settle_time: float) -> Configuration:
     """What a generator needs to know to send a profile's frames.
+
+    Parallel paths carry the same traffic, each between parts of the networks of its own: see
+    `lossratio.addressing.split_sides`.
 
     Args:
         profile: What is sent; a unidirectional one from west to east only.
-        west: The path's first port.
-        east: Its second port.
+        pairs: The ends of the paths; one at least.
         settle_time: Seconds to wait, after the traffic, for frames in flight: a property of the DUT.
 
     Raises:
-        TrafficError: If a frame is too small for its headers.
+        TrafficError: If a frame is too small for its headers, or there are too few addresses.
     """
-    ways = ((west, WEST, east, EAST), (east, EAST, west, WEST))[: profile.transmitting_directions]
+    sides = split_sides(len(pairs))
     return Configuration(
-        ports=(west.interface, east.interface),
+        ports=tuple(port.interface for pair in pairs for port in (pair.west, pair.east)),
         directions=tuple(
             Direction(
                 name=f"{source.name}>{sink.name}",
@@ -51,7 +65,11 @@ def make_configuration(
                 destination_mac=source.destination_mac,
                 frames=frames_spec(profile, source_side, sink_side),
             )
-            for source, source_side, sink, sink_side in ways
+            for pair, (west, east) in zip(pairs, sides, strict=True)
+            for source, source_side, sink, sink_side in (
+                (pair.west, west, pair.east, east),
+                (pair.east, east, pair.west, west),
+            )[: profile.transmitting_directions]
         ),
         settle_time=settle_time,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from local_session import PYTHON, LocalSession
-from traffic_lab import EAST, WEST, configure, drop, received_by
+from traffic_lab import PAIR, configure, drop, received_by
 
 from lossratio.errors import TrafficError
 from lossratio.traffic import (
@@ -110,14 +110,14 @@ def test_requests_that_make_no_sense_are_answered_and_change_nothing(agent):
 
 
 def test_a_broken_configuration_is_refused(agent):
-    good = make_configuration(load_profile("ethip4-udp", frame_size=64), WEST, EAST, settle_time=0.0).to_json()
+    good = make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.0).to_json()
     broken = ({"ports": []}, {"directions": []}, {"directions": [{}]}, {"settle_time": -1}, {"settle_time": "x"})
     for change in broken:
         assert refusal(agent._ask, "configure", generator="afpacket", **{**good, **change})[0] == "bad_request"
 
 
 def test_an_unknown_generator_is_refused_with_those_there_are(agent):
-    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), WEST, EAST, settle_time=0.0)
+    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.0)
     kind, message = refusal(agent.configure, configuration, generator="pktgen")
     assert (kind, "no generator 'pktgen'; there are afpacket" in message) == ("unsupported", True)
 

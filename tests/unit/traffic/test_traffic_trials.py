@@ -6,7 +6,7 @@ import sys
 import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
-from traffic_lab import EAST, WEST, configure, drop, received_by
+from traffic_lab import PAIR, configure, drop, received_by
 
 from lossratio import addressing
 from lossratio.counters import output_from_counters
@@ -195,7 +195,7 @@ def test_traffic_can_run_around_other_work(agent, bridged):
     for direction in counters:
         assert direction.intended >= direction.sent == direction.received
     stopped = received_by(bridged, "dut0")
-    agent.configure(make_configuration(load_profile("ethip4-udp", frame_size=64), WEST, EAST, settle_time=0.0))
+    agent.configure(make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.0))
     assert received_by(bridged, "dut0") == stopped
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from netns import NetnsLab
 
-from lossratio.traffic import AgentClient, TrafficPort, load_profile, make_configuration
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 
 WEST = TrafficPort("port0", "tg0")
 EAST = TrafficPort("port1", "tg1")
+PAIR = PortPair(WEST, EAST)
 
 
 def configure(
@@ -19,7 +20,7 @@ def configure(
 ) -> Mapping[str, Any]:
     """Makes an agent ready to send UDP."""
     profile = load_profile("ethip4-udp", frame_size=frame_size, **options)
-    return agent.configure(make_configuration(profile, west, EAST, settle_time=settle_time))
+    return agent.configure(make_configuration(profile, [PortPair(west, EAST)], settle_time=settle_time))
 
 
 def drop(lab: NetnsLab, interface: str, condition: str) -> None:

@@ -7,7 +7,7 @@ import time
 from multiprocessing.connection import wait
 from typing import Any, Callable, Iterable, Mapping
 
-from .configuration import FCS_BYTES, Configuration, Direction
+from .configuration import Configuration, Direction
 from .counting import FrameCounter
 from .frames import build_frames
 from .guard import check_may_transmit
@@ -16,7 +16,6 @@ from .priority import COUNTING, raise_priority
 from .protocol import AgentError, Message
 from .sender import Sender, SenderReport, SenderSetup
 
-_ETHERNET_HEADER = 14
 _CHECK_SECONDS = 0.1
 _TAG_MASK = 0xFFFFFFFF
 
@@ -154,7 +153,7 @@ class _ActiveDirection:
         self._counted_before = self._counter_before.read() if self._counted is None else self._counted
         self._counted = None
         self._counter.watch(tag)
-        self.sender.start(load, duration, tag)
+        self.sender.start(load * self._direction.load_share, duration, tag)
 
     def count(self) -> int:
         self._counted = self._counter.read()
@@ -199,13 +198,13 @@ def _usable_links(configuration: Configuration) -> dict[str, Link]:
                 f"Interface {name} is down, or its link is. Set both ends of the link up (ip link set {name} up).",
             )
     for direction in configuration.directions:
-        size, mtu = direction.frames.max_size, links[direction.transmit].mtu
-        if size - FCS_BYTES - _ETHERNET_HEADER > mtu:
-            raise AgentError(
-                "unsupported",
-                f"Frames of {size} bytes do not go through {direction.transmit}, whose MTU is {mtu}. "
-                f"Raise it to {size - FCS_BYTES - _ETHERNET_HEADER}, or use smaller frames.",
-            )
+        for port in (direction.transmit, direction.receive):
+            if direction.frames.mtu > links[port].mtu:
+                raise AgentError(
+                    "unsupported",
+                    f"Frames of {direction.frames.max_size} bytes do not go through {port}, whose MTU is "
+                    f"{links[port].mtu}. Raise it to {direction.frames.mtu}, or use smaller frames.",
+                )
     return links
 
 

@@ -6,6 +6,8 @@ The controller's side makes these objects, too, and sends them as JSON.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import reduce
+from math import gcd
 from typing import Any, Mapping
 
 from .protocol import AgentError, Message
@@ -13,25 +15,35 @@ from .protocol import AgentError, Message
 FCS_BYTES = 4
 """Bytes of the frame check sequence, which frame sizes include and packet sockets do not send."""
 
+_ETHERNET_HEADER_BYTES = 14
+_VLAN_TAG_BYTES = 4
+_TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
+
 TAG_BYTES = 8
 """Bytes of a trial's tag: see `lossratio.traffic.agent.frames.tag_bytes`."""
 
 
 @dataclass(frozen=True)
 class SteppingField:
-    """A header field that counts from frame to frame: first, first + 1 ... and again after `count` frames.
+    """A header field that changes from frame to frame: it takes the values first, first + 1 ... and these again.
+
+    Fields step together: the second frame has the second value of each. So there are as many different frames (of one
+    size) as the least common multiple of all counts says.
 
     Attributes:
         offset: Its place in the frame, in bytes.
         width: Its width, in bytes (at most eight).
-        first: Its value in the first frame.
+        first: Its lowest value.
         count: How many values it takes.
+        seed: Of the order in which it takes them, which is drawn at random; None: upwards. The same seed gives the
+            same order again.
     """
 
     offset: int
     width: int
     first: int
     count: int
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,17 @@ class FramesSpec:
         """Size of the largest frame, in bytes with FCS."""
         return max(size for size, _ in self.sizes)
 
+    @property
+    def flows(self) -> int:
+        """How many frames differ in more than their size."""
+        return reduce(lambda one, other: one * other // gcd(one, other), (field.count for field in self.fields), 1)
+
+    @property
+    def mtu(self) -> int:
+        """Least MTU that its largest frame goes through: bytes without Ethernet header, FCS and one 802.1Q tag."""
+        tagged = bytes.fromhex(self.header)[12:14] in _TAG_ETHERTYPES
+        return self.max_size - FCS_BYTES - _ETHERNET_HEADER_BYTES - (_VLAN_TAG_BYTES if tagged else 0)
+
 
 @dataclass(frozen=True)
 class Direction:
@@ -101,6 +124,8 @@ class Direction:
         receive: Interface that they come back to.
         destination_mac: Destination MAC address of its frames; None: the receiving interface's own.
         frames: Its frames.
+        load_share: What it sends of a trial's load, above 0 and at most 1. The load is that of the direction with the
+            largest share.
     """
 
     name: str
@@ -108,6 +133,7 @@ class Direction:
     receive: str
     destination_mac: str | None
     frames: FramesSpec
+    load_share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -116,7 +142,7 @@ class Configuration:
 
     Attributes:
         ports: Its interfaces.
-        directions: The directions that it transmits in; one at least.
+        directions: The directions that it transmits in; one at least, and each from an interface of its own.
         settle_time: Seconds to wait, after the traffic, for frames still in flight.
     """
 
@@ -149,14 +175,16 @@ class Configuration:
             raise AgentError(
                 "bad_request", "A configuration needs directions with names of their own, and their ports."
             )
+        shares = [each.load_share for each in configuration.directions]
+        if min(shares) <= 0 or max(shares) != 1:
+            raise AgentError("bad_request", f"Shares of the load are above 0, and the largest is 1; not {shares}.")
         if not configuration.settle_time >= 0:
             raise AgentError("bad_request", f"The settle_time must not be {configuration.settle_time!r}.")
         return configuration
 
 
 def _direction(data: Mapping[str, Any]) -> Direction:
-    frames = data["frames"]
-    return Direction(**{**data, "frames": _frames(frames)})
+    return Direction(**{**data, "frames": _frames(data["frames"]), "load_share": float(data["load_share"])})
 
 
 def _frames(data: Mapping[str, Any]) -> FramesSpec:
