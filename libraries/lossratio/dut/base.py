@@ -7,13 +7,15 @@ the west interface faces the TG's first port.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from lossratio.dut.node import CommandRunner
+from lossratio.errors import DutError
 from lossratio.topology import Hop
 
 EASTWARD = "west>east"
@@ -177,6 +179,28 @@ class Dut(ABC, Generic[OptionsT_co]):
     def reset(self) -> None:
         """Brings state that trials leave behind (such as a policer's bucket) back to how it was after the set-up."""
         return
+
+    def reconfigure(self, entries: int) -> None:
+        """Adds so many entries to what the DUT forwards by, e.g. routes, while traffic passes.
+
+        None of them is of concern to test traffic. Tear-down takes them away with the rest.
+
+        Args:
+            entries: How many.
+
+        Raises:
+            DutError: If this kind has nothing to add them to, or refuses them.
+        """
+        raise DutError(f"{self.hop.node_name}: a {self.kind} has nothing that {entries} entries could be added to.")
+
+    @contextmanager
+    def telemetry(self) -> Iterator[dict[str, Any]]:
+        """Observes the DUT while traffic passes in the ``with`` block.
+
+        Yields:
+            What it tells about that traffic, as JSON data by topic; filled when the block ends.
+        """
+        yield {}
 
     def modelled_as(self) -> dict[str, Any] | None:
         """Data of the simulation model with the same truth; None: the DUT has no truth that is known beforehand."""

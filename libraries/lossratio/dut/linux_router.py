@@ -79,6 +79,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
 
     def check_kind(self) -> None:
         """Checks that the networks of test traffic are free here, and that forwarding cuts nothing off."""
+        super().check_kind()
         check_free(self.node, [side.network for side in self._sides])
         check_forwarding(self.node, self.options.ip_version)
 

@@ -71,6 +71,17 @@ class DutNode:
         except ValueError as cause:
             raise DutError(f"{self.name}: {shown(command)} did not write JSON: {cause}.") from cause
 
+    def parse_json_lines(self, text: str) -> list[Any]:
+        """Reads JSON data, one value on each line.
+
+        Raises:
+            DutError: If it is something else.
+        """
+        try:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError as cause:
+            raise DutError(f"{self.name}: not JSON: {text[:_LONGEST_SHOWN]!r}: {cause}.") from cause
+
     def has_command(self, *command: str) -> bool:
         """Whether there is such a program; it is run with these arguments."""
         return self.attempt(*command).exit_status != _NOT_FOUND

@@ -8,7 +8,7 @@ import pytest
 from dut_lab import ENVIRONMENT_LENGTH, NamespaceShell, hop
 
 from lossratio.dut import create_dut
-from lossratio.dut.linux import path as linux_path
+from lossratio.dut.linux import node_dut
 from lossratio.errors import DutError
 
 pytestmark = pytest.mark.netns
@@ -133,7 +133,7 @@ def test_the_two_ends_of_a_cable_within_the_node_are_not_below_each_other(dut_la
 
 
 def test_a_link_that_does_not_come_up_fails_the_set_up_which_is_undone(dut_lab, monkeypatch):
-    monkeypatch.setattr(linux_path, "LINK_TIMEOUT", 0.2)
+    monkeypatch.setattr(node_dut, "LINK_TIMEOUT", 0.2)
     dut_lab.lab.run("tg", "ip", "link", "set", "dev", "tg1", "down")
     dut_lab.wait_for_links("UP", "DOWN")
     before = dut_lab.snapshot()

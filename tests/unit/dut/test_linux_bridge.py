@@ -127,11 +127,11 @@ def test_an_interface_that_somebody_has_set_up_is_refused_and_stays_as_it_is(dut
 
 def test_an_interface_is_claimed_by_one_of_two_that_try_at_once(dut_lab):
     node = DutNode(dut_lab.shell)
-    links = {name: dut_lab.links()[name] for name in ("dut0", "dut1")}
+    links = dut_lab.links()
     winner, loser = Changes(node), Changes(node)
-    take_claim(winner, node, "linux_bridge", {"dut1": links["dut1"]})
+    take_claim(winner, node, "linux_bridge", ["dut1"], links)
     with pytest.raises(DutError, match="interface dut1 is already set up, as linux_bridge of lossratio"):
-        take_claim(loser, node, "linux_router", links)
+        take_claim(loser, node, "linux_router", ["dut0", "dut1"], links)
     loser.roll_back()
     check_unclaimed(node, ["dut0"])
     winner.roll_back()

@@ -1,6 +1,7 @@
-"""What DUTs made of the Linux kernel's own forwarding have in common, and the parts they are made of."""
+"""What DUTs on Linux nodes have in common, and the parts that those made of the kernel's forwarding consist of."""
 
+from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.options import LinuxOptions
 from lossratio.dut.linux.path import LinuxDut
 
-__all__ = ["LinuxDut", "LinuxOptions"]
+__all__ = ["LinuxDut", "LinuxOptions", "NodeDut"]

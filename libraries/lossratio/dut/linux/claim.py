@@ -22,29 +22,39 @@ _LONGEST_ALIAS = 255
 
 
 def table_name(interface: str) -> str:
-    """Name of the tables that a DUT makes for an interface."""
-    return f"lossratio-{interface}"
+    """Name of the tables that a DUT makes for an interface, which may also be given by its PCI address."""
+    return f"lossratio-{interface.replace(':', '-')}"
 
 
-def take_claim(changes: Changes, node: DutNode, kind: str, links: Mapping[str, Link]) -> None:
-    """Marks interfaces, given by name, as set up by this process.
+def take_claim(
+    changes: Changes, node: DutNode, kind: str, interfaces: Sequence[str], links: Mapping[str, Link]
+) -> None:
+    """Marks interfaces as set up by this process.
+
+    Args:
+        changes: Makes changes that can be undone.
+        node: The node.
+        kind: Kind of the DUT.
+        interfaces: Names of the interfaces, or their PCI addresses.
+        links: The interfaces that the kernel knows, by name.
 
     Raises:
         DutError: If one is marked already; says by whom.
     """
-    names = [table_name(each) for each in links]
+    names = [table_name(each) for each in interfaces]
     make, remove = (document(table(verb, _FAMILY, name) for name in names) for verb in ("create", "delete"))
     nft = ("nft", "-j", "-f", "-")
     try:
         changes.run(*nft, stdin=make, undo=nft, undo_stdin=remove)
     except DutError:
-        check_unclaimed(node, tuple(links))
+        check_unclaimed(node, interfaces)
         raise
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     owner = f"{kind} of lossratio, set up by process {os.getpid()} on {socket.gethostname()} at {now}"
-    for interface, link in links.items():
-        set_alias = ("ip", "link", "set", "dev", interface, "alias")
-        changes.run(*set_alias, owner[:_LONGEST_ALIAS], undo=(*set_alias, link.get("ifalias", "")))
+    for interface in interfaces:
+        if interface in links:
+            set_alias = ("ip", "link", "set", "dev", interface, "alias")
+            changes.run(*set_alias, owner[:_LONGEST_ALIAS], undo=(*set_alias, links[interface].get("ifalias", "")))
 
 
 def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
@@ -55,21 +65,21 @@ def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
     """
     taken = claimed(node)
     for interface in interfaces:
-        if interface in taken:
+        if table_name(interface) in taken:
             owner = read_links(node).get(interface, {}).get("ifalias", "somebody's")
             raise DutError(
                 f"{node.name}: interface {interface} is already set up, as {owner}. Wait for its tear-down. If that "
                 f"run is gone without one, reboot the node, or remove what it made: the nftables tables "
-                f"'lossratio-*' (nft list tables) and the interfaces 'lr-*' (ip link)."
+                f"'lossratio-*' (nft list tables), the interfaces 'lr-*' (ip link), and the processes with "
+                f"'/tmp/lossratio-' in their command line (ps)."
             )
 
 
 def claimed(node: DutNode) -> frozenset[str]:
-    """Names of the interfaces that somebody has set up.
+    """Names of the tables that mark an interface as set up.
 
     Raises:
         DutError: If the node's tables cannot be read.
     """
-    tables = [each["table"]["name"] for each in node.json("nft", "-j", "list", "tables", _FAMILY)["nftables"][1:]]
-    prefix = table_name("")
-    return frozenset(name.removeprefix(prefix) for name in tables if name.startswith(prefix))
+    tables = (each["table"]["name"] for each in node.json("nft", "-j", "list", "tables", _FAMILY)["nftables"][1:])
+    return frozenset(name for name in tables if name.startswith(table_name("")))

@@ -1,0 +1,246 @@
+"""The life of a DUT on a Linux node: it takes two interfaces over for a while, and gives them back as they were."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from lossratio.dut.base import Dut, DutOptions
+from lossratio.dut.changes import Changes
+from lossratio.dut.linux.claim import check_unclaimed, take_claim
+from lossratio.dut.linux.facts import interface_facts, node_facts
+from lossratio.dut.linux.interfaces import MADE, Link, check_interfaces, has_link, read_links
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool, check_privileges, check_tools
+from lossratio.dut.linux.state import LinuxState, boot_id, check_unchanged, read_state
+from lossratio.dut.linux.telemetry import linux_telemetry
+from lossratio.dut.node import CommandRunner, DutNode
+from lossratio.errors import DutError, LossRatioError
+from lossratio.topology import Hop, Port
+
+LINK_TIMEOUT = 10.0
+"""Seconds that an interface may take to find its link after it was brought up."""
+
+_POLL = 0.05
+
+OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """What was set up.
+
+    Attributes:
+        changes: What was changed.
+        neighbours: MAC addresses of the neighbours, west and east.
+        state: What must stay as it is.
+    """
+
+    changes: Changes
+    neighbours: tuple[str, str]
+    state: LinuxState
+
+
+class NodeDut(Dut[OptionsT_co]):
+    """A DUT on a Linux node.
+
+    A kind implements `build`, `destination_macs`, `read_counters` and `settle_time`, and where it differs `port_name`,
+    `kernel_interfaces`, `made_interfaces`, `check_kind`, `check_running`, `facts`, `tools_needed` and `telemetry`.
+
+    Attributes:
+        node: Runs commands on the node.
+        west: Name of the west interface.
+        east: Name of the east interface.
+        stem: Beginning of the names of interfaces that this DUT makes; 13 characters of the 15 that a name may have.
+    """
+
+    tools: ClassVar[tuple[Tool, ...]] = (IP, NFT, ETHTOOL)
+    """Programs that it always needs on the node."""
+
+    def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
+        super().__init__(session, hop, options)
+        self.node = DutNode(session)
+        self.west = self.port_name(hop.west)
+        self.east = self.port_name(hop.east)
+        self.stem = f"{MADE}{self.west[-10:]}"
+        self._changes: Changes | None = None
+        self._present: SetUp | None = None
+
+    @abstractmethod
+    def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
+        """Makes the path between the two interfaces, which are up already.
+
+        Args:
+            changes: Makes changes that can be undone; none is made without it.
+            west_mac: MAC address of what is at the other end of the west link.
+            east_mac: The same of the east link.
+
+        Raises:
+            DutError: If it cannot be done; what was done so far is undone then.
+        """
+
+    def port_name(self, port: Port) -> str:
+        """Name of the Linux interface of a port.
+
+        Raises:
+            DutError: If the topology file gives none.
+        """
+        if port.interface.name is None:
+            raise DutError(f"{self.kind} needs a Linux interface for {port}: give its 'name' in the topology file.")
+        return port.interface.name
+
+    @property
+    def kernel_interfaces(self) -> tuple[str, ...]:
+        """Those of the two interfaces that the kernel keeps while the DUT is set up."""
+        return (self.west, self.east)
+
+    @property
+    def made_interfaces(self) -> tuple[str, ...]:
+        """Names of the interfaces that `build` makes."""
+        return ()
+
+    @property
+    def tools_needed(self) -> tuple[Tool, ...]:
+        """Programs that it needs with these options."""
+        return self.tools
+
+    def check_ports(self) -> None:
+        """Checks that the interfaces are there, and there for tests only."""
+        check_interfaces(self.node, (self.west, self.east))
+
+    def check_kind(self) -> None:
+        """Checks what this kind needs beyond what every DUT on a node does."""
+        return
+
+    def check_running(self) -> None:
+        """Checks what must be running while it is set up, beyond interfaces, routes and rules."""
+        return
+
+    def facts(self) -> dict[str, Any]:
+        """What this kind adds to its description."""
+        return {}
+
+    def check(self) -> None:
+        """Checks programs, privileges and interfaces; where this DUT is set up already, that it still is."""
+        if self._present is not None:
+            self.verify()
+            return
+        if self.west == self.east:
+            raise DutError(f"{self.node.name}: the path goes in and out through the same interface, {self.west}.")
+        check_tools(self.node, self.tools_needed)
+        check_privileges(self.node)
+        check_unclaimed(self.node, (self.west, self.east))
+        self.check_ports()
+        self.check_kind()
+
+    def set_up(self, west_mac: str, east_mac: str) -> None:
+        """Sets up the path; see `Dut.set_up`."""
+        neighbours = (west_mac.lower(), east_mac.lower())
+        if self._present is None:
+            self.tear_down()
+        self.check()
+        if self._present is not None:
+            if self._present.neighbours != neighbours:
+                raise DutError(f"{self.node.name}: the {self.kind} is set up for other neighbours; tear it down first.")
+            return
+        changes = self._changes = Changes(self.node)
+        try:
+            self._take_interfaces(changes)
+            self.build(changes, *neighbours)
+            self._wait_for_links()
+            self._present = SetUp(changes, neighbours, read_state(self.node, self.interfaces))
+        except BaseException as cause:
+            self._undo_after(cause)
+            raise
+
+    def verify(self) -> None:
+        """Checks that nothing that was set up has gone or changed."""
+        check_unchanged(self.node, self.present.state)
+        self.check_running()
+
+    def describe(self) -> dict[str, Any]:
+        """Configuration and facts: options, truth, commands, settings, rules, interfaces, kernel, CPUs, versions."""
+        changes = self.present.changes
+        links = read_links(self.node)
+        return {
+            "kind": self.kind,
+            "node": self.node.name,
+            "options": self.options.model_dump(mode="json"),
+            "modelled_as": self.modelled_as(),
+            "settle_time": self.settle_time,
+            "recovery_time": self.recovery_time,
+            "commands": list(changes.commands),
+            "settings": {path: [each.before, each.during] for path, each in changes.settings.items()},
+            "interfaces": {name: interface_facts(self.node, links[name]) for name in self.interfaces},
+            **node_facts(self.node, self.tools_needed, self.kernel_interfaces),
+            **self.facts(),
+        }
+
+    @contextmanager
+    def telemetry(self) -> Iterator[dict[str, Any]]:
+        """Counts on the interfaces and in the kernel; see `Dut.telemetry`."""
+        told: dict[str, Any] = {}
+        with linux_telemetry(self.node, self.kernel_interfaces, told):
+            yield told
+
+    def tear_down(self) -> None:
+        """Brings back what was there before; see `Dut.tear_down`."""
+        changes, present, self._present = self._changes, self._present, None
+        if changes is None:
+            return
+        if present is not None and boot_id(self.node) != present.state.boot_id:
+            self._changes = None
+            raise DutError(f"{self.node.name} was rebooted since its {self.kind} was set up; nothing is left to undo.")
+        try:
+            changes.roll_back()
+        except DutError:
+            self._changes = None
+            raise
+        self._changes = None
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """Its interfaces that the kernel knows."""
+        return (*self.kernel_interfaces, *self.made_interfaces)
+
+    @property
+    def present(self) -> SetUp:
+        """What is set up.
+
+        Raises:
+            DutError: If nothing is.
+        """
+        if self._present is None:
+            raise DutError(f"{self.node.name}: the {self.kind} is not set up.")
+        return self._present
+
+    def _take_interfaces(self, changes: Changes) -> None:
+        links = read_links(self.node)
+        take_claim(changes, self.node, self.kind, (self.west, self.east), links)
+        for name in self.kernel_interfaces:
+            if "UP" not in links[name]["flags"]:
+                set_link = ("ip", "link", "set", "dev", name)
+                changes.run(*set_link, "up", undo=(*set_link, "down"))
+
+    def _wait_for_links(self) -> None:
+        deadline = time.monotonic() + LINK_TIMEOUT
+        while without := _without_link(read_links(self.node), self.interfaces):
+            if time.monotonic() > deadline:
+                raise DutError(
+                    f"{self.node.name}: no link on {', '.join(without)} within {LINK_TIMEOUT:g} s. "
+                    f"Is the other end up, and the cable in?"
+                )
+            time.sleep(_POLL)
+
+    def _undo_after(self, cause: BaseException) -> None:
+        try:
+            self.tear_down()
+        except LossRatioError as left:
+            raise DutError(f"{cause} And what was done until then could not be undone: {left}") from cause
+
+
+def _without_link(links: Mapping[str, Link], interfaces: tuple[str, ...]) -> list[str]:
+    return [name for name in interfaces if name not in links or not has_link(links[name])]

@@ -1,0 +1,97 @@
+"""What a Linux node tells while traffic passes: counts of the kernel, of its interfaces and of its CPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from lossratio.dut.linux.interfaces import read_links
+from lossratio.dut.node import DutNode, reason
+
+_SOFTNET = "/proc/net/softnet_stat"
+_SOFTNET_COLUMNS = {"processed": 0, "dropped": 1, "time_squeeze": 2, "received_rps": 9, "flow_limited": 10}
+_PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses"
+_LONGEST = 600
+"""Seconds after which a perf that nobody stops ends by itself."""
+
+_START_PERF = """
+directory=$(mktemp -d) && echo "$directory" && cd "$directory" || exit 1
+exec </dev/null >perf.log 2>&1
+setsid sh -c 'echo $$ > perf.pid && exec perf stat --all-cpus --json --output perf.json --event "$1" -- sleep "$2"' \\
+    perf "$1" "$2" &
+"""
+_STOP_PERF = """
+cd "$1" || exit 1
+kill -INT "$(cat perf.pid)"
+for _ in 1 2 3 4 5 6 7 8 9 10; do [ -d "/proc/$(cat perf.pid)" ] || break; sleep 0.1; done
+cat perf.json 2>/dev/null || cat perf.log
+cd / && rm -rf -- "$1"
+"""
+
+
+@contextmanager
+def linux_telemetry(node: DutNode, interfaces: Sequence[str], told: dict[str, Any]) -> Iterator[None]:
+    """Adds to `told` what was counted on the node inside the ``with`` block.
+
+    These are ``interfaces`` (by name, what ``ip -statistics`` and ``ethtool -S`` count), ``softnet`` (by CPU, for all
+    of the machine) and ``perf`` (all CPUs; why not, where perf is not there or not allowed).
+
+    Args:
+        node: The node.
+        interfaces: Interfaces whose counters are of interest.
+        told: Where to add it.
+    """
+    perf = _start_perf(node)
+    before = _counts(node, interfaces)
+    try:
+        yield
+    finally:
+        told["perf"] = _stop_perf(node, perf)
+    told.update(_difference(_counts(node, interfaces), before))
+
+
+def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
+    links = read_links(node)
+    rows = [line.split() for line in node.read_files(_SOFTNET).get(_SOFTNET, "").splitlines()]
+    return {
+        "interfaces": {
+            name: {**links[name]["stats64"], "driver": _driver_counts(node, name)}
+            for name in interfaces
+            if name in links
+        },
+        "softnet": {
+            f"cpu{index}": {
+                name: int(row[column], 16) for name, column in _SOFTNET_COLUMNS.items() if column < len(row)
+            }
+            for index, row in enumerate(rows)
+        },
+    }
+
+
+def _driver_counts(node: DutNode, interface: str) -> dict[str, int]:
+    told = (line.strip().partition(": ") for line in node.attempt("ethtool", "-S", interface).stdout.splitlines())
+    return {name: int(value) for name, _, value in told if value.isdecimal()}
+
+
+def _difference(now: Any, before: Any) -> Any:
+    if isinstance(now, dict):
+        return {name: _difference(value, before[name]) for name, value in now.items() if name in before}
+    return now - before
+
+
+def _start_perf(node: DutNode) -> str | None:
+    """Starts perf if it is there, and returns its directory."""
+    if not node.has_command("perf", "--version"):
+        return None
+    started = node.attempt("sh", "-c", _START_PERF, "perf", _PERF_EVENTS, str(_LONGEST))
+    return started.stdout.strip() if started.exit_status == 0 else None
+
+
+def _stop_perf(node: DutNode, directory: str | None) -> Any:
+    if directory is None:
+        return {"unavailable": "perf cannot be run there; Debian's package is linux-perf"}
+    stopped = node.attempt("sh", "-c", _STOP_PERF, "perf", directory)
+    if stopped.exit_status != 0 or not stopped.stdout.startswith("{"):
+        return {"unavailable": stopped.stdout.strip() or reason(stopped)}
+    return node.parse_json_lines(stopped.stdout)
