@@ -11,7 +11,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "libraries" / "lossratio"
 
 FOUNDATION = {"errors", "units", "yaml_file", "addressing"}
-SEARCH = {"trial", "journal", "counters"}
+SEARCH = {"trial", "journal", "counters", "latency"}
 TESTBED = FOUNDATION | SEARCH | {"topology", "ssh"}
 
 ALLOWED = {
@@ -21,12 +21,13 @@ ALLOWED = {
     "yaml_file": {"errors"},
     "trial": {"errors"},
     "counters": {"errors", "trial"},
+    "latency": {"trial"},
     "journal": {"errors", "trial"},
     "mlrsearch": {"errors", "trial"},
     "plrsearch": {"errors", "trial"},
     "baselines": {"errors", "trial", "mlrsearch"},
     "study": {"errors", "units", "trial", "counters", "mlrsearch", "plrsearch", "baselines", "simulation"},
-    "simulation": {"errors", "units", "trial", "counters"},
+    "simulation": {"errors", "units", "trial", "counters", "latency"},
     "topology": FOUNDATION,
     "ssh": FOUNDATION | {"topology"},
     "traffic": TESTBED,

@@ -1,9 +1,10 @@
 """Test traffic: what to send, the agent that sends it on the TG node, and the measurer that asks it for trials."""
 
 from lossratio.traffic.agent_client import AgentClient, AgentFacts, AgentRefusalError
+from lossratio.traffic.answers import StoppedTraffic
 from lossratio.traffic.measurer import FALTERING, REPEATS, TrafficMeasurer
 from lossratio.traffic.path_check import check_path
-from lossratio.traffic.ports import TrafficPort, make_configuration
+from lossratio.traffic.ports import PortPair, TrafficPort, make_configuration
 from lossratio.traffic.profile import TrafficProfile, load_profile, profile_names
 
 __all__ = [
@@ -12,6 +13,8 @@ __all__ = [
     "AgentClient",
     "AgentFacts",
     "AgentRefusalError",
+    "PortPair",
+    "StoppedTraffic",
     "TrafficMeasurer",
     "TrafficPort",
     "TrafficProfile",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
+from lossratio.latency import LatencyOutput
 from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.agent.protocol import PROTOCOL
+from lossratio.traffic.answers import StoppedTraffic, read_counters, read_latency, read_stop
 from lossratio.traffic.package import AgentPackage, pack_agent
 from lossratio.trial import DirectionCounters
+
+AnswerT = TypeVar("AnswerT")
 
 _ANSWER_SECONDS = 30.0
 _AFTER_THE_END = "It stops all traffic when it ends; set up the testbed again."
@@ -147,18 +151,35 @@ class AgentClient:
         self._settle_time = configuration.settle_time
         return self._ask("configure", generator=generator, **configuration.to_json())
 
-    def trial(self, load: float, duration: float) -> tuple[DirectionCounters, ...]:
+    def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
         """Performs a trial.
 
         Args:
             load: Frames per second in each direction.
             duration: Seconds.
+            ramp: Seconds before that in which the traffic grows from nothing to the load; its frames are not counted.
 
         Raises:
             AgentRefusalError: If there are no counters worth anything, e.g. as an interface went down.
             TrafficError: If the agent does not answer as it should.
         """
-        return self._counters(self._ask("trial", busy=duration + self._settle_time, load=load, duration=duration))
+        busy = ramp + duration + self._settle_time
+        return self._read(read_counters, self._ask("trial", busy=busy, load=load, duration=duration, ramp=ramp))
+
+    def latency(self, load: float, duration: float) -> LatencyOutput:
+        """Performs a trial in which some frames of the load measure their latency.
+
+        Args:
+            load: Frames per second in each direction, those for latency included.
+            duration: Seconds.
+
+        Raises:
+            AgentRefusalError: If the generator cannot measure latency, or the counters are worth nothing. A direction
+                whose latency alone could not be measured is no error: its latency says why.
+            TrafficError: If the agent does not answer as it should.
+        """
+        busy = duration + self._settle_time
+        return self._read(read_latency, self._ask("latency", busy=busy, load=load, duration=duration))
 
     def start_traffic(self, load: float) -> None:
         """Begins traffic of a constant load, in frames per second in each direction, until `stop_traffic`.
@@ -168,13 +189,17 @@ class AgentClient:
         """
         self._ask("start", load=load)
 
-    def stop_traffic(self) -> tuple[DirectionCounters, ...]:
-        """Ends what `start_traffic` began, and returns its counters.
+    def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
+        """Ends what `start_traffic` began, waits for frames in flight, and returns what was counted.
+
+        Args:
+            late_wait: Seconds to wait on after that, for frames that are late; they are counted apart.
 
         Raises:
             TrafficError: If there was no traffic, or there are no counters worth anything.
         """
-        return self._counters(self._ask("stop", busy=self._settle_time))
+        busy = self._settle_time + late_wait
+        return self._read(read_stop, self._ask("stop", busy=busy, late_wait=late_wait))
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic; doing it again changes nothing."""
@@ -225,22 +250,10 @@ class AgentClient:
         result: Mapping[str, Any] = answer["result"]
         return result
 
-    def _counters(self, answer: Mapping[str, Any]) -> tuple[DirectionCounters, ...]:
+    def _read(self, read: Callable[[Mapping[str, Any]], AnswerT], answer: Mapping[str, Any]) -> AnswerT:
         try:
-            return tuple(
-                DirectionCounters(
-                    name=direction["name"],
-                    intended=direction["intended"],
-                    sent=direction["sent"],
-                    received=direction["received"],
-                    unsent=direction["unsent"],
-                    generator_drops=direction["generator_drops"],
-                    late=direction["late_of_trial_before"],
-                    elapsed=direction["elapsed"],
-                )
-                for direction in answer["directions"]
-            )
-        except (KeyError, TypeError) as error:
+            return read(answer)
+        except (KeyError, TypeError, ValueError) as error:
             raise self._garbled(json.dumps(answer)) from error
 
     def _garbled(self, line: str) -> TrafficError:

@@ -136,7 +136,7 @@ def test_a_trial_is_one_line_out_and_one_line_in():
     counters |= {"late_of_trial_before": 3, "elapsed": 1.0}
     process = ScriptedProcess(greeting(), {"id": 2, "result": {"directions": [counters]}})
     (direction,) = AgentClient("TG", process).trial(9.0, 1.0)
-    assert process.written[1:] == [{"id": 2, "op": "trial", "load": 9.0, "duration": 1.0}]
+    assert process.written[1:] == [{"id": 2, "op": "trial", "load": 9.0, "duration": 1.0, "ramp": 0.0}]
     assert (direction.intended, direction.sent, direction.received, direction.unsent) == (9, 8, 7, 1)
     assert (direction.generator_drops, direction.late, direction.elapsed) == (2, 3, 1.0)
 

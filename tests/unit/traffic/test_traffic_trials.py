@@ -190,13 +190,37 @@ def test_traffic_can_run_around_other_work(agent, bridged):
     before = received_by(bridged, "dut0")
     while received_by(bridged, "dut0") < before + 20:
         pass
-    counters = agent.stop_traffic()
+    counters = agent.stop_traffic().directions
     assert counters[0].sent >= 20
     for direction in counters:
         assert direction.intended >= direction.sent == direction.received
     stopped = received_by(bridged, "dut0")
     agent.configure(make_configuration(load_profile("ethip4-udp", frame_size=64), [PAIR], settle_time=0.0))
     assert received_by(bridged, "dut0") == stopped
+
+
+def test_frames_that_arrive_after_the_traffic_s_end_are_counted_apart(agent, bridged):
+    configure(agent, settle_time=0.0, bidirectional=False)
+    queue_at(bridged, "400kbit")
+    agent.start_traffic(20_000.0)
+    before = received_by(bridged, "dut0")
+    while received_by(bridged, "dut0") < before + 300:
+        pass
+    stopped = agent.stop_traffic(late_wait=1.0)
+    (counters,) = stopped.directions
+    assert stopped.late["port0>port1"] > 0
+    (after,) = agent.trial(100.0, 0.5)
+    assert counters.received + stopped.late["port0>port1"] + after.late <= counters.sent
+    assert after.late == 0
+
+
+def test_a_ramp_is_not_counted(agent, bridged):
+    configure(agent, bidirectional=False)
+    before = received_by(bridged, "dut0")
+    (counters,) = agent.trial(2000.0, 0.2, ramp=0.5)
+    assert counters.intended == 400
+    assert counters.received == counters.sent
+    assert received_by(bridged, "dut0") - before > counters.sent + 300
 
 
 def test_ports_can_be_configured_anew(agent):

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from multiprocessing.connection import wait
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from .configuration import Configuration, Direction
-from .counting import FrameCounter
-from .frames import build_frames
+from .active import ActiveDirection
+from .configuration import Configuration
 from .guard import check_may_transmit
 from .links import Link, read_links
 from .priority import COUNTING, raise_priority
+from .probe import Probe
 from .protocol import AgentError, Message
-from .sender import Sender, SenderReport, SenderSetup
+from .sender import Sender, SenderReport, SendOrder
+from .stamps import MOST_FRAMES, NUMBERS
 
 _CHECK_SECONDS = 0.1
 _TAG_MASK = 0xFFFFFFFF
+_FAR = 0x80000000
 
 
 class AfPacketGenerator:
@@ -34,14 +37,15 @@ class AfPacketGenerator:
         self._settle_time = configuration.settle_time
         self._ports = configuration.ports
         self._before = _usable_links(configuration)
-        self._directions: list[_ActiveDirection] = []
+        self._directions: list[ActiveDirection] = []
         # A random beginning, so that no other agent's frames are taken for this one's.
         self._tag = int.from_bytes(os.urandom(4), "big")
+        self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
         cpus = sorted(os.sched_getaffinity(0))
         try:
             for number, direction in enumerate(configuration.directions):
                 cpu = cpus[number % len(cpus)]
-                self._directions.append(_ActiveDirection(direction, self._before, cpu))
+                self._directions.append(ActiveDirection(direction, self._before, cpu))
         except OSError as error:
             self.close()
             raise _socket_error(error) from error
@@ -56,20 +60,48 @@ class AfPacketGenerator:
             "ports": {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in ports.items()},
         }
 
-    def trial(self, load: float, duration: float, check: Callable[[], None]) -> list[Message]:
+    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.trial`."""
-        self._begin(load, duration)
-        return self._finish(check)
+        self._begin(load, duration, ramp)
+        return self._counters(self._finish(self._senders(), check))
+
+    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+        """See `Generator.latency`."""
+        with ExitStack() as opened:
+            try:
+                probes = [opened.enter_context(self._probe(each, load, duration)) for each in self._directions]
+            except OSError as error:
+                raise _socket_error(error) from error
+            rates = {probe.name: probe.rate for probe in probes}
+            self._begin(load, duration, less=rates)
+            for probe in probes:
+                probe.start(duration)
+            senders = [*self._senders(), *(probe.sender for probe in probes)]
+            reports = self._finish(senders, check)
+            counters = self._counters(reports)
+            latency = [probe.latency() for probe in probes]
+        return {
+            "directions": [
+                _with_probe(each, reports[probe.sender], answer)
+                for each, probe, answer in zip(counters, probes, latency)
+            ],
+            "latency": latency,
+        }
 
     def start(self, load: float) -> None:
         """See `Generator.start`."""
         self._begin(load, None)
 
-    def stop(self, check: Callable[[], None]) -> list[Message]:
+    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.stop`."""
         for direction in self._directions:
             direction.sender.stop()
-        return self._finish(check)
+        counters = self._counters(self._finish(self._senders(), check))
+        _sleep(late_wait, check)
+        return [
+            {**each, "late": direction.count() - each["received"]}
+            for each, direction in zip(counters, self._directions)
+        ]
 
     def close(self) -> None:
         """See `Generator.close`."""
@@ -77,43 +109,67 @@ class AfPacketGenerator:
             direction.close()
         self._directions = []
 
-    def _begin(self, load: float, duration: float | None) -> None:
+    def _begin(
+        self, load: float, duration: float | None, ramp: float = 0.0, less: Mapping[str, float] | None = None
+    ) -> None:
+        """Starts all directions.
+
+        Args:
+            load: Frames per second.
+            duration: Seconds; None: until they are stopped.
+            ramp: Seconds of growing traffic before that.
+            less: Frames per second of each direction that others send; None: there are no others.
+        """
         self._before = _existing_links(self._ports)
-        started: list[_ActiveDirection] = []
+        started: list[ActiveDirection] = []
         try:
             for direction in self._directions:
-                self._tag = (self._tag + 1) & _TAG_MASK
-                direction.start(load, duration, self._tag)
+                rate = direction.load(load) - (0.0 if less is None else less[direction.name])
+                direction.start(SendOrder(rate, duration, self._next_tag(), ramp, self._next_tag() if ramp else 0))
                 started.append(direction)
         except AgentError:
             for direction in started:
                 direction.sender.drain()
             raise
 
-    def _finish(self, check: Callable[[], None]) -> list[Message]:
-        pending: dict[Any, _ActiveDirection] = {each.sender.connection: each for each in self._directions}
-        reports: dict[str, SenderReport] = {}
+    def _finish(self, senders: Sequence[Sender], check: Callable[[], None]) -> dict[Sender, SenderReport]:
+        """Waits until all have sent what they should, and then for frames in flight."""
+        pending: dict[Any, Sender] = {each.connection: each for each in senders}
+        reports: dict[Sender, SenderReport] = {}
         try:
             while pending:
                 for connection in wait(list(pending), _CHECK_SECONDS):
-                    direction = pending.pop(connection)
-                    reports[direction.name] = direction.sender.report()
+                    sender = pending.pop(connection)
+                    reports[sender] = sender.report()
                 self._check_links()
                 check()
             _sleep(self._settle_time, check)
-            return self._counters(reports)
         except BaseException:
-            for direction in pending.values():
-                direction.sender.drain()
+            for sender in pending.values():
+                sender.drain()
             raise
+        return reports
 
-    def _counters(self, reports: Mapping[str, SenderReport]) -> list[Message]:
+    def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
         received = {direction.name: direction.count() for direction in self._directions}
         after = self._check_links()
         return [
-            direction.counters(reports[direction.name], received[direction.name], self._before, after)
+            direction.counters(reports[direction.sender], received[direction.name], self._before, after)
             for direction in self._directions
         ]
+
+    def _senders(self) -> list[Sender]:
+        return [direction.sender for direction in self._directions]
+
+    def _next_tag(self) -> int:
+        self._tag = (self._tag + 1) & _TAG_MASK
+        return self._tag
+
+    def _probe(self, direction: ActiveDirection, load: float, duration: float) -> Probe:
+        # The load's tags, which count up one by one, are far away from all of these.
+        self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
+        far = (self._tag ^ _FAR) & _FAR
+        return direction.open_probe(load, duration, far | self._probe_tag & ~_FAR)
 
     def _check_links(self) -> dict[str, Link]:
         links = _existing_links(self._ports)
@@ -127,65 +183,12 @@ class AfPacketGenerator:
         return links
 
 
-class _ActiveDirection:
-    """A direction with its sender, and with counters for this trial's frames and for those of the trial before."""
-
-    def __init__(self, direction: Direction, links: Mapping[str, Link], cpu: int) -> None:
-        frames = direction.frames
-        source, sink = links[direction.transmit], links[direction.receive]
-        destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
-        cycle = build_frames(frames, source.mac, destination)
-        self.name = direction.name
-        self._direction = direction
-        self._counted: int | None = 0
-        self._counted_before = 0
-        self._counter, self._counter_before = (
-            FrameCounter(sink.name, sink.index, frames.tag_offset),
-            FrameCounter(sink.name, sink.index, frames.tag_offset),
-        )
-        self.sender = Sender(
-            SenderSetup(source.name, cycle, frames.tag_offset, drops_beyond=source.kind == "veth", cpu=cpu)
-        )
-
-    def start(self, load: float, duration: float | None, tag: int) -> None:
-        self._counter, self._counter_before = self._counter_before, self._counter
-        # What a trial that failed had received was never asked for.
-        self._counted_before = self._counter_before.read() if self._counted is None else self._counted
-        self._counted = None
-        self._counter.watch(tag)
-        self.sender.start(load * self._direction.load_share, duration, tag)
-
-    def count(self) -> int:
-        self._counted = self._counter.read()
-        return self._counted
-
-    def counters(
-        self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
-    ) -> Message:
-        source, sink = self._direction.transmit, self._direction.receive
-        sent = report.transmission
-        if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
-            raise AgentError(
-                "counters",
-                f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
-                "so that it is not known how many were sent. Another program may use this interface.",
-            )
-        return {
-            "name": self.name,
-            "intended": sent.intended,
-            "sent": sent.sent,
-            "received": received,
-            "unsent": max(0, sent.intended - sent.sent),
-            "generator_drops": after[sink].receive_drops - before[sink].receive_drops,
-            "late_of_trial_before": self._counter_before.read() - self._counted_before,
-            "elapsed": sent.elapsed,
-            "worst_lateness": sent.worst_lateness,
-        }
-
-    def close(self) -> None:
-        self.sender.close()
-        self._counter.close()
-        self._counter_before.close()
+def _with_probe(counters: Message, report: SenderReport, latency: Message) -> Message:
+    """The counters of a direction, with its latency frames among them."""
+    sent = report.transmission
+    added = {"intended": sent.intended, "sent": sent.sent, "received": latency["received"] + latency["duplicates"]}
+    total = {**counters, **{name: counters[name] + count for name, count in added.items()}}
+    return {**total, "unsent": max(0, total["intended"] - total["sent"])}
 
 
 def _usable_links(configuration: Configuration) -> dict[str, Link]:
@@ -233,13 +236,3 @@ def _sleep(seconds: float, check: Callable[[], None]) -> None:
             return
         time.sleep(min(left, _CHECK_SECONDS))
         check()
-
-
-def _mac(text: str) -> bytes:
-    try:
-        mac = bytes.fromhex(text.replace(":", ""))
-    except ValueError:
-        mac = b""
-    if len(mac) != 6:
-        raise AgentError("bad_request", f"{text!r} is not a MAC address.")
-    return mac

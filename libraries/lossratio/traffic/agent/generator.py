@@ -14,23 +14,49 @@ class Generator(Protocol):
     def facts(self) -> Message:
         """What the controller may want to tell about the generator and its ports."""
 
-    def trial(self, load: float, duration: float, check: Callable[[], None]) -> list[Message]:
+    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """Performs a trial, and returns the counters of each direction.
+
+        Counters are read when the traffic has stopped and its last frames have had the settle time to come back.
 
         Args:
             load: Frames per second in each direction.
             duration: Seconds of traffic.
+            ramp: Seconds of growing traffic right before it, which is not counted; 0: it starts at once.
             check: To be called every now and then; what it raises ends the trial.
 
         Raises:
-            AgentError: If the counters would not be worth anything.
+            AgentError: If the counters would not be worth anything; of kind ``unsupported`` if it cannot do this.
+        """
+
+    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+        """Performs a trial in which some of the load's frames measure their latency.
+
+        Returns:
+            ``directions``, the counters of each direction as `trial` returns them, with all frames in them; and
+            ``latency``, a list with an object for each direction: ``name``; ``sent``, ``received``, ``out_of_order``
+            and ``duplicates`` of its latency frames; ``min_us``, ``average_us``, ``max_us``, ``jitter_us`` and
+            ``resolution_us`` in microseconds; ``hdr``, an HdrHistogram of microseconds, compressed and in base64, or
+            null; ``histogram``, a list of pairs of a lower edge in microseconds and a count, empty if there is an
+            ``hdr``; ``error``, null, or why this direction's latency is not known (then the latencies are null).
+
+        Raises:
+            AgentError: As `trial` does.
         """
 
     def start(self, load: float) -> None:
         """Begins traffic of a constant load, in frames per second in each direction, until `stop`."""
 
-    def stop(self, check: Callable[[], None]) -> list[Message]:
-        """Ends the traffic that `start` began, and returns the counters of each direction."""
+    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+        """Ends the traffic that `start` began, and returns the counters of each direction.
+
+        Args:
+            late_wait: Seconds to wait on after the settle time.
+            check: To be called every now and then.
+
+        Returns:
+            What `trial` returns, and in each direction ``late``: how many frames came back only in that wait.
+        """
 
     def close(self) -> None:
         """Stops all traffic at once, and releases the ports."""

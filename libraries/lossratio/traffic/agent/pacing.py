@@ -14,6 +14,9 @@ LEAD = 100e-6
 CATCH_UP = 1e-3
 """Seconds of traffic that are made up for after a stall; what is older stays unsent."""
 
+RAMP_STEPS = 20
+"""Steps in which a ramp grows to the load."""
+
 _LONGEST_SLEEP = 20e-3
 _BUSY_WAIT = 20e-6
 
@@ -77,6 +80,28 @@ def transmit(
             sleep(min(pause, _LONGEST_SLEEP))
     elapsed = clock() - start
     return Transmission(sent + skipped if duration is None else intended, sent, elapsed, worst)
+
+
+def ramp_up(
+    offer: Callable[[int], int],
+    load: float,
+    duration: float,
+    is_stopped: Callable[[], bool],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Sends at a load that grows from nothing, in steps as high as they are long.
+
+    Args:
+        offer: Sends up to so many frames, and returns how many it sent.
+        load: Frames per second that it grows to.
+        duration: Seconds until then.
+        is_stopped: Whether somebody wants it to stop now.
+        clock: Tells the time, in seconds.
+        sleep: Waits for so many seconds.
+    """
+    for step in range(1, RAMP_STEPS + 1):
+        transmit(offer, load * step / (RAMP_STEPS + 1), duration / RAMP_STEPS, is_stopped, clock, sleep)
 
 
 def frames_within(duration: float, load: float) -> int:

@@ -11,11 +11,12 @@ import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Optional, Tuple, Union
+from typing import Union
 
 from .frames import FrameCycle
-from .pacing import Transmission, transmit
+from .pacing import Transmission, ramp_up, transmit
 from .priority import SENDING, raise_priority
+from .probes import ProbeSocket
 from .protocol import AgentError
 from .ring import TransmitRing
 
@@ -33,6 +34,7 @@ class SenderSetup:
         tag_offset: Where the trial's tag is in each frame.
         drops_beyond: See `lossratio.traffic.agent.ring.TransmitRing`.
         cpu: The processor to begin on.
+        probes: Whether its frames measure latency: see `lossratio.traffic.agent.probes`.
     """
 
     interface: str
@@ -40,6 +42,26 @@ class SenderSetup:
     tag_offset: int
     drops_beyond: bool
     cpu: int
+    probes: bool = False
+
+
+@dataclass(frozen=True)
+class SendOrder:
+    """What a sender is to send.
+
+    Attributes:
+        load: Frames per second.
+        duration: Seconds; None: until it is stopped.
+        tag: The tag of all frames that count.
+        ramp: Seconds of growing traffic before that, which does not count; 0: none.
+        ramp_tag: The tag of its frames.
+    """
+
+    load: float
+    duration: float | None
+    tag: int
+    ramp: float = 0.0
+    ramp_tag: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,7 +77,6 @@ class SenderReport:
     dropped_beyond: int
 
 
-_Order = Tuple[float, Optional[float], int]
 _Answer = Union[SenderReport, AgentError, OSError, bool]
 
 
@@ -80,17 +101,11 @@ class Sender:
         theirs.close()
         self.is_realtime = bool(self._receive())
 
-    def start(self, load: float, duration: float | None, tag: int) -> None:
-        """Begins to transmit.
-
-        Args:
-            load: Frames per second.
-            duration: Seconds; None: until `stop`.
-            tag: The tag of all frames.
-        """
+    def start(self, order: SendOrder) -> None:
+        """Begins to transmit."""
         self._stop[0] = 0
         try:
-            self.connection.send((load, duration, tag))
+            self.connection.send(order)
         except BrokenPipeError as error:
             raise self._obituary() from error
 
@@ -140,26 +155,32 @@ class Sender:
 
 def _work(orders: Connection, stop: mmap.mmap, setup: SenderSetup, parent: int) -> None:
     is_realtime = _prepare(setup.cpu, parent)
+    open_output = ProbeSocket if setup.probes else TransmitRing
     try:
-        ring = TransmitRing(setup.interface, setup.cycle, setup.tag_offset, drops_beyond=setup.drops_beyond)
+        output = open_output(setup.interface, setup.cycle, setup.tag_offset, drops_beyond=setup.drops_beyond)
     except OSError as error:
         orders.send(error)
         return
     orders.send(is_realtime)
     while True:
-        order: _Order = orders.recv()
-        orders.send(_transmit(ring, order, stop))
+        order: SendOrder = orders.recv()
+        orders.send(_transmit(output, order, stop))
 
 
-def _transmit(ring: TransmitRing, order: _Order, stop: mmap.mmap) -> _Answer:
-    load, duration, tag = order
-    ring.tag(tag)
-    dropped_before = ring.dropped_beyond
+def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, stop: mmap.mmap) -> _Answer:
+    def is_stopped() -> bool:
+        return stop[0] != 0
+
+    dropped_before = output.dropped_beyond
     try:
-        transmission = transmit(ring.offer, load, duration, lambda: stop[0] != 0)
+        if order.ramp:
+            output.tag(order.ramp_tag)
+            ramp_up(output.offer, order.load, order.ramp, is_stopped)
+        output.tag(order.tag)
+        transmission = transmit(output.offer, order.load, order.duration, is_stopped)
     except AgentError as error:
         return error
-    return SenderReport(transmission, ring.dropped_beyond - dropped_before)
+    return SenderReport(transmission, output.dropped_beyond - dropped_before)
 
 
 def _prepare(cpu: int, parent: int) -> bool:

@@ -65,6 +65,7 @@ class Agent:
             "hello": self._hello,
             "configure": self._configure,
             "trial": self._trial,
+            "latency": self._latency,
             "start": self._start,
             "stop": self._stop,
             "bye": self._bye,
@@ -112,7 +113,12 @@ class Agent:
 
     def _trial(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
-        return {"directions": self._idle_generator().trial(load, duration, self._check)}
+        ramp = _seconds(request, "ramp")
+        return {"directions": self._idle_generator().trial(load, duration, ramp, self._check)}
+
+    def _latency(self, request: Message) -> Message:
+        load, duration = _positive(request, "load"), _positive(request, "duration")
+        return self._idle_generator().latency(load, duration, self._check)
 
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")
@@ -123,8 +129,9 @@ class Agent:
     def _stop(self, request: Message) -> Message:
         if self._generator is None or not self._is_running:
             raise AgentError("not_running", "There is no traffic to stop.")
+        late_wait = _seconds(request, "late_wait")
         self._is_running = False
-        return {"directions": self._generator.stop(self._check)}
+        return {"directions": self._generator.stop(late_wait, self._check)}
 
     def _bye(self, request: Message) -> Message:
         self.close()
@@ -144,6 +151,10 @@ def _positive(request: Message, field: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not (math.isfinite(value) and value > 0):
         raise AgentError("bad_request", f"The {field} must be a positive, finite number, not {value!r}.")
     return float(value)
+
+
+def _seconds(request: Message, field: str) -> float:
+    return 0.0 if request.get(field, 0) == 0 else _positive(request, field)
 
 
 def _numpy_version() -> str | None:

@@ -1,0 +1,121 @@
+"""A direction of the traffic while a generator exists for it."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from .configuration import Direction
+from .counting import FrameCounter
+from .frames import build_frames
+from .links import Link
+from .probe import Probe
+from .probes import probe_rate
+from .protocol import AgentError, Message
+from .sender import Sender, SenderReport, SenderSetup, SendOrder
+
+
+class ActiveDirection:
+    """A direction with its sender, and with counters for this trial's frames and for those of the trial before."""
+
+    def __init__(self, direction: Direction, links: Mapping[str, Link], cpu: int) -> None:
+        frames = direction.frames
+        source, sink = links[direction.transmit], links[direction.receive]
+        destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
+        cycle = build_frames(frames, source.mac, destination)
+        self.name = direction.name
+        self._direction = direction
+        self._counted: int | None = 0
+        self._counted_before = 0
+        self._counter, self._counter_before = (
+            FrameCounter(sink.name, sink.index, frames.tag_offset),
+            FrameCounter(sink.name, sink.index, frames.tag_offset),
+        )
+        self._source, self._sink = source, sink
+        self._setup = SenderSetup(source.name, cycle, frames.tag_offset, source.kind == "veth", cpu)
+        self.sender = Sender(self._setup)
+
+    def load(self, load: float) -> float:
+        """What it sends of a trial's load, in frames per second."""
+        return load * self._direction.load_share
+
+    def start(self, order: SendOrder) -> None:
+        """Begins to send, and to count what comes back with the order's tag.
+
+        Raises:
+            AgentError: If its sender died.
+        """
+        self._counter, self._counter_before = self._counter_before, self._counter
+        # What a trial that failed had received was never asked for.
+        self._counted_before = self._counter_before.read() if self._counted is None else self._counted
+        self._counted = None
+        self._counter.watch(order.tag)
+        self.sender.start(order)
+
+    def open_probe(self, load: float, duration: float, tag: int) -> Probe:
+        """Gets latency frames ready that are a part of this direction's traffic.
+
+        Args:
+            load: Frames per second of the trial.
+            duration: Seconds of the trial.
+            tag: Tag of the first latency frame; those above it are for the others.
+
+        Raises:
+            OSError: If the kernel does not give the sockets.
+        """
+        rate = probe_rate(self.load(load), duration)
+        return Probe(self.name, self._setup, self._source, self._sink, tag, rate=rate, duration=duration)
+
+    def count(self) -> int:
+        """How many frames came back until now."""
+        self._counted = self._counter.read()
+        return self._counted
+
+    def counters(
+        self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
+    ) -> Message:
+        """What `Generator.trial` returns of it.
+
+        Args:
+            report: What its sender did.
+            received: How many frames came back.
+            before: All interfaces before the trial.
+            after: All interfaces after it.
+
+        Raises:
+            AgentError: If it is not known how many frames were sent.
+        """
+        source, sink = self._direction.transmit, self._direction.receive
+        sent = report.transmission
+        if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
+            raise AgentError(
+                "counters",
+                f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
+                "so that it is not known how many were sent. Another program may use this interface.",
+            )
+        return {
+            "name": self.name,
+            "intended": sent.intended,
+            "sent": sent.sent,
+            "received": received,
+            "unsent": max(0, sent.intended - sent.sent),
+            "generator_drops": after[sink].receive_drops - before[sink].receive_drops,
+            "late_of_trial_before": self._counter_before.read() - self._counted_before,
+            "elapsed": sent.elapsed,
+            "worst_lateness": sent.worst_lateness,
+        }
+
+    def close(self) -> None:
+        """Stops its traffic at once."""
+        self.sender.close()
+        self._counter.close()
+        self._counter_before.close()
+
+
+def _mac(text: str) -> bytes:
+    try:
+        mac = bytes.fromhex(text.replace(":", ""))
+    except ValueError:
+        mac = b""
+    if len(mac) != 6:
+        raise AgentError("bad_request", f"{text!r} is not a MAC address.")
+    return mac

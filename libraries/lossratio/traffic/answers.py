@@ -1,0 +1,81 @@
+"""The agent's answers, from JSON to the types that the rest of the library speaks in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lossratio.latency import LatencyCounters, LatencyOutput
+from lossratio.trial import DirectionCounters
+
+
+@dataclass(frozen=True)
+class StoppedTraffic:
+    """What traffic counted that was started and stopped apart from trials.
+
+    Attributes:
+        directions: The counters of each direction; what it received until the wait for frames in flight was over.
+        late: Frames that each direction, by its name, received only after that. They are not among those received.
+    """
+
+    directions: tuple[DirectionCounters, ...]
+    late: Mapping[str, int]
+
+
+def read_counters(answer: Mapping[str, Any]) -> tuple[DirectionCounters, ...]:
+    """The counters of an answer to ``trial``, ``latency`` or ``stop``.
+
+    Raises:
+        KeyError, TypeError: If it is no such answer.
+    """
+    return tuple(
+        DirectionCounters(
+            name=direction["name"],
+            intended=direction["intended"],
+            sent=direction["sent"],
+            received=direction["received"],
+            unsent=direction["unsent"],
+            generator_drops=direction["generator_drops"],
+            late=direction["late_of_trial_before"],
+            elapsed=direction["elapsed"],
+        )
+        for direction in answer["directions"]
+    )
+
+
+def read_stop(answer: Mapping[str, Any]) -> StoppedTraffic:
+    """An answer to ``stop``.
+
+    Raises:
+        KeyError, TypeError: If it is none.
+    """
+    late = {direction["name"]: int(direction["late"]) for direction in answer["directions"]}
+    return StoppedTraffic(read_counters(answer), late)
+
+
+def read_latency(answer: Mapping[str, Any]) -> LatencyOutput:
+    """An answer to ``latency``.
+
+    Raises:
+        KeyError, TypeError, ValueError: If it is none.
+    """
+    return LatencyOutput(read_counters(answer), tuple(_latency(direction) for direction in answer["latency"]))
+
+
+def _latency(direction: Mapping[str, Any]) -> LatencyCounters:
+    return LatencyCounters(
+        name=direction["name"],
+        sent=direction["sent"],
+        received=direction["received"],
+        out_of_order=direction["out_of_order"],
+        duplicates=direction["duplicates"],
+        minimum=direction["min_us"],
+        average=direction["average_us"],
+        maximum=direction["max_us"],
+        jitter=direction["jitter_us"],
+        resolution=direction["resolution_us"],
+        hdr=direction["hdr"],
+        histogram=tuple((float(edge), int(count)) for edge, count in direction["histogram"]),
+        error=direction["error"],
+    )

@@ -1,0 +1,105 @@
+"""Latency of real frames, measured by the embedded generator."""
+
+import numpy as np
+import pytest
+from traffic_lab import configure, drop
+
+from lossratio.traffic import AgentRefusalError
+from lossratio.traffic.agent.latencies import summarize
+from lossratio.traffic.agent.stamps import Stamps
+
+real = pytest.mark.netns
+
+
+def stamps(*seen):
+    numbers, times = zip(*seen, strict=True) if seen else ((), ())
+    return Stamps(np.array(numbers, dtype=np.int64), np.array(times, dtype=np.int64), 0)
+
+
+LEFT = stamps((0, 1_000), (1, 2_000_000), (2, 4_000_000))
+
+
+def test_latencies_are_differences_of_the_same_frame_s_times():
+    answer = summarize("a>b", LEFT, stamps((0, 11_000), (1, 2_030_000), (2, 4_020_000)))
+    assert (answer["sent"], answer["received"], answer["error"]) == (3, 3, None)
+    assert (answer["min_us"], answer["average_us"], answer["max_us"]) == (10.0, 20.0, 30.0)
+    assert answer["jitter_us"] == 15.0
+    assert answer["histogram"] == [[10.0, 1], [20.0, 1], [30.0, 1]]
+
+
+def test_a_frame_that_overtook_another_and_one_that_came_twice_are_told_apart():
+    answer = summarize("a>b", LEFT, stamps((1, 2_030_000), (0, 2_031_000), (1, 2_040_000), (2, 4_020_000)))
+    assert (answer["received"], answer["out_of_order"], answer["duplicates"]) == (3, 1, 1)
+    assert answer["max_us"] == 2030.0
+    assert dict(answer["histogram"])[30.0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arrived", "error"),
+    [
+        (stamps(), "None of 3 latency frames came back"),
+        (stamps((0, 900)), "the system's clock was set"),
+        (stamps((7, 9_000_000)), "never left"),
+        (Stamps(np.array([0]), np.array([2_000]), 5), "More latency frames"),
+    ],
+)
+def test_latencies_that_cannot_be_trusted_are_an_error(arrived, error):
+    answer = summarize("a>b", LEFT, arrived)
+    assert error in answer["error"]
+    assert answer["min_us"] is answer["average_us"] is answer["max_us"] is None
+    assert answer["histogram"] == []
+
+
+@real
+@pytest.mark.parametrize("frame_size", [64, 1518, "IMIX_v4_1"])
+def test_latency_frames_are_a_part_of_the_load(agent, frame_size):
+    configure(agent, frame_size)
+    output = agent.latency(3000.0, 0.4)
+    for counters, latency in zip(output.directions, output.latency, strict=True):
+        assert counters.name == latency.name
+        assert abs(counters.intended - 1200) <= 1
+        assert counters.received == counters.sent
+        assert (latency.error, latency.duplicates, latency.out_of_order) == (None, 0, 0)
+        assert 0 < latency.received == latency.sent <= 121
+        assert 0 < latency.minimum <= latency.average <= latency.maximum
+        assert sum(count for _, count in latency.histogram) == latency.received
+        assert latency.histogram[0][0] <= latency.minimum
+
+
+@real
+def test_a_queue_that_delays_frames_is_seen(agent, bridged):
+    configure(agent, 1000, bidirectional=False)
+    quick = agent.latency(1000.0, 0.3).latency[0]
+    bridged.run(
+        "dut1", "tc", "qdisc", "replace", "dev", "dut1", "root", "tbf", "rate", "8mbit", "burst", "2000", "limit", "50k"
+    )
+    (slow,) = agent.latency(2000.0, 0.3).latency
+    # A queue of 50,000 bytes that empties at a million bytes a second holds a frame up for 50 ms.
+    assert quick.maximum < slow.maximum
+    assert 40_000 < slow.maximum < 60_000
+    assert slow.received < slow.sent
+
+
+@real
+def test_a_direction_that_fails_keeps_the_other_and_says_why(agent, bridged):
+    configure(agent)
+    drop(bridged, "dut1", "ether type ip")
+    forward, backward = agent.latency(2000.0, 0.2).latency
+    assert forward.error is None
+    assert backward.error == f"None of {backward.sent} latency frames came back."
+    assert backward.average is None
+
+
+@real
+def test_trials_after_a_latency_trial_are_as_before(agent):
+    configure(agent)
+    agent.latency(2000.0, 0.1)
+    agent.latency(2000.0, 0.1)
+    for direction in agent.trial(1000.0, 0.1):
+        assert (direction.received, direction.late) == (direction.sent, 0)
+
+
+@real
+def test_latency_is_refused_without_a_configuration(agent):
+    with pytest.raises(AgentRefusalError, match="configure"):
+        agent.latency(1000.0, 0.1)
