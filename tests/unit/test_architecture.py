@@ -26,6 +26,7 @@ ALLOWED = {
     "mlrsearch": {"errors", "trial"},
     "plrsearch": {"errors", "trial"},
     "baselines": {"errors", "trial", "mlrsearch"},
+    "builds": {"errors"},
     "study": {"errors", "units", "trial", "counters", "mlrsearch", "plrsearch", "baselines", "simulation"},
     "simulation": {"errors", "units", "trial", "counters", "latency"},
     "topology": FOUNDATION,

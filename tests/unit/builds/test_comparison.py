@@ -1,0 +1,112 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lossratio.builds import Build, BuildComparison, ComparisonVerdict
+from lossratio.errors import SearchError
+
+
+def compare(measure, **settings):
+    """Compares builds whose throughput is told by a function of build and number of measurement."""
+    comparison = BuildComparison(**settings)
+    number = 0
+    while (build := comparison.next_build()) is not None:
+        comparison.record(measure(build, number))
+        number += 1
+    return comparison.result()
+
+
+def noisy(difference, noise, seed):
+    rng = np.random.default_rng(seed)
+    return lambda build, _: (1.0 + difference * (build is Build.B)) * (1.0 + noise * rng.standard_normal())
+
+
+def test_builds_are_interleaved_so_that_a_steady_drift_is_no_difference():
+    order = []
+
+    def drifting(build, number):
+        order.append(build.value)
+        return 1e6 * (1.0 - 0.01 * number) * (1.02 if build is Build.B else 1.0)
+
+    result = compare(drifting, limit=8)
+    assert "".join(order) == "ABBAABBA"
+    assert result.difference == pytest.approx(0.02, abs=1e-9)
+
+
+def test_two_blocks_suffice_where_nothing_is_random():
+    result = compare(lambda build, _: 950.0 if build is Build.B else 1000.0)
+    assert (result.verdict, result.measurements) == (ComparisonVerdict.SLOWER, 8)
+    assert result.interval == pytest.approx((-0.05, -0.05))
+
+
+@pytest.mark.parametrize(
+    ("difference", "verdict"),
+    [(0.0, ComparisonVerdict.SAME), (-0.02, ComparisonVerdict.SLOWER), (0.03, ComparisonVerdict.FASTER)],
+)
+def test_the_verdict_is_right_in_spite_of_noise(difference, verdict):
+    results = [compare(noisy(difference, 0.003, seed)) for seed in range(100)]
+    assert sum(result.verdict is verdict for result in results) >= 97
+    assert np.mean([result.measurements for result in results]) < 24
+
+
+def test_looking_after_every_block_raises_no_more_false_alarms_than_was_asked_for():
+    results = [compare(noisy(0.0, 0.01, seed), limit=60, least_change=0.001) for seed in range(200)]
+    alarms = sum(result.verdict in (ComparisonVerdict.FASTER, ComparisonVerdict.SLOWER) for result in results)
+    assert alarms <= 0.05 * len(results) + 3 * math.sqrt(0.05 * 0.95 * len(results))
+
+
+def test_what_is_not_clear_at_the_limit_is_undecided():
+    result = compare(noisy(0.0, 0.2, seed=1), limit=12)
+    assert (result.verdict, result.measurements) == (ComparisonVerdict.UNDECIDED, 12)
+
+
+def test_a_build_that_forwards_nothing_is_slower():
+    result = compare(lambda build, _: 0.0 if build is Build.B else 1000.0)
+    assert (result.verdict, result.difference) == (ComparisonVerdict.SLOWER, -1.0)
+
+
+def test_a_first_build_that_forwards_nothing_is_no_basis_for_a_share():
+    with pytest.raises(SearchError, match="Build A forwards nothing"):
+        compare(lambda build, _: 1000.0 if build is Build.B else 0.0)
+
+
+@given(st.lists(st.floats(0.5, 1.5), min_size=8, max_size=24).filter(lambda values: len(values) % 4 == 0))
+def test_the_unit_of_the_throughput_does_not_matter(values):
+    def run(scale):
+        comparison = BuildComparison(limit=24)
+        for value in values:
+            if comparison.next_build() is not None:
+                comparison.record(value * scale)
+        return comparison.result()
+
+    assert run(1.0).interval == pytest.approx(run(2.0**20).interval)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"least_change": 0.0}, "least change is a share"),
+        ({"certainty": 1.0}, "certainty is a probability"),
+        ({"limit": 7}, "needs 8 measurements at least, not 7"),
+    ],
+)
+def test_settings_that_make_no_sense_are_errors(settings, message):
+    with pytest.raises(SearchError, match=message):
+        BuildComparison(**settings)
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_what_is_no_throughput_is_an_error(value):
+    with pytest.raises(SearchError, match="throughput is a number from 0"):
+        BuildComparison().record(value)
+
+
+def test_nothing_is_taken_in_once_it_is_over():
+    comparison = BuildComparison(limit=8)
+    for _ in range(8):
+        comparison.record(1.0)
+    with pytest.raises(SearchError, match="comparison is over"):
+        comparison.record(1.0)
