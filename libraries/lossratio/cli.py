@@ -11,6 +11,7 @@ import lossratio
 from lossratio.errors import LossRatioError
 from lossratio.history.commands import trend
 from lossratio.report.commands import compare, csit, report
+from lossratio.runner.command import run
 from lossratio.testbed import local
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Topology, load_topology
@@ -79,7 +80,7 @@ def study(arguments: tuple[str, ...]) -> None:
     command.main(list(arguments), prog_name="lossratio study", standalone_mode=False)
 
 
-for command in (report, compare, csit, trend):
+for command in (report, compare, csit, trend, run):
     commands.add_command(command)
 
 

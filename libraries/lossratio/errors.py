@@ -27,3 +27,15 @@ class SearchError(LossRatioError):
 
 class ReportError(LossRatioError):
     """A result cannot be written, read or shown."""
+
+
+class ReservationError(LossRatioError):
+    """A testbed is reserved by somebody else, or a reservation was lost."""
+
+
+class StorageError(LossRatioError):
+    """A disk of the controller does not take what was measured."""
+
+
+class RegressionError(AssertionError):
+    """A value has regressed; Robot Framework shows the message as that of a failed test."""

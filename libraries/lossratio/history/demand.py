@@ -7,7 +7,7 @@ from datetime import datetime
 
 import numpy as np
 
-from lossratio.errors import ReportError
+from lossratio.errors import RegressionError, ReportError
 from lossratio.history.analysis import known_changes
 from lossratio.history.entries import Entry, entries_of
 from lossratio.history.series import MEASURED, Series, SeriesKey, series_of
@@ -16,10 +16,6 @@ from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, Trend, trends_of
 from lossratio.history.trend_text import describe_trend
 from lossratio.report.model import Result
 from lossratio.report.run import Run
-
-
-class RegressionError(AssertionError):
-    """A result has regressed; Robot Framework shows the message as that of a failed test."""
 
 
 def trends_with(history: History, result: Result, *, fresh: int, least_change: float) -> list[Trend]:

@@ -1,0 +1,110 @@
+"""The command ``lossratio run``."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lossratio.units import parse_duration
+
+if TYPE_CHECKING:
+    from lossratio.runner.verdicts import TestVerdict
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]
+    """A duration with a unit, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Reads it."""
+        try:
+            return parse_duration(value)  # type: ignore[arg-type]
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _RunCommand(click.Command):
+    """A command whose options end at ``--``: the rest belongs to Robot Framework, whatever it is."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            end = args.index("--")
+            args, ctx.obj = args[:end], tuple(args[end + 1 :])
+        return super().parse_args(ctx, _any_of_expanded(args))
+
+
+def _any_of_expanded(args: Sequence[str]) -> list[str]:
+    """Puts the option before each of several files behind ``--any-of``."""
+    expanded: list[str] = []
+    is_listing = False
+    for argument in args:
+        if argument == "--any-of":
+            is_listing = True
+            continue
+        is_listing = is_listing and argument.endswith((".yaml", ".yml"))
+        expanded += ["--any-of", argument] if is_listing else [argument]
+    return expanded
+
+
+@click.command(cls=_RunCommand)
+@click.argument("suites", metavar="SUITE... [-- ROBOT OPTIONS]", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--topology", metavar="FILE", type=click.Path(path_type=Path), help="The testbed.")
+@click.option(
+    "--any-of",
+    metavar="FILE...",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Several equal testbeds; the first one that is free is taken.",
+)
+@click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
+@click.option("--wait", type=Duration(), help="How long to wait for the testbed at most, e.g. 2h.")
+@click.option("--purpose", default="", help="What it is for, as others see it who wait for the testbed.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    suites: tuple[Path, ...],
+    topology: Path | None,
+    any_of: tuple[Path, ...],
+    include: tuple[str, ...],
+    wait: float | None,
+    purpose: str,
+) -> None:
+    """Run suites on a testbed that is reserved meanwhile.
+
+    What follows -- goes to Robot Framework as it is.
+
+    Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 69 infrastructure failed,
+    75 the testbed is not available, 130 stopped by somebody. 69 and 75 are worth another attempt.
+    """
+    # Imported here, as Robot Framework and all that measures take a while, which a wrong option need not wait for.
+    from lossratio.runner import run as runner
+    from lossratio.runner.request import RunRequest
+
+    topologies = (*((topology,) if topology else ()), *any_of)
+    if not topologies:
+        raise click.UsageError("Say which testbed: --topology FILE, or --any-of FILE FILE.")
+    if not suites:
+        raise click.UsageError("Say which suites to run.")
+    outcome = runner.run(RunRequest(topologies, suites, include, ctx.obj or (), wait or 0.0, purpose))
+    if outcome.error is None:
+        click.echo(_summary(outcome.verdicts, int(outcome.status)), err=True)
+    else:
+        click.echo(f"Error: {outcome.error}", err=True)
+    sys.exit(int(outcome.status))
+
+
+def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
+    """One line on what became of the tests."""
+    passed = sum(verdict.status == "PASS" for verdict in verdicts)
+    failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
+    told = [
+        f"{passed} of {len(verdicts)} tests passed",
+        *(f"{count} failed: {kind}" for kind, count in failures.items()),
+    ]
+    return f"lossratio run: {'; '.join(told)}. Exit status {status}."

@@ -1,0 +1,52 @@
+"""What a run is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from lossratio.runner.robot_run import RobotCommand, parse_command
+from lossratio.ssh import NO_CREDENTIALS, Credentials
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run of suites on one testbed.
+
+    Attributes:
+        topologies: Topology files of equal testbeds; the first one that is free is taken.
+        suites: Files and directories with suites.
+        include: Tag patterns that select tests; none: all tests.
+        robot_options: More options for Robot Framework, as on its command line.
+        wait: Seconds to wait for a testbed at most.
+        purpose: What it is for, as others see it who wait for the testbed.
+        credentials: What to log in with on all nodes, where keys are not enough.
+    """
+
+    topologies: tuple[Path, ...]
+    suites: tuple[Path, ...]
+    include: tuple[str, ...] = ()
+    robot_options: tuple[str, ...] = ()
+    wait: float = 0.0
+    purpose: str = ""
+    credentials: Credentials = NO_CREDENTIALS
+
+    def robot_command(self) -> RobotCommand:
+        """What Robot Framework is asked for.
+
+        Raises:
+            RobotOptionsError: If its options are wrong.
+        """
+        included = [argument for pattern in self.include for argument in ("--include", pattern)]
+        return parse_command([*included, *self.robot_options, *(str(suite) for suite in self.suites)])
+
+
+def default_directory(testbed: str) -> Path:
+    """A new directory for the output of a run.
+
+    Args:
+        testbed: Name of the testbed.
+    """
+    now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    return Path("results") / f"{testbed}-{now}"

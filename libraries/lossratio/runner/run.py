@@ -1,0 +1,47 @@
+"""A run from the topology to the exit status: check, reserve, run Robot Framework, release, report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lossratio.errors import LossRatioError
+from lossratio.runner.exit_status import ExitStatus, exit_status, status_of_kinds
+from lossratio.runner.request import RunRequest, default_directory
+from lossratio.runner.robot_run import run_robot
+from lossratio.runner.verdicts import TestVerdict, kind_of_error
+from lossratio.topology import load_topology
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of a run.
+
+    Attributes:
+        status: Its exit status.
+        directory: Where its output is; None: it never began.
+        verdicts: What became of each test that was begun, in order.
+        error: Why it never began; None if it did.
+    """
+
+    status: ExitStatus
+    directory: Path | None = None
+    verdicts: tuple[TestVerdict, ...] = ()
+    error: str | None = None
+
+
+def run(request: RunRequest) -> RunOutcome:
+    """Runs suites on a testbed; an error before the first test is told in the outcome, with the status it means."""
+    try:
+        return _run(request)
+    except LossRatioError as error:
+        return RunOutcome(status_of_kinds({kind_of_error(error)}), error=str(error))
+
+
+def _run(request: RunRequest) -> RunOutcome:
+    command = request.robot_command()
+    topologies = {file: load_topology(file) for file in request.topologies}
+    file, topology = next(iter(topologies.items()))
+    directory = Path(command.options.get("outputdir") or default_directory(topology.name))
+    outcome = run_robot(command, variables={"TOPOLOGY": file}, output_directory=str(directory))
+    return RunOutcome(exit_status(outcome.return_code, outcome.verdicts), directory, outcome.verdicts)

@@ -1,0 +1,25 @@
+"""Suites to run with ``lossratio run``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+SIMULATED = ROOT / "topologies" / "simulated.yaml"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+def write_suite(directory, tests, settings="", name="suite"):
+    file = directory / f"{name}.robot"
+    libraries = "Library    lossratio.keywords.LossRatio\nLibrary    raising.py"
+    file.write_text(f"*** Settings ***\n{libraries}\n{settings}\n*** Test Cases ***\n{tests}")
+    return file

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+from runner_examples import SIMULATED, write_suite
+
+from lossratio.runner.exit_status import ExitStatus, exit_status
+from lossratio.runner.verdicts import FailureKind, TestVerdict, failure_kind
+
+PASSES = "Passes\n    No Operation\n"
+FAILS = "Fails\n    Fail    too slow\n"
+
+
+def raises(error):
+    return f"{error}\n    Raise Error    {error}\n"
+
+
+@pytest.mark.parametrize(
+    ("tests", "status"),
+    [
+        (PASSES, 0),
+        (PASSES + FAILS, 1),
+        (FAILS + raises("RegressionError"), 3),
+        (FAILS + raises("NodeError"), 69),
+        (raises("TrafficError"), 69),
+        (raises("NodeError") + raises("ReservationError"), 75),
+        (raises("NodeError") + raises("RegressionError"), 3),
+        (raises("DutError"), 1),
+        (raises("TopologyError"), 2),
+        ("No keyword of this name\n    Nonsense\n", 1),
+    ],
+)
+def test_the_exit_status_tells_why_tests_failed(lossratio, tmp_path, tests, status):
+    file = write_suite(tmp_path, tests)
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
+    assert (done.status, f"Exit status {status}." in done.err) == (status, True)
+    assert (tmp_path / "out" / "output.xml").exists()
+
+
+def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
+    file = write_suite(tmp_path, PASSES, settings="Suite Setup    Raise Error    NodeError")
+    assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out").status == 69
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--topology", "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
+        (["--topology", SIMULATED, "missing.robot"], "missing.robot"),
+        (["--topology", SIMULATED, "suite.robot", "--", "--nonsense"], "--nonsense"),
+        (["--topology", SIMULATED, "suite.robot", "--", "--help"], "ask robot itself"),
+        (["--topology", SIMULATED], "which suites"),
+        (["suite.robot"], "--topology FILE"),
+        (["--topology", SIMULATED, "--wait", "soon", "suite.robot"], "soon"),
+        (["--any-of", SIMULATED, "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
+        (["--topology", SIMULATED, "--include", "absent", "suite.robot"], "no tests matching tag"),
+    ],
+)
+def test_bad_input_is_one_message_and_touches_nothing(lossratio, tmp_path, arguments, message):
+    write_suite(tmp_path, PASSES)
+    done = lossratio("run", *arguments)
+    assert done.status == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert not (tmp_path / "output.xml").exists()
+
+
+def test_options_behind_the_dashes_are_robots(lossratio, tmp_path):
+    file = write_suite(tmp_path, "Chosen\n    [Tags]    a    b\n    Should Be Equal    ${WHAT}    right\n" + FAILS)
+    robot = ["--outputdir", tmp_path / "out", "--variable", "WHAT:right", "--name", "Other", "--log", "NONE"]
+    done = lossratio("run", "--topology", SIMULATED, "--include", "aANDb", file, "--", *robot)
+    assert done.status == 0
+    assert "Other" in done.out
+    assert not (tmp_path / "out" / "log.html").exists()
+
+
+def test_without_a_directory_the_output_is_under_the_name_of_the_testbed(lossratio, tmp_path):
+    write_suite(tmp_path, PASSES)
+    lossratio("run", "--topology", SIMULATED, "suite.robot")
+    (directory,) = (tmp_path / "results").iterdir()
+    assert directory.name.startswith("simulated-")
+    assert (directory / "output.xml").exists()
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("Parent suite setup failed:\nNodeError: Node TG: no connection", FailureKind.INFRASTRUCTURE),
+        ("Several failures occurred:\n\n1) too slow\n\n2) AgentRefusalError: Node TG", FailureKind.INFRASTRUCTURE),
+        ("Execution terminated by signal", FailureKind.INTERRUPTED),
+        ("Test execution stopped due to a fatal error.", FailureKind.INTERRUPTED),
+        ("a NodeError is what we expected", FailureKind.TEST),
+        ("ValueError: no number", FailureKind.TEST),
+    ],
+)
+def test_a_message_tells_the_kind_of_failure(message, kind):
+    assert failure_kind(message) is kind
+
+
+@pytest.mark.parametrize(("code", "status"), [(252, 2), (253, 130), (255, 70)])
+def test_what_stops_robot_itself_has_a_status_of_its_own(code, status):
+    assert exit_status(code, [TestVerdict("t", "FAIL", "too slow")]) is ExitStatus(status)
