@@ -63,12 +63,15 @@ class Expectation:
             factor per step as between the smallest two upper bounds; None if that cannot be told.
         surprises: Positive: so many times in a row, a load above the expected bound turned out a lower bound.
             Negative: so many times in a row, one below it turned out an upper bound.
+        recessions: So many times in a row, a load above the expected bound was an upper bound as expected, but lost so
+            much that the bound is now expected lower than before.
     """
 
     def __init__(self, goal_loss_ratio: float, trial_duration: float, grid: LoadGrid, curve: LossCurve) -> None:
         self.position: float | None = None
         self.faded: float | None = None
         self.surprises = 0
+        self.recessions = 0
         self._goal_loss_ratio = goal_loss_ratio
         self._trial_duration = trial_duration
         self._grid = grid
@@ -90,9 +93,12 @@ class Expectation:
         if after.upper is not None and after.upper != before.upper:
             surprised = self._grid.position(after.upper) <= old
             self.surprises = min(self.surprises, 0) - 1 if surprised else 0
+            has_receded = not surprised and self.position is not None and self.position <= old - 1.0
+            self.recessions = self.recessions + 1 if has_receded else 0
         elif after.lower is not None and after.lower != before.lower:
             surprised = self._grid.position(after.lower) > old
             self.surprises = max(self.surprises, 0) + 1 if surprised else 0
+            self.recessions = 0
 
     def _expected(self, upper: float | None, next_upper: float | None) -> float | None:
         if upper is None:

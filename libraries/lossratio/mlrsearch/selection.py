@@ -16,6 +16,7 @@ from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.forecast import Outlook, Pace, outlook
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.landslide import secure
 from lossratio.mlrsearch.stages import Interval, Stages
 from lossratio.mlrsearch.targets import Target
 from lossratio.trial import TrialResult
@@ -24,13 +25,7 @@ STALLED_AFTER = 100
 """A goal is given up when a load is undecided after so many times the trials that its target should need."""
 
 FADING_STEPS = 8
-"""How much farther than the last time loss that fades from load to load is followed at most."""
-
-LANDSLIDE = 4
-"""Goal widths that full-length trials have gone down in vain before a load is secured at once."""
-
-LANDSLIDE_OF_SHORT_TRIALS = 16
-"""The same for shorter trials, which may go down far because of a burst that a buffer takes, without any landslide."""
+"""How much farther than the last time loss that fades from load to load is followed at most, in goal widths."""
 
 LEAP = 0.7
 """Factor and exponent of the steps leapt over when the bound proved higher than expected: 3 of 10, 90 of 1000."""
@@ -116,7 +111,7 @@ class GoalSearch:
         number = next((number for number, interval in enumerate(intervals) if interval.open), None)
         if number is None:
             return None, 0.0, Bound.UNDECIDED
-        secured = self._secure()
+        secured = secure(self._stages, self._grid, self._width)
         if secured is not None:
             return secured
         for finer in range(len(intervals) - 1, 0, -1):
@@ -129,36 +124,6 @@ class GoalSearch:
             return number, *self._prove(intervals[number], intervals[number - 1])
         index, expected = self._search(intervals[0])
         return 0, self._grid.load(index), expected
-
-    def _secure(self) -> tuple[int, float, Bound] | None:
-        """The next load to prove in a landslide: the best that passed anything, before it is improved on.
-
-        A SUT that gets slower would otherwise be followed all the way down.
-        """
-        intervals = self._stages.intervals
-        if intervals[-1].lower is not None or not self._is_landslide():
-            return None
-        for finer in range(len(intervals) - 1, 0, -1):
-            load = intervals[finer - 1].lower
-            if load is not None and load != intervals[finer].lower:
-                return finer, load, Bound.LOWER
-        return None
-
-    def _is_landslide(self) -> bool:
-        """Whether a target has failed far down already."""
-        for number, stage in enumerate(self._stages.stages):
-            is_full_length = stage.target.trial_duration >= self.goal.final_trial_duration
-            limit = LANDSLIDE if is_full_length else LANDSLIDE_OF_SHORT_TRIALS
-            if self._fall(number) >= limit * self._width:
-                return True
-        return False
-
-    def _fall(self, number: int) -> int:
-        """How many grid steps a target has gone down, from failure to failure."""
-        stage, upper = self._stages.stages[number], self._stages.intervals[number].upper
-        if upper is None or upper not in stage.failed:
-            return 0
-        return round(self._grid.position(stage.highest_failure) - self._grid.position(upper))
 
     def _prove(self, interval: Interval, pair: Interval) -> tuple[float, Bound]:
         """The load of a coarser target's pair that the finer target still has to prove: the lower one first."""
@@ -176,7 +141,7 @@ class GoalSearch:
         stage, interval = self._stages.stages[number], self._stages.intervals[number]
         if not interval.open or interval.upper not in stage.failed:
             return None
-        step = max(self._width, self._fall(number))
+        step = max(self._width, self._stages.fall(number))
         if interval.lower is not None:
             step = min(step, interval.steps // 2)
         load = self._grid.load(max(interval.first, interval.last + 1 - step))
@@ -193,7 +158,8 @@ class GoalSearch:
         """The index that a single short trial is to look at, and what it is expected to be.
 
         As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no
-        upper bound, the expected bound was too low and its lower side need not be measured.
+        upper bound, the expected bound was too low and its lower side need not be measured. Where the expected bound
+        recedes from each trial, loss ends gradually, and is followed to where it should have faded.
         """
         first, last, width = interval.first, interval.last, self._width
         expected, surprises = self._expectation.position, self._expectation.surprises
@@ -211,6 +177,10 @@ class GoalSearch:
         if surprises > 0:
             leap = max(width, int(LEAP * interval.steps**LEAP)) * 2 ** (surprises - 1)
             return max(below, min(middle, first - 1 + leap)), Bound.UPPER
+        faded, recessions = self._expectation.faded, self._expectation.recessions
+        if recessions > 0 and faded is not None and faded < below:
+            farthest = below - width * FADING_STEPS**recessions
+            return max(lowest, round(max(faded, farthest))), Bound.UNDECIDED
         if below < first - width:
             return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER
         above = max(first - 1, below) + width

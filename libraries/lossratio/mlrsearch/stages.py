@@ -48,6 +48,9 @@ class Stage:
         passed: Loads that have been lower bounds, if only for a while.
         failed: Loads that were upper bounds although they had passed the next coarser target.
         highest_failure: The largest of these, in frames per second; 0 if there is none.
+        refused: Loads that have been upper bounds, if only for a while.
+        lifted: Loads that were lower bounds although the next coarser target had refused them.
+        lowest_lift: The smallest of these, in frames per second; infinite if there is none.
     """
 
     target: Target
@@ -55,12 +58,16 @@ class Stage:
     passed: set[float] = field(default_factory=set)
     failed: set[float] = field(default_factory=set)
     highest_failure: float = 0.0
+    refused: set[float] = field(default_factory=set)
+    lifted: set[float] = field(default_factory=set)
+    lowest_lift: float = math.inf
 
 
 class Stages:
     """The stages of one goal, coarsest first.
 
     Attributes:
+        goal: The goal.
         stages: The stages.
         intervals: The interval of each stage; a coarser one lies within the finer ones, because single short trials
             know sooner, if less surely.
@@ -68,7 +75,7 @@ class Stages:
 
     def __init__(self, goal: SearchGoal, grid: LoadGrid) -> None:
         self.stages = tuple(Stage(target, Evidence(target.criterion)) for target in targets_of(goal))
-        self._goal = goal
+        self.goal = goal
         self._grid = grid
         self.intervals = self._intervals()
 
@@ -86,17 +93,36 @@ class Stages:
         """The goal's relevant lower and upper bound."""
         return self.stages[-1].evidence.relevant_bounds()
 
+    def fall(self, number: int) -> int:
+        """How many grid steps a target has gone down, from failure to failure."""
+        stage, upper = self.stages[number], self.intervals[number].upper
+        if upper is None or upper not in stage.failed:
+            return 0
+        return round(self._grid.position(stage.highest_failure) - self._grid.position(upper))
+
+    def rise(self, number: int) -> int:
+        """How many grid steps a target has gone up, from one load that was refused too soon to the next."""
+        stage, lower = self.stages[number], self.intervals[number].lower
+        if lower is None or lower not in stage.lifted:
+            return 0
+        return round(self._grid.position(lower) - self._grid.position(stage.lowest_lift))
+
     def _follow(self, load: float) -> None:
         """Notes what a load has passed and where it failed."""
-        has_passed = False
+        has_passed = was_refused = False
         for stage in self.stages:
             bound = stage.evidence.bound(load)
             if bound is Bound.LOWER:
                 stage.passed.add(load)
-            elif bound is Bound.UPPER and has_passed:
-                stage.failed.add(load)
-                stage.highest_failure = max(stage.highest_failure, load)
-            has_passed = load in stage.passed
+                if was_refused:
+                    stage.lifted.add(load)
+                    stage.lowest_lift = min(stage.lowest_lift, load)
+            elif bound is Bound.UPPER:
+                stage.refused.add(load)
+                if has_passed:
+                    stage.failed.add(load)
+                    stage.highest_failure = max(stage.highest_failure, load)
+            has_passed, was_refused = load in stage.passed, load in stage.refused
 
     def _intervals(self) -> tuple[Interval, ...]:
         lower, upper = self.relevant_bounds()
@@ -115,5 +141,5 @@ class Stages:
         grid = self._grid
         first = 0 if lower is None else max(0, math.floor(grid.position(lower)) + 1)
         last = grid.top if upper is None else min(grid.top, math.ceil(grid.position(upper)) - 1)
-        narrow = lower is not None and upper is not None and within_width(self._goal, lower, upper)
+        narrow = lower is not None and upper is not None and within_width(self.goal, lower, upper)
         return Interval(lower, upper, first, last, first <= last and not narrow)

@@ -116,6 +116,24 @@ def test_a_sut_that_slows_down_ends_with_a_result(rate):
     assert all(result[goal].regular for goal in (NDR, PDR))
 
 
+@pytest.mark.parametrize("goals", [[NDR, PDR], [TST009], [RFC2544]], ids=["CSIT", "TST009", "RFC 2544"])
+@pytest.mark.parametrize("rate", [1.0005, 1.001, 1.002, 1.005])
+def test_a_sut_that_speeds_up_is_not_followed_to_the_maximum_load(goals, rate):
+    controller = MLRsearch(goals, MIN, MAX)
+    result = drive(controller, lambda load, duration: knee(1e6 * rate**controller.trials)(load, duration), 500)
+    assert all(result[goal].regular for goal in goals)
+
+
+def test_loss_that_fades_slowly_is_followed_to_its_end():
+    def fading(load, duration):
+        loss_ratio = 0.02 * math.exp((load / 1e6 - 1.0) / 0.05)
+        return 0.0 if loss_ratio * load * duration < 1.0 else min(1.0, loss_ratio)
+
+    controller = MLRsearch([QUICK], MIN, MAX)
+    assert drive(controller, fading)[QUICK].regular
+    assert controller.trials < 20
+
+
 def test_a_sut_that_changes_once_ends_with_a_result():
     controller = MLRsearch([NDR, PDR], MIN, MAX)
     result = drive(controller, lambda load, duration: knee(1e6 if controller.trials < 15 else 7e5)(load, duration))
