@@ -88,8 +88,9 @@ def searched(trials: int) -> ThroughputResult:
 def conditions() -> Conditions:
     """Conditions of a simulated measurement."""
     file = "topologies/simulated.yaml"
+    topology = load_topology(ROOT / file)
     return Conditions(
-        testbed=describe_testbed(load_topology(ROOT / file), file),
+        testbed=describe_testbed(topology, file, topology.path()),
         nodes={"TG": NodeFacts(), "DUT1": NodeFacts()},
         controller=controller_facts(),
         generator={"kind": "simulated"},

@@ -22,6 +22,7 @@ def load_yaml_file(
     model: type[ModelT],
     error: type[LossRatioError],
     check: Callable[[ModelT], Iterable[Problem]] = lambda loaded: (),
+    convert: Callable[[dict[str, Any], Path], dict[str, Any]] = lambda data, path: data,
 ) -> ModelT:
     """Reads a YAML file and checks it against a model.
 
@@ -30,6 +31,7 @@ def load_yaml_file(
         model: The pydantic model of the whole file.
         error: What to raise.
         check: Finds what is wrong with a file whose fields are right one by one.
+        convert: Turns what another format holds into what the model has; what is in both keeps its place.
 
     Raises:
         LossRatioError: Of the given class, with one line per problem: file, line, field, what is wrong.
@@ -50,7 +52,7 @@ def load_yaml_file(
         problems.append(((), "the file must hold a mapping (field: value), and holds none"))
     if not problems:
         try:
-            loaded = model.model_validate(data)
+            loaded = model.model_validate(convert(data, path))
         except ValidationError as cause:
             problems = [(item["loc"], _message(item)) for item in cause.errors()]
         else:

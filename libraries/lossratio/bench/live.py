@@ -72,7 +72,7 @@ class LiveTestbed:
         """
         with ExitStack() as undo:
             topology = _reachable(request.topology, undo)
-            path = topology.path()
+            path = topology.path(duts=request.duts, nic=request.nic)
             generator = _generator(topology)
             names = (path.tg_name, *(hop.node_name for hop in path.hops))
             sessions = {
@@ -153,7 +153,7 @@ class LiveTestbed:
     def _conditions(self, profile: TrafficProfile, generator_facts: Mapping[str, Any]) -> Conditions:
         path = self._set_up.path
         return Conditions(
-            testbed=describe_testbed(self.request.topology, str(self.request.file)),
+            testbed=describe_testbed(self.request.topology, str(self.request.file), path),
             nodes=dict(self._set_up.facts),
             controller=controller_facts(),
             generator={**self._set_up.generator.model_dump(mode="json"), **generator_facts},

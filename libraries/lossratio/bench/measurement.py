@@ -114,6 +114,7 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
         "load": ready.conditions.load.model_dump(mode="json"),
         "timing": ready.conditions.timing.model_dump(mode="json"),
         "topology": testbed.request.topology.model_dump(mode="json"),
+        "path": [str(port) for port in testbed.request.path.ports],
         "dut": None if dut is None else dut.to_json(),
         "kernels": {name: facts.kernel for name, facts in ready.conditions.nodes.items()},
     }

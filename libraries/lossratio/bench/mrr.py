@@ -97,7 +97,7 @@ def measure_mrr(
         remarks=loads.remarks,
         on_trial=tell,
     )
-    speed = link_speed(testbed.request.topology.path())
+    speed = link_speed(testbed.request.path)
     max_load = measured.run.conditions.max_load(loads.max_load, loads.origin, link_speed=speed)
     result = mrr_result(measured.run, max_load, measured.entries)
     place.directory.write(result)

@@ -18,6 +18,8 @@ def open_testbed(
     dut: str | None = None,
     options: Mapping[str, Any] | None = None,
     credentials: Credentials = NO_CREDENTIALS,
+    duts: int | None = None,
+    nic: str | None = None,
 ) -> Testbed:
     """Opens a testbed and sets up its DUTs; close it in the end.
 
@@ -26,13 +28,17 @@ def open_testbed(
         dut: Kind of the DUTs, e.g. ``linux_bridge``; None: they stay as they are.
         options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
         credentials: What to log in with on all nodes, where keys are not enough; see `lossratio.ssh.Credentials`.
+        duts: Through how many DUTs the path goes, in the order of the file; None: through all.
+        nic: NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``; None: any.
 
     Raises:
         LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
             be set up (what was done is undone then).
     """
     file = Path(topology)
-    request = TestbedRequest(load_topology(file), file, dut_request(dut, options or {}), credentials)
+    request = TestbedRequest(load_topology(file), file, dut_request(dut, options or {}), credentials, duts, nic)
+    # A path that is not there is found before anything is touched.
+    _ = request.path
     if request.topology.testbed is TestbedKind.SIMULATED:
         # The models of SUTs load scipy, which real testbeds need not wait for.
         from lossratio.bench.simulated import SimulatedTestbed

@@ -92,7 +92,7 @@ def find_conditional_throughput(
         remarks=(*loads.remarks, *advice),
         on_trial=tell,
     )
-    speed = link_speed(testbed.request.topology.path())
+    speed = link_speed(testbed.request.path)
     max_load = measured.run.conditions.max_load(loads.max_load, loads.origin, link_speed=speed)
     warm_ups = 0 if request.warm_up_duration is None else 1
     setup = SearchSetup("MLRsearch", request.settings(), controller.goals, loads.min_load, max_load, warm_ups)

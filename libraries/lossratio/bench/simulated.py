@@ -72,7 +72,7 @@ class SimulatedTestbed:
         asked = {} if self.request.dut is None else self.request.dut.to_json()
         dut = {"simulated": True, **asked, "model": self._model, "model_per_direction": self._has_known_truth}
         return Conditions(
-            testbed=describe_testbed(topology, str(self.request.file)),
+            testbed=describe_testbed(topology, str(self.request.file), self.request.path),
             nodes={name: NodeFacts() for name in topology.nodes},
             controller=controller_facts(),
             generator=self._generator.model_dump(mode="json"),

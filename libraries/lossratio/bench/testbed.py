@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lossratio.dut import DutOptions, parse_options
-from lossratio.errors import DutError
+from lossratio.errors import DutError, TopologyError
 from lossratio.report.conditions import Conditions
 from lossratio.ssh import NO_CREDENTIALS, Credentials
-from lossratio.topology import Topology
+from lossratio.topology import Topology, TrafficPath
 from lossratio.traffic import TrafficProfile
 from lossratio.trial import Measurer
 
@@ -56,6 +56,8 @@ class TestbedRequest:
         file: The file.
         dut: What the DUTs are to be; None: they stay as they are.
         credentials: What to log in with on all nodes, where keys are not enough.
+        duts: Through how many DUTs the path goes, in the order of the file; None: through all.
+        nic: NIC model that the DUTs' ports on the path must have; None: any.
     """
 
     __test__ = False
@@ -64,6 +66,20 @@ class TestbedRequest:
     file: Path
     dut: DutRequest | None = None
     credentials: Credentials = NO_CREDENTIALS
+    duts: int | None = None
+    nic: str | None = None
+
+    @property
+    def path(self) -> TrafficPath:
+        """The way of the test traffic.
+
+        Raises:
+            TopologyError: If the topology has no such path.
+        """
+        try:
+            return self.topology.path(duts=self.duts, nic=self.nic)
+        except TopologyError as error:
+            raise TopologyError(f"{self.file}: {error}") from error
 
 
 @dataclass(frozen=True)

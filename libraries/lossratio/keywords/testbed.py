@@ -25,6 +25,8 @@ class TestbedKeywords(Keywords):
         topology: Path,
         *,
         dut: str | None = None,
+        duts: int | None = None,
+        nic: str | None = None,
         password: Secret | None = None,
         passphrase: Secret | None = None,
         **options: Any,
@@ -34,6 +36,8 @@ class TestbedKeywords(Keywords):
         | =Argument=     | =What it is= |
         | ``topology``   | The topology file. |
         | ``dut``        | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Left out: the DUTs stay as they are, somebody else has set them up. |
+        | ``duts``       | Through how many DUTs the path goes, in the order of the file; 0 is a cable from the generator to itself. Left out: through all. |
+        | ``nic``        | The NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``. Left out: the first link that is free, whatever it is on. |
         | ``password``   | What to log in with on nodes where keys are not enough, as a secret variable of Robot Framework. Left out: the environment variable ``LOSSRATIO_PASSWORD_<NODE>`` or ``LOSSRATIO_PASSWORD``, if there is one. |
         | ``passphrase`` | What the private key is encrypted with, likewise. Left out: ``LOSSRATIO_PASSPHRASE``. |
         | ``options``    | The device's options by name, e.g. ``police=50 kfps``. One that this kind does not have is an error that names those it has. |
@@ -54,7 +58,9 @@ class TestbedKeywords(Keywords):
             password=None if password is None else password.value,
             passphrase=None if passphrase is None else passphrase.value,
         )
-        self.session.testbed = open_testbed(topology, dut=dut, options=options, credentials=credentials)
+        self.session.testbed = open_testbed(
+            topology, dut=dut, options=options, credentials=credentials, duts=duts, nic=nic
+        )
 
     @typed_keyword()
     def tear_down_testbed(self) -> None:

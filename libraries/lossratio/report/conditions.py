@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from lossratio.report.facts import ControllerFacts, NodeFacts
 from lossratio.report.record import Rate, Ratio, Record, Seconds, make_rate
-from lossratio.topology import Topology
+from lossratio.topology import Topology, TrafficPath
 from lossratio.units import L1_OVERHEAD
 
 _RFC2544_WAIT_BEFORE = 2.0
@@ -34,16 +34,20 @@ class Testbed(Record):
     """The topology file, as it was given."""
     topology: dict[str, JsonValue]
     """The topology file's contents, with all defaults."""
+    path: tuple[str, ...] = ()
+    """The ports that the test traffic goes through, from west to east, e.g. ``TG.port0``."""
 
 
-def describe_testbed(topology: Topology, file: str | None) -> Testbed:
+def describe_testbed(topology: Topology, file: str | None, path: TrafficPath) -> Testbed:
     """The testbed that a topology describes.
 
     Args:
         topology: The topology.
         file: The file that it was read from.
+        path: The way of the test traffic through it.
     """
-    return Testbed(name=topology.name, file=file, topology=topology.model_dump(mode="json"))
+    ports = tuple(str(port) for port in path.ports)
+    return Testbed(name=topology.name, file=file, topology=topology.model_dump(mode="json"), path=ports)
 
 
 class FrameSizeShare(Record):

@@ -5,15 +5,19 @@ Field names are those of FD.io CSIT's topology files wherever both mean the same
 
 from lossratio.topology.files import load_topology
 from lossratio.topology.generators import AfPacketGenerator, Generator, SimulatedGenerator
-from lossratio.topology.model import TestbedKind, Topology
+from lossratio.topology.model import NicLimits, TestbedKind, Topology
+from lossratio.topology.nics import NIC_MODELS, NicModel
 from lossratio.topology.nodes import Interface, Node, NodeType
 from lossratio.topology.path import Hop, Port, TrafficPath
 
 __all__ = [
+    "NIC_MODELS",
     "AfPacketGenerator",
     "Generator",
     "Hop",
     "Interface",
+    "NicLimits",
+    "NicModel",
     "Node",
     "NodeType",
     "Port",

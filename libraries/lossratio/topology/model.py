@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from enum import Enum
 from typing import Literal
 
 from pydantic import Field
 
 from lossratio.errors import TopologyError
+from lossratio.topology.nics import NIC_MODELS, NicModel
 from lossratio.topology.nodes import Node, NodeType
-from lossratio.topology.path import Hop, Port, TrafficPath
-from lossratio.topology.quantities import FileModel
+from lossratio.topology.path import Port, TrafficPath, find_path
+from lossratio.topology.quantities import BitRate, FileModel, FrameRate
 
 
 class TestbedKind(str, Enum):
@@ -21,6 +21,15 @@ class TestbedKind(str, Enum):
     LAB = "lab"
     LOCAL = "local"
     SIMULATED = "simulated"
+
+
+class NicLimits(FileModel):
+    """What one port of a NIC model can do at most, in each direction."""
+
+    max_frame_rate: FrameRate | None = None
+    """Frames per second, of whatever size."""
+    max_bit_rate: BitRate | None = None
+    """Bits per second on the wire."""
 
 
 class Topology(FileModel):
@@ -34,6 +43,8 @@ class Topology(FileModel):
     """What is special about it."""
     testbed: TestbedKind = TestbedKind.LAB
     """lab: the nodes are there. local: network namespaces are built. simulated: nothing real at all."""
+    nics: dict[str, NicLimits] = Field(default_factory=dict)
+    """NIC models of the lab's own, by the name that interfaces give as their model."""
     nodes: dict[str, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
 
@@ -52,33 +63,38 @@ class Topology(FileModel):
         links: dict[str, tuple[Port, ...]] = {}
         for node_name, node in self.nodes.items():
             for name, interface in node.interfaces.items():
+                if interface.link is None:
+                    continue
                 links[interface.link] = (*links.get(interface.link, ()), Port(node_name, name, interface))
         return links
 
-    def path(self) -> TrafficPath:
-        """The way of the test traffic through all DUTs; per hop the first unused common link in the file's order.
+    def path(self, *, duts: int | None = None, nic: str | None = None) -> TrafficPath:
+        """The way of the test traffic; per hop the first unused common link in the file's order.
+
+        Args:
+            duts: Through how many DUTs it goes, in the order of the file; None: through all.
+            nic: NIC model that the DUTs' ports must have, e.g. ``Intel-E810CQ``; None: any.
 
         Raises:
-            TopologyError: If two neighbours on the way have no unused link in common.
+            TopologyError: If there are not so many DUTs, or two neighbours on the way have no unused link in common.
         """
-        stops = (self.tg_name, *self.dut_names, self.tg_name)
-        used: set[str] = set()
-        ends: list[tuple[Port, Port]] = []
-        for here, there in itertools.pairwise(stops):
-            ends.append(self._first_link(here, there, used))
-        hops = tuple(
-            Hop(name, arriving[1], leaving[0])
-            for name, (arriving, leaving) in zip(self.dut_names, itertools.pairwise(ends), strict=True)
-        )
-        return TrafficPath(self.tg_name, ends[0][0], ends[-1][1], hops)
+        names = self.dut_names
+        if duts is not None and not 0 <= duts <= len(names):
+            raise TopologyError(
+                f"Topology {self.name}: the path is longer than the topology: it is asked to go through {duts} DUTs, "
+                f"and there are {len(names)} ({', '.join(names) or 'none'})."
+            )
+        try:
+            return find_path(self.links(), self.tg_name, names[:duts], nic)
+        except TopologyError as error:
+            raise TopologyError(f"Topology {self.name}: {error}") from error
 
-    def _first_link(self, here: str, there: str, used: set[str]) -> tuple[Port, Port]:
-        for link, (first, second) in ((name, ports) for name, ports in self.links().items() if name not in used):
-            for one, other in ((first, second), (second, first)):
-                if (one.node_name, other.node_name) == (here, there):
-                    used.add(link)
-                    return one, other
-        raise TopologyError(
-            f"Topology {self.name}: no unused link between {here} and {there}. "
-            f"The traffic goes from the TG through every DUT and back, so each two neighbours need a link of their own."
-        )
+    def nic_model(self, port: Port) -> NicModel | None:
+        """What a port can do at most; None: its model is not given, or not known."""
+        name = port.interface.model
+        if name is None:
+            return None
+        own = {nic.casefold(): limits for nic, limits in self.nics.items()}.get(name.casefold())
+        if own is not None:
+            return NicModel(name, own.max_frame_rate, own.max_bit_rate)
+        return NIC_MODELS.get(name.lower())

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from lossratio.topology.generators import Generator
 from lossratio.topology.quantities import BitRate, Duration, FileModel
@@ -22,8 +22,8 @@ class NodeType(str, Enum):
 class Interface(FileModel):
     """A node's interface that test traffic goes through."""
 
-    link: str
-    """Name of the link it is on; the interface with the same link on another node is the other end."""
+    link: str | None = None
+    """Name of the link it is on; the interface with the same link is the other end. Without one it is not used."""
     name: str | None = Field(default=None, min_length=1, max_length=15)
     """Name of the Linux interface."""
     mac_address: str | None = Field(default=None, pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
@@ -36,6 +36,8 @@ class Interface(FileModel):
     """Driver that the device or generator expects."""
     speed: BitRate | None = None
     """Speed of the link, bits per second in each direction."""
+    other: dict[str, JsonValue] = Field(default_factory=dict)
+    """What else is known about it; it is carried along into results."""
 
 
 class Node(FileModel):
@@ -59,12 +61,20 @@ class Node(FileModel):
     """File with the node's host key, where it is not in the user's known_hosts."""
     connect_timeout: Duration = 10.0
     """Seconds that a log-in may take."""
+    arch: str | None = None
+    """Architecture of its CPUs, e.g. ``x86_64``."""
+    model: str | None = None
+    """Model of the machine."""
+    uio_driver: str | None = None
+    """Driver that PCI devices are bound to for a DUT that takes them from the kernel, e.g. ``vfio-pci``."""
     generator: Generator | None = None
     """The traffic generator, on a TG."""
     sut: dict[str, Any] | None = None
     """The model of the SUT (``model: ...`` and its parameters), on a DUT of a simulated testbed."""
     interfaces: dict[str, Interface] = Field(min_length=1)
     """Interfaces by port name."""
+    other: dict[str, JsonValue] = Field(default_factory=dict)
+    """What else is known about it; it is carried along into results."""
 
     @model_validator(mode="before")
     @classmethod

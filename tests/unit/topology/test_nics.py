@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from lossratio.topology import NIC_MODELS, NicModel, load_topology
+
+
+def test_small_frames_meet_the_packet_limit_and_large_ones_the_bit_limit():
+    nic = NIC_MODELS["intel-e810cq"]
+    assert nic.max_load(64) == 58.5e6
+    assert nic.max_load(1518) == pytest.approx(100e9 / (1538 * 8))
+
+
+def test_an_encapsulation_makes_frames_larger_on_the_wire():
+    nic = NIC_MODELS["intel-x710"]
+    assert nic.max_load(64) == 14_880_952
+    assert nic.max_load(64, overhead=50) == pytest.approx(10e9 / (134 * 8))
+
+
+def test_a_nic_without_limits_has_no_maximum_load():
+    assert NicModel("any", None, None).max_load(64) is None
+
+
+def test_the_tag_is_that_of_csit():
+    assert NIC_MODELS["mellanox-cx7veat"].tag == "nic_mellanox-cx7veat"
+
+
+def test_a_lab_tells_the_limits_of_models_that_nobody_knows(tmp_path):
+    data = {
+        "format": "lossratio-topology/1",
+        "name": "lab",
+        "nics": {"Acme-100G": {"max_frame_rate": "90 Mpps", "max_bit_rate": "100 Gbps"}},
+        "nodes": {
+            "TG": {
+                "type": "TG",
+                "host": "tg",
+                "generator": {"kind": "afpacket"},
+                "interfaces": {
+                    "a": {"name": "e0", "link": "cable", "model": "acme-100g"},
+                    "b": {"name": "e1", "link": "cable", "model": "intel-x710"},
+                    "c": {"name": "e2", "link": "other", "model": "unheard-of"},
+                    "d": {"name": "e3", "link": "other"},
+                },
+            }
+        },
+    }
+    file = tmp_path / "lab.yaml"
+    file.write_text(yaml.safe_dump(data))
+    topology = load_topology(file)
+    (own, known), (unknown, untold) = (topology.links()[link] for link in ("cable", "other"))
+    assert topology.nic_model(own).max_load(64) == 90e6
+    assert topology.nic_model(known) == NIC_MODELS["intel-x710"]
+    assert topology.nic_model(unknown) is None
+    assert topology.nic_model(untold) is None
