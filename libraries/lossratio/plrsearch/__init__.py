@@ -1,1 +1,37 @@
-"""PLRsearch: probabilistic loss ratio search (draft-vpolak-bmwg-plrsearch), with an exact posterior."""
+"""PLRsearch: probabilistic loss ratio search (draft-vpolak-bmwg-plrsearch), with an exact posterior.
+
+`estimate` draws the conclusion from trials, whoever chose them; `PLRsearch` chooses them too. Either gives a
+`CriticalLoadEstimate`:
+
+- `mean`, `stdev`, `interval(0.95)`: the critical load; `combined` has also `quantile(p)`, `density(loads)` and the
+  probabilities of the limits, `combinations` the same by either `Weighting`;
+- `functions["stretch"]`, `functions["erf"]`: the same of each fitting function, with `density(loads)` and the likeliest
+  curve, `loss_ratio(loads)`;
+- `misfit`: `fits`, and `reasons` in words if the model does not;
+- `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`;
+- `stopped_by`: a `StopReason`, None if the search is not finished;
+- `history`: an `IntervalAfterTrial` for each time that the search looked.
+"""
+
+from lossratio.plrsearch.combined import CombinedEstimate, FunctionEstimate
+from lossratio.plrsearch.controller import TIMEOUT, PLRsearch
+from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalAfterTrial, estimate
+from lossratio.plrsearch.misfit import Misfit
+from lossratio.plrsearch.options import LikelihoodName, SelectionName, StopReason, Weighting
+from lossratio.plrsearch.warm_start import WarmStart
+
+__all__ = [
+    "TIMEOUT",
+    "CombinedEstimate",
+    "CriticalLoadEstimate",
+    "FunctionEstimate",
+    "IntervalAfterTrial",
+    "LikelihoodName",
+    "Misfit",
+    "PLRsearch",
+    "SelectionName",
+    "StopReason",
+    "WarmStart",
+    "Weighting",
+    "estimate",
+]

@@ -25,6 +25,21 @@ _ITERATIONS = 60
 
 
 @dataclass(frozen=True)
+class Mode:
+    """The likeliest parameters of a posterior, all in frames per second.
+
+    Attributes:
+        mrr: Limiting forwarding rate.
+        spread: Width of the knee.
+        deviation: Standard deviation of the capacity between trials; 0 if the likelihood knows none.
+    """
+
+    mrr: float
+    spread: float
+    deviation: float
+
+
+@dataclass(frozen=True)
 class Posterior:
     """What is known about the critical load, under one fitting function.
 
@@ -59,6 +74,17 @@ class Posterior:
     def p_at_max(self) -> float:
         """Probability that the critical load is the maximum load or more."""
         return float(np.sum(self.masses[self.panels.critical_load[:, ORDER // 2] >= self.question.max_load]))
+
+    @cached_property
+    def mode(self) -> Mode:
+        """Parameters of the node with the highest density."""
+        panels = self.panels
+        panel, node = np.unravel_index(int(np.argmax(panels.log_density)), panels.log_density.shape)
+        return Mode(
+            mrr=float(np.exp(panels.log_mrr[panel, node])),
+            spread=float(np.exp(panels.log_spread[panel])),
+            deviation=float(panels.deviation[panel]),
+        )
 
     @cached_property
     def masses(self) -> Array:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lossratio.plrsearch.estimate import estimate
+from lossratio.plrsearch import estimate
 from lossratio.trial import TrialInput, TrialOutput, TrialResult
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from plrsearch_known_answers import CASES
 
-from lossratio.plrsearch.estimate import Weighting, estimate
+from lossratio.plrsearch import Weighting, estimate
 from lossratio.trial import TrialInput, TrialOutput, TrialResult
 
 

@@ -1,0 +1,222 @@
+"""The PLRsearch controller: chooses trials until the time is over or the critical load is known well enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lossratio.errors import SearchError
+from lossratio.plrsearch.combined import evidence_weights
+from lossratio.plrsearch.counts import TrialCounts, count, from_rows
+from lossratio.plrsearch.critical import CriticalLoadQuestion
+from lossratio.plrsearch.distribution import Posterior, quantiles_of_nodes
+from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalAfterTrial, estimate_from_counts
+from lossratio.plrsearch.integration import posteriors
+from lossratio.plrsearch.options import LikelihoodName, SelectionName, StopReason, Weighting, chosen
+from lossratio.plrsearch.selection import Choice, DraftSelection, PosteriorSelection, Selection
+from lossratio.plrsearch.warm_start import WarmStart, warm_loads
+from lossratio.trial import TrialInput, TrialResult
+
+TIMEOUT = 1800.0
+"""Seconds of a soak test, as in FD.io CSIT."""
+
+_GROWTH = 1.08
+"""How many times more trials there must be until the posteriors behind the choices are computed anew."""
+_FEW_TRIALS = 25
+_MIN_SHARE = 0.1
+"""Share of a trial's duration that must be left for a last, shorter trial."""
+_MIN_TRIALS_TO_STOP = 12
+
+
+@dataclass(frozen=True)
+class Durations:
+    """Trial durations, in seconds: each trial is longer than the last by the same amount.
+
+    Attributes:
+        initial: Duration of the first trial.
+        increment: How much longer the next one is.
+    """
+
+    initial: float
+    increment: float
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.initial < math.inf and 0.0 <= self.increment < math.inf):
+            raise SearchError(
+                f"Trial durations must be positive and must not shrink, but {self.initial!r} s and then "
+                f"{self.increment!r} s more each time were asked for."
+            )
+
+
+_DURATIONS = {SelectionName.DRAFT: Durations(5.1, 0.1), SelectionName.POSTERIOR: Durations(3.0, 0.02)}
+
+
+class PLRsearch:
+    """Searches for the critical load; a `lossratio.trial.Controller`.
+
+    Trials recorded before the first `next_trial` count as evidence (of the same SUT, under the same traffic), but not
+    towards the time.
+
+    Attributes:
+        elapsed: Seconds that the trials of the search took so far, as the measurer's clock told them.
+        trials: How many trials were recorded, also before the first `next_trial`.
+        history: The estimates on the way, so far.
+    """
+
+    def __init__(
+        self,
+        target_loss_ratio: float,
+        min_load: float,
+        max_load: float,
+        *,
+        timeout: float = TIMEOUT,
+        precision: float | None = None,
+        stop_on_misfit: bool = False,
+        likelihood: LikelihoodName | str = LikelihoodName.GEOMETRIC,
+        weighting: Weighting | str = Weighting.EVIDENCE,
+        selection: SelectionName | str = SelectionName.POSTERIOR,
+        initial_duration: float | None = None,
+        duration_increment: float | None = None,
+        warm_start: WarmStart = (),
+    ) -> None:
+        """Prepares a search.
+
+        Args:
+            target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
+            min_load: Smallest load of a trial, in frames per second per interface; the critical load is not below.
+            max_load: Largest load of a trial, in frames per second per interface; the critical load is not above.
+            timeout: No trial is asked for after this many seconds of trials.
+            precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits;
+                None: only time does.
+            stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
+            likelihood: How counts are distributed.
+            weighting: How the fitting functions are combined.
+            selection: How loads are chosen.
+            initial_duration: Seconds of the first trial; None: 5.1 for the draft's selection, else 3.
+            duration_increment: Seconds that each trial is longer than the last; None: 0.1 for the draft's, else 0.02.
+            warm_start: Loads of the first trials in frames per second, or an MLRsearch result of the same SUT.
+
+        Raises:
+            SearchError: If a value makes no sense.
+        """
+        self._question = CriticalLoadQuestion(target_loss_ratio, min_load, max_load)
+        if not 0.0 < timeout < math.inf:
+            raise SearchError(f"A search's timeout must be a positive number of seconds, not {timeout!r}.")
+        if precision is not None and not 0.0 < precision < 1.0:
+            raise SearchError(f"A precision is a share of the load, between 0 and 1, not {precision!r}.")
+        name = chosen(SelectionName, selection, "selection")
+        defaults = _DURATIONS[name]
+        self._durations = Durations(
+            defaults.initial if initial_duration is None else initial_duration,
+            defaults.increment if duration_increment is None else duration_increment,
+        )
+        self._timeout, self._precision, self._stop_on_misfit = timeout, precision, stop_on_misfit
+        self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
+        self._weighting = chosen(Weighting, weighting, "weighting")
+        kind = DraftSelection if name is SelectionName.DRAFT else PosteriorSelection
+        self._selection: Selection = kind(self._question)
+        self._warm_loads = warm_loads(warm_start, self._question)
+        self.elapsed = 0.0
+        self.history: tuple[IntervalAfterTrial, ...] = ()
+        self._rows: list[tuple[float, float, float]] = []
+        self._given: int | None = None
+        self._next: tuple[TrialInput, Choice] | None = None
+        self._stopped_by: StopReason | None = None
+        self._known: tuple[int, tuple[Posterior, ...]] = (0, ())
+        self._estimate: CriticalLoadEstimate | None = None
+
+    @property
+    def trials(self) -> int:
+        """How many trials were recorded."""
+        return len(self._rows)
+
+    @property
+    def purpose(self) -> str | None:
+        """Why the trial that `next_trial` gives was chosen; None if it gives none."""
+        return None if self._next is None else self._next[1].purpose
+
+    def next_trial(self) -> TrialInput | None:
+        """See `Controller.next_trial`."""
+        if self._given is None:
+            self._given = len(self._rows)
+        if self._next is None and self._stopped_by is None:
+            self._decide(len(self._rows) - self._given)
+        return None if self._next is None else self._next[0]
+
+    def record(self, result: TrialResult) -> None:
+        """See `Controller.record`.
+
+        Raises:
+            SearchError: If the trial has no counts, or too many frames were not sent.
+        """
+        self._rows.append(count(result))
+        if self._given is not None:
+            self.elapsed += result.elapsed
+        self._selection.record(result)
+        self._next = self._estimate = None
+
+    def result(self) -> CriticalLoadEstimate:
+        """See `Controller.result`; the estimate's `stopped_by` says why the search ended, if it did."""
+        if self._estimate is None:
+            self._estimate = estimate_from_counts(self._counts(), self._question, self._likelihood, self._weighting)
+        return replace(self._estimate, stopped_by=self._stopped_by, history=self.history)
+
+    def _decide(self, own_trials: int) -> None:
+        wanted = self._durations.initial + self._durations.increment * own_trials
+        left = self._timeout - self.elapsed
+        if left < _MIN_SHARE * wanted:
+            self._stopped_by = StopReason.TIMEOUT
+            return
+        if own_trials < len(self._warm_loads):
+            choice = Choice(self._warm_loads[own_trials], "where the warm start says that the knee is")
+        else:
+            choice = self._selection.choose(self._posteriors())
+        if self._stopped_by is None:
+            self._next = TrialInput(min(wanted, left), choice.load), choice
+
+    def _posteriors(self) -> tuple[Posterior, ...]:
+        """What the next choice is based on; not computed anew for each trial, as choices do not change that fast."""
+        known, found = self._known
+        usable = len(self._rows) - self._selection.lag
+        if len(self._rows) < self._selection.needs_posterior_from:
+            return ()
+        if found and self._selection.lag == 0 and usable < max(known + 1.0, _GROWTH * known):
+            return found
+        few = self._likelihood is LikelihoodName.VARYING and usable < _FEW_TRIALS
+        likelihood = LikelihoodName.GEOMETRIC if few else self._likelihood
+        found = posteriors(self._counts(usable), self._question, likelihood, for_selection=True)
+        self._known = usable, found
+        self._note(found, usable)
+        if usable >= _MIN_TRIALS_TO_STOP:
+            self._stopped_by = self._reason_to_stop()
+        return found
+
+    def _note(self, found: tuple[Posterior, ...], trials: int) -> None:
+        """Adds to the history."""
+        weights = (
+            evidence_weights([each.log_evidence for each in found])
+            if self._weighting is Weighting.EVIDENCE
+            else [1.0 / len(found)] * len(found)
+        )
+        low, high = quantiles_of_nodes(found, weights, np.array([0.025, 0.975]))
+        mean = sum(weight * each.moments.mean for weight, each in zip(weights, found, strict=True))
+        self.history += (IntervalAfterTrial(trials, self.elapsed, mean, float(low), float(high)),)
+
+    def _reason_to_stop(self) -> StopReason | None:
+        """Whether the search may end before its time; asks for the exact estimate only where that may be."""
+        latest = self.history[-1]
+        narrow = self._precision is not None and latest.high - latest.low <= 1.05 * self._precision * latest.mean
+        if not (narrow or self._stop_on_misfit):
+            return None
+        estimate = self.result()
+        if not estimate.misfit.fits:
+            return StopReason.MISFIT if self._stop_on_misfit else None
+        low, high = estimate.interval(0.95)
+        inside = self._question.min_load < low and high < self._question.max_load
+        precise = self._precision is not None and high - low <= self._precision * estimate.mean
+        return StopReason.PRECISION if inside and precise else None
+
+    def _counts(self, trials: int | None = None) -> TrialCounts:
+        return from_rows(self._rows[:trials])

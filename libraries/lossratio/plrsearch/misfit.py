@@ -1,0 +1,209 @@
+"""Whether the model fits the trials at all: if it does not, the estimate is no measurement, however sure it seems.
+
+Each trial has a residual: how far the capacity that explains its count is from the capacity of the likeliest curve, in
+standard deviations that the model allows it. What a model cannot explain shows in these:
+
+- *spread*: around the best Poisson curve a healthy SUT's counts have a chi-squared of about 1 per trial;
+- *shape*: where the capacity may vary, it has to vary normally, neither skewed nor with heavy tails;
+- *surprise*: a trial that loses frames where (nearly) none can be lost;
+- *trend*: residuals that rise or fall with time (draft 4.3.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from lossratio.plrsearch.counts import TrialCounts
+from lossratio.plrsearch.distribution import Mode, Posterior
+from lossratio.plrsearch.functions import Array, FittingFunction
+from lossratio.plrsearch.options import LikelihoodName
+
+_ENOUGH = 4
+_ENOUGH_FOR_SHAPE = 20
+_PARAMETERS = 2
+_IMPROBABLE = 0.005
+"""Probability of what is flagged, if the model were right; each check has its own."""
+_VERY_IMPROBABLE = 1e-4
+_CERTAIN = 4.0
+"""Standard deviations by which loss must be expected, for a residual to be one of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """How well the model fits.
+
+    Attributes:
+        reasons: Why the model does not fit, in words; none if it does.
+        chi_squared: Chi-squared per trial around the likeliest Poisson curve, of trials with more than one frame of
+            expected loss; None if such trials are too few.
+        distance: Distance of both functions' mean critical loads, in their standard deviations. Large in nearly all
+            healthy runs under the Poisson likelihood, so no reason by itself.
+        drift: Change of the capacity from the first to the last trial, by linear regression, as a share of the
+            capacity; None if trials with loss are too few.
+        drift_stdev: The drift's standard deviation.
+    """
+
+    reasons: tuple[str, ...]
+    chi_squared: float | None
+    distance: float
+    drift: float | None
+    drift_stdev: float | None
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing speaks against the model."""
+        return not self.reasons
+
+
+@dataclass(frozen=True)
+class _Residuals:
+    """Arrays of one entry per trial, in the order of measurement.
+
+    Attributes:
+        expected: Lost frames that the curve expects.
+        lost: Lost frames.
+        capacity: Capacity that explains the count, as a share of the curve's own, less 1.
+        scale: Standard deviation of that which the model allows.
+        certain: Whether loss had to be expected, so that the residual has no limit.
+    """
+
+    expected: Array
+    lost: Array
+    capacity: Array
+    scale: Array
+    certain: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, function: FittingFunction, mode: Mode, counts: TrialCounts) -> _Residuals:
+        spread, mrr = np.array(mode.spread), np.array(mode.mrr)
+        expected = np.exp(function.log_loss_rate(counts.load, mrr, spread)) * counts.exposure
+        log_rate = np.log(np.maximum(counts.lost, 0.7) / counts.exposure)
+        place = np.maximum(function.explaining_mrr(counts.load, log_rate, spread), spread)
+        slope = function.log_loss(counts.load, place, spread).slope
+        width = -1.0 / (slope * np.sqrt(np.maximum(counts.lost, 1.0)))
+        unlucky = function.log_loss_rate(counts.load, mrr + _CERTAIN * mode.deviation, spread)
+        certain = np.exp(unlucky) * counts.exposure > _CERTAIN**2
+        return cls(expected, counts.lost, place / mode.mrr - 1.0, np.hypot(width, mode.deviation) / mode.mrr, certain)
+
+    @property
+    def standardized(self) -> Array:
+        """Residuals of trials in which loss was certain; normal if the model is right."""
+        return np.asarray((self.capacity / self.scale)[self.certain])
+
+    @property
+    def chi_squared(self) -> Array:
+        """Chi-squared of each trial with more than one frame of expected loss."""
+        enough = self.expected > 1.0
+        return np.asarray((self.lost[enough] - self.expected[enough]) ** 2 / self.expected[enough])
+
+
+def check(
+    found: Sequence[Posterior], poisson: Sequence[Posterior], counts: TrialCounts, likelihood: LikelihoodName
+) -> Misfit:
+    """Checks the model against the trials.
+
+    Args:
+        found: The functions' posteriors under the likelihood that is used.
+        poisson: The same under the Poisson likelihood; good enough are rough ones.
+        counts: The trials, in the order of measurement.
+        likelihood: The likelihood that is used.
+    """
+    around_poisson = _residuals(poisson, counts)
+    residuals = _residuals(found, counts) if likelihood is LikelihoodName.VARYING else around_poisson
+    chi_squared = around_poisson.chi_squared
+    drift, drift_stdev = _drift(residuals)
+    reasons = [
+        *(_shape(residuals) if likelihood is LikelihoodName.VARYING else _spread(chi_squared)),
+        *_surprise(residuals),
+        *_trend(drift, drift_stdev),
+    ]
+    return Misfit(
+        reasons=tuple(reasons),
+        chi_squared=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
+        distance=_distance(found),
+        drift=drift,
+        drift_stdev=drift_stdev,
+    )
+
+
+def _residuals(found: Sequence[Posterior], counts: TrialCounts) -> _Residuals:
+    """Residuals of the function that fits best."""
+    best = max(found, key=lambda each: each.log_evidence)
+    return _Residuals.of(best.function, best.mode, counts)
+
+
+def _spread(chi_squared: Array) -> list[str]:
+    if len(chi_squared) < _ENOUGH or stats.chi2.sf(chi_squared.sum(), len(chi_squared) - _PARAMETERS) > _IMPROBABLE:
+        return []
+    return [
+        f"Counts of lost frames scatter more than chance alone would have it: chi-squared is {chi_squared.mean():.3g} "
+        f"per trial around the best curve, where it should be about 1. The SUT's capacity varies from trial to trial, "
+        f"or neither function has the shape of its loss."
+    ]
+
+
+def _shape(residuals: _Residuals) -> list[str]:
+    values = residuals.standardized
+    if len(values) < _ENOUGH_FOR_SHAPE or not np.ptp(values) > 0.0:
+        return []
+    reasons = []
+    if stats.skewtest(values).pvalue < _IMPROBABLE:
+        slow = "slow" if stats.skew(values) < 0 else "fast"
+        reasons.append(
+            f"The capacity varies, but not normally: it is skewed by {stats.skew(values):.2f}. Some trials are "
+            f"unusually {slow}; a target loss ratio is decided by the slow ones, and they are not modelled."
+        )
+    if stats.kurtosistest(values, alternative="greater").pvalue < _IMPROBABLE:
+        reasons.append(
+            f"The capacity varies, but not normally: some trials are unusually far from the others (excess kurtosis "
+            f"{stats.kurtosis(values):.2f}), and how often cannot be told from so few."
+        )
+    return reasons
+
+
+def _surprise(residuals: _Residuals) -> list[str]:
+    """Trials with loss where the curve has none, and far too much to be chance."""
+    surprising = (residuals.lost > 0) & (residuals.expected < 1.0)
+    unlucky = stats.poisson.sf(residuals.lost - 1.0, np.maximum(residuals.expected, 1e-300)) < _VERY_IMPROBABLE
+    unlucky &= stats.norm.cdf(residuals.capacity / residuals.scale) < _VERY_IMPROBABLE
+    number = int(np.sum(surprising & unlucky))
+    if not number:
+        return []
+    return [
+        f"{number} of {len(residuals.lost)} trials lost frames at loads at which the curve loses (nearly) none: "
+        f"the SUT loses frames at times for a reason that is not the load."
+    ]
+
+
+def _trend(drift: float | None, stdev: float | None) -> list[str]:
+    if drift is None or stdev is None or 2.0 * stats.norm.sf(abs(drift) / stdev) > _IMPROBABLE:
+        return []
+    return [
+        f"The SUT's capacity changed by {drift:+.3%} from the first to the last trial, "
+        f"{abs(drift) / stdev:.1f} times what chance would do: it was not in a steady state."
+    ]
+
+
+def _drift(residuals: _Residuals) -> tuple[float | None, float | None]:
+    """Weighted linear regression of capacities over the trials' order, and its standard deviation."""
+    certain = residuals.certain
+    if certain.sum() < _ENOUGH_FOR_SHAPE:
+        return None, None
+    time = np.linspace(0.0, 1.0, len(certain))[certain]
+    capacity, weight = residuals.capacity[certain], residuals.scale[certain] ** -2
+    centred = time - np.average(time, weights=weight)
+    power = float(np.sum(weight * centred**2))
+    slope = float(np.sum(weight * centred * capacity)) / power
+    left = capacity - np.average(capacity, weights=weight) - slope * centred
+    excess = float(np.sum(weight * left**2)) / (len(time) - 2)
+    return slope, float(np.sqrt(max(excess, 1.0) / power))
+
+
+def _distance(found: Sequence[Posterior]) -> float:
+    first, second = (each.moments for each in found)
+    return abs(first.mean - second.mean) / max(float(np.hypot(first.stdev, second.stdev)), 1e-300 * first.mean)

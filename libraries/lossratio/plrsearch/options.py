@@ -1,0 +1,68 @@
+"""The choices that a user of PLRsearch has."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeVar
+
+from lossratio.errors import SearchError
+
+
+class LikelihoodName(str, Enum):
+    """How a trial's count of lost frames is distributed around the fitting function's mean."""
+
+    VARYING = "varying"
+    """Poisson, around a capacity that varies normally from trial to trial; by how much is inferred."""
+    POISSON = "poisson"
+    """Poisson (draft 4.3.1): right and sharp for a SUT that never varies, much too sure of itself for others."""
+    GEOMETRIC = "geometric"
+    """Geometric (FD.io CSIT's code): however many frames a trial loses, it tells its mean to 100 % only."""
+
+
+class Weighting(str, Enum):
+    """How the two fitting functions are combined."""
+
+    EVIDENCE = "evidence"
+    """By the probability of the trials under each: the function that fits better prevails."""
+    EQUAL = "equal"
+    """Half each (draft 5.3): their difference stays in the estimate as a systematic error."""
+
+
+class SelectionName(str, Enum):
+    """How the loads of trials are chosen."""
+
+    POSTERIOR = "posterior"
+    """Half of the trials in overload, where they show the capacity; the others where the posterior learns most."""
+    DRAFT = "draft"
+    """The draft's rule (5.6): at the estimate, drawn towards known loss after trials without."""
+
+
+class StopReason(str, Enum):
+    """Why a search is over."""
+
+    TIMEOUT = "timeout"
+    """The time for trials is used up."""
+    PRECISION = "precision"
+    """The 95 % interval is as narrow as was asked for."""
+    MISFIT = "misfit"
+    """The model does not fit the trials, and the search was asked to end then."""
+
+
+Choice = TypeVar("Choice", bound=Enum)
+
+
+def chosen(options: type[Choice], given: Choice | str, what: str) -> Choice:
+    """Turns a name into the option that it names.
+
+    Args:
+        options: The options there are.
+        given: One of them, or its name.
+        what: What is chosen, for the error.
+
+    Raises:
+        SearchError: If there is no such option.
+    """
+    try:
+        return options(given)
+    except ValueError as error:
+        raise SearchError(f"No {what} {given!r}: choose one of {[each.value for each in options]}.") from error

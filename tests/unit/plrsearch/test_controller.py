@@ -1,0 +1,127 @@
+import pytest
+
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import NDR, MLRsearch
+from lossratio.plrsearch import PLRsearch, StopReason
+from lossratio.simulation import PerformanceSpectrum, SimulatedMeasurer, SmoothKnee
+from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
+
+HEALTHY = SmoothKnee(mrr=18e6, spread=5e4)
+CRITICAL_LOAD = 17_487_000.0
+LIMITS = (1e4, 30e6)
+
+each_selection = pytest.mark.parametrize("selection", ["posterior", "draft"])
+
+
+def search(sut=HEALTHY, *, seed=1, **arguments):
+    results = []
+    controller = PLRsearch(1e-7, *LIMITS, **{"timeout": 60.0, "likelihood": "poisson", **arguments})
+    found = run_search(controller, SimulatedMeasurer(sut, seed=seed, overhead=0.5), on_trial=results.append)
+    return found, results
+
+
+@each_selection
+def test_a_search_finds_the_critical_load_in_time(selection):
+    found, results = search(selection=selection)
+    assert found.stopped_by is StopReason.TIMEOUT
+    assert found.mean == pytest.approx(CRITICAL_LOAD, rel=0.01)
+    assert sum(each.duration for each in results) <= 60.0
+    assert all(LIMITS[0] <= each.load <= LIMITS[1] for each in results)
+    assert len(found.counts) == len(results)
+
+
+@each_selection
+def test_the_same_results_lead_to_the_same_trials(selection):
+    _, first = search(selection=selection)
+    _, second = search(selection=selection)
+    assert first == second
+
+
+def test_asking_again_changes_nothing():
+    controller = PLRsearch(1e-7, *LIMITS)
+    assert controller.next_trial() == controller.next_trial()
+
+
+def test_the_first_trials_of_the_draft_are_those_of_the_draft():
+    _, results = search(selection="draft", timeout=40.0)
+    assert [each.load for each in results[:2]] == [0.5 * sum(LIMITS), LIMITS[1]]
+    assert [each.load for each in results[2:4]] == pytest.approx([each.forwarding_rate for each in results[1:3]])
+    assert [each.duration for each in results[:4]] == pytest.approx([5.1, 5.2, 5.3, 5.4])
+
+
+def test_durations_and_their_growth_are_arguments():
+    _, results = search(initial_duration=4.0, duration_increment=2.0)
+    assert [each.duration for each in results[:3]] == [4.0, 6.0, 8.0]
+
+
+def test_enough_precision_ends_the_search():
+    found, _ = search(precision=0.001, timeout=1800.0)
+    low, high = found.interval(0.95)
+    assert found.stopped_by is StopReason.PRECISION
+    assert high - low <= 0.001 * found.mean
+    assert sum(1 for _ in found.history) > 3
+
+
+def test_a_search_can_end_when_the_model_does_not_fit():
+    sut = PerformanceSpectrum(capacity=18e6, jitter=0.004)
+    found, _ = search(sut, stop_on_misfit=True, timeout=1800.0)
+    assert found.stopped_by is StopReason.MISFIT
+    assert "more than chance" in found.misfit.reasons[0]
+
+
+def test_a_model_that_does_not_fit_is_never_precise_enough():
+    found, _ = search(PerformanceSpectrum(capacity=18e6, jitter=0.004), precision=0.01, timeout=120.0)
+    assert found.stopped_by is StopReason.TIMEOUT
+    assert not found.misfit.fits
+
+
+def test_trials_of_others_are_evidence_and_results_can_be_had_at_any_time():
+    controller = PLRsearch(1e-7, *LIMITS, likelihood="poisson")
+    assert controller.result().stopped_by is None
+    foreign = TrialResult(TrialInput(5.0, 18.5e6), TrialOutput(0.027, sent_frames=92_500_000, lost_frames=2_500_000))
+    controller.record(foreign)
+    assert controller.elapsed == 0.0
+    controller.next_trial()
+    controller.record(foreign)
+    assert controller.elapsed == 5.0
+    assert len(controller.result().counts) == 2
+
+
+def test_a_journal_continues_a_search():
+    _, whole = search(timeout=50.0)
+    controller = PLRsearch(1e-7, *LIMITS, timeout=50.0, likelihood="poisson")
+    for result in whole[:5]:
+        controller.next_trial()
+        controller.record(result)
+    assert controller.next_trial() == whole[5].input
+
+
+def test_a_search_can_begin_where_another_one_ended():
+    goals = MLRsearch([NDR], *LIMITS)
+    bounds = run_search(goals, SimulatedMeasurer(HEALTHY, seed=2))
+    _, results = search(warm_start=bounds, timeout=30.0)
+    expected = {bounds[NDR].relevant_upper_bound, bounds[NDR].relevant_lower_bound}
+    assert {each.load for each in results[:2]} == expected
+    _, results = search(warm_start=[17e6, 99e6], timeout=30.0)
+    assert [each.load for each in results[:2]] == [30e6, 17e6]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"timeout": 0.0},
+        {"timeout": float("nan")},
+        {"precision": 0.0},
+        {"precision": 2.0},
+        {"likelihood": "normal"},
+        {"weighting": "none"},
+        {"selection": "random"},
+        {"initial_duration": 0.0},
+        {"duration_increment": -1.0},
+        {"warm_start": [0.0]},
+    ],
+    ids=str,
+)
+def test_arguments_that_make_no_sense_are_refused(arguments):
+    with pytest.raises(SearchError):
+        PLRsearch(1e-7, *LIMITS, **arguments)
