@@ -1,0 +1,137 @@
+"""Programs of a DUT on its node: started in a session of their own, watched, and stopped by their id."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lossratio.dut.changes import Changes
+from lossratio.dut.node import DutNode, reason, shown
+from lossratio.errors import DutError
+
+READY_TIMEOUT = 30.0
+"""Seconds that a program may take until it answers."""
+
+_POLL = 0.1
+_SHOWN_LINES = 8
+_LONGEST_LINE = 300
+_STOP_TENTHS = 100
+"""Tenths of a second that a program may take to end before it is killed."""
+
+# The inner shell becomes the program, so its id is the program's. The time of its start tells it from any later process
+# with the same id. A process that has ended but that nobody has waited for (Z) is as good as gone.
+_LIVES = """
+cd -- "$1" && read -r pid start < "$2.pid" || exit 1
+lives() {
+    [ -r "/proc/$pid/stat" ] && set -- $(sed 's/.*) //' "/proc/$pid/stat") && [ "$1" != Z ] && [ "${20}" = "$start" ]
+}
+"""
+_START = """
+directory=$1 name=$2; shift 2
+cd -- "$directory" || exit 1
+setsid sh -c '
+    name=$1; shift
+    echo "$$ $(sed "s/.*) //" /proc/$$/stat | cut -d " " -f 20)" > "$name.pid" && exec "$@"
+' start "$name" "$@" > "$name.log" 2>&1 < /dev/null &
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s "$name.pid" ] && exit; sleep 0.05; done
+echo "it did not start" >&2
+exit 1
+"""
+_IS_ALIVE = f"{_LIVES} lives"
+_STOP = f"""{_LIVES}
+lives || exit 0
+kill -TERM "$pid"
+tenths=0
+while lives; do
+    [ "$tenths" -lt {_STOP_TENTHS} ] || kill -KILL "$pid"
+    tenths=$((tenths + 1))
+    sleep 0.1
+done
+"""
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A program, and the directory on the node that all of its files are in.
+
+    Attributes:
+        node: The node.
+        directory: The directory.
+        name: Name of the program, and the beginning of the names of its files there.
+        command: The program and its arguments.
+    """
+
+    node: DutNode
+    directory: str
+    name: str
+    command: tuple[str, ...]
+
+    def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
+        """Starts it, and waits until it answers.
+
+        Args:
+            changes: Makes the change, and stops it in the end.
+            is_ready: Asks it; False: it does not answer yet.
+
+        Raises:
+            DutError: If it does not start, dies or does not answer in time; with what it wrote last.
+        """
+        where = (self.directory, self.name)
+        changes.run("sh", "-c", _START, "start", *where, *self.command, undo=("sh", "-c", _STOP, "stop", *where))
+        deadline = time.monotonic() + READY_TIMEOUT
+        while not is_ready():
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise DutError(
+                    f"{self.node.name}: {self.name} did not answer within {READY_TIMEOUT:g} s. {self.last_output()}"
+                )
+            time.sleep(_POLL)
+
+    def check_alive(self) -> None:
+        """Checks that it runs.
+
+        Raises:
+            DutError: If it does not; with what it wrote last.
+        """
+        if not self.is_alive():
+            raise DutError(
+                f"{self.node.name}: {self.name} has died ({shown(self.command)}). {self.last_output()} "
+                f"Tear it down and set it up again."
+            )
+
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self.node.attempt("sh", "-c", _IS_ALIVE, "alive", self.directory, self.name).exit_status == 0
+
+    def last_output(self) -> str:
+        """The last lines that it wrote, in a sentence."""
+        told = self.node.attempt("tail", "-n", str(_SHOWN_LINES), f"{self.directory}/{self.name}.log")
+        if told.exit_status != 0:
+            return f"Its output cannot be read ({reason(told)})."
+        lines = [line.strip()[:_LONGEST_LINE] for line in told.stdout.splitlines() if line.strip()]
+        return f"It wrote last: {' | '.join(lines)}." if lines else "It wrote nothing."
+
+
+def make_directory(changes: Changes, kind: str) -> str:
+    """Makes a directory on the node for the files of a DUT's programs, and returns its path.
+
+    It is short enough for the names of sockets, and of nobody else's.
+
+    Raises:
+        DutError: If it cannot be made.
+    """
+    # Nobody can have made it beforehand: the name is random, and mkdir refuses one that is there.
+    path = f"/tmp/lossratio-{kind}-{secrets.token_hex(6)}"  # noqa: S108
+    changes.run("mkdir", "-m", "0700", path, undo=("rm", "-rf", "--", path))
+    return path
+
+
+def write_file(changes: Changes, path: str, text: str) -> None:
+    """Writes a file into a directory that `make_directory` has made.
+
+    Raises:
+        DutError: If it cannot be written.
+    """
+    changes.run("tee", path, stdin=text)

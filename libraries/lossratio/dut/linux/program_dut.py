@@ -1,0 +1,177 @@
+"""DUTs that are programs of their own on a Linux node: on interfaces of the kernel, or on cards taken from it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import asdict
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import Field
+
+from lossratio.dut.base import DestinationMacs, DutOptions
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon, make_directory
+from lossratio.dut.linux.cores import LSCPU, CoreChoice, choose_cores, numa_node_of, read_cores
+from lossratio.dut.linux.interfaces import check_exists, check_interfaces, read_links
+from lossratio.dut.linux.node_dut import NodeDut
+from lossratio.dut.linux.pci import bind, check_hugepages, check_pci, pci_facts, pci_interfaces
+from lossratio.dut.linux.requirements import Tool
+from lossratio.dut.node import CommandRunner
+from lossratio.errors import DutError
+from lossratio.topology import Hop, Port
+
+_PCI_DRIVER = "vfio-pci"
+
+
+class ProgramOptions(DutOptions):
+    """What every DUT that is a program can be asked for."""
+
+    cores: int = Field(default=1, ge=1, le=64)
+    """Physical cores that forward, each with all of its hardware threads."""
+    queues: int | None = Field(default=None, ge=1, le=64)
+    """Receive queues of each interface; where missing, one for each hardware thread that forwards if the program polls
+    cards, and one on interfaces of the kernel."""
+
+
+OptionsT_co = TypeVar("OptionsT_co", bound=ProgramOptions, covariant=True)
+
+
+class ProgramDut(NodeDut[OptionsT_co]):
+    """A DUT that is a program on the node.
+
+    Where the topology file gives an interface's ``driver`` (or no ``name``), its card is taken from the kernel by its
+    ``pci_address``, and given back; otherwise the program gets the kernel's interface by a packet socket. A kind
+    implements `launch`, and what it answers with, see `NodeDut`.
+    """
+
+    hugepage_megabytes: ClassVar[int] = 1024
+    """Memory in hugepages that it needs for cards."""
+
+    def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
+        super().__init__(session, hop, options)
+        self.daemons: list[Daemon] = []
+        """The programs that must run while it is set up."""
+
+    @abstractmethod
+    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+        """Starts and configures the program.
+
+        Args:
+            changes: Makes changes that can be undone; none is made without it.
+            directory: Directory of its own on the node, for its files.
+            cores: The CPUs that it may use.
+            west_mac: MAC address of what is at the other end of the west link.
+            east_mac: The same of the east link.
+
+        Returns:
+            The programs that must run from now on.
+        """
+
+    @property
+    def uses_cards(self) -> bool:
+        """Whether it takes cards from the kernel.
+
+        Raises:
+            DutError: If the topology file does not say enough, or one thing of one interface and another of the other.
+        """
+        west, east = (
+            each.interface.driver is not None or each.interface.name is None for each in (self.hop.west, self.hop.east)
+        )
+        if west != east:
+            raise DutError(
+                f"{self.kind} needs both interfaces of {self.hop.node_name} from the kernel (give a 'name' and no "
+                f"'driver' in the topology file), or both as cards (give 'pci_address' and 'driver')."
+            )
+        return west
+
+    @property
+    def tools_needed(self) -> tuple[Tool, ...]:
+        """Its tools, and what tells the CPUs."""
+        return (*self.tools, LSCPU)
+
+    @property
+    def kernel_interfaces(self) -> tuple[str, ...]:
+        """Both interfaces, or none where cards are taken from the kernel."""
+        return () if self.uses_cards else (self.west, self.east)
+
+    def port_name(self, port: Port) -> str:
+        """Name of the Linux interface of a port, or the PCI address of its card."""
+        if not self.uses_cards:
+            return super().port_name(port)
+        if port.interface.pci_address is None:
+            raise DutError(f"{self.kind} needs the 'pci_address' of {port} in the topology file.")
+        return port.interface.pci_address
+
+    def check_ports(self) -> None:
+        """Checks the interfaces; of cards also the driver, and that there are hugepages."""
+        if not self.uses_cards:
+            check_interfaces(self.node, (self.west, self.east))
+            return
+        for address, driver in self._cards():
+            check_pci(self.node, address, driver)
+        check_hugepages(self.node, self.hugepage_megabytes)
+
+    def check_kind(self) -> None:
+        """Checks that there are as many cores as were asked for."""
+        self._choose_cores()
+
+    def check_running(self) -> None:
+        """Checks that its programs run."""
+        for daemon in self.daemons:
+            daemon.check_alive()
+
+    def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
+        """Takes the cards, keeps the kernel quiet on its interfaces, and starts the program."""
+        self.daemons = []
+        links = read_links(self.node)
+        for name in self.kernel_interfaces:
+            # The kernel would announce itself in the middle of a trial.
+            changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
+            if "PROMISC" not in links[name]["flags"]:
+                # Programs switch it on, and not all switch it off again.
+                set_link = ("ip", "link", "set", "dev", name, "promisc")
+                changes.run(*set_link, "on", undo=(*set_link, "off"))
+        cores = self._choose_cores()
+        directory = make_directory(changes, self.kind)
+        if self.uses_cards:
+            for address, driver in self._cards():
+                bind(changes, self.node, address, driver)
+        self.daemons = self.launch(changes, directory, cores, west_mac, east_mac)
+
+    def facts(self) -> dict[str, Any]:
+        """CPUs, and cards that were taken."""
+        cards = {address: pci_facts(self.node, address) for address, _ in self._cards()} if self.uses_cards else {}
+        return {"cores": asdict(self._choose_cores()), "cards": cards}
+
+    def own_macs(self) -> DestinationMacs:
+        """MAC addresses of its own interfaces.
+
+        Raises:
+            DutError: If nobody knows them: a card that another driver has, without ``mac_address``.
+        """
+        return DestinationMacs(from_west=self._mac(self.hop.west), from_east=self._mac(self.hop.east))
+
+    def _mac(self, port: Port) -> str:
+        if port.interface.mac_address is not None:
+            return port.interface.mac_address.lower()
+        links = read_links(self.node)
+        name = self.port_name(port)
+        if self.uses_cards:
+            found = pci_interfaces(self.node, name)
+            if not found:
+                raise DutError(
+                    f"{port}: give its 'mac_address' in the topology file; the kernel does not have the card."
+                )
+            name = found[0]
+        check_exists(self.node, name, links)
+        return str(links[name]["address"])
+
+    def _cards(self) -> list[tuple[str, str]]:
+        """PCI address and driver of each card."""
+        ports = (self.hop.west, self.hop.east)
+        return [(self.port_name(port), port.interface.driver or _PCI_DRIVER) for port in ports]
+
+    def _choose_cores(self) -> CoreChoice:
+        port = self.hop.west.interface
+        near = numa_node_of(self.node, name=port.name, pci_address=port.pci_address if self.uses_cards else None)
+        return choose_cores(read_cores(self.node), self.options.cores, near, where=self.node.name)

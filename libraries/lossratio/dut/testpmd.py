@@ -1,0 +1,224 @@
+"""DPDK's testpmd: forwards frames between two ports as simply as a DPDK program can."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+from pydantic import Field
+
+from lossratio.dut.base import DestinationMacs, DutCounters
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon
+from lossratio.dut.linux.cores import CoreChoice
+from lossratio.dut.linux.interfaces import read_links
+from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
+from lossratio.errors import DutError
+
+PYTHON = Tool(("python3", "--version"), "python3")
+# It has no option that tells its version; its telemetry does.
+TESTPMD = Tool(("sh", "-c", "command -v dpdk-testpmd"), "dpdk-dev")
+
+_SETTLE_TIME = 0.1
+"""Seconds: the ring of a packet socket is worked off, also when testpmd has to share its core."""
+_MEMORY_MEGABYTES = 256
+_FRAME_BYTES = 2048
+_FRAMES = 4096
+"""Size and number of the frames in a packet socket's ring."""
+_RING_HEADROOM = 256
+"""Bytes of a frame's place in the ring, or of its buffer, that are not for the frame."""
+_MBUFS = 16_384
+_FOREVER = "86400"
+
+# DPDK's telemetry: a socket of its own kind that greets, and answers each request with one JSON message.
+_ASK = """
+import json, socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as telemetry:
+    telemetry.settimeout(5)
+    telemetry.connect(sys.argv[1])
+    answers = {"greeting": json.loads(telemetry.recv(65536))}
+    for request in sys.argv[2:]:
+        telemetry.send(request.encode())
+        answers[request] = next(iter(json.loads(telemetry.recv(65536)).values()))
+print(json.dumps(answers))
+"""
+
+
+class ForwardMode(str, Enum):
+    """What testpmd does to a frame; the values are testpmd's own names."""
+
+    IO = "io"
+    """Nothing: frames leave as they came."""
+    MAC = "mac"
+    """Puts its own and the neighbour's MAC address on them."""
+    FIVE_TUPLE = "5tswap"
+    """Swaps source and destination of MAC addresses, IP addresses and ports."""
+    CSUM = "csum"
+    """Computes checksums anew, and changes MAC addresses as ``mac`` does."""
+
+
+class TestpmdOptions(ProgramOptions):
+    """What testpmd can be asked for."""
+
+    __test__ = False
+
+    mode: ForwardMode = ForwardMode.IO
+    """What it does to frames: ``io``, ``mac``, ``5tswap`` or ``csum``."""
+    burst: int = Field(default=32, ge=1, le=512)
+    """Frames that it takes from a queue at once."""
+    descriptors: int = Field(default=1024, ge=64, le=32_768)
+    """Descriptors of each queue of a card; of no concern to interfaces of the kernel."""
+    largest_frame: int = Field(default=1518, ge=64, le=9216)
+    """Bytes of the largest frame that is to pass, with FCS."""
+
+
+class Testpmd(ProgramDut[TestpmdOptions]):
+    """DPDK's testpmd, which polls both interfaces on cores of its own."""
+
+    __test__ = False
+
+    kind = "testpmd"
+    options_type = TestpmdOptions
+    tools = (IP, NFT, ETHTOOL, PYTHON, TESTPMD)
+
+    @property
+    def settle_time(self) -> float:
+        """Seconds that frames may wait in a ring."""
+        return _SETTLE_TIME
+
+    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+        """Starts testpmd, which forwards at once."""
+        command = (
+            *("env", f"RUNTIME_DIRECTORY={directory}", "dpdk-testpmd"),
+            *self._of_the_environment(cores),
+            "--",
+            *self._of_testpmd(cores, west_mac, east_mac),
+        )
+        daemon = Daemon(self.node, directory, "testpmd", command)
+        daemon.start(changes, lambda: self._forwards(_telemetry_socket(directory)))
+        return [daemon]
+
+    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
+        """Its own where it puts its own on frames, otherwise the opposite neighbour's."""
+        if self.options.mode in (ForwardMode.MAC, ForwardMode.CSUM):
+            return self.own_macs()
+        return DestinationMacs(from_west=east_mac, from_east=west_mac)
+
+    def facts(self) -> dict[str, Any]:
+        """Version of DPDK, and the parameters as DPDK understood them."""
+        told = self._ask("/eal/params", "/eal/app_params", "/ethdev/info,0", "/ethdev/info,1")
+        return {**super().facts(), "version": told["greeting"]["version"], "dpdk": told}
+
+    def read_counters(self) -> DutCounters:
+        """Reads the counters of both ports; kernel interfaces count what reached them before it.
+
+        What testpmd took in and did not hand to the other port (its queue had no room) is told by nobody, and is the
+        difference.
+        """
+        _ = self.present
+        told = self._ask("/ethdev/stats,0", "/ethdev/stats,1")
+        west, east = told["/ethdev/stats,0"], told["/ethdev/stats,1"]
+        received = {side: _all_received(stats) for side, stats in (("west", west), ("east", east))}
+        if self.kernel_interfaces:
+            links = read_links(self.node)
+            for side, name in (("west", self.west), ("east", self.east)):
+                received[side] = int(links[name]["stats64"]["rx"]["packets"])
+        return DutCounters(
+            received=received,
+            transmitted={"west": west["opackets"], "east": east["opackets"]},
+            dropped={
+                **_dropped("west", west),
+                **_dropped("east", east),
+                "testpmd west>east, no room to transmit": west["ipackets"] - east["opackets"] - east["oerrors"],
+                "testpmd east>west, no room to transmit": east["ipackets"] - west["opackets"] - west["oerrors"],
+            },
+        )
+
+    @contextmanager
+    def telemetry(self) -> Iterator[dict[str, Any]]:
+        """The extended statistics of both ports, besides what the node tells."""
+        requests = ("/ethdev/xstats,0", "/ethdev/xstats,1")
+        before = self._ask(*requests)
+        with super().telemetry() as told:
+            yield told
+        after = self._ask(*requests)
+        told["xstats"] = {
+            side: {name: value - before[request].get(name, 0) for name, value in after[request].items()}
+            for side, request in zip(("west", "east"), requests, strict=True)
+        }
+
+    def _of_the_environment(self, cores: CoreChoice) -> tuple[str, ...]:
+        """Arguments of DPDK's environment layer (EAL)."""
+        threads = ",".join(f"{number}@{cpu}" for number, cpu in enumerate((cores.main, *cores.workers)))
+        common = ("--lcores", threads, "--file-prefix", "lossratio")
+        if self.uses_cards:
+            return (*common, "--allow", self.west, "--allow", self.east)
+        frame = max(_FRAME_BYTES, _power_of_two(self.options.largest_frame + _RING_HEADROOM))
+        ring = f"blocksz={max(frame, 4096)},framesz={frame},framecnt={_FRAMES},qpairs={self._queues(cores)}"
+        devices = (
+            f"--vdev=net_af_packet{number},iface={name},{ring}" for number, name in enumerate((self.west, self.east))
+        )
+        return (*common, "--no-huge", "-m", str(_MEMORY_MEGABYTES), "--no-pci", *devices)
+
+    def _of_testpmd(self, cores: CoreChoice, west_mac: str, east_mac: str) -> tuple[str, ...]:
+        """Arguments of testpmd itself."""
+        queues = self._queues(cores)
+        descriptors = str(self.options.descriptors)
+        room = _power_of_two(self.options.largest_frame + _RING_HEADROOM) + _RING_HEADROOM
+        return (
+            *(f"--forward-mode={self.options.mode.value}", f"--burst={self.options.burst}"),
+            *(f"--nb-cores={len(cores.workers)}", f"--rxq={queues}", f"--txq={queues}"),
+            *(f"--mbuf-size={max(room, _FRAME_BYTES + _RING_HEADROOM)}", f"--total-num-mbufs={_MBUFS}"),
+            *(f"--eth-peer=0,{west_mac}", f"--eth-peer=1,{east_mac}"),
+            *((f"--rxd={descriptors}", f"--txd={descriptors}") if self.uses_cards else ("--no-lsc-interrupt",)),
+            # Otherwise it ends when its standard input does.
+            f"--stats-period={_FOREVER}",
+        )
+
+    def _queues(self, cores: CoreChoice) -> int:
+        if self.options.queues is not None:
+            return self.options.queues
+        return len(cores.workers) if self.uses_cards else 1
+
+    def _forwards(self, socket: str) -> bool:
+        """Whether its telemetry answers, and both of its links are there."""
+        asked = self.node.attempt("python3", "-c", _ASK, socket, "/ethdev/link_status,0", "/ethdev/link_status,1")
+        if asked.exit_status != 0:
+            return False
+        told = json.loads(asked.stdout)
+        return all((told[f"/ethdev/link_status,{port}"] or {}).get("status") == "UP" for port in (0, 1))
+
+    def _ask(self, *requests: str) -> dict[str, Any]:
+        """Answers of DPDK's telemetry by request; also what it greets with."""
+        self.check_running()
+        (daemon,) = self.daemons
+        told = self.node.json("python3", "-c", _ASK, _telemetry_socket(daemon.directory), *requests)
+        if not isinstance(told, dict):
+            raise DutError(f"{self.node.name}: testpmd's telemetry told nothing.")
+        return told
+
+
+def _telemetry_socket(directory: str) -> str:
+    return f"{directory}/dpdk/lossratio/dpdk_telemetry.v2"
+
+
+def _all_received(stats: dict[str, int]) -> int:
+    return sum(stats[name] for name in ("ipackets", "imissed", "ierrors", "rx_nombuf"))
+
+
+def _dropped(side: str, stats: dict[str, int]) -> dict[str, int]:
+    return {
+        f"{side} port, ring full": stats["imissed"],
+        f"{side} port, receive errors": stats["ierrors"],
+        f"{side} port, no buffer": stats["rx_nombuf"],
+        f"{side} port, transmit errors": stats["oerrors"],
+    }
+
+
+def _power_of_two(least: int) -> int:
+    """The smallest power of two that is not below a number."""
+    return 1 << (least - 1).bit_length()

@@ -1,0 +1,56 @@
+"""Cores are chosen as CSIT counts them: physical ones, on the interfaces' NUMA node."""
+
+from __future__ import annotations
+
+import pytest
+
+from lossratio.dut.linux.cores import Core, choose_cores, cpu_list, read_cores
+from lossratio.dut.node import DutNode
+from lossratio.errors import DutError
+from lossratio.ssh import CommandResult
+
+# Two sockets of four cores with two threads each, numbered as Linux does.
+CORES = tuple(Core((number, number + 8), numa_node=number // 4) for number in range(8))
+
+
+class Answering:
+    """A node that answers everything with the same text."""
+
+    name = "DUT1"
+
+    def __init__(self, text):
+        self._text = text
+
+    def run(self, *command, **options):
+        return CommandResult(command, 0, self._text, "")
+
+
+def test_the_first_core_is_left_to_the_system_and_the_second_controls():
+    choice = choose_cores(CORES, 2, 0, where="DUT1")
+    assert (choice.main, choice.workers, choice.shared) == (1, (2, 10, 3, 11), False)
+
+
+def test_cores_are_on_the_node_of_the_interfaces():
+    choice = choose_cores(CORES, 1, 1, where="DUT1")
+    assert (choice.main, choice.workers, choice.numa_node) == (4, (5, 13), 1)
+
+
+def test_where_there_are_just_enough_the_main_thread_shares_the_systems_core():
+    choice = choose_cores(CORES, 3, 0, where="DUT1")
+    assert (choice.main, choice.workers, choice.shared) == (0, (1, 9, 2, 10, 3, 11), True)
+
+
+def test_more_cores_than_there_are_on_that_node_are_refused():
+    with pytest.raises(DutError, match=r"DUT1: 4 physical cores are asked for on NUMA node 0.* there are 3\."):
+        choose_cores(CORES, 4, 0, where="DUT1")
+
+
+def test_cores_are_read_as_lscpu_tells_them():
+    rows = '{"cpu": 0, "core": 0, "socket": 0, "node": 0}, {"cpu": 2, "core": 0, "socket": 0, "node": 0},'
+    rows += '{"cpu": 1, "core": 1, "socket": 0, "node": "-"}'
+    cores = read_cores(DutNode(Answering(f'{{"cpus": [{rows}]}}')))
+    assert cores == (Core((0, 2), 0), Core((1,), 0))
+
+
+def test_cpus_are_listed_as_programs_read_them():
+    assert cpu_list((2, 18)) == "2,18"

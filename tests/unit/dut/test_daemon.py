@@ -1,0 +1,87 @@
+"""Real programs on a node, started, watched and stopped."""
+
+from __future__ import annotations
+
+import pytest
+
+from lossratio.dut import daemon as daemon_module
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon, make_directory, write_file
+from lossratio.dut.node import DutNode
+from lossratio.errors import DutError
+
+pytestmark = pytest.mark.netns
+
+
+@pytest.fixture
+def node(dut_lab):
+    return DutNode(dut_lab.shell)
+
+
+@pytest.fixture
+def changes(node):
+    changes = Changes(node)
+    yield changes
+    changes.roll_back()
+
+
+@pytest.fixture
+def daemon(node, changes):
+    def daemon(script):
+        return Daemon(node, make_directory(changes, "test"), "program", ("sh", "-c", script))
+
+    return daemon
+
+
+def exists(node, path):
+    return node.attempt("test", "-e", path).exit_status == 0
+
+
+def test_a_program_runs_until_it_is_undone_and_leaves_nothing(node, changes, daemon):
+    program = daemon("touch ready; exec sleep 60")
+    program.start(changes, lambda: exists(node, f"{program.directory}/ready"))
+    program.check_alive()
+    changes.roll_back()
+    assert not program.is_alive()
+    assert not exists(node, program.directory)
+
+
+def test_a_program_that_dies_at_once_says_why(changes, daemon):
+    program = daemon("echo one; echo the reason >&2; exit 3")
+    with pytest.raises(DutError, match=r"DUT1: program has died \(sh -c .*\)\. It wrote last: one \| the reason\."):
+        program.start(changes, lambda: False)
+
+
+def test_a_program_that_never_answers_is_given_up(changes, daemon, monkeypatch):
+    monkeypatch.setattr(daemon_module, "READY_TIMEOUT", 0.2)
+    program = daemon("exec sleep 60")
+    with pytest.raises(DutError, match=r"program did not answer within 0\.2 s\. It wrote nothing\."):
+        program.start(changes, lambda: False)
+
+
+def test_a_program_that_does_not_want_to_end_is_killed(node, changes, daemon, monkeypatch):
+    monkeypatch.setattr(daemon_module, "_STOP", daemon_module._STOP.replace("100", "2"))
+    program = daemon("trap '' TERM; touch ready; while :; do sleep 1; done")
+    program.start(changes, lambda: exists(node, f"{program.directory}/ready"))
+    changes.roll_back()
+    assert not program.is_alive()
+
+
+def test_another_process_with_the_same_id_is_left_alone(node, changes, daemon):
+    program, other = daemon("touch ready; exec sleep 60"), daemon("touch ready; exec sleep 60")
+    program.start(changes, lambda: exists(node, f"{program.directory}/ready"))
+    other.start(changes, lambda: exists(node, f"{other.directory}/ready"))
+    pid = node.run("cat", f"{other.directory}/program.pid").split()[0]
+    start = node.run("cat", f"{program.directory}/program.pid").split()[1]
+    node.run("tee", f"{program.directory}/program.pid", stdin=f"{pid} {int(start) - 1}\n")
+    assert not program.is_alive()
+    node.run("sh", "-c", daemon_module._STOP, "stop", program.directory, "program")
+    assert other.is_alive()
+
+
+def test_files_are_written_into_the_directory_and_go_with_it(node, changes):
+    directory = make_directory(changes, "test")
+    write_file(changes, f"{directory}/file", "text\n")
+    assert node.run("cat", f"{directory}/file") == "text\n"
+    changes.roll_back()
+    assert not exists(node, directory)

@@ -1,0 +1,72 @@
+"""DPDK's testpmd on packet sockets in a network namespace, and real frames through it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from lossratio.errors import DutError
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(shutil.which("dpdk-testpmd") is None, reason="no testpmd here; Debian's package is dpdk-dev"),
+]
+
+
+@pytest.fixture
+def set_up(dut_lab):
+    duts = []
+
+    def set_up(**options):
+        dut = dut_lab.create("testpmd", **options)
+        duts.append(dut)
+        dut.set_up(*dut_lab.macs)
+        return dut
+
+    yield set_up
+    for dut in duts:
+        dut.tear_down()
+
+
+@pytest.mark.parametrize("mode", ["io", "mac", "5tswap"])
+def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, mode):
+    dut = set_up(mode=mode)
+    macs = dut.destination_macs(*dut_lab.macs)
+    before = dut.read_counters()
+    for entry, destination in (("west", macs.from_west), ("east", macs.from_east)):
+        flooded = dut_lab.flood(entry, destination, frames=100)
+        assert (flooded.sent, flooded.received) == (100, 100)
+    counted = dut.read_counters().since(before)
+    assert counted.received == counted.transmitted == {"west": 100, "east": 100}
+    assert set(counted.dropped.values()) == {0}
+
+
+def test_it_says_with_what_it_forwards(set_up):
+    facts = set_up(mode="mac", burst=64).describe()
+    assert facts["version"].startswith("DPDK ")
+    assert "--burst=64" in facts["dpdk"]["/eal/app_params"]
+    assert len(facts["cores"]["workers"]) >= 1
+
+
+def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    dut = set_up()
+    (daemon,) = dut.daemons
+    dut.set_up(*dut_lab.macs)
+    dut.tear_down()
+    dut.tear_down()
+    assert dut_lab.snapshot() == before
+    assert not daemon.is_alive()
+    assert dut_lab.on_dut("sh", "-c", f"ls -d {daemon.directory} 2>&1 || true").startswith("ls: cannot access")
+
+
+def test_one_that_was_killed_is_one_error_with_its_last_words_and_the_next_set_up_is_fresh(dut_lab, set_up):
+    dut = set_up()
+    (daemon,) = dut.daemons
+    dut_lab.on_dut("sh", "-c", f"kill -KILL $(cut -d ' ' -f 1 {daemon.directory}/testpmd.pid)")
+    with pytest.raises(DutError, match=r"DUT1: testpmd has died .*dpdk-testpmd.* It wrote last: .*set it up again"):
+        dut.verify()
+    dut.tear_down()
+    dut.set_up(*dut_lab.macs)
+    dut.verify()
