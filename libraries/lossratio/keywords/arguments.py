@@ -14,13 +14,17 @@ from lossratio.bench.goals import goal_from
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.traffic.profile import IMIX
-from lossratio.units import parse_bytes, parse_frame_rate
+from lossratio.units import parse_bytes, parse_frame_rate, parse_ratio
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 class FrameRate(float):
     """A frame rate, in frames per second per transmitting interface."""
+
+
+class Share(float):
+    """A share of a whole, such as a loss ratio."""
 
 
 class FrameSize(str):
@@ -34,6 +38,11 @@ def to_frame_rate(value: str | int | float) -> FrameRate:
     the same. A load is what each transmitting interface sends.
     """
     return FrameRate(parse_frame_rate(value))
+
+
+def to_share(value: str | int | float) -> Share:
+    """A share of a whole, from 0 to 1 (``1e-7``, ``0.005``) or in per cent (``0.5 %``)."""
+    return Share(parse_ratio(value))
 
 
 def to_frame_size(value: str | int) -> FrameSize:
@@ -107,6 +116,6 @@ def seconds(duration: timedelta | None) -> float | None:
 
 
 CONVERTERS: Mapping[type, Any] = MappingProxyType(
-    {FrameRate: to_frame_rate, FrameSize: to_frame_size, SearchGoal: to_search_goal}
+    {FrameRate: to_frame_rate, FrameSize: to_frame_size, SearchGoal: to_search_goal, Share: to_share}
 )
 """How Robot Framework converts arguments of our own types."""

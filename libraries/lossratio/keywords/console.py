@@ -8,13 +8,16 @@ from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.bench.progress import Progress
+from lossratio.bench.soak import SoakProgress
 from lossratio.report.bounds import bounds_history
 from lossratio.report.loss_picture import draw_loss
-from lossratio.report.model import Result, ThroughputResult
+from lossratio.report.model import Result, SoakResult, ThroughputResult
 from lossratio.report.run_directory import RunDirectory
 from lossratio.report.search_picture import search_picture
+from lossratio.report.soak_picture import draw_soak
 from lossratio.report.spectrum import draw_spectra
-from lossratio.report.text import format_regularity, message, progress_line
+from lossratio.report.text import format_regularity, message, progress_line, soak_progress_line
+from lossratio.traffic import TrafficProfile
 
 
 def announce(text: str) -> None:
@@ -27,6 +30,20 @@ def show_progress(progress: Progress) -> None:
     logger.console(progress_line(progress.number, progress.trial, progress.bounds, progress.time_left))
 
 
+def show_soak_progress(progress: SoakProgress) -> None:
+    """Tells on the console where a soak test is after a trial, in one line."""
+    latest = progress.latest
+    interval = None if latest is None else (latest.mean, latest.low, latest.high)
+    logger.console(soak_progress_line(progress.number, progress.trial, interval, progress.time_left))
+
+
+def describe_profile(profile: TrafficProfile) -> str:
+    """What the traffic is, in a few words."""
+    size = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
+    ways = "both ways" if profile.bidirectional else "one way"
+    return f"{profile.name}, {size}, {ways}"
+
+
 def show_result(result: Result, directory: RunDirectory) -> None:
     """Puts a result into the log and the test's message."""
     text = message(result)
@@ -36,6 +53,10 @@ def show_result(result: Result, directory: RunDirectory) -> None:
         for report in result.goals:
             if report.result is not None and not report.result.regular:
                 logger.warn(f"{result.test.full_name}: {report.goal.name} is {format_regularity(report)}")
+    elif isinstance(result, SoakResult):
+        logger.info(draw_soak(result), html=True)
+        if result.critical_load is not None and result.critical_load.reason is not None:
+            logger.warn(f"{result.test.full_name}: irregular: {result.critical_load.reason}")
     logger.info(_links(result.test.full_name, directory), html=True)
     if BuiltIn().get_variable_value("${TEST NAME}") is None:
         logger.info(text)

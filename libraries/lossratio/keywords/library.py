@@ -12,12 +12,13 @@ from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.page import SuitePage
 from lossratio.keywords.regression import RegressionKeywords
 from lossratio.keywords.session import Session
+from lossratio.keywords.soak import SoakKeywords
 from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 
 
 @library(scope="SUITE", version=lossratio.__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
-class LossRatio(TestbedKeywords, ThroughputKeywords, RegressionKeywords):
+class LossRatio(TestbedKeywords, ThroughputKeywords, SoakKeywords, RegressionKeywords):
     """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
 
     A suite says what is measured; the topology file says where:

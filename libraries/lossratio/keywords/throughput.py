@@ -11,12 +11,12 @@ from lossratio.bench.goals import NdrPdrGoals
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
 from lossratio.keywords.arguments import FrameRate, FrameSize, seconds, typed_keyword
-from lossratio.keywords.console import announce, show_progress, show_result
+from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
 from lossratio.keywords.session import Keywords
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.model import MrrResult, ThroughputResult
 from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
-from lossratio.traffic import TrafficProfile, load_profile
+from lossratio.traffic import load_profile
 
 _DEFAULT_PROFILE = "ethip4-udp"
 _DEFAULT_TIMEOUT = timedelta(minutes=20)
@@ -112,7 +112,7 @@ class ThroughputKeywords(Keywords):
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         request = MrrRequest(traffic, max_load, trials, trial_duration.total_seconds())
         place = self.session.place(resume)
-        announce(f"Measuring MRR: {_told(traffic)}")
+        announce(f"Measuring MRR: {describe_profile(traffic)}")
         result = measure_mrr(self.session.ready_testbed(), request, place, show_progress)
         self.session.last_result = result
         show_result(result, place.directory)
@@ -133,7 +133,7 @@ class ThroughputKeywords(Keywords):
 
     def _search(self, request: SearchRequest, resume: Path | None) -> ThroughputResult:
         place = self.session.place(resume)
-        announce(f"Searching for {_listed(request.goals)}: {_told(request.profile)}")
+        announce(f"Searching for {_listed(request.goals)}: {describe_profile(request.profile)}")
         result = find_conditional_throughput(self.session.ready_testbed(), request, place, show_progress)
         self.session.last_result = result
         show_result(result, place.directory)
@@ -142,9 +142,3 @@ class ThroughputKeywords(Keywords):
 
 def _listed(goals: Iterable[SearchGoal]) -> str:
     return ", ".join(str(goal) for goal in goals)
-
-
-def _told(profile: TrafficProfile) -> str:
-    size = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
-    ways = "both ways" if profile.bidirectional else "one way"
-    return f"{profile.name}, {size}, {ways}"

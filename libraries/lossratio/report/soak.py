@@ -68,6 +68,19 @@ class IntervalPoint(Record):
     """Upper end of its 95 % interval."""
 
 
+class FitCheck(Record):
+    """How well the model fits the trials; what is too much is among the reasons of a misfit."""
+
+    chi_squared_per_trial: float | None
+    """Chi-squared per trial around the likeliest Poisson curve; null: too few trials lost frames."""
+    function_distance_stdevs: float
+    """Distance of the functions' mean critical loads, in their standard deviations."""
+    drift_ratio: float | None
+    """Change of the capacity from the first to the last trial, as a share; null: too few trials lost frames."""
+    drift_stdev_ratio: float | None
+    """Standard deviation of the drift."""
+
+
 class CriticalLoad(Record):
     """The critical load: the load at which the long-term loss ratio is the target loss ratio."""
 
@@ -91,6 +104,9 @@ class CriticalLoad(Record):
     """On which side of the range of loads the critical load may be; null: it is inside."""
     misfit: tuple[str, ...]
     """Why the model does not fit the trials, so that the numbers must not be relied on; empty: it fits."""
+
+    fit: FitCheck
+    """How well the model fits."""
 
     @property
     def reason(self) -> str | None:

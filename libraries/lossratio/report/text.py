@@ -5,6 +5,7 @@ Every number stands next to its unit and next to what it is a rate of, so the li
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from robot.utils import secs_to_timestr
@@ -46,14 +47,31 @@ def progress_line(number: int, trial: TrialResult, bounds: Iterable[GoalBounds],
         bounds: The bounds of each goal after it, as `lossratio.report.bounds.BoundsSoFar` follows them.
         time_left: Seconds that the rest of the search is expected to take; None: not known.
     """
-    unsent = trial.output.unsent_frames
-    loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
-    parts = [f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:g} s  {loss:<13}"]
+    parts = [_trial(number, trial)]
     goals = [f"{each.goal} {_interval(each):<{_INTERVAL_WIDTH}}" for each in bounds]
     parts += goals or [f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"]
     if time_left is not None:
         parts.append(f"{secs_to_timestr(max(0, round(time_left)), compact=True)} left")
     return "  ".join(parts).rstrip()
+
+
+def soak_progress_line(
+    number: int, trial: TrialResult, interval: tuple[float, float, float] | None, time_left: float
+) -> str:
+    """What the console shows after a trial of a soak test.
+
+    Args:
+        number: Which trial it was.
+        trial: The trial.
+        interval: Mean critical load and its 95 % interval, in frames per second per interface; None: not known yet.
+        time_left: Seconds that the rest may take at most.
+    """
+    known = "critical load not known yet"
+    if interval is not None:
+        mean, low, high = (f"{load:,.{_digits(interval[2] - interval[1])}f}" for load in interval)
+        known = f"critical load {mean} fps ({low} to {high})"
+    left = secs_to_timestr(max(0, round(time_left)), compact=True)
+    return f"{_trial(number, trial)}  {known}  at most {left} left"
 
 
 def format_frames_per_second(rate: float) -> str:
@@ -81,6 +99,17 @@ def format_regularity(report: GoalReport) -> str:
     if report.result is None:
         return "failed: no result"
     return "regular" if report.result.regular else f"irregular: {report.result.reason}"
+
+
+def _digits(width: float) -> int:
+    """Digits behind the point that loads need so that an interval of this width has two of its own."""
+    return 0 if width >= 10.0 else min(3, 1 - math.floor(math.log10(max(width, 1e-3))))
+
+
+def _trial(number: int, trial: TrialResult) -> str:
+    unsent = trial.output.unsent_frames
+    loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
+    return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:g} s  {loss:<13}"
 
 
 def _lines(result: Result) -> Iterator[str]:

@@ -1,0 +1,82 @@
+"""Keywords of soak tests."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from lossratio.bench.soak import TARGET_LOSS_RATIO, SoakRequest, find_critical_load, warm_start_from
+from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds, typed_keyword
+from lossratio.keywords.console import announce, describe_profile, show_result, show_soak_progress
+from lossratio.keywords.session import Keywords
+from lossratio.plrsearch import TIMEOUT, LikelihoodName, SelectionName
+from lossratio.report.model import SoakResult
+from lossratio.traffic import load_profile
+from lossratio.units import format_ratio
+
+
+class SoakKeywords(Keywords):
+    """The search for a critical load."""
+
+    @typed_keyword()
+    def find_critical_load(
+        self,
+        frame_size: FrameSize,
+        profile: str = "ethip4-udp",
+        *,
+        target_loss_ratio: Share = Share(TARGET_LOSS_RATIO),  # noqa: B008 (a number, which nobody changes)
+        timeout: timedelta = timedelta(seconds=TIMEOUT),
+        precision: Share | None = None,
+        stop_on_misfit: bool = False,
+        likelihood: LikelihoodName = SoakRequest.likelihood,
+        selection: SelectionName = SoakRequest.selection,
+        trial_duration: timedelta | None = None,
+        trial_growth: timedelta | None = None,
+        warm_start: bool = False,
+        bidirectional: bool | None = None,
+        min_load: FrameRate | None = None,
+        max_load: FrameRate | None = None,
+        resume: Path | None = None,
+    ) -> SoakResult:
+        """Searches for the critical load: that with a loss ratio of ``target_loss_ratio`` in the long run (PLRsearch).
+
+        The result is an estimate with its 95 % interval. It is irregular if the trials contradict the model that it is
+        made with, and if the critical load may be outside of the loads that were allowed.
+
+        | =Argument=           | =What it is= |
+        | ``precision``        | Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``. |
+        | ``stop_on_misfit``   | Whether the search ends as soon as the trials contradict the model. |
+        | ``likelihood``       | How counts of lost frames are distributed: ``geometric``, ``poisson`` or ``varying``. |
+        | ``selection``        | How loads are chosen: ``posterior``, or ``draft`` as in the Internet draft. |
+        | ``trial_duration``   | Duration of the first trial. Left out: 3 s, or 5.1 s with ``selection=draft``. |
+        | ``trial_growth``     | How much longer each trial is than the last. Left out: as the selection has it. |
+        | ``warm_start``       | Whether to begin at the bounds of the search that this suite made last, with the same traffic. |
+
+        The other arguments are described under `Arguments of measurements`.
+
+        | `Find Critical Load`    frame_size=64B    timeout=30 min
+        | `Find Critical Load`    64B    target_loss_ratio=1e-5    precision=0.05 %    warm_start=True
+        """  # noqa: E501 (a row of a table cannot be broken)
+        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
+        request = SoakRequest(
+            traffic,
+            target_loss_ratio,
+            min_load,
+            max_load,
+            timeout.total_seconds(),
+            precision,
+            stop_on_misfit,
+            likelihood,
+            selection=selection,
+            trial_duration=seconds(trial_duration),
+            trial_growth=seconds(trial_growth),
+            warm_start=warm_start_from(self.session.last_result, traffic) if warm_start else (),
+        )
+        place = self.session.place(resume)
+        announce(
+            f"Searching for the load with loss ratio {format_ratio(target_loss_ratio)}: {describe_profile(traffic)}"
+        )
+        result = find_critical_load(self.session.ready_testbed(), request, place, show_soak_progress)
+        self.session.last_result = result
+        show_result(result, place.directory)
+        return result
