@@ -26,10 +26,12 @@ from lossratio.bench.opening import open_testbed
 from lossratio.bench.progress import Progress
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
 from lossratio.bench.testbed import Testbed
+from lossratio.bench.traffic import RunningTraffic, start_traffic
 
 __all__ = [
     "MrrRequest",
     "Progress",
+    "RunningTraffic",
     "SearchRequest",
     "TestPlace",
     "Testbed",
@@ -37,4 +39,5 @@ __all__ = [
     "goal_from",
     "measure_mrr",
     "open_testbed",
+    "start_traffic",
 ]

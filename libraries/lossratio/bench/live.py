@@ -13,7 +13,7 @@ from lossratio.bench.neighbours import address_path
 from lossratio.bench.testbed import DutRequest, Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
 from lossratio.dut import DestinationMacs, Dut, DutOptions, create_dut
-from lossratio.errors import DutError, NodeError, TopologyError
+from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
 from lossratio.report.conditions import Conditions, TrialTiming, describe_testbed, trial_timing
 from lossratio.report.facts import NodeFacts, controller_facts, node_facts
 from lossratio.ssh import NodeSession
@@ -60,6 +60,7 @@ class LiveTestbed:
         self._set_up = set_up
         self._agent: AgentClient | None = agent
         self._undo = undo
+        self._is_in_use = False
         # A program may end without closing it; the DUTs are put back then all the same.
         atexit.register(self.close)
 
@@ -101,22 +102,27 @@ class LiveTestbed:
     @contextmanager
     def ready_for(self, profile: TrafficProfile) -> Iterator[Ready]:
         """Configures the generator and checks the path, over connections that are restored if they were lost."""
+        if self._is_in_use:
+            raise TrafficError("Traffic flows on this testbed. Stop it before anything else is measured.")
         for session in self._set_up.sessions.values():
             session.restore()
         for dut in self._set_up.duts:
             dut.verify()
         agent = self._running_agent()
         try:
+            self._is_in_use = True
             configuration = make_configuration(profile, [self._port_pair()], settle_time=self._settle_time)
             facts = agent.configure(configuration)
             check_path(agent)
             conditions = self._conditions(profile, {**asdict(agent.facts), **facts})
-            yield Ready(TrafficMeasurer(agent, idle_time=self._idle_time), conditions)
+            yield Ready(TrafficMeasurer(agent, idle_time=self._idle_time), agent, conditions)
         except BaseException:
             # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
             self._agent = None
             agent.close()
             raise
+        finally:
+            self._is_in_use = False
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions."""

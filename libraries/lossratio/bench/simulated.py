@@ -9,12 +9,27 @@ from typing import Any
 from lossratio.bench.description import describe_load, describe_traffic
 from lossratio.bench.testbed import Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
-from lossratio.errors import TopologyError
+from lossratio.errors import TopologyError, TrafficError
 from lossratio.report.conditions import Conditions, describe_testbed, trial_timing
 from lossratio.report.facts import NodeFacts, controller_facts
 from lossratio.simulation import SimulatedMeasurer, Sut, sut_from
 from lossratio.topology import SimulatedGenerator
-from lossratio.traffic import TrafficProfile
+from lossratio.traffic import StoppedTraffic, TrafficProfile
+
+
+class SimulatedSource:
+    """No traffic apart from trials; a `lossratio.bench.testbed.TrafficSource`."""
+
+    def start_traffic(self, load: float) -> None:
+        """Raises TrafficError: on a virtual clock no time passes between trials."""
+        raise TrafficError(
+            "On a simulated testbed no time passes between trials, so that traffic cannot flow there meanwhile. "
+            "Use a local testbed."
+        )
+
+    def stop_traffic(self, late_wait: float) -> StoppedTraffic:
+        """Raises TrafficError: there is no traffic."""
+        raise TrafficError("There is no traffic to stop.")
 
 
 class SimulatedTestbed:
@@ -62,7 +77,7 @@ class SimulatedTestbed:
             max_rate=self._generator.max_rate,
             directions=directions,
         )
-        yield Ready(measurer, self._conditions(profile))
+        yield Ready(measurer, SimulatedSource(), self._conditions(profile))
 
     def close(self) -> None:
         """There is nothing to put back."""

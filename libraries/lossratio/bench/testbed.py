@@ -13,7 +13,7 @@ from lossratio.errors import DutError, TopologyError
 from lossratio.report.conditions import Conditions
 from lossratio.ssh import NO_CREDENTIALS, Credentials
 from lossratio.topology import Topology, TrafficPath
-from lossratio.traffic import TrafficProfile
+from lossratio.traffic import StoppedTraffic, TrafficProfile
 from lossratio.trial import Measurer
 
 
@@ -82,16 +82,39 @@ class TestbedRequest:
             raise TopologyError(f"{self.file}: {error}") from error
 
 
+class TrafficSource(Protocol):
+    """What can be done with traffic apart from trials; `lossratio.traffic.AgentClient` is one."""
+
+    def start_traffic(self, load: float, /) -> None:
+        """Begins traffic of a constant load, in frames per second per interface, until `stop_traffic`.
+
+        Raises:
+            TrafficError: If that is not possible.
+        """
+
+    def stop_traffic(self, late_wait: float, /) -> StoppedTraffic:
+        """Ends it, and returns what was counted.
+
+        Args:
+            late_wait: Seconds to wait on after the wait for frames in flight, for late ones.
+
+        Raises:
+            TrafficError: If there was no traffic, or there are no counters worth anything.
+        """
+
+
 @dataclass(frozen=True)
 class Ready:
     """A testbed that is ready to measure with one kind of traffic.
 
     Attributes:
         measurer: Performs trials.
+        source: Sends traffic apart from trials.
         conditions: Everything that a test report states about them.
     """
 
     measurer: Measurer
+    source: TrafficSource
     conditions: Conditions
 
 
@@ -110,7 +133,7 @@ class Testbed(Protocol):
         """Makes it ready for a traffic profile, and checks that this gets through; afterwards no traffic is left.
 
         Raises:
-            LossRatioError: If the traffic cannot be generated, or does not get through.
+            LossRatioError: If the traffic cannot be generated, or does not get through; or the testbed is in use.
         """
 
     def close(self) -> None:

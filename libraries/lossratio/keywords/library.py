@@ -15,10 +15,11 @@ from lossratio.keywords.session import Session
 from lossratio.keywords.soak import SoakKeywords
 from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
+from lossratio.keywords.traffic import TrafficKeywords
 
 
 @library(scope="SUITE", version=lossratio.__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
-class LossRatio(TestbedKeywords, ThroughputKeywords, SoakKeywords, RegressionKeywords):
+class LossRatio(TestbedKeywords, ThroughputKeywords, SoakKeywords, TrafficKeywords, RegressionKeywords):
     """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
 
     A suite says what is measured; the topology file says where:

@@ -10,7 +10,8 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.bench.goals import NdrPdrGoals
 from lossratio.bench.measurement import TestPlace
 from lossratio.bench.testbed import Testbed
-from lossratio.errors import LossRatioError, SearchError
+from lossratio.bench.traffic import RunningTraffic
+from lossratio.errors import LossRatioError, SearchError, TrafficError
 from lossratio.report.model import Result, TestIdentity
 from lossratio.report.run_directory import RunDirectory
 
@@ -21,12 +22,14 @@ class Session:
     Attributes:
         goals: What NDR and PDR are searched with, unless a keyword says otherwise.
         testbed: The testbed that is set up; None if none is.
+        traffic: Traffic that flows until it is stopped; None if there is none.
         directory: Where the files of measurements go; None if none has begun.
     """
 
     def __init__(self, goals: NdrPdrGoals, resume: Path | None) -> None:
         self.goals = goals
         self.testbed: Testbed | None = None
+        self.traffic: RunningTraffic | None = None
         self.directory: RunDirectory | None = None
         self._resume = resume
         self._last_result: Result | None = None
@@ -41,6 +44,17 @@ class Session:
         if self.testbed is None:
             raise LossRatioError("No testbed is set up. Call the keyword 'Set Up Testbed' first, e.g. as Suite Setup.")
         return self.testbed
+
+    def running_traffic(self) -> RunningTraffic:
+        """The traffic that flows; from now on it is the caller's.
+
+        Raises:
+            TrafficError: If there is none.
+        """
+        traffic, self.traffic = self.traffic, None
+        if traffic is None:
+            raise TrafficError("No traffic flows that could be stopped. Call the keyword 'Start Traffic' first.")
+        return traffic
 
     @property
     def last_result(self) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -69,5 +70,9 @@ class TestbedKeywords(Keywords):
         Where nothing is set up it does nothing, so it is safe after a set-up that failed, and when called twice.
         """
         testbed, self.session.testbed = self.session.testbed, None
-        if testbed is not None:
-            testbed.close()
+        traffic, self.session.traffic = self.session.traffic, None
+        with ExitStack() as undo:
+            if testbed is not None:
+                undo.callback(testbed.close)
+            if traffic is not None:
+                undo.callback(traffic.close)

@@ -16,11 +16,37 @@ class StoppedTraffic:
 
     Attributes:
         directions: The counters of each direction; what it received until the wait for frames in flight was over.
-        late: Frames that each direction, by its name, received only after that. They are not among those received.
+        late_by_direction: Frames that each direction, by its name, received only after that. They are not among those
+            received.
     """
 
     directions: tuple[DirectionCounters, ...]
-    late: Mapping[str, int]
+    late_by_direction: Mapping[str, int]
+
+    @property
+    def sent(self) -> int:
+        """Frames sent, over all directions."""
+        return sum(each.sent for each in self.directions)
+
+    @property
+    def received(self) -> int:
+        """Frames received in time, over all directions."""
+        return sum(each.received for each in self.directions)
+
+    @property
+    def late(self) -> int:
+        """Frames received late, over all directions."""
+        return sum(self.late_by_direction.values())
+
+    @property
+    def lost(self) -> int:
+        """Frames sent, and received neither in time nor late, over all directions."""
+        return self.sent - self.received - self.late
+
+    @property
+    def unsent(self) -> int:
+        """Frames that the generator could not send in time, over all directions."""
+        return sum(each.unsent for each in self.directions)
 
 
 def read_counters(answer: Mapping[str, Any]) -> tuple[DirectionCounters, ...]:

@@ -12,6 +12,8 @@ KEYWORDS = {keyword.name: keyword for keyword in LIBRARY.keywords}
 def test_the_names_are_those_that_suites_use():
     assert {
         "Set Up Testbed",
+        "Start Traffic",
+        "Stop Traffic",
         "Tear Down Testbed",
         "Find NDR And PDR",
         "Find Conditional Throughput",
