@@ -28,6 +28,7 @@ ALLOWED = {
     "baselines": {"errors", "trial", "mlrsearch"},
     "builds": {"errors"},
     "study": {"errors", "units", "trial", "counters", "mlrsearch", "plrsearch", "baselines", "simulation"},
+    "replay": {"errors", "units", "trial", "journal", "plrsearch"},
     "simulation": {"errors", "units", "trial", "counters", "latency"},
     "topology": FOUNDATION,
     "ssh": FOUNDATION | {"topology"},
