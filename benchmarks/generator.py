@@ -27,7 +27,7 @@ from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Topology, load_topology
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.configuration import Configuration, Direction
-from lossratio.traffic.agent.frames import build_frames
+from lossratio.traffic.agent.cycle import build_frames
 
 TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"
 FLOWS = 254

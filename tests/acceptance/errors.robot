@@ -27,16 +27,22 @@ Frame Rate That Does Not Parse
     *'fast' is not a frame rate; write it like '10 kpps'.
     ...    Find NDR And PDR    64B    max_load=fast
 Frame Size That Does Not Parse
-    *'big' is not a size in bytes; write it like '64B'. Or name a mix of sizes: IMIX_v4_1.
-    ...    Find NDR And PDR    big
+    *'6x4' is not a size in bytes; write it like '64B'. Or name a mix of sizes, e.g. IMIX_v4_1.
+    ...    Find NDR And PDR    6x4
+Mix Of Sizes That There Is Not
+    *'IMIX_v9' is neither bytes like 64 or '64B', nor a mix of sizes; there are IMIX_v4_1.
+    ...    Find NDR And PDR    IMIX_v9
 Frame Size That Is No Ethernet Frame
-    *20 is not within 64 and 1518 bytes.
+    *20 is not within 64 and 9000 bytes.
     ...    Find NDR And PDR    20B
+Frame Size That The Headers Do Not Fit In
+    *frames of 100 bytes are too small, these headers need 104 bytes.
+    ...    Find NDR And PDR    100B    ethip4vxlan-ip4base
 Maximum Load Below Minimum Load
     *The minimum load (20.000 kfps) is above the maximum load (10.000 kfps).
     ...    Find NDR And PDR    64B    min_load=20 kpps    max_load=10 kpps
 Unknown Traffic Profile
-    *There is no traffic profile 'ethip5'; there are*ethip4-udp*
+    *There is no traffic profile 'ethip5'; among others there are*ethip4-udp*
     ...    Find NDR And PDR    64B    profile=ethip5
 Testbed Set Up Twice
     *A testbed is set up already in this suite.*

@@ -13,8 +13,8 @@ from robot.api.deco import keyword
 from lossratio.bench.goals import goal_from
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
-from lossratio.traffic.profile import IMIX
-from lossratio.units import parse_bytes, parse_frame_rate, parse_ratio
+from lossratio.traffic.frame_sizes import parse_frame_size
+from lossratio.units import parse_frame_rate, parse_ratio
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -46,15 +46,14 @@ def to_share(value: str | int | float) -> Share:
 
 
 def to_frame_size(value: str | int) -> FrameSize:
-    """Bytes of a frame with its frame check sequence (``64B``, ``1518``), or a mix of sizes (``IMIX_v4_1``)."""
-    text = str(value).strip()
-    mix = next((name for name in IMIX if name.casefold() == text.casefold()), None)
-    if mix is not None:
-        return FrameSize(mix)
+    """Bytes of a frame with its frame check sequence (``64B``, ``1518``), or a mix of sizes.
+
+    The mix is ``IMIX_v4_1``, or one that the traffic profile's file has under ``mixes``.
+    """
     try:
-        return FrameSize(parse_bytes(value))
+        return FrameSize(parse_frame_size(value))
     except ValueError as error:
-        raise ValueError(f"{error} Or name a mix of sizes: {', '.join(IMIX)}.") from error
+        raise ValueError(f"{error} Or name a mix of sizes, e.g. IMIX_v4_1.") from error
 
 
 def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:

@@ -1,98 +1,148 @@
 """From a traffic profile to the description of its frames: headers byte by byte, for any generator.
 
-The MAC addresses are left to the generator, which knows its ports' own.
+The outer MAC addresses are left to the generator, which knows its ports' own.
 """
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network
+
 from lossratio.addressing import Side
 from lossratio.errors import TrafficError
-from lossratio.traffic.agent.configuration import (
-    FCS_BYTES,
-    TAG_BYTES,
-    ChecksumField,
-    FramesSpec,
-    LengthField,
-    SteppingField,
-)
-from lossratio.traffic.profile import AddressRange, Ipv4, PortRange, TrafficProfile, Udp
+from lossratio.traffic.agent.configuration import ChecksumField, FramesSpec, LengthField, SteppingField
+from lossratio.traffic.headers import AddressRange, InnerHeaders, Ipv4, Ipv6, PortHeader, PortRange, Range, Vxlan
+from lossratio.traffic.profile import TrafficDirection
 
-_UDP_PROTOCOL = 17
+_VXLAN_PORT = 4789
 _MAC_ADDRESSES = bytes(12)
-_IPV4_ETHERTYPE = b"\x08\x00"
+_IPV4_ETHERTYPE, _IPV6_ETHERTYPE = b"\x08\x00", b"\x86\xdd"
+_DOT1Q_ETHERTYPE, _DOT1AD_ETHERTYPE = b"\x81\x00", b"\x88\xa8"
+_STEPPING_BYTES = 8
+_TCP_ACK, _TCP_WINDOW = 0x10, 8192
 
 
-def frames_spec(profile: TrafficProfile, source: Side, destination: Side) -> FramesSpec:
+def frames_spec(direction: TrafficDirection, source: Side, destination: Side) -> FramesSpec:
     """Describes the frames of one direction.
 
     Args:
-        profile: The traffic profile.
+        direction: What it sends.
         source: The side whose networks the source addresses are taken from.
         destination: The same for the destination addresses.
 
     Raises:
-        TrafficError: If a frame is too small for its headers.
+        TrafficError: If a side has too few addresses.
     """
-    headers = _Headers()
-    headers.add_ethernet()
-    headers.add_ipv4(profile.ipv4, source, destination, _UDP_PROTOCOL if profile.udp else profile.ipv4.protocol)
-    if profile.udp is not None:
-        headers.add_udp(profile.udp)
-    least = len(headers.data) + TAG_BYTES + FCS_BYTES
-    smallest = min(profile.size_weights)
-    if smallest < least:
-        raise TrafficError(
-            f"Traffic profile {profile.name}: frames of {smallest} bytes are too small, its headers need {least} bytes."
-        )
+    frame = _Frame(source, destination, direction.seed)
+    frame.add_headers(direction.headers)
+    if direction.headers.vxlan is not None:
+        frame.add_vxlan(direction.headers.vxlan)
     return FramesSpec(
-        header=headers.data.hex(),
-        fields=tuple(headers.fields),
-        lengths=tuple(headers.lengths),
-        checksums=tuple(headers.checksums),
-        sizes=tuple(profile.size_weights.items()),
-        tag_offset=len(headers.data),
+        header=frame.data.hex(),
+        fields=tuple(frame.fields),
+        lengths=tuple(frame.lengths),
+        checksums=tuple(frame.checksums),
+        sizes=tuple(direction.size_weights.items()),
+        tag_offset=len(frame.data),
     )
 
 
-class _Headers:
+class _Frame:
     """Headers that are put one behind the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Side, destination: Side, seed: int) -> None:
         self.data = b""
         self.fields: list[SteppingField] = []
         self.lengths: list[LengthField] = []
         self.checksums: list[ChecksumField] = []
-        self._addresses = (0, 0)
+        self._sides = (source, destination)
+        self._seed = seed
+        self._pseudo_header = (0, 0, 0)
 
-    def add_ethernet(self) -> None:
-        self.data += _MAC_ADDRESSES + _IPV4_ETHERTYPE
+    def add_headers(self, headers: InnerHeaders, macs: bytes = _MAC_ADDRESSES) -> None:
+        """Ethernet, tags, IP, and the header of UDP or TCP if there is one."""
+        self.data += macs
+        for ethertype, tag in ((_DOT1AD_ETHERTYPE, headers.dot1ad), (_DOT1Q_ETHERTYPE, headers.dot1q)):
+            if tag is not None:
+                self.data += ethertype + (tag.priority << 13 | tag.id).to_bytes(2, "big")
+        if headers.ipv4 is not None:
+            self._add_ipv4(headers.ipv4, headers.protocol)
+        if headers.ipv6 is not None:
+            self._add_ipv6(headers.ipv6, headers.protocol)
+        if headers.udp is not None:
+            self._add_udp(headers.udp)
+        if headers.tcp is not None:
+            self._add_tcp(headers.tcp)
 
-    def add_ipv4(self, header: Ipv4, source: Side, destination: Side, protocol: int) -> None:
-        """RFC 791, without options."""
+    def add_vxlan(self, vxlan: Vxlan) -> None:
+        """RFC 7348: UDP without a checksum, the VXLAN header, and the frame within."""
         start = len(self.data)
-        self._addresses = (start + 12, start + 20)
+        self._add_ports(vxlan.source_port)
+        self.data += _VXLAN_PORT.to_bytes(2, "big") + bytes(4)
+        self.lengths.append(LengthField(start + 4, start))
+        self.data += b"\x08\0\0\0" + vxlan.vni.to_bytes(3, "big") + b"\0"
+        source, destination = self._sides
+        self.add_headers(vxlan.inner, _inner_mac(destination) + _inner_mac(source))
+
+    def _add_ipv4(self, header: Ipv4, protocol: int) -> None:
+        """RFC 791, without options."""
+        self.data += _IPV4_ETHERTYPE
+        start = len(self.data)
+        self._pseudo_header = (start + 12, start + 20, protocol)
         self.lengths.append(LengthField(start + 2, start))
         self.checksums.append(ChecksumField(start + 10, start, start + 20))
         self.data += bytes([0x45, 0, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
-        self._add_addresses(header.source, source)
-        self._add_addresses(header.destination, destination)
+        for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
+            self._check_addresses(addresses, side.ipv4)
+            self._add_field(4, int(side.ipv4.network_address) + addresses.first, addresses)
 
-    def add_udp(self, header: Udp) -> None:
+    def _add_ipv6(self, header: Ipv6, protocol: int) -> None:
+        """RFC 8200, without extension headers."""
+        self.data += _IPV6_ETHERTYPE
+        start = len(self.data)
+        self._pseudo_header = (start + 8, start + 40, protocol)
+        self.lengths.append(LengthField(start + 4, start + 40))
+        self.data += bytes([0x60, 0, 0, 0, 0, 0, protocol, header.hop_limit])
+        for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
+            network = side.ipv6.network_address.packed
+            self.data += network[:-_STEPPING_BYTES]
+            self._add_field(
+                _STEPPING_BYTES, int.from_bytes(network[-_STEPPING_BYTES:], "big") + addresses.first, addresses
+            )
+
+    def _add_udp(self, header: PortHeader) -> None:
         """RFC 768."""
         start = len(self.data)
         self._add_ports(header.source_port)
         self._add_ports(header.destination_port)
         self.data += bytes(4)
         self.lengths.append(LengthField(start + 4, start))
-        self.checksums.append(ChecksumField(start + 6, start, pseudo_header=(*self._addresses, _UDP_PROTOCOL)))
+        self.checksums.append(ChecksumField(start + 6, start, pseudo_header=self._pseudo_header))
 
-    def _add_addresses(self, addresses: AddressRange, side: Side) -> None:
-        self._add_field(4, int(side.ipv4.network_address) + addresses.first, addresses.count)
+    def _add_tcp(self, header: PortHeader) -> None:
+        """RFC 9293, without options: an acknowledgement."""
+        start = len(self.data)
+        self._add_ports(header.source_port)
+        self._add_ports(header.destination_port)
+        self.data += bytes(8) + bytes([5 << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
+        self.checksums.append(ChecksumField(start + 16, start, pseudo_header=self._pseudo_header))
+
+    def _check_addresses(self, addresses: AddressRange, network: IPv4Network) -> None:
+        if addresses.last >= network.num_addresses:
+            raise TrafficError(
+                f"There is no address {addresses.last} in {network}, this one of parallel paths' part of the "
+                "benchmarking networks. Use a traffic profile with fewer addresses, more ports, or IPv6."
+            )
 
     def _add_ports(self, ports: PortRange) -> None:
-        self._add_field(2, ports.first, ports.count)
+        self._add_field(2, ports.first, ports)
 
-    def _add_field(self, width: int, first: int, count: int) -> None:
-        if count > 1:
-            self.fields.append(SteppingField(len(self.data), width, first, count))
-        self.data += bytes(width) if count > 1 else first.to_bytes(width, "big")
+    def _add_field(self, width: int, first: int, values: Range) -> None:
+        if values.count > 1:
+            seed = self._seed + len(self.fields) if values.order == "random" else None
+            self.fields.append(SteppingField(len(self.data), width, first, values.count, seed))
+        self.data += bytes(width) if values.count > 1 else first.to_bytes(width, "big")
+
+
+def _inner_mac(side: Side) -> bytes:
+    """A locally administered MAC address that only this side has."""
+    return b"\x02\0" + side.ipv4.network_address.packed

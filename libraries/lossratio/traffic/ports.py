@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lossratio.addressing import split_sides
+from lossratio.addressing import Side, split_sides
 from lossratio.traffic.agent.configuration import Configuration, Direction
 from lossratio.traffic.layers import frames_spec
 from lossratio.traffic.profile import TrafficProfile
@@ -52,24 +52,27 @@ def make_configuration(profile: TrafficProfile, pairs: Sequence[PortPair], *, se
         settle_time: Seconds to wait, after the traffic, for frames in flight: a property of the DUT.
 
     Raises:
-        TrafficError: If a frame is too small for its headers, or there are too few addresses.
+        TrafficError: If there are too few addresses for that many paths.
     """
-    sides = split_sides(len(pairs))
     return Configuration(
         ports=tuple(port.interface for pair in pairs for port in (pair.west, pair.east)),
         directions=tuple(
-            Direction(
-                name=f"{source.name}>{sink.name}",
-                transmit=source.interface,
-                receive=sink.interface,
-                destination_mac=source.destination_mac,
-                frames=frames_spec(profile, source_side, sink_side),
-            )
-            for pair, (west, east) in zip(pairs, sides, strict=True)
-            for source, source_side, sink, sink_side in (
-                (pair.west, west, pair.east, east),
-                (pair.east, east, pair.west, west),
-            )[: profile.transmitting_directions]
+            each
+            for pair, (west, east) in zip(pairs, split_sides(len(pairs)), strict=True)
+            for each in _directions(profile, pair, west, east)
         ),
         settle_time=settle_time,
     )
+
+
+def _directions(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -> Iterator[Direction]:
+    ways = ((pair.west, west, pair.east, east), (pair.east, east, pair.west, west))
+    for direction, (source, source_side, sink, sink_side) in zip(profile.directions, ways, strict=False):
+        yield Direction(
+            name=f"{source.name}>{sink.name}",
+            transmit=source.interface,
+            receive=sink.interface,
+            destination_mac=source.destination_mac,
+            frames=frames_spec(direction, source_side, sink_side),
+            load_share=direction.load_share,
+        )

@@ -3,88 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cached_property
 from importlib.resources import as_file, files
-from math import lcm
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field, field_validator, model_validator
+from pydantic import Field, ValidationError, computed_field, model_validator
 
 from lossratio.errors import TrafficError
-from lossratio.units import parse_bytes
+from lossratio.traffic.agent.configuration import FCS_BYTES, TAG_BYTES
+from lossratio.traffic.frame_sizes import (
+    LARGEST_FRAME,
+    SMALLEST_FRAME,
+    SMALLEST_IPV6_FRAME,
+    parse_frame_size,
+    weights_of,
+)
+from lossratio.traffic.headers import Headers, ProfilePart
 from lossratio.yaml_file import load_yaml_file
 
-IMIX: Mapping[str, Mapping[int, int]] = {"IMIX_v4_1": {64: 28, 570: 16, 1518: 4}}
-"""Mixes of frame sizes by name: bytes with FCS, each with its weight."""
+MOST_FLOWS = 1 << 20
+"""The most flows of a profile in each direction."""
 
-SMALLEST_FRAME = 64
-"""Bytes, with FCS, of the smallest Ethernet frame."""
-
-LARGEST_FRAME = 1518
-"""Bytes, with FCS, of the largest Ethernet frame that needs no jumbo support."""
-
+_NEAR_NAMES = 6
 _PROFILES = "resources/traffic_profiles"
-_HOSTS = 1 << 16
-_PORTS = 1 << 16
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class Reverse(ProfilePart):
+    """What is different in the direction from the second port to the first one."""
+
+    load_share: float = Field(default=1.0, gt=0.0, le=1.0)
+    """What it sends of the load; see `ProfileFile.load_share`."""
+    frame_size: int | str | None = None
+    """Its frame size, or the name of its mix of sizes; where missing, that of the other direction."""
+    headers: Headers | None = None
+    """Headers of its frames; where missing, those of the other direction, with the sides swapped."""
 
 
-class AddressRange(_Model):
-    """Addresses within the benchmarking network of the side that they belong to; see `lossratio.addressing`."""
-
-    first: int = Field(default=1, ge=1, lt=_HOSTS)
-    """Number of the first address within that network."""
-    count: int = Field(default=1, ge=1, lt=_HOSTS)
-    """How many addresses are used in turn, frame by frame."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> AddressRange:
-        if self.first + self.count > _HOSTS:
-            raise ValueError(f"address {self.first + self.count - 1} is not in a network of {_HOSTS} addresses")
-        return self
-
-
-class PortRange(_Model):
-    """UDP ports."""
-
-    first: int = Field(ge=1, lt=_PORTS)
-    """The first port."""
-    count: int = Field(default=1, ge=1, lt=_PORTS)
-    """How many ports are used in turn, frame by frame."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> PortRange:
-        if self.first + self.count > _PORTS:
-            raise ValueError(f"there is no port {self.first + self.count - 1}")
-        return self
-
-
-class Ipv4(_Model):
-    """The IPv4 header."""
-
-    source: AddressRange = AddressRange()
-    """Source addresses, on the transmitting side."""
-    destination: AddressRange = AddressRange()
-    """Destination addresses, on the receiving side."""
-    ttl: int = Field(default=64, ge=1, le=255)
-    """Time to live."""
-    protocol: int = Field(default=61, ge=0, le=255)
-    """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
-
-
-class Udp(_Model):
-    """The UDP header."""
-
-    source_port: PortRange = PortRange(first=1024)
-    """Source ports."""
-    destination_port: PortRange = PortRange(first=1024)
-    """Destination ports."""
-
-
-class ProfileFile(_Model):
+class ProfileFile(Headers):
     """A traffic profile as its file describes it: everything but the size of the frames."""
 
     format: Literal["lossratio-traffic-profile/1"]
@@ -94,56 +51,108 @@ class ProfileFile(_Model):
     description: str = ""
     """What is special about it."""
     bidirectional: bool = True
-    """Whether both ports transmit, at the same load; otherwise only the first one does."""
-    ipv4: Ipv4
-    """The IPv4 header."""
-    udp: Udp | None = None
-    """The UDP header; without it, the payload follows the IPv4 header."""
+    """Whether both ports transmit; otherwise only the first one does."""
+    load_share: float = Field(default=1.0, gt=0.0, le=1.0)
+    """What the first direction sends of the load. The load is that of the direction with the larger share, which is
+    1 (RFC 9971 allows for loads that are defined by a subset of the interfaces)."""
+    reverse: Reverse = Reverse()
+    """What is different in the other direction."""
+    mixes: dict[str, dict[int, int]] = Field(default_factory=dict)
+    """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
+    seed: int = Field(default=1, ge=0, lt=1 << 16)
+    """Of all random orders; each field and direction draws its own, and the same one in every test."""
+
+
+class TrafficDirection(ProfilePart):
+    """One direction of a profile's traffic."""
+
+    headers: Headers
+    """The headers of its frames."""
+    size_weights: dict[int, int]
+    """Sizes of its frames in bytes with FCS, with their weights."""
+    load_share: float
+    """What it sends of the load."""
+    seed: int
+    """Of its random orders."""
+
+    @property
+    def average_frame_size(self) -> float:
+        """Average size of its frames, in bytes with FCS."""
+        return sum(size * weight for size, weight in self.size_weights.items()) / sum(self.size_weights.values())
 
 
 class TrafficProfile(ProfileFile):
     """What the frames of a test look like. Read it with `load_profile`."""
 
-    frame_size: int | Literal["IMIX_v4_1"]
+    frame_size: int | str
     """Bytes of a frame with FCS, or the name of a mix of sizes."""
 
-    @field_validator("frame_size")
-    @classmethod
-    def _is_possible(cls, size: int | str) -> int | str:
-        if isinstance(size, int) and not SMALLEST_FRAME <= size <= LARGEST_FRAME:
-            raise ValueError(f"{size} is not within {SMALLEST_FRAME} and {LARGEST_FRAME} bytes")
-        return size
+    @model_validator(mode="after")
+    def _is_possible(self) -> TrafficProfile:
+        shares = [direction.load_share for direction in self.directions]
+        if max(shares) != 1:
+            raise ValueError(f"load_share: one direction's must be 1, and the largest is {max(shares):g}")
+        for direction in self.directions:
+            _check_direction(direction)
+        return self
+
+    @cached_property
+    def directions(self) -> tuple[TrafficDirection, ...]:
+        """The directions that traffic is sent in: from the first port to the second one, and back."""
+        eastward = self._direction(self._first_headers, self.frame_size, self.load_share, self.seed)
+        if not self.bidirectional:
+            return (eastward,)
+        back = self.reverse
+        size = self.frame_size if back.frame_size is None else back.frame_size
+        westward = self._direction(back.headers or self._first_headers, size, back.load_share, self.seed + (1 << 16))
+        return (eastward, westward)
 
     @property
-    def size_weights(self) -> Mapping[int, int]:
-        """Sizes of the frames in bytes with FCS, with their weights."""
-        return {self.frame_size: 1} if isinstance(self.frame_size, int) else IMIX[self.frame_size]
+    def size_weights(self) -> Mapping[int, float]:
+        """Sizes of the frames of all directions in bytes with FCS, with their weights."""
+        weights: dict[int, float] = {}
+        for direction in self.directions:
+            total = sum(direction.size_weights.values())
+            for size, weight in direction.size_weights.items():
+                weights[size] = weights.get(size, 0.0) + direction.load_share * weight / total
+        return weights
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def average_frame_size(self) -> float:
-        """Average size of the frames, in bytes with FCS."""
-        weights = self.size_weights
-        return sum(size * weight for size, weight in weights.items()) / sum(weights.values())
+        """Average size of the frames of all directions, in bytes with FCS."""
+        return sum(each.load_share * each.average_frame_size for each in self.directions) / self.load_factor
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def transmitting_directions(self) -> int:
-        """Number of directions that traffic is sent in; the aggregate load is the load times this."""
-        return 2 if self.bidirectional else 1
+        """Number of directions that traffic is sent in."""
+        return len(self.directions)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def load_factor(self) -> float:
+        """The aggregate load is the load times this: what the directions' shares add up to."""
+        return sum(each.load_share for each in self.directions)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def flows(self) -> int:
-        """Number of different flows in each direction."""
-        ranges: list[AddressRange | PortRange] = [self.ipv4.source, self.ipv4.destination]
-        if self.udp is not None:
-            ranges += [self.udp.source_port, self.udp.destination_port]
-        return lcm(*(each.count for each in ranges))
+        """Number of different flows in each direction; where these differ, of the one with more."""
+        return max(each.headers.flows for each in self.directions)
 
     def description_in_full(self) -> dict[str, Any]:
         """The whole profile as JSON data, with its frame sizes and all defaults, for results."""
-        return {**self.model_dump(mode="json"), "size_weights": {str(k): v for k, v in self.size_weights.items()}}
+        directions = [each.model_dump(mode="json", include={"size_weights", "load_share"}) for each in self.directions]
+        return {**self.model_dump(mode="json"), "directions": directions}
+
+    @property
+    def _first_headers(self) -> Headers:
+        return Headers.model_validate({name: getattr(self, name) for name in Headers.model_fields})
+
+    def _direction(self, headers: Headers, size: int | str, load_share: float, seed: int) -> TrafficDirection:
+        weights = weights_of(size, self.mixes, has_ipv6=headers.has_ipv6)
+        return TrafficDirection(headers=headers, size_weights=dict(weights), load_share=load_share, seed=seed)
 
 
 def load_profile(
@@ -154,23 +163,25 @@ def load_profile(
     Args:
         name_or_path: Name of a profile that comes with lossratio, or path of a file (anything with a ``/`` or ending
             in ``.yaml``).
-        frame_size: Bytes of a frame with FCS (``64`` or ``64B``), or the name of a mix of sizes (``IMIX_v4_1``).
+        frame_size: Bytes of a frame with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one
+            of the profile's own.
         bidirectional: Whether both ports transmit; None: as the profile says.
 
     Raises:
         TrafficError: If there is no such profile, the file does not describe one (with file, line and field of each
             problem), or the frame size is impossible.
     """
-    size = _parse_frame_size(frame_size)
     profile = _read_profile(name_or_path)
     fields = profile.model_dump()
     if bidirectional is not None:
         fields["bidirectional"] = bidirectional
     try:
-        return TrafficProfile.model_validate({**fields, "frame_size": size})
+        return TrafficProfile.model_validate({**fields, "frame_size": parse_frame_size(frame_size)})
     except ValidationError as error:
         message = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise TrafficError(f"Traffic profile {profile.name}, frame size: {message}.") from error
+        raise TrafficError(f"Traffic profile {profile.name}, frame size {frame_size}: {message}.") from error
+    except ValueError as error:
+        raise TrafficError(f"Traffic profile {profile.name}, frame size: {error}") from error
 
 
 def profile_names() -> tuple[str, ...]:
@@ -183,20 +194,24 @@ def _read_profile(name_or_path: str | Path) -> ProfileFile:
     if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
         return load_yaml_file(name_or_path, ProfileFile, TrafficError)
     if name_or_path not in profile_names():
+        names = profile_names()
+        near = get_close_matches(name_or_path, names, n=_NEAR_NAMES, cutoff=0.3) or names
         raise TrafficError(
-            f"There is no traffic profile {name_or_path!r}; there are {', '.join(profile_names())}. "
+            f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. "
             "A file of your own is given by its path."
         )
     with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:
         return load_yaml_file(path, ProfileFile, TrafficError)
 
 
-def _parse_frame_size(frame_size: int | str) -> int | str:
-    if frame_size in IMIX:
-        return frame_size
-    try:
-        return parse_bytes(frame_size)
-    except ValueError as error:
-        raise TrafficError(
-            f"{frame_size!r} is no frame size; give bytes with FCS, like 64 or '64B', or one of {', '.join(IMIX)}."
-        ) from error
+def _check_direction(direction: TrafficDirection) -> None:
+    headers, sizes = direction.headers, direction.size_weights
+    smallest = SMALLEST_IPV6_FRAME if headers.has_ipv6 else SMALLEST_FRAME
+    for size in sizes:
+        if not smallest <= size <= LARGEST_FRAME:
+            raise ValueError(f"{size} is not within {smallest} and {LARGEST_FRAME} bytes")
+    least = headers.length + TAG_BYTES + FCS_BYTES
+    if min(sizes) < least:
+        raise ValueError(f"frames of {min(sizes)} bytes are too small, these headers need {least} bytes")
+    if headers.flows > MOST_FLOWS:
+        raise ValueError(f"these ranges make {headers.flows} flows, and there may be {MOST_FLOWS} at most")

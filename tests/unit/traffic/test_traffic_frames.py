@@ -1,47 +1,41 @@
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from frame_samples import SOURCE_MAC, cycle, frames, spec, with_fields_of_scapy
 from hypothesis import given
 from hypothesis import strategies as st
-from scapy.layers.inet import IP, UDP
-from scapy.layers.l2 import Ether
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
+from scapy.layers.vxlan import VXLAN
 
-from lossratio.addressing import EAST, WEST
-from lossratio.traffic import load_profile
+from lossratio.addressing import EAST, WEST, split_sides
+from lossratio.errors import TrafficError
+from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.configuration import SteppingField
-from lossratio.traffic.agent.frames import build_frames, size_pattern, tag_bytes
+from lossratio.traffic.agent.frames import size_pattern, tag_bytes
 from lossratio.traffic.agent.protocol import AgentError
 from lossratio.traffic.layers import frames_spec
 
-SOURCE_MAC = bytes.fromhex("020000000001")
-DESTINATION_MAC = bytes.fromhex("020000000002")
+SCALED = [name for name in profile_names() if load_profile(name, frame_size=128).flows > 1000]
 
 
-def spec(profile="ethip4-udp", frame_size=64, source=WEST, destination=EAST):
-    return frames_spec(load_profile(profile, frame_size=frame_size), source, destination)
-
-
-def frames(description):
-    cycle = build_frames(description, SOURCE_MAC, DESTINATION_MAC)
-    return [row[:length].tobytes() for row, length in zip(cycle.data, cycle.lengths, strict=True)]
-
-
-def with_checksums_of_scapy(frame):
-    packet = Ether(frame)
-    del packet[IP].chksum
-    del packet[IP].len
-    if UDP in packet:
-        del packet[UDP].chksum
-        del packet[UDP].len
-    return packet.build()
-
-
-@pytest.mark.parametrize("profile", ["ethip4-udp", "ethip4-ip4base"])
-@pytest.mark.parametrize("frame_size", [64, 65, 570, 1517, 1518, "IMIX_v4_1"])
+@pytest.mark.parametrize("profile", [name for name in profile_names() if name not in SCALED])
+@pytest.mark.parametrize("frame_size", [118, 119, 570, 1518, 9000])
 def test_lengths_and_checksums_are_those_that_scapy_computes(profile, frame_size):
-    built = frames(spec(profile, frame_size))[::7]
-    assert [with_checksums_of_scapy(frame) for frame in built] == built
+    built = frames(spec(profile, frame_size))[:: 7 if frame_size < 1000 else 43]
+    assert [with_fields_of_scapy(frame) for frame in built] == built
+    assert {len(frame) for frame in built} == {frame_size - 4}
+
+
+@pytest.mark.parametrize("profile", ["ethip4-udp", "ethip4-ip4base", "ethip4-tcp", "ethip6-udp", "ethip6-ip6base"])
+def test_so_are_those_of_a_mix_and_of_the_smallest_frames(profile):
+    smallest = 78 if "6" in profile else 66 if "tcp" in profile else 64
+    for frame_size in (smallest, *(["IMIX_v4_1"] if "tcp" not in profile else [])):
+        built = frames(spec(profile, frame_size))[::7]
+        assert [with_fields_of_scapy(frame) for frame in built] == built
 
 
 def test_a_frame_is_what_its_profile_says():
@@ -58,15 +52,53 @@ def test_protocol_61_has_its_payload_right_behind_the_ip_header():
     assert (packet[IP].proto, bytes(packet[IP].payload)) == (61, tag_bytes(0) + bytes(18))
 
 
+def test_ipv6_frames_have_addresses_for_benchmarking():
+    packet = Ether(frames(spec("ethip6-udp", 78))[253])
+    assert (packet.type, packet[IPv6].src, packet[IPv6].dst) == (0x86DD, "2001:2::fe", "2001:2:0:8000::1")
+    assert (packet[IPv6].hlim, packet[IPv6].nh, packet[IPv6].plen) == (64, 17, 78 - 4 - 14 - 40)
+    assert packet[UDP].sport == 1024
+
+
+def test_tcp_frames_are_acknowledgements():
+    packet = Ether(frames(spec("ethip4-tcp", 66))[0])
+    assert (packet[TCP].sport, packet[TCP].dport, packet[TCP].flags, packet[TCP].dataofs) == (1024, 80, "A", 5)
+
+
+def test_tags_are_between_the_mac_addresses_and_the_rest():
+    packet = Ether(frames(spec("dot1q-ip4base"))[0])
+    assert (packet.type, packet[Dot1Q].vlan, packet[Dot1Q].prio, packet[Dot1Q].type) == (0x8100, 100, 0, 0x0800)
+    packet = Ether(frames(spec("dot1ad-ip4base"))[0])
+    assert (packet.type, packet[Dot1AD].vlan, packet[Dot1AD].type) == (0x88A8, 200, 0x8100)
+    assert (packet[Dot1Q].vlan, packet[IP].src) == (100, "198.18.0.1")
+
+
+def test_a_tunnel_carries_whole_frames():
+    packet = Ether(frames(spec("dot1q-ip4vxlan-ip4base", 118))[5])
+    assert (packet[Dot1Q].vlan, packet[IP].src, packet[UDP].dport, packet[UDP].chksum) == (100, "198.18.0.1", 4789, 0)
+    assert (packet[VXLAN].vni, packet[VXLAN].flags.value) == (24, 8)
+    inner = packet[VXLAN].payload
+    assert (inner[Ether].src, inner[Ether].dst) == ("02:00:c6:12:00:00", "02:00:c6:13:00:00")
+    assert (inner[IP].src, inner[IP].dst, inner[IP].proto) == ("198.18.0.6", "198.19.0.1", 61)
+    assert len(inner) == 64 - 4
+
+
 @pytest.mark.parametrize(("source", "destination", "network"), [(WEST, EAST, "198.18."), (EAST, WEST, "198.19.")])
 def test_a_direction_has_254_flows_with_addresses_of_its_own_side(source, destination, network):
     sources = {Ether(frame)[IP].src for frame in frames(spec(source=source, destination=destination))}
     assert sources == {f"{network}0.{host}" for host in range(1, 255)}
 
 
-@pytest.mark.parametrize("frame_size", [64, 1518])
-def test_frames_have_their_size_less_the_frame_check_sequence(frame_size):
-    assert {len(frame) for frame in frames(spec(frame_size=frame_size))} == {frame_size - 4}
+def test_parallel_paths_have_addresses_of_their_own():
+    direction = load_profile("ethip4-udp", frame_size=64).directions[0]
+    first = [Ether(frames(frames_spec(direction, west, east))[0])[IP] for west, east in split_sides(3)]
+    assert [(packet.src, packet.dst) for packet in first] == [
+        ("198.18.0.1", "198.19.0.1"),
+        ("198.18.64.1", "198.19.64.1"),
+        ("198.18.128.1", "198.19.128.1"),
+    ]
+    direction = load_profile("ethip4-ip4scale120k", frame_size=64).directions[0]
+    with pytest.raises(TrafficError, match=r"no address 60000 in 198\.19\.0\.0/17"):
+        frames_spec(direction, *split_sides(2)[0])
 
 
 def test_the_mix_has_its_weights_in_every_dozen_of_frames():
@@ -94,7 +126,7 @@ UNTAGGED = frames(spec())[7]
 @given(st.integers(0, 2**32 - 1))
 def test_no_tag_changes_a_checksum(tag):
     tagged = UNTAGGED[:42] + tag_bytes(tag) + UNTAGGED[50:]
-    assert with_checksums_of_scapy(tagged) == tagged
+    assert with_fields_of_scapy(tagged) == tagged
 
 
 def test_a_udp_checksum_of_zero_is_sent_as_ones():
@@ -104,14 +136,73 @@ def test_a_udp_checksum_of_zero_is_sent_as_ones():
     assert b"\xff\xff" in checksums
 
 
-def test_too_many_different_frames_are_refused():
-    ports = SteppingField(offset=34, width=2, first=1, count=65535)
-    description = spec()
-    with pytest.raises(AgentError, match="repeat only after") as caught:
-        frames(replace(description, fields=(*description.fields, ports)))
+def patched(description, numbers):
+    """Frames far from the first ones, as a ring that cannot hold all of them has them."""
+    built = cycle(description)
+    data = built.data[numbers % len(built.data)]
+    rows = built.patches.rows(numbers)
+    for place, table in built.patches.parts:
+        width = table.itemsize
+        data[:, place : place + width] = table.take(rows).view(np.uint8).reshape(-1, width)
+    return [row[:length].tobytes() for row, length in zip(data, built.lengths[numbers % len(data)], strict=False)]
+
+
+@pytest.mark.parametrize("profile", SCALED)
+def test_frames_of_many_flows_differ_by_what_is_patched_in_and_have_right_checksums(profile):
+    description = spec(profile, 1000)
+    built = patched(description, np.arange(0, description.flows, description.flows // 50))
+    assert [with_fields_of_scapy(frame) for frame in built] == built
+    assert len(set(built)) == len(built)
+
+
+def test_each_of_a_million_flows_comes_once_before_any_comes_again():
+    description = spec("ethip4-udp-1mflows")
+    built = cycle(description)
+    rows = built.patches.rows(np.arange(1_000_000))
+    (place, table), *others = built.patches.parts
+    addresses_and_ports = np.frombuffer(table.take(rows).tobytes(), dtype=np.uint8).reshape(1_000_000, -1)[:, 2:12]
+    assert (place, others) == (24, [])
+    assert len(np.unique(addresses_and_ports.copy().view("V10"))) == 1_000_000
+    assert (built.patches.rows(np.arange(1_000_000, 1_000_100)) == rows[:100]).all()
+
+
+def test_many_flows_of_a_mix_have_the_lengths_of_their_slots():
+    description = spec("ethip4-udp-100kflows", "IMIX_v4_1")
+    numbers = np.arange(90_000, 90_036)
+    built = patched(description, numbers)
+    assert [with_fields_of_scapy(frame) for frame in built] == built
+    assert Counter(len(frame) + 4 for frame in built) == {64: 21, 570: 12, 1518: 3}
+
+
+def test_a_random_order_has_every_value_once_and_is_the_same_each_time():
+    description = spec("ethip4-ip4scale20k-rnd")
+    destinations = [frame[30:34] for frame in frames(description)]
+    assert destinations != sorted(destinations)
+    assert sorted(destinations) == sorted(frame[30:34] for frame in frames(spec("ethip4-ip4scale20k")))
+    assert destinations == [frame[30:34] for frame in frames(description)]
+    other = replace(description, fields=tuple(replace(field, seed=field.seed + 1) for field in description.fields))
+    assert destinations != [frame[30:34] for frame in frames(other)]
+
+
+def test_more_headers_than_fit_beside_a_ring_are_refused():
+    description = replace(spec("ethip6-ip6scale2m", 78), sizes=tuple((size, 1) for size in range(80, 90)))
+    with pytest.raises(AgentError, match="1000000 flows in 10 sizes are more than this generator") as caught:
+        cycle(description)
     assert caught.value.kind == "unsupported"
 
 
 def test_a_frame_without_room_for_the_tag_is_refused():
     with pytest.raises(AgentError, match="53 bytes is too small: these headers need 54"):
-        frames(replace(spec(), sizes=((53, 1),)))
+        cycle(replace(spec(), sizes=((53, 1),)))
+
+
+@pytest.mark.parametrize(
+    ("profile", "frame_size", "mtu"),
+    [("ethip4-udp", 9000, 8982), ("dot1q-ip4base", 1518, 1496), ("dot1ad-ip4base", 1522, 1500)],
+)
+def test_one_tag_needs_no_larger_mtu(profile, frame_size, mtu):
+    assert spec(profile, frame_size).mtu == mtu
+
+
+def test_frames_leave_with_the_mac_address_of_their_port():
+    assert {frame[6:12] for frame in frames(spec("ethip6-udp", 78))} == {SOURCE_MAC}

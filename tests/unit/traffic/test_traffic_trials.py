@@ -11,7 +11,7 @@ from traffic_lab import PAIR, configure, drop, received_by
 from lossratio import addressing
 from lossratio.counters import output_from_counters
 from lossratio.traffic import TrafficMeasurer, TrafficPort, check_path, load_profile, make_configuration
-from lossratio.traffic.agent.frames import build_frames
+from lossratio.traffic.agent.cycle import build_frames
 from lossratio.traffic.layers import frames_spec
 from lossratio.trial import TrialInput
 
@@ -88,7 +88,9 @@ def test_unidirectional_traffic_comes_from_the_first_port_only(agent, bridged):
 def test_frames_on_the_wire_are_the_profile_s_with_the_trial_s_tag(agent, bridged, frame_size):
     configure(agent, frame_size)
     west_mac, east_mac = (bytes.fromhex(bridged.mac("tg", name).replace(":", "")) for name in ("tg0", "tg1"))
-    description = frames_spec(load_profile("ethip4-udp", frame_size=frame_size), addressing.WEST, addressing.EAST)
+    description = frames_spec(
+        load_profile("ethip4-udp", frame_size=frame_size).directions[0], addressing.WEST, addressing.EAST
+    )
     cycle = build_frames(description, west_mac, east_mac)
     expected = [row[:length].tobytes() for row, length in zip(cycle.data, cycle.lengths, strict=True)]
     capture = Capture(bridged, "dut0", 20)

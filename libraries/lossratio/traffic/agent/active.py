@@ -6,7 +6,7 @@ from typing import Mapping
 
 from .configuration import Direction
 from .counting import FrameCounter
-from .frames import build_frames
+from .cycle import build_frames
 from .links import Link
 from .probe import Probe
 from .probes import probe_rate

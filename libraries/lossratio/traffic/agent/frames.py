@@ -1,8 +1,7 @@
-"""Builds the frames of one direction from their description, all flows and sizes at once."""
+"""From the description of one direction's frames to their bytes, many at once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 from typing import Sequence
@@ -10,61 +9,91 @@ from typing import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .configuration import FCS_BYTES, TAG_BYTES, ChecksumField, FramesSpec
+from .configuration import FCS_BYTES, TAG_BYTES, ChecksumField, FramesSpec, SteppingField
 from .protocol import AgentError
 
-MAX_CYCLE = 1 << 16
-"""Most frames that are built before they repeat."""
-
 Bytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+
+_UDP_PROTOCOL = 17
 
 
-@dataclass(frozen=True)
-class FrameCycle:
-    """The frames of one direction, in the order in which they are sent, over and over.
+class FrameOrder:
+    """In what order frames of all sizes and flows follow each other, over and over.
+
+    Args:
+        spec: The description of the frames.
 
     Attributes:
-        data: One row per frame, without FCS, padded with zeros.
-        lengths: Bytes of each frame, without FCS.
+        pattern: Sizes of the first frames in bytes with FCS, and of all others over and over.
+        flows: How many flows there are.
+        period: After how many frames everything repeats.
     """
 
-    data: Bytes
-    lengths: NDArray[np.uint32]
+    def __init__(self, spec: FramesSpec) -> None:
+        self.pattern = np.array(size_pattern(spec.sizes), dtype=np.int64)
+        self.flows = spec.flows
+        self.period = len(self.pattern) * self.flows
+        self._round = self.period // gcd(len(self.pattern), self.flows)
+
+    def flow_numbers(self, numbers: Numbers) -> Numbers:
+        """Which flows frames belong to.
+
+        Args:
+            numbers: Numbers of the frames, from 0 on.
+        """
+        if self._round < self.period:
+            # Flows slip by one each time both patterns come round together, so that every flow comes in every size.
+            numbers = numbers % self.period
+            numbers = numbers + numbers // self._round
+        return numbers % self.flows
+
+    def sizes(self, count: int) -> Numbers:
+        """Sizes of the first frames, in bytes with FCS."""
+        return np.resize(self.pattern, count)
 
 
-def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> FrameCycle:
-    """Builds all frames that differ, with correct lengths and checksums.
+class FrameBuilder:
+    """Builds headers of one direction's frames.
 
-    The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
+    Args:
+        spec: The description of the frames.
+        source_mac: Source MAC address of all frames.
+        destination_mac: Destination MAC address of all frames.
 
     Raises:
-        AgentError: Of kind ``unsupported``, if there are too many to build, or a frame is too small for its headers.
+        AgentError: Of kind ``unsupported``, if a frame is too small for its headers.
     """
-    pattern = size_pattern(spec.sizes)
-    flows = reduce(_lcm, (field.count for field in spec.fields), 1)
-    count = len(pattern) * flows
-    if count > MAX_CYCLE:
-        raise AgentError("unsupported", f"The frames repeat only after {count}; this generator can do {MAX_CYCLE}.")
-    lengths = np.resize(np.array(pattern, dtype=np.uint32) - FCS_BYTES, count)
-    if int(lengths.min()) < spec.tag_offset + TAG_BYTES:
+
+    def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
         least = spec.tag_offset + TAG_BYTES + FCS_BYTES
-        raise AgentError("unsupported", f"A frame of {min(pattern)} bytes is too small: these headers need {least}.")
-    data = np.zeros((count, int(lengths.max())), dtype=np.uint8)
-    header = np.frombuffer(bytes.fromhex(spec.header), dtype=np.uint8)
-    data[:, : len(header)] = header
-    data[:, :12] = np.frombuffer(destination_mac + source_mac, dtype=np.uint8)
-    data[:, spec.tag_offset : spec.tag_offset + TAG_BYTES] = np.frombuffer(tag_bytes(0), dtype=np.uint8)
-    numbers = np.arange(count, dtype=np.uint64)
-    # Flows slip by one each time both patterns come round together, so that every flow comes in every size.
-    numbers += numbers // np.uint64(_lcm(len(pattern), flows))
-    for field in spec.fields:
-        values = np.uint64(field.first) + numbers % np.uint64(field.count)
-        data[:, field.offset : field.offset + field.width] = _big_endian(values, field.width)
-    for length in spec.lengths:
-        data[:, length.offset : length.offset + 2] = _big_endian((lengths - length.start).astype(np.uint64), 2)
-    for checksum in spec.checksums:
-        data[:, checksum.offset : checksum.offset + 2] = _big_endian(_checksums(data, lengths, checksum), 2)
-    return FrameCycle(data, lengths)
+        smallest = min(size for size, _ in spec.sizes)
+        if smallest < least:
+            raise AgentError("unsupported", f"A frame of {smallest} bytes is too small: these headers need {least}.")
+        self._spec = spec
+        header = bytearray(bytes.fromhex(spec.header))
+        header[:12] = destination_mac + source_mac
+        self._beginning = np.frombuffer(bytes(header) + tag_bytes(0), dtype=np.uint8)
+        self._values = [_values(field) for field in spec.fields]
+
+    def beginnings(self, flows: Numbers, sizes: Numbers) -> Bytes:
+        """Headers and tags of frames, with correct lengths and checksums; what follows them is zero.
+
+        The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
+
+        Args:
+            flows: Number of each frame's flow.
+            sizes: Size of each frame, in bytes with FCS.
+        """
+        data = np.tile(self._beginning, (len(flows), 1))
+        lengths = sizes - FCS_BYTES
+        for field, values in zip(self._spec.fields, self._values):
+            data[:, field.offset : field.offset + field.width] = values[flows % field.count]
+        for length in self._spec.lengths:
+            data[:, length.offset : length.offset + 2] = _big_endian(lengths - length.start, 2)
+        for checksum in self._spec.checksums:
+            data[:, checksum.offset : checksum.offset + 2] = _big_endian(_checksums(data, lengths, checksum), 2)
+        return data
 
 
 def tag_bytes(tag: int) -> bytes:
@@ -86,10 +115,18 @@ def size_pattern(sizes: Sequence[tuple[int, int]]) -> list[int]:
     return pattern
 
 
-def _checksums(data: Bytes, lengths: NDArray[np.uint32], field: ChecksumField) -> NDArray[np.uint64]:
-    # Rows are padded with zeros, which add nothing to a sum.
-    end = data.shape[1] if field.end is None else field.end
-    part = data[:, field.start : end]
+def _values(field: SteppingField) -> Bytes:
+    """The bytes of all values of a field, one row per value, in their order."""
+    steps = np.arange(field.count)
+    if field.seed is not None:
+        # This generator of numpy gives the same numbers in all of its versions.
+        steps = np.random.RandomState(field.seed).permutation(field.count)
+    return _big_endian(np.uint64(field.first) + steps.astype(np.uint64), field.width)
+
+
+def _checksums(data: Bytes, lengths: Numbers, field: ChecksumField) -> NDArray[np.uint64]:
+    # What comes after these bytes is zero, which adds nothing to a sum.
+    part = data[:, field.start : data.shape[1] if field.end is None else field.end]
     if part.shape[1] % 2:
         part = np.pad(part, ((0, 0), (0, 1)))
     sums = _word_sums(part)
@@ -99,7 +136,7 @@ def _checksums(data: Bytes, lengths: NDArray[np.uint32], field: ChecksumField) -
     for _ in range(3):
         sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
     complement: NDArray[np.uint64] = np.uint64(0xFFFF) - sums
-    if field.pseudo_header is not None:
+    if field.pseudo_header is not None and field.pseudo_header[2] == _UDP_PROTOCOL:
         # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is none.
         complement[complement == 0] = 0xFFFF
     return complement
@@ -110,10 +147,6 @@ def _word_sums(part: Bytes) -> NDArray[np.uint64]:
     return sums
 
 
-def _big_endian(values: NDArray[np.uint64], width: int) -> Bytes:
+def _big_endian(values: NDArray[np.int64] | NDArray[np.uint64], width: int) -> Bytes:
     every_byte: Bytes = values.astype(">u8").view(np.uint8)
     return every_byte.reshape(-1, 8)[:, 8 - width :]
-
-
-def _lcm(one: int, other: int) -> int:
-    return one * other // gcd(one, other)

@@ -6,7 +6,8 @@ import errno
 import os
 import socket
 
-from .frames import FrameCycle, tag_bytes
+from .cycle import FrameCycle
+from .frames import tag_bytes
 from .protocol import AgentError
 from .stamps import MOST_FRAMES
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .configuration import TAG_BYTES
-from .frames import FrameCycle, tag_bytes
+from .cycle import SLOT_HEADER_BYTES, FrameCycle, HeaderPatches, slot_bytes, slots_per_block
+from .frames import tag_bytes
 from .protocol import AgentError
 
 _SOL_PACKET = 263
@@ -21,7 +22,6 @@ _PACKET_VERSION, _PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_
 _SO_SNDBUFFORCE = 32
 _TPACKET_V2 = 1
 _AVAILABLE, _SEND_REQUEST = 0, 1
-_DATA_OFFSET = 32
 _VNET_HEADER = struct.Struct("=BBHHHH")
 _SEND_BUFFER_BYTES = 1 << 24
 _MAX_BATCH = 128
@@ -50,7 +50,7 @@ class TransmitRing:
         self._interface = interface
         self._drops_beyond = drops_beyond
         self._head = 0
-        slot = _slot_bytes(int(cycle.lengths.max()))
+        slot = slot_bytes(int(cycle.lengths.max()))
         slots = _slot_count(len(cycle.lengths), slot)
         self._socket = _open(interface, slot, slots)
         memory = np.frombuffer(mmap.mmap(self._socket.fileno(), slots * slot), dtype=np.uint8).reshape(slots, slot)
@@ -59,9 +59,12 @@ class TransmitRing:
         self._ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
         self._lengths: NDArray[np.uint32] = memory.view(np.uint32)[:, 1]
         self._lengths[:] = lengths + _VNET_HEADER.size
-        start = _DATA_OFFSET + _VNET_HEADER.size
-        self._tags = memory[:, start + tag_offset : start + tag_offset + TAG_BYTES]
+        place = SLOT_HEADER_BYTES + tag_offset
+        self._tags = memory[:, place : place + TAG_BYTES]
         _fill(memory, cycle, lengths)
+        self._patches = cycle.patches
+        self._number = 0
+        self._parts = [] if cycle.patches is None else [_part(memory, *part) for part in cycle.patches.parts]
 
     def tag(self, tag: int) -> None:
         """Writes a trial's tag into all frames."""
@@ -86,14 +89,23 @@ class TransmitRing:
             status = status[: int(busy[0])]
         if not len(status):
             return 0
+        if self._patches is not None:
+            self._patch(self._patches, len(status))
         status[:] = _SEND_REQUEST
         error_number = self._hand_over(self._head, self._head + len(status))
         left = self._take_back(status) if error_number else len(status)
         self._head = (self._head + left) % len(self._status)
+        self._number += left
         if error_number not in (0, errno.EAGAIN, errno.ENOBUFS):
             kind = "interface_down" if error_number in _GONE else "send_failed"
             raise AgentError(kind, f"Cannot send on {self._interface}: {os.strerror(error_number)}.")
         return left
+
+    def _patch(self, patches: HeaderPatches, count: int) -> None:
+        """Makes the next slots' frames those whose turn it is."""
+        rows = patches.rows(np.arange(self._number, self._number + count))
+        for slots, (_, table) in zip(self._parts, patches.parts):
+            slots[self._head : self._head + count] = table.take(rows)
 
     def _hand_over(self, place: int, end: int) -> int:
         """Has the kernel take the frames of these slots; says what kept it from taking all of them, 0 if nothing."""
@@ -145,20 +157,22 @@ def _open(interface: str, slot: int, slots: int) -> socket.socket:
     return ring
 
 
-def _slot_bytes(frame: int) -> int:
-    # A power of two, so that no slot lies across the end of a block.
-    return 1 << (_DATA_OFFSET + _VNET_HEADER.size + frame - 1).bit_length()
-
-
 def _slot_count(cycle: int, slot: int) -> int:
     # Whole cycles and whole blocks.
-    per_block = max(1, mmap.PAGESIZE // slot)
+    per_block = slots_per_block(slot)
     return cycle * (per_block // gcd(cycle, per_block))
 
 
 def _fill(memory: NDArray[np.uint8], cycle: FrameCycle, lengths: NDArray[np.uint32]) -> None:
     headers = b"".join(_VNET_HEADER.pack(0, 0, length, 0, 0, 0) for length in lengths.tolist())
-    start = _DATA_OFFSET + _VNET_HEADER.size
-    memory[:, _DATA_OFFSET:start] = np.frombuffer(headers, dtype=np.uint8).reshape(len(lengths), -1)
+    start = SLOT_HEADER_BYTES
+    memory[:, start - _VNET_HEADER.size : start] = np.frombuffer(headers, dtype=np.uint8).reshape(len(lengths), -1)
     rows = np.resize(np.arange(len(cycle.lengths)), len(lengths))
     memory[:, start : start + cycle.data.shape[1]] = cycle.data[rows]
+
+
+def _part(memory: NDArray[np.uint8], place: int, table: NDArray[np.void]) -> NDArray[np.void]:
+    """The same part of all frames in a ring."""
+    part = memory[:, SLOT_HEADER_BYTES + place : SLOT_HEADER_BYTES + place + table.itemsize]
+    view: NDArray[np.void] = np.ndarray((len(memory),), table.dtype, part, strides=part.strides[:1])
+    return view

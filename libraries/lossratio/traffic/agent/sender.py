@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Union
 
-from .frames import FrameCycle
+from .cycle import FrameCycle
 from .pacing import Transmission, ramp_up, transmit
 from .priority import SENDING, raise_priority
 from .probes import ProbeSocket

@@ -1,0 +1,228 @@
+"""The headers of test frames, as traffic profiles describe them, from the outside in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import lcm
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+_HOSTS = 1 << 16
+_IPV6_HOSTS = 1 << 32
+_PORTS = 1 << 16
+_LARGEST_COUNT = 1 << 20
+_ETHERNET_BYTES, _TAG_BYTES, _IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES, _TCP_BYTES = 14, 4, 20, 40, 8, 20
+_VXLAN_BYTES = _UDP_BYTES + 8
+_TCP_PROTOCOL, _UDP_PROTOCOL = 6, 17
+
+
+class ProfilePart(BaseModel):
+    """A part of a traffic profile's file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Range(ProfilePart):
+    """Numbers that a header's field takes, one in each frame, over and over."""
+
+    first: int = Field(ge=1)
+    """The first number."""
+    count: int = Field(default=1, ge=1, le=_LARGEST_COUNT)
+    """How many numbers are used."""
+    order: Literal["increment", "random"] = "increment"
+    """increment: one after the other. random: in an order that the profile's seed decides."""
+
+    @property
+    def last(self) -> int:
+        """The last number."""
+        return self.first + self.count - 1
+
+
+class AddressRange(Range):
+    """Addresses within the benchmarking network of the side that they belong to; see `lossratio.addressing`."""
+
+    first: int = Field(default=1, ge=1, lt=_IPV6_HOSTS)
+    """Number of the first address within that network."""
+
+
+class PortRange(Range):
+    """Ports of UDP or TCP."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> PortRange:
+        if self.last >= _PORTS:
+            raise ValueError(f"there is no port {self.last}")
+        return self
+
+
+class VlanTag(ProfilePart):
+    """A tag of IEEE 802.1Q or 802.1ad."""
+
+    id: int = Field(ge=1, le=4094)
+    """The VLAN."""
+    priority: int = Field(default=0, ge=0, le=7)
+    """Its priority code point."""
+
+
+class Ipv4(ProfilePart):
+    """The IPv4 header."""
+
+    source: AddressRange = AddressRange()
+    """Source addresses, on the transmitting side."""
+    destination: AddressRange = AddressRange()
+    """Destination addresses, on the receiving side."""
+    ttl: int = Field(default=64, ge=1, le=255)
+    """Time to live."""
+    protocol: int = Field(default=61, ge=0, le=255)
+    """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Ipv4:
+        for addresses in (self.source, self.destination):
+            if addresses.last >= _HOSTS:
+                raise ValueError(
+                    f"address {addresses.last} is not in the benchmarking network (RFC 2544): each side has "
+                    f"{_HOSTS} addresses; use fewer, more ports, or IPv6"
+                )
+        return self
+
+
+class Ipv6(ProfilePart):
+    """The IPv6 header."""
+
+    source: AddressRange = AddressRange()
+    """Source addresses, on the transmitting side."""
+    destination: AddressRange = AddressRange()
+    """Destination addresses, on the receiving side."""
+    hop_limit: int = Field(default=64, ge=1, le=255)
+    """Hop limit."""
+    next_header: int = Field(default=61, ge=0, le=255)
+    """Protocol number where no other header follows; 61 is 'any host internal protocol'."""
+
+
+class PortHeader(ProfilePart):
+    """The header of UDP or TCP; segments of TCP have the flag ACK, and belong to no connection."""
+
+    source_port: PortRange = PortRange(first=1024)
+    """Source ports."""
+    destination_port: PortRange = PortRange(first=1024)
+    """Destination ports."""
+
+
+class InnerHeaders(ProfilePart):
+    """Ethernet, tags if any, IPv4 or IPv6, and UDP or TCP if any."""
+
+    dot1ad: VlanTag | None = None
+    """The service tag of IEEE 802.1ad, the outermost one."""
+    dot1q: VlanTag | None = None
+    """The tag of IEEE 802.1Q."""
+    ipv4: Ipv4 | None = None
+    """The IPv4 header."""
+    ipv6: Ipv6 | None = None
+    """The IPv6 header."""
+    udp: PortHeader | None = None
+    """The UDP header; without it, TCP or VXLAN, the payload follows the IP header."""
+    tcp: PortHeader | None = None
+    """The TCP header."""
+
+    @model_validator(mode="after")
+    def _are_one_after_the_other(self) -> InnerHeaders:
+        if (self.ipv4 is None) == (self.ipv6 is None):
+            raise ValueError("frames have either an 'ipv4' or an 'ipv6' header")
+        if self.udp is not None and self.tcp is not None:
+            raise ValueError("frames have either a 'udp' or a 'tcp' header")
+        return self
+
+    @property
+    def protocol(self) -> int:
+        """Protocol number of what follows the IP header."""
+        if self.tcp is not None:
+            return _TCP_PROTOCOL
+        if self.udp is not None:
+            return _UDP_PROTOCOL
+        return self.ipv4.protocol if self.ipv4 is not None else self._ipv6().next_header
+
+    @property
+    def length(self) -> int:
+        """Bytes of all headers."""
+        present = (
+            (_TAG_BYTES, self.dot1ad),
+            (_TAG_BYTES, self.dot1q),
+            (_IPV4_BYTES, self.ipv4),
+            (_IPV6_BYTES, self.ipv6),
+            (_UDP_BYTES, self.udp),
+            (_TCP_BYTES, self.tcp),
+        )
+        return _ETHERNET_BYTES + sum(size for size, header in present if header is not None)
+
+    @property
+    def has_ipv6(self) -> bool:
+        """Whether any of the headers is one of IPv6."""
+        return self.ipv6 is not None
+
+    @property
+    def flows(self) -> int:
+        """How many frames differ in their headers; all ranges step together."""
+        return lcm(*(each.count for _, each in self.ranges()))
+
+    def ranges(self) -> Iterator[tuple[str, Range]]:
+        """The ranges, by what they are."""
+        ip = self._ipv6() if self.ipv4 is None else self.ipv4
+        yield "source addresses", ip.source
+        yield "destination addresses", ip.destination
+        ports = self.udp or self.tcp
+        if ports is not None:
+            yield "source ports", ports.source_port
+            yield "destination ports", ports.destination_port
+
+    def _ipv6(self) -> Ipv6:
+        if self.ipv6 is None:
+            raise ValueError("these headers are not of IPv6")
+        return self.ipv6
+
+
+class Vxlan(ProfilePart):
+    """VXLAN (RFC 7348): UDP without a checksum to port 4789, and frames within."""
+
+    vni: int = Field(default=1, ge=0, lt=1 << 24)
+    """The VXLAN network identifier."""
+    source_port: PortRange = PortRange(first=49152)
+    """Source ports of the outer UDP header."""
+    inner: InnerHeaders
+    """Headers of the frames within; their MAC addresses are made from the networks of their sides."""
+
+
+class Headers(InnerHeaders):
+    """All headers of a frame."""
+
+    vxlan: Vxlan | None = None
+    """The VXLAN header and what is behind it."""
+
+    @model_validator(mode="after")
+    def _tunnel_has_its_own_udp(self) -> Headers:
+        if self.vxlan is not None and (self.udp is not None or self.tcp is not None):
+            raise ValueError("'vxlan' brings its own UDP header; 'udp' and 'tcp' go into its 'inner' headers")
+        return self
+
+    @property
+    def protocol(self) -> int:
+        """Protocol number of what follows the outer IP header."""
+        return super().protocol if self.vxlan is None else _UDP_PROTOCOL
+
+    @property
+    def length(self) -> int:
+        """Bytes of all headers."""
+        return super().length + (0 if self.vxlan is None else _VXLAN_BYTES + self.vxlan.inner.length)
+
+    @property
+    def has_ipv6(self) -> bool:
+        """Whether any of the headers is one of IPv6."""
+        return super().has_ipv6 or (self.vxlan is not None and self.vxlan.inner.has_ipv6)
+
+    def ranges(self) -> Iterator[tuple[str, Range]]:
+        """The ranges, by what they are."""
+        yield from super().ranges()
+        if self.vxlan is not None:
+            yield "source ports", self.vxlan.source_port
+            yield from ((f"inner {name}", each) for name, each in self.vxlan.inner.ranges())

@@ -1,0 +1,55 @@
+"""Frames as generators build them, and the parser that judges them: scapy's."""
+
+from __future__ import annotations
+
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Packet
+
+from lossratio.addressing import EAST, WEST, Side
+from lossratio.traffic import load_profile
+from lossratio.traffic.agent.configuration import FramesSpec
+from lossratio.traffic.agent.cycle import FrameCycle, build_frames
+from lossratio.traffic.layers import frames_spec
+
+SOURCE_MAC = bytes.fromhex("020000000001")
+DESTINATION_MAC = bytes.fromhex("020000000002")
+
+
+def spec(
+    profile: str = "ethip4-udp", frame_size: int | str = 64, source: Side = WEST, destination: Side = EAST
+) -> FramesSpec:
+    """The description of a profile's frames, in the first direction."""
+    return frames_spec(load_profile(profile, frame_size=frame_size).directions[0], source, destination)
+
+
+def cycle(description: FramesSpec) -> FrameCycle:
+    """What a ring is filled with."""
+    return build_frames(description, SOURCE_MAC, DESTINATION_MAC)
+
+
+def frames(description: FramesSpec) -> list[bytes]:
+    """The frames that a ring is filled with."""
+    built = cycle(description)
+    return [row[:length].tobytes() for row, length in zip(built.data, built.lengths, strict=True)]
+
+
+def with_fields_of_scapy(frame: bytes) -> bytes:
+    """The frame with all lengths and checksums as scapy computes them; VXLAN has no checksum outside."""
+    packet = Ether(frame)
+    layer: Packet | None = packet
+    while layer:
+        if isinstance(layer, IP):
+            del layer.chksum, layer.len
+        elif isinstance(layer, IPv6):
+            del layer.plen
+        elif isinstance(layer, UDP):
+            del layer.len
+            if not isinstance(layer.payload, VXLAN):
+                del layer.chksum
+        elif isinstance(layer, TCP):
+            del layer.chksum
+        layer = layer.payload
+    return bytes(packet.build())
