@@ -6,12 +6,11 @@ import os
 import time
 from contextlib import ExitStack
 from multiprocessing.connection import wait
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from .active import ActiveDirection
 from .configuration import Configuration
-from .guard import check_may_transmit
-from .links import Link, read_links
+from .port_links import existing_links, links_after, usable_links
 from .priority import COUNTING, raise_priority
 from .probe import Probe
 from .protocol import AgentError, Message
@@ -36,7 +35,7 @@ class AfPacketGenerator:
     def __init__(self, configuration: Configuration) -> None:
         self._settle_time = configuration.settle_time
         self._ports = configuration.ports
-        self._before = _usable_links(configuration)
+        self._before = usable_links(configuration)
         self._directions: list[ActiveDirection] = []
         # A random beginning, so that no other agent's frames are taken for this one's.
         self._tag = int.from_bytes(os.urandom(4), "big")
@@ -120,7 +119,7 @@ class AfPacketGenerator:
             ramp: Seconds of growing traffic before that.
             less: Frames per second of each direction that others send; None: there are no others.
         """
-        self._before = _existing_links(self._ports)
+        self._before = existing_links(self._ports)
         started: list[ActiveDirection] = []
         try:
             for direction in self._directions:
@@ -141,7 +140,7 @@ class AfPacketGenerator:
                 for connection in wait(list(pending), _CHECK_SECONDS):
                     sender = pending.pop(connection)
                     reports[sender] = sender.report()
-                self._check_links()
+                links_after(self._ports, self._before)
                 check()
             _sleep(self._settle_time, check)
         except BaseException:
@@ -152,7 +151,7 @@ class AfPacketGenerator:
 
     def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
         received = {direction.name: direction.count() for direction in self._directions}
-        after = self._check_links()
+        after = links_after(self._ports, self._before)
         return [
             direction.counters(reports[direction.sender], received[direction.name], self._before, after)
             for direction in self._directions
@@ -171,17 +170,6 @@ class AfPacketGenerator:
         far = (self._tag ^ _FAR) & _FAR
         return direction.open_probe(load, duration, far | self._probe_tag & ~_FAR)
 
-    def _check_links(self) -> dict[str, Link]:
-        links = _existing_links(self._ports)
-        for name in self._ports:
-            if links[name].carrier_changes != self._before[name].carrier_changes or not links[name].is_up:
-                raise AgentError(
-                    "interface_down",
-                    f"Interface {name} went down (or its link did) while traffic was on it. "
-                    "The counters mean nothing; look at this interface and at the other end of its link.",
-                )
-        return links
-
 
 def _with_probe(counters: Message, report: SenderReport, latency: Message) -> Message:
     """The counters of a direction, with its latency frames among them."""
@@ -189,37 +177,6 @@ def _with_probe(counters: Message, report: SenderReport, latency: Message) -> Me
     added = {"intended": sent.intended, "sent": sent.sent, "received": latency["received"] + latency["duplicates"]}
     total = {**counters, **{name: counters[name] + count for name, count in added.items()}}
     return {**total, "unsent": max(0, total["intended"] - total["sent"])}
-
-
-def _usable_links(configuration: Configuration) -> dict[str, Link]:
-    links = _existing_links(configuration.ports)
-    check_may_transmit(configuration.ports, links)
-    for name in configuration.ports:
-        if not links[name].is_up:
-            raise AgentError(
-                "interface_down",
-                f"Interface {name} is down, or its link is. Set both ends of the link up (ip link set {name} up).",
-            )
-    for direction in configuration.directions:
-        for port in (direction.transmit, direction.receive):
-            if direction.frames.mtu > links[port].mtu:
-                raise AgentError(
-                    "unsupported",
-                    f"Frames of {direction.frames.max_size} bytes do not go through {port}, whose MTU is "
-                    f"{links[port].mtu}. Raise it to {direction.frames.mtu}, or use smaller frames.",
-                )
-    return links
-
-
-def _existing_links(names: Iterable[str]) -> dict[str, Link]:
-    links = read_links()
-    for name in names:
-        if name not in links:
-            raise AgentError(
-                "no_such_interface",
-                f"There is no network interface {name} on this node; there are {', '.join(sorted(links))}.",
-            )
-    return links
 
 
 def _socket_error(error: OSError) -> AgentError:

@@ -1,0 +1,72 @@
+"""The Linux interfaces that are used as ports: whether they may be, and whether they stayed up."""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping
+
+from .configuration import Configuration
+from .guard import check_may_transmit
+from .links import Link, read_links
+from .protocol import AgentError
+
+
+def usable_links(configuration: Configuration) -> dict[str, Link]:
+    """The links of a configuration's ports, by name, with all others of the node.
+
+    Raises:
+        AgentError: If a port does not exist, is down, must not be used, or is too small for the frames.
+    """
+    links = existing_links(configuration.ports)
+    check_may_transmit(configuration.ports, links)
+    for name in configuration.ports:
+        if not links[name].is_up:
+            raise AgentError(
+                "interface_down",
+                f"Interface {name} is down, or its link is. Set both ends of the link up (ip link set {name} up).",
+            )
+    for direction in configuration.directions:
+        for port in (direction.transmit, direction.receive):
+            if direction.frames.mtu > links[port].mtu:
+                raise AgentError(
+                    "unsupported",
+                    f"Frames of {direction.frames.max_size} bytes do not go through {port}, whose MTU is "
+                    f"{links[port].mtu}. Raise it to {direction.frames.mtu}, or use smaller frames.",
+                )
+    return links
+
+
+def existing_links(names: Iterable[str]) -> dict[str, Link]:
+    """All links of the node, by name, with these among them.
+
+    Raises:
+        AgentError: If one does not exist.
+    """
+    links = read_links()
+    for name in names:
+        if name not in links:
+            raise AgentError(
+                "no_such_interface",
+                f"There is no network interface {name} on this node; there are {', '.join(sorted(links))}.",
+            )
+    return links
+
+
+def links_after(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
+    """All links of the node, by name, after these stayed up.
+
+    Args:
+        names: The ports.
+        before: Links as they were before.
+
+    Raises:
+        AgentError: If a port does not exist any more, is down, or was in the meantime.
+    """
+    links = existing_links(names)
+    for name in names:
+        if links[name].carrier_changes != before[name].carrier_changes or not links[name].is_up:
+            raise AgentError(
+                "interface_down",
+                f"Interface {name} went down (or its link did) while traffic was on it. "
+                "The counters mean nothing; look at this interface and at the other end of its link.",
+            )
+    return links
