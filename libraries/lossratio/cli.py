@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 import lossratio
-from lossratio.errors import LossRatioError
+from lossratio.errors import LossRatioError, NodeError
 from lossratio.history.commands import trend
 from lossratio.report.commands import compare, csit, report
 from lossratio.runner.command import run
 from lossratio.testbed import local
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import Topology, load_topology
+from lossratio.topology import TestbedKind, Topology, TrafficPath, load_topology
+from lossratio.topology.drawing import draw_topology
 from lossratio.units import format_frame_rate
 
 BAD_INPUT = 2
@@ -31,9 +32,15 @@ def commands() -> None:
 
 @commands.command()
 @click.argument("file", type=TOPOLOGY_FILE)
-def check(file: Path) -> None:
-    """Check a topology FILE, and tell what it describes."""
-    click.echo(describe_topology(file, load_topology(file)))
+@click.option("--nic", metavar="MODEL", help="Draw the path over NICs of this model.")
+@click.option("--duts", metavar="N", type=click.IntRange(min=0), help="Draw the path through the first N DUTs.")
+@click.option("--connect", is_flag=True, help="Log in on every node, and tell what it is and what it lacks.")
+def check(file: Path, nic: str | None, duts: int | None, connect: bool) -> None:
+    """Check a topology FILE, and draw what it describes."""
+    topology = load_topology(file)
+    click.echo(describe_topology(file, topology, topology.path(duts=duts, nic=nic)))
+    if connect:
+        _connect(topology)
 
 
 @commands.group()
@@ -84,15 +91,33 @@ for command in (report, compare, csit, trend, run):
     commands.add_command(command)
 
 
-def describe_topology(file: Path, topology: Topology) -> str:
-    """Says in a few lines what a topology file describes."""
-    path = topology.path()
-    way = [str(path.west), *(f"{hop.west} {hop.node_name} {hop.east}" for hop in path.hops), str(path.east)]
+def _connect(topology: Topology) -> None:
+    """Tells what came of logging in on every node.
+
+    Raises:
+        NodeError: If there is a problem on any of them.
+    """
+    # Imported here, as it needs all that it takes to reach a node.
+    from lossratio.bench.inspection import describe_node, inspect_nodes
+
+    if topology.testbed is TestbedKind.SIMULATED:
+        click.echo("It is simulated: there is no node to connect to.")
+        return
+    reports = inspect_nodes(topology)
+    for each in reports:
+        click.echo(describe_node(each))
+    faulty = [each.name for each in reports if each.problems]
+    if faulty:
+        raise NodeError(f"There are problems on {', '.join(faulty)}; they are told above.")
+
+
+def describe_topology(file: Path, topology: Topology, path: TrafficPath) -> str:
+    """Says in a few lines what a topology file describes, and draws it."""
     generator = topology.nodes[topology.tg_name].generator
     limit = None if generator is None else generator.max_rate
     lines = [
         f"{file}: topology {topology.name}, testbed {topology.testbed.value}. It is usable.",
-        f"  path: {' -- '.join(way)}",
+        draw_topology(topology, path),
     ]
     if generator is not None:
         told = "unknown: searches need max_load=" if limit is None else f"{format_frame_rate(limit)} per interface"

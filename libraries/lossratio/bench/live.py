@@ -10,6 +10,7 @@ from typing import Any
 
 from lossratio.bench.description import describe_load, describe_traffic
 from lossratio.bench.neighbours import address_path
+from lossratio.bench.reaching import reachable
 from lossratio.bench.testbed import DutRequest, Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
 from lossratio.dut import DestinationMacs, Dut, DutOptions, create_dut
@@ -17,8 +18,7 @@ from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
 from lossratio.report.conditions import Conditions, TrialTiming, describe_testbed, trial_timing
 from lossratio.report.facts import NodeFacts, controller_facts, node_facts
 from lossratio.ssh import NodeSession
-from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import AfPacketGenerator, Port, TestbedKind, Topology, TrafficPath
+from lossratio.topology import AfPacketGenerator, Port, Topology, TrafficPath
 from lossratio.traffic import (
     FALTERING,
     REPEATS,
@@ -72,7 +72,7 @@ class LiveTestbed:
             LossRatioError: If any of this fails; what was done is undone then.
         """
         with ExitStack() as undo:
-            topology = _reachable(request.topology, undo)
+            topology = reachable(request.topology, undo)
             path = topology.path(duts=request.duts, nic=request.nic)
             generator = _generator(topology)
             names = (path.tg_name, *(hop.node_name for hop in path.hops))
@@ -185,13 +185,6 @@ class LiveTestbed:
                 f"is measured again first, {REPEATS} times at most"
             ),
         )
-
-
-def _reachable(topology: Topology, undo: ExitStack) -> Topology:
-    """The topology with everything that it takes to reach its nodes; a local testbed that is not up is built."""
-    if topology.testbed is not TestbedKind.LOCAL:
-        return topology
-    return undo.enter_context(LocalTestbed.use(topology)).topology
 
 
 def _generator(topology: Topology) -> AfPacketGenerator:
