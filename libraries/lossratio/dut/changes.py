@@ -91,6 +91,10 @@ class Changes:
         """Sees to it that a setting gets a value when the changes made after this call have been undone."""
         self._undo.append(_Step(("tee", path), f"{value}\n"))
 
+    def clean_up(self, *command: str) -> None:
+        """Sees to it that a command is run when the changes made after this call have been undone; it may fail then."""
+        self._undo.append(_Step(command, is_needed=False))
+
     def roll_back(self) -> None:
         """Undoes everything, the last change first. What cannot be undone does not keep the rest from it.
 

@@ -27,6 +27,7 @@ _OWN = tuple(
     for name, value in (
         ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
         ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
+        ("ovs", "lossratio.dut.ovs:OpenVswitch"),
         ("testpmd", "lossratio.dut.testpmd:Testpmd"),
     )
 )

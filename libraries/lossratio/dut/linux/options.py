@@ -1,4 +1,4 @@
-"""Options that every DUT made of the Linux kernel's own forwarding takes."""
+"""Options that DUTs on Linux nodes share: a policer, and what the kernel's own forwarding can be asked for."""
 
 from __future__ import annotations
 
@@ -43,27 +43,24 @@ def parse_cpus(value: Any) -> tuple[int, ...]:
     return tuple(sorted(cpus))
 
 
-class LinuxOptions(DutOptions):
-    """What every Linux DUT can be asked for."""
+class PolicedOptions(DutOptions):
+    """What a DUT with a policer of frames can be asked for: a token bucket for each direction."""
 
     police: Annotated[int | None, BeforeValidator(_whole_frame_rate)] = None
     """Frame rate that each direction is policed to by a token bucket of its own, e.g. ``50 kfps``."""
     burst: int | None = Field(default=None, ge=1, le=_LARGEST_BURST)
     """Frames that a full bucket of the policer holds; where missing, 20 ms of its rate."""
-    rps_cpus: Annotated[tuple[int, ...], BeforeValidator(parse_cpus)] = ()
-    """CPUs that frames are handed to on arrival (receive packet steering), e.g. ``1`` or ``0,2-3``; where missing, this
-    stays as it is. Takes root on the machine, not only in a namespace."""
 
     @model_validator(mode="after")
-    def _burst_belongs_to_a_policer(self) -> LinuxOptions:
+    def _burst_belongs_to_a_policer(self) -> PolicedOptions:
         if self.burst is not None and self.police is None:
             raise ValueError("burst is a policer's; give police, too")
         return self
 
     @property
     def policed_rate(self) -> float | None:
-        """Frames per second that the policer really passes: the kernel reckons in whole nanoseconds a frame."""
-        return None if self.police is None else _NANOSECONDS / (_NANOSECONDS // self.police)
+        """Frames per second that the policer really passes."""
+        return None if self.police is None else float(self.police)
 
     @property
     def bucket(self) -> int | None:
@@ -80,3 +77,16 @@ class LinuxOptions(DutOptions):
         if self.police is None:
             return None
         return {"model": "policer", "rate": self.policed_rate, "burst": self.bucket}
+
+
+class LinuxOptions(PolicedOptions):
+    """What every DUT made of the Linux kernel's own forwarding can be asked for."""
+
+    rps_cpus: Annotated[tuple[int, ...], BeforeValidator(parse_cpus)] = ()
+    """CPUs that frames are handed to on arrival (receive packet steering), e.g. ``1`` or ``0,2-3``; where missing, this
+    stays as it is. Takes root on the machine, not only in a namespace."""
+
+    @property
+    def policed_rate(self) -> float | None:
+        """Frames per second that the policer really passes: the kernel reckons in whole nanoseconds a frame."""
+        return None if self.police is None else _NANOSECONDS / (_NANOSECONDS // self.police)

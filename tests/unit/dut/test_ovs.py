@@ -1,0 +1,127 @@
+"""A private Open vSwitch in a network namespace, and real frames through it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from lossratio.dut.ovs.control import parse_coverage, parse_meters, parse_ports, parse_socket_drops
+from lossratio.errors import DutError
+
+WHY_NOT = None
+if shutil.which("ovs-vswitchd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
+    WHY_NOT = "no Open vSwitch here; Debian's package is openvswitch-switch"
+elif os.geteuid() != 0:
+    WHY_NOT = "Open vSwitch's userspace datapath takes root (TAP devices)"
+needs_ovs = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+pytestmark = pytest.mark.netns
+
+
+@pytest.fixture
+def set_up(dut_lab):
+    duts = []
+
+    def set_up(**options):
+        dut = dut_lab.create("ovs", **options)
+        duts.append(dut)
+        dut.set_up(*dut_lab.macs)
+        return dut
+
+    yield set_up
+    for dut in duts:
+        dut.tear_down()
+
+
+@needs_ovs
+@pytest.mark.parametrize("options", [{}, {"rules": 100}, {"forwarding": "learning"}])
+def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, options):
+    dut = set_up(**options)
+    macs = dut.destination_macs(*dut_lab.macs)
+    before = dut.read_counters()
+    for entry, destination in (("west", macs.from_west), ("east", macs.from_east)):
+        flooded = dut_lab.flood(entry, destination, frames=100)
+        assert (flooded.sent, flooded.received) == (100, 100)
+    counted = dut.read_counters().since(before)
+    assert counted.received == counted.transmitted == {"west": 100, "east": 100}
+    assert set(counted.dropped.values()) == {0}
+
+
+@needs_ovs
+def test_a_full_bucket_passes_its_burst_and_the_meter_says_what_it_dropped(dut_lab, set_up):
+    dut = set_up(police="1 fps", burst=200)
+    macs = dut.destination_macs(*dut_lab.macs)
+    before = dut.read_counters()
+    flooded = dut_lab.flood("west", macs.from_west, frames=300)
+    counted = dut.read_counters().since(before)
+    assert flooded.received == pytest.approx(200, abs=5)
+    assert counted.dropped["meter west>east"] + counted.dropped["west socket, full"] == 300 - flooded.received
+    assert counted.unaccounted == 0
+
+
+@needs_ovs
+def test_reconfiguration_adds_rules(set_up):
+    dut = set_up()
+    before = dut.describe()["number_of_rules"]
+    dut.reconfigure(300)
+    assert dut.describe()["number_of_rules"] == before + 300
+
+
+@needs_ovs
+def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    dut = set_up(forwarding="learning")
+    daemons = dut.daemons
+    dut.tear_down()
+    assert dut_lab.snapshot() == before
+    assert not any(daemon.is_alive() for daemon in daemons)
+
+
+@needs_ovs
+def test_a_switch_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    dut = set_up()
+    directory = dut.daemons[0].directory
+    dut_lab.on_dut("sh", "-c", f"kill -KILL $(cut -d ' ' -f 1 {directory}/ovs-vswitchd.pid)")
+    with pytest.raises(DutError, match=r"DUT1: ovs-vswitchd has died"):
+        dut.verify()
+    with pytest.raises(DutError, match="ovs-vswitchd has died"):
+        dut.read_counters()
+    dut.tear_down()
+    assert dut_lab.snapshot() == before
+    dut.set_up(*dut_lab.macs)
+    dut.verify()
+
+
+@needs_ovs
+def test_a_second_userspace_switch_on_the_node_is_refused(dut_lab):
+    dut_lab.on_dut("ip", "tuntap", "add", "dev", "ovs-netdev", "mode", "tap")
+    with pytest.raises(DutError, match="a userspace Open vSwitch is there already"):
+        dut_lab.create("ovs").check()
+
+
+def test_learning_and_rules_do_not_go_together(dut_lab):
+    with pytest.raises(DutError, match="they do not go with forwarding=learning"):
+        dut_lab.create("ovs", forwarding="learning", rules=5)
+
+
+def test_counters_are_read_as_open_vswitch_tells_them():
+    ports = (
+        "OFPST_PORT reply (OF1.3) (xid=0x2): 2 ports\n"
+        "  port  dut0: rx pkts=7, bytes=570, drop=1, errs=0, frame=0, over=0, crc=0\n"
+        "           tx pkts=5, bytes=90, drop=2, errs=0, coll=0\n           duration=1.2s\n"
+    )
+    assert parse_ports(ports)["dut0"]["rx"]["pkts"] == 7
+    assert parse_ports(ports)["dut0"]["tx"]["drop"] == 2
+    meters = (
+        "OFPST_METER reply (OF1.3) (xid=0x2):\nmeter:1 flow_count:1 packet_in_count:9 byte_in_count:0 "
+        "duration:0.1s bands:\n0: packet_count:4 byte_count:0\n"
+    )
+    assert parse_meters(meters) == {1: 4}
+    coverage = "datapath_drop_meter   0.0/sec  0.0/sec  0.0/sec   total: 8\n"
+    coverage += "drop_action_of_pipeline   0.0/sec  0.0/sec  0.0/sec   total: 3\nflow_extract 1.0/sec total: 5\n"
+    assert parse_coverage(coverage) == {"drop_action_of_pipeline": 3}
+    memory = "skmem:(r0,rb212992,t0,tb212992,f0,w0,o176,bl0,d"
+    sockets = f"p_raw 0 0 *:dut0 * {memory}6)\np_raw 0 0 *:dut1 * {memory}9)\n"
+    assert parse_socket_drops(sockets, "dut0") == 6
