@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from robot.utils import timestr_to_secs
+from robot.utils import secs_to_timestr, timestr_to_secs
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _NUMBER = r"\s*([0-9_]*\.?[0-9_]+(?:[eE][+-]?[0-9]+)?)\s*"
@@ -90,6 +90,11 @@ def format_bit_rate(rate: float) -> str:
 def format_ratio(ratio: float) -> str:
     """Writes a ratio for people, in per cent, e.g. ``0.5 %``."""
     return f"{ratio * 100:.4g} %"
+
+
+def format_duration(seconds: float) -> str:
+    """Writes a duration in whole seconds as Robot Framework does, such as ``1min 5s``."""
+    return str(secs_to_timestr(round(seconds), compact=True))
 
 
 def l1_bandwidth(frame_rate: float, frame_size: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,7 @@ ALLOWED = {
     "simulation": {"errors", "units", "trial", "counters", "latency"},
     "topology": FOUNDATION,
     "ssh": FOUNDATION | {"topology"},
+    "reservation": FOUNDATION | {"topology", "ssh"},
     "traffic": TESTBED,
     "dut": TESTBED,
     "testbed": TESTBED,
@@ -72,6 +74,11 @@ def test_the_agent_needs_nothing_but_the_standard_library_numpy_and_trex():
     for path in (PACKAGE / "traffic" / "agent").rglob("*.py"):
         for name in imports(path):
             assert not name.startswith("lossratio"), f"{path.name} runs on the TG and must not import {name}"
+
+
+def test_the_keeper_of_reservations_needs_nothing_but_the_standard_library():
+    names = {name.split(".")[0] for name in imports(PACKAGE / "reservation" / "keeper.py")}
+    assert names <= sys.stdlib_module_names
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -6,6 +6,7 @@ import secrets
 import shlex
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import paramiko
@@ -49,11 +50,17 @@ class NodeSession:
 
     Commands are lists of arguments: they are quoted for the node's shell and never interpreted by it. Where the
     topology says ``sudo: true``, all of them run under ``sudo -n``.
+
+    Attributes:
+        name: The node's name in the topology.
+        node: How it is reached.
+        environment: Variables that `start` gives to processes; none unless somebody sets them.
     """
 
     def __init__(self, name: str, node: Node, client: paramiko.SSHClient, credentials: Credentials) -> None:
         self.name = name
         self.node = node
+        self.environment: Mapping[str, str] = {}
         self._client = client
         self._credentials = credentials
 
@@ -154,8 +161,9 @@ class NodeSession:
             NodeError: If the connection is lost or the node refuses another channel.
         """
         channel = self._open_channel(command, _OPEN_TIMEOUT)
+        variables = [f"{name}={value}" for name, value in self.environment.items()]
         with within(_OPEN_TIMEOUT, lambda: close(channel)):
-            self._exec(channel, command)
+            self._exec(channel, ("env", *variables, *command) if variables else command)
         return NodeProcess(self.name, command, channel)
 
     def _execute(self, command: tuple[str, ...], timeout: float, stdin: bytes) -> _Output:

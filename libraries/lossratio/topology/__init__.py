@@ -9,6 +9,7 @@ from lossratio.topology.model import NicLimits, TestbedKind, Topology
 from lossratio.topology.nics import NIC_MODELS, NicModel
 from lossratio.topology.nodes import Interface, Node, NodeType
 from lossratio.topology.path import Hop, Port, TrafficPath
+from lossratio.topology.reservation import Reservation
 
 __all__ = [
     "NIC_MODELS",
@@ -21,6 +22,7 @@ __all__ = [
     "Node",
     "NodeType",
     "Port",
+    "Reservation",
     "SimulatedGenerator",
     "TestbedKind",
     "Topology",

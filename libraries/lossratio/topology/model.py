@@ -12,6 +12,7 @@ from lossratio.topology.nics import NIC_MODELS, NicModel
 from lossratio.topology.nodes import Node, NodeType
 from lossratio.topology.path import Port, TrafficPath, find_path
 from lossratio.topology.quantities import BitRate, FileModel, FrameRate
+from lossratio.topology.reservation import Reservation
 
 
 class TestbedKind(str, Enum):
@@ -47,6 +48,8 @@ class Topology(FileModel):
     """NIC models of the lab's own, by the name that interfaces give as their model."""
     nodes: dict[str, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
+    reservation: Reservation | None = Reservation()
+    """How it is reserved; null: not at all, where nobody else ever uses it."""
 
     @property
     def tg_name(self) -> str:

@@ -1,0 +1,40 @@
+"""Who has a testbed, as the TG node tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lossratio.units import format_duration
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The holder of a lease.
+
+    Attributes:
+        owner: Whose it is, e.g. ``alice@ci3``.
+        process: Process id of the controller there.
+        purpose: What it is for.
+        started: When it began, by the clock of the owner's machine, RFC 3339.
+        held: Seconds since then, by the TG's clock; None: the TG has been rebooted since.
+        left: Seconds until it ends by itself unless it is renewed; 0: it has ended.
+    """
+
+    owner: str
+    process: int
+    purpose: str
+    started: str
+    held: float | None
+    left: float
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Holder | None:
+        """Reads what the keeper tells."""
+        return None if data is None else cls(**data)
+
+    def __str__(self) -> str:
+        purpose = f" for {self.purpose}" if self.purpose else ""
+        held = ", before the TG was booted" if self.held is None else f", for {format_duration(self.held)}"
+        return f"{self.owner} (process {self.process}){purpose}, since {self.started}{held}"

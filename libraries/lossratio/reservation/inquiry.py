@@ -1,0 +1,61 @@
+"""Asks who has a testbed, and takes it away from him."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lossratio.reservation.claim import Claim
+from lossratio.reservation.conversation import Conversation
+from lossratio.reservation.holder import Holder
+from lossratio.reservation.lease import TestbedReservedError
+from lossratio.ssh import NodeSession
+
+
+def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
+    """Who has the testbed; None: nobody.
+
+    Args:
+        session: The log-in on the TG node.
+        claim: What is asked about.
+
+    Raises:
+        NodeError: If the connection is lost.
+        ReservationError: If the node cannot keep a reservation.
+    """
+    return Holder.from_json(_answer(session, claim, claim.status())["holder"])
+
+
+def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
+    """Ends the lease of a testbed, and what its holder has started on the TG node.
+
+    Args:
+        session: The log-in on the TG node.
+        claim: Who asks.
+        force: Also if the lease is another owner's.
+
+    Returns:
+        Whose it was; None: nobody's.
+
+    Raises:
+        TestbedReservedError: If it is another owner's.
+        NodeError: If the connection is lost.
+        ReservationError: If the node cannot keep a reservation.
+    """
+    answer = _answer(session, claim, claim.clear(force=force))
+    holder = Holder.from_json(answer["holder"])
+    if answer["event"] == "refused":
+        raise TestbedReservedError(
+            f"Node {session.name}: the testbed is reserved for {holder}, and not for {claim.owner}. Ask them, or take "
+            f"it away: lossratio release --force.",
+            holder,
+        )
+    return holder
+
+
+def _answer(session: NodeSession, claim: Claim, request: Mapping[str, Any]) -> dict[str, Any]:
+    conversation = Conversation(session, claim.python, request)
+    try:
+        return conversation.answer()
+    finally:
+        conversation.close()

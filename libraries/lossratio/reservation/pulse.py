@@ -1,0 +1,47 @@
+"""Does something again and again in the background."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from lossratio.errors import NodeError
+
+
+class Pulse:
+    """Calls a function at an interval from a thread of its own, until it is stopped.
+
+    Args:
+        seconds: The interval.
+        beat: The function. That it finds a node lost is none of this thread's business.
+    """
+
+    def __init__(self, seconds: float, beat: Callable[[], object]) -> None:
+        self._seconds = seconds
+        self._beat = beat
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Pulse:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begins, with a pause."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it; no call begins afterwards."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            # Whoever waits for an answer of that node learns of it by himself.
+            with suppress(NodeError):
+                self._beat()

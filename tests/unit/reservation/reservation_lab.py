@@ -1,0 +1,64 @@
+"""A TG node to reserve: a real sshd of this machine, and a directory of the test's own on it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from lossratio.reservation import Claim, Lease
+from lossratio.reservation.keeper import RECORD_BYTES
+
+
+class Lab:
+    def __init__(self, server, directory):
+        self.server = server
+        self.directory = directory
+        self.python = sys.executable
+        self._stack = ExitStack()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self._stack.close()
+
+    def claim(self, owner="alice@here", seconds=5.0, **fields):
+        return Claim(
+            name="testbed",
+            directory=str(self.directory),
+            python=self.python,
+            seconds=seconds,
+            owner=owner,
+            **fields,
+        )
+
+    def session(self):
+        return self._stack.enter_context(self.server.connect())
+
+    def take(self, owner="alice@here", *, wait=0.0, seconds=5.0, session=None, **fields):
+        lease = Lease.take(session or self.session(), self.claim(owner, seconds, **fields), wait=wait)
+        self._stack.callback(lease.release)
+        return lease
+
+    @property
+    def file(self):
+        return self.directory / "testbed"
+
+    def record(self):
+        return json.loads(self.file.read_bytes())
+
+    def change_lease(self, **fields):
+        """Writes into the file what a time or a reboot would."""
+        record = self.record()
+        record["lease"].update(fields)
+        with open(self.file, "r+b") as file:
+            file.write(json.dumps(record).encode().ljust(RECORD_BYTES))
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

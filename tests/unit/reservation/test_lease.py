@@ -1,0 +1,190 @@
+"""Leases over real SSH: who has the testbed, for how long, and what becomes of what he left running."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import pytest
+from reservation_lab import is_alive
+from ssh_server import needs_sshd, sshd_of
+
+from lossratio.errors import ReservationError
+from lossratio.reservation import ReservationLostError, TestbedReservedError
+from lossratio.reservation.inquiry import clear, holder_of
+
+pytestmark = needs_sshd
+
+
+def wait_until(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def test_only_one_has_the_testbed_and_the_other_is_told_who(lab):
+    lab.take("alice@ci3", purpose="the nightly")
+    with pytest.raises(TestbedReservedError, match=r"reserved for alice@ci3 \(process \d+\) for the nightly") as error:
+        lab.take("bob@desk")
+    assert error.value.holder.owner == "alice@ci3"
+    assert 0 <= error.value.holder.left <= 5
+
+
+def test_what_was_released_is_free(lab):
+    lab.take("alice@ci3").release()
+    assert holder_of(lab.session(), lab.claim()) is None
+    lab.take("bob@desk")
+
+
+def test_who_waits_gets_it_when_it_is_released(lab):
+    first = lab.take("alice@ci3")
+    threading.Timer(0.5, first.release).start()
+    began = time.monotonic()
+    lab.take("bob@desk", wait=20)
+    assert time.monotonic() - began >= 0.4
+
+
+def test_who_waits_in_vain_is_told_how_long(lab):
+    lab.take("alice@ci3")
+    with pytest.raises(TestbedReservedError, match=r"0\.3 s were not enough"):
+        lab.take("bob@desk", wait=0.3)
+
+
+def test_a_lease_is_kept_for_longer_than_it_lasts(lab):
+    lease = lab.take(seconds=0.6)
+    time.sleep(1.5)
+    lease.check()
+    with pytest.raises(TestbedReservedError):
+        lab.take("bob@desk")
+
+
+def test_the_lease_of_one_who_died_ends_by_itself_and_the_next_one_says_whose_it_was(lab, caplog):
+    session = lab.session()
+    lab.take("alice@ci3", seconds=0.5, session=session)
+    os.kill(sshd_of(session), signal.SIGKILL)
+    with caplog.at_level(logging.WARNING):
+        lab.take("bob@desk", wait=20)
+    assert "alice@ci3" in caplog.text
+
+
+def test_a_holder_that_is_cut_off_knows_before_anybody_else_can_have_it(lab):
+    session = lab.session()
+    lease = lab.take(seconds=0.5, session=session)
+    os.kill(sshd_of(session), signal.SIGKILL)
+    wait_until(lambda: _is_lost(lease))
+    assert lab.record()["lease"]["expires"] > 0
+
+
+def _is_lost(lease):
+    try:
+        lease.check()
+    except ReservationLostError:
+        return True
+    return False
+
+
+def test_after_a_new_log_in_the_lease_goes_on(lab):
+    session = lab.session()
+    lease = lab.take(session=session)
+    os.kill(sshd_of(session), signal.SIGKILL)
+    time.sleep(0.1)
+    session.restore()
+    lease.confirm()
+    lease.check()
+    with pytest.raises(TestbedReservedError, match="alice@here"):
+        lab.take("bob@desk")
+
+
+def test_a_token_borrows_a_lease_and_leaves_it_to_its_owner(lab):
+    owner = lab.take("alice@ci3")
+    borrowed = lab.take("alice@ci3", token=owner.token)
+    assert borrowed.is_borrowed
+    borrowed.release()
+    owner.confirm()
+
+
+def test_a_token_of_a_lease_that_is_gone_is_a_claim_like_any_other(lab):
+    lease = lab.take("alice@ci3")
+    lease.release()
+    assert not lab.take("alice@ci3", token=lease.token).is_borrowed
+
+
+def test_forced_release_names_the_owner_and_ends_what_he_started(lab):
+    session = lab.session()
+    lease = lab.take("alice@ci3", session=session)
+    traffic = session.start("sh", "-c", "echo $$; exec sleep 60")
+    pid = int(traffic.read_line(5.0))
+    bystander = lab.session().start("sh", "-c", "echo $$; exec sleep 60")
+    other = int(bystander.read_line(5.0))
+    assert clear(lab.session(), lab.claim("bob@desk"), force=True).owner == "alice@ci3"
+    wait_until(lambda: not is_alive(pid))
+    assert is_alive(other)
+    os.kill(other, signal.SIGKILL)
+    with pytest.raises(ReservationLostError, match="somebody has released it"):
+        lease.confirm()
+
+
+def test_without_force_only_the_owner_releases(lab):
+    lab.take("alice@ci3")
+    with pytest.raises(TestbedReservedError, match="alice@ci3"):
+        clear(lab.session(), lab.claim("bob@desk"), force=False)
+    assert clear(lab.session(), lab.claim("alice@ci3"), force=False).owner == "alice@ci3"
+    assert holder_of(lab.session(), lab.claim()) is None
+
+
+def test_one_whose_lease_another_has_now_is_told_whose_it_is(lab):
+    lease = lab.take("alice@ci3")
+    lab.change_lease(expires=0.0)
+    lab.take("bob@desk")
+    with pytest.raises(ReservationLostError, match="it is now that of bob@desk"):
+        lease.confirm()
+
+
+def test_traffic_of_one_whose_lease_ran_out_ends_when_another_takes_it(lab):
+    session = lab.session()
+    lab.take("alice@ci3", session=session)
+    pid = int(session.start("sh", "-c", "echo $$; exec sleep 60").read_line(5.0))
+    lab.change_lease(expires=0.0)
+    lab.take("bob@desk")
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_a_lease_from_before_a_reboot_is_void(lab):
+    lab.take("alice@ci3", seconds=3600)
+    lab.change_lease(boot="another boot", expires=1e12)
+    assert holder_of(lab.session(), lab.claim()) is None
+    lab.take("bob@desk")
+
+
+def test_a_holder_goes_on_after_a_reboot_if_nobody_was_faster(lab):
+    lease = lab.take("alice@ci3")
+    lab.change_lease(boot="another boot", expires=0.0)
+    lease.confirm()
+    assert holder_of(lab.session(), lab.claim()).owner == "alice@ci3"
+
+
+def test_a_directory_that_cannot_be_written_is_one_clear_error(lab, tmp_path):
+    lab.directory = tmp_path / "file" / "below"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ReservationError, match=r"Node DUT1: no reservation: .*/file/below/testbed: Not a directory"):
+        lab.take()
+
+
+def test_a_damaged_file_is_as_good_as_none(lab):
+    lab.take().release()
+    lab.file.write_bytes(b"{ damaged")
+    lab.take("bob@desk")
+    with pytest.raises(TestbedReservedError, match="bob@desk"):
+        lab.take("alice@ci3")
+
+
+def test_a_file_that_was_tidied_away_does_not_let_two_in(lab):
+    first = lab.take("alice@ci3")
+    lab.file.unlink()
+    lab.take("bob@desk")
+    with pytest.raises(ReservationLostError):
+        first.confirm()

@@ -1,0 +1,53 @@
+import os
+import signal
+
+import pytest
+from ssh_server import needs_sshd, sshd_of
+
+from lossratio.errors import NodeError
+
+
+class TestLostConnections:
+    pytestmark = needs_sshd
+
+    def test_losing_the_connection_during_a_command_is_one_clear_error(self, session):
+        server_pid = sshd_of(session)
+        with pytest.raises(NodeError, match="DUT1: the connection was lost while"):
+            session.run("kill", "-9", str(server_pid))
+        with pytest.raises(NodeError, match="the connection is lost; cannot run `true`"):
+            session.run("true")
+
+    def test_losing_the_connection_while_waiting_for_a_line_is_one_clear_error(self, session):
+        server_pid = sshd_of(session)
+        process = session.start("cat")
+        os.kill(server_pid, signal.SIGKILL)
+        with pytest.raises(NodeError, match="DUT1: the connection was lost while `cat` ran"):
+            process.read_line(5.0)
+        assert process.close() == -1
+
+    def test_a_server_that_stands_still_is_not_waited_for(self, session):
+        server_pid = sshd_of(session)
+        os.kill(server_pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(NodeError, match="DUT1"):
+                session.run("true", timeout=0.3)
+        finally:
+            os.kill(server_pid, signal.SIGCONT)
+
+    def test_a_lost_connection_is_restored_and_a_closed_one_is_not(self, server):
+        with server.connect() as session:
+            session.restore()
+            with pytest.raises(NodeError, match="connection was lost"):
+                session.run("kill", "-9", str(sshd_of(session)))
+            session.restore()
+            assert session.run("echo", "again").stdout == "again\n"
+            session.close()
+            session.restore()
+            with pytest.raises(NodeError, match="session is closed"):
+                session.run("true")
+
+    def test_a_closed_session_says_so(self, server):
+        session = server.connect()
+        session.close()
+        with pytest.raises(NodeError, match="the session is closed"):
+            session.run("true")

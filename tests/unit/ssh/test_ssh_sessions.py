@@ -1,0 +1,154 @@
+import os
+import signal
+import threading
+
+import pytest
+from ssh_server import needs_sshd
+
+from lossratio.errors import NodeError
+
+
+class TestCommands:
+    pytestmark = needs_sshd
+
+    def test_a_result_holds_status_and_both_streams(self, session):
+        result = session.run("sh", "-c", "echo out; echo err >&2; exit 7", check=False)
+        assert (result.exit_status, result.stdout, result.stderr) == (7, "out\n", "err\n")
+
+    @pytest.mark.parametrize(
+        "argument", ["a b", "$HOME", "`id`", "*", "it's", '"', "", "two\nlines", "; exit 9", "-n", "größe", "\\"]
+    )
+    def test_arguments_arrive_as_they_are(self, session, argument):
+        assert session.run("printf", "%s|", argument, "end").stdout == f"{argument}|end|"
+
+    def test_a_failed_command_says_where_what_and_why(self, session):
+        with pytest.raises(NodeError) as error:
+            session.run("sh", "-c", "echo no such bridge >&2; exit 3")
+        assert "DUT1" in str(error.value)
+        assert "exit status 3" in str(error.value)
+        assert str(error.value).endswith(": no such bridge.")
+
+    def test_a_command_ended_by_a_signal_says_so(self, session):
+        # The log-in shell either became the command, or reports its death as 128 + 9.
+        with pytest.raises(NodeError, match=r"ended by a signal|exit status 137"):
+            session.run("sh", "-c", "kill -9 $$")
+
+    def test_a_hanging_command_is_abandoned_and_the_session_goes_on(self, session):
+        with pytest.raises(NodeError, match=r"did not end within 0\.2 s"):
+            session.run("sleep", "5", timeout=0.2)
+        assert session.run("echo", "still here").stdout == "still here\n"
+
+    def test_much_input_and_output_at_once_do_not_block_each_other(self, session):
+        data = os.urandom(3 << 20).hex()
+        assert session.run("cat", stdin=data).stdout == data
+
+    def test_much_standard_error_does_not_block(self, session):
+        assert len(session.run("sh", "-c", "head -c 5000000 /dev/zero >&2").stderr) == 5_000_000
+
+    def test_input_that_nobody_reads_is_no_error(self, session):
+        assert session.run("true", stdin=b"x" * (5 << 20)).exit_status == 0
+
+    def test_sudo_is_put_in_front_where_the_node_needs_it(self, server):
+        with server.connect(sudo=True) as session:
+            result = session.run("echo", "a b")
+        assert (result.stdout, result.stderr) == ("a b\n", "as root: -n -- echo a b\n")
+
+    def test_many_commands_run_side_by_side_over_one_session(self, session):
+        statuses = []
+        threads = [
+            threading.Thread(
+                target=lambda n=n: statuses.append(session.run("sh", "-c", f"exit {n}", check=False).exit_status)
+            )
+            for n in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(statuses) == list(range(8))
+
+
+class TestFiles:
+    pytestmark = needs_sshd
+
+    def test_what_was_put_is_got_with_its_mode(self, session, tmp_path):
+        data = os.urandom(100_000)
+        session.put(data, str(tmp_path / "it's a file"), mode=0o750)
+        assert session.get(str(tmp_path / "it's a file")) == data
+        assert (tmp_path / "it's a file").stat().st_mode & 0o777 == 0o750
+        assert [one.name for one in tmp_path.iterdir()] == ["it's a file"]
+
+    def test_an_empty_file_can_be_put(self, session, tmp_path):
+        session.put(b"", str(tmp_path / "empty"))
+        assert session.get(str(tmp_path / "empty")) == b""
+
+    def test_a_put_that_fails_leaves_nothing_behind(self, session, tmp_path):
+        (tmp_path / "taken").mkdir()
+        with pytest.raises(NodeError, match=r"DUT1: cannot write .*taken"):
+            session.put(b"data", str(tmp_path / "taken"))
+        assert [one.name for one in tmp_path.rglob("*")] == ["taken"]
+
+    def test_a_missing_file_is_named(self, session, tmp_path):
+        with pytest.raises(NodeError, match=r"DUT1: cannot read .*absent: .*No such file"):
+            session.get(str(tmp_path / "absent"))
+
+
+class TestProcesses:
+    pytestmark = needs_sshd
+
+    def test_lines_go_there_and_back(self, session):
+        with session.start("cat") as process:
+            for line in ("one", "", "größe", "x" * 200_000):
+                process.write_line(line)
+                assert process.read_line(5.0) == line
+            assert process.exit_status is None
+
+    def test_lines_that_come_together_are_read_one_by_one(self, session):
+        with session.start("printf", r"a\nb\nc") as process:
+            assert [process.read_line(5.0), process.read_line(5.0)] == ["a", "b"]
+            with pytest.raises(NodeError, match="exit status 0"):
+                process.read_line(5.0)
+
+    def test_the_end_of_a_process_gives_its_status_and_last_words(self, session):
+        with session.start("sh", "-c", "echo no numpy here >&2; exit 4") as process:
+            with pytest.raises(NodeError, match=r"DUT1: .*exit status 4: no numpy here"):
+                process.read_line(5.0)
+            assert process.exit_status == 4
+            with pytest.raises(NodeError, match="exit status 4"):
+                process.write_line("hello?")
+
+    def test_silence_is_an_error_and_a_late_answer_can_still_be_read(self, session):
+        with session.start("sh", "-c", "echo slow >&2; read line; echo $line") as process:
+            with pytest.raises(NodeError, match=r"no answer within 0\.2 s: slow"):
+                process.read_line(0.2)
+            process.write_line("late")
+            assert process.read_line(5.0) == "late"
+
+    def test_only_the_tail_of_standard_error_is_kept_and_never_blocks(self, session):
+        with session.start("sh", "-c", "head -c 5000000 /dev/zero >&2; echo last >&2; echo done; cat") as process:
+            assert process.read_line(10.0) == "done"
+            assert process.close() == 0
+            assert process.stderr_tail().endswith("last\n")
+            assert len(process.stderr_tail()) <= 8192
+
+    def test_closing_ends_the_input_and_waits_for_the_end(self, session, tmp_path):
+        process = session.start("sh", "-c", f"cat > /dev/null; echo bye; touch {tmp_path}/ended; exit 6")
+        assert process.close() == 6
+        assert (tmp_path / "ended").exists()
+        assert process.close() == 6
+
+    def test_a_process_that_does_not_end_is_let_go(self, session):
+        process = session.start("sh", "-c", "echo $$; exec sleep 60")
+        pid = int(process.read_line(5.0))
+        assert process.close(timeout=0.2) is None
+        os.kill(pid, signal.SIGKILL)
+
+    def test_endless_output_without_a_line_is_refused(self, session):
+        with session.start("sh", "-c", "head -c 20000000 /dev/zero; sleep 60") as process:
+            with pytest.raises(NodeError, match="writes no lines"):
+                process.read_line(30.0)
+            process.close(timeout=0.1)
+
+    def test_a_line_with_a_line_feed_is_refused(self, session):
+        with session.start("cat") as process, pytest.raises(ValueError, match="line feed"):
+            process.write_line("two\nlines")
