@@ -17,6 +17,7 @@ from lossratio.trial import DirectionCounters
 
 AnswerT = TypeVar("AnswerT")
 
+NO_OPTIONS: Mapping[str, Any] = {}
 _ANSWER_SECONDS = 30.0
 _AFTER_THE_END = "It stops all traffic when it ends; set up the testbed again."
 _IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
@@ -138,8 +139,15 @@ class AgentClient:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def configure(self, configuration: Configuration, *, generator: str = "afpacket") -> Mapping[str, Any]:
+    def configure(
+        self, configuration: Configuration, *, generator: str = "afpacket", options: Mapping[str, Any] = NO_OPTIONS
+    ) -> Mapping[str, Any]:
         """Makes a generator ready for trials; an earlier one is gone then.
+
+        Args:
+            configuration: What it is made for.
+            generator: Its name.
+            options: What this generator in particular must know.
 
         Returns:
             What the generator says about itself and its ports.
@@ -149,7 +157,7 @@ class AgentClient:
             TrafficError: If the agent does not answer as it should.
         """
         self._settle_time = configuration.settle_time
-        return self._ask("configure", generator=generator, **configuration.to_json())
+        return self._ask("configure", generator=generator, options=dict(options), **configuration.to_json())
 
     def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
         """Performs a trial.

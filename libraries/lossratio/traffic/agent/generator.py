@@ -62,19 +62,24 @@ class Generator(Protocol):
         """Stops all traffic at once, and releases the ports."""
 
 
-def make_generator(name: str, configuration: Configuration) -> Generator:
+def make_generator(name: str, configuration: Configuration, options: Message) -> Generator:
     """Makes a generator by its name.
+
+    Args:
+        name: Its name.
+        configuration: What it is made for, which is the same for every generator.
+        options: What this generator in particular must know.
 
     Raises:
         AgentError: If there is none of that name, or it cannot be had on this node, or its ports cannot.
     """
-    makers: dict[str, Callable[[Configuration], Generator]] = {"afpacket": _afpacket}
+    makers: dict[str, Callable[[Configuration, Message], Generator]] = {"afpacket": _afpacket, "trex": _trex}
     if name not in makers:
         raise AgentError("unsupported", f"There is no generator {name!r}; there are {', '.join(makers)}.")
-    return makers[name](configuration)
+    return makers[name](configuration, options)
 
 
-def _afpacket(configuration: Configuration) -> Generator:
+def _afpacket(configuration: Configuration, options: Message) -> Generator:
     try:
         from .afpacket import AfPacketGenerator
     except ImportError as error:
@@ -84,3 +89,12 @@ def _afpacket(configuration: Configuration) -> Generator:
             "Install it on this node (Debian: apt install python3-numpy), or name another Python in the topology file.",
         ) from error
     return AfPacketGenerator(configuration)
+
+
+def _trex(configuration: Configuration, options: Message) -> Generator:
+    from .trex import TrexGenerator
+    from .trex_library import load_library
+    from .trex_settings import TrexSettings
+
+    settings = TrexSettings.from_json(options)
+    return TrexGenerator(configuration, settings, load_library(settings.directory))

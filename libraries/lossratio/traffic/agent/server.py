@@ -108,7 +108,8 @@ class Agent:
 
     def _configure(self, request: Message) -> Message:
         self.close()
-        self._generator = make_generator(str(request.get("generator")), Configuration.from_json(request))
+        configuration, options = Configuration.from_json(request), request.get("options", {})
+        self._generator = make_generator(str(request.get("generator")), configuration, options)
         return self._generator.facts()
 
     def _trial(self, request: Message) -> Message:

@@ -1,0 +1,199 @@
+"""TRex as a generator, in its stateless mode: one connection, and for each trial clear, start, sleep, stop and read."""
+
+from __future__ import annotations
+
+import time
+from typing import Callable
+
+from .configuration import Configuration, Direction
+from .links import Link
+from .port_links import existing_links, links_after, usable_links
+from .protocol import AgentError, Message
+from .trex_connection import TrexConnection
+from .trex_counters import TrexCounters
+from .trex_latency import latency_answer, latency_error, latency_rate
+from .trex_library import TrexLibrary
+from .trex_run import Run, TrexRunner
+from .trex_settings import TrexSettings
+from .trex_streams import StreamMaker
+
+_PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr")
+_OF_ONE_DIRECTION = ("unsupported", "trex")
+
+
+class TrexGenerator:
+    """Sends and counts with a TRex server.
+
+    Args:
+        configuration: Ports, directions and settle time.
+        settings: How to reach the server.
+        library: TRex's client.
+        clock: Tells the time, in seconds.
+        sleep: Waits for so many seconds.
+
+    Raises:
+        AgentError: If the server or its ports cannot, or must not, be used, or the frames cannot be sent.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        settings: TrexSettings,
+        library: TrexLibrary,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        _check(configuration, settings)
+        self._directions = configuration.directions
+        self._settle_time = configuration.settle_time
+        self._settings = settings
+        self._links = _LinuxLinks(configuration) if settings.uses_linux else None
+        self._started: Run | None = None
+        self._started_load = 0.0
+        self._connection = TrexConnection(library, settings, clock, sleep)
+        try:
+            self._info = self._connection.port_info()
+            self._makers = self._stream_makers(library)
+            for direction in self._directions:
+                self._connection.add_streams(self._makers[direction.name].load_streams(), self._source(direction))
+            self._counters = TrexCounters(self._connection, configuration, settings.ports, clock)
+            sources = sorted(map(self._source, self._directions))
+            self._runner = TrexRunner(self._connection, sources, settings.late_end, clock, sleep)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def facts(self) -> Message:
+        """The server's version, where the client comes from, and the ports."""
+        return {
+            "generator": "trex",
+            "version": self._connection.version(),
+            "client": self._connection.origin,
+            "late_end": self._settings.late_end,
+            "ports": {
+                name: {"mac": self._mac(name).hex(":"), **{fact: self._info[number].get(fact) for fact in _PORT_FACTS}}
+                for name, number in self._settings.ports.items()
+            },
+        }
+
+    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+        """See `Generator.trial`. After a ramp traffic pauses for the settle time: TRex cannot tell its frames apart."""
+        self._prepare()
+        if ramp:
+            self._runner.ramp_up(load, ramp, check)
+            self._runner.wait(self._settle_time, check)
+            self._counters.clear()
+        return self._measure(load, load, duration, check)
+
+    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+        """See `Generator.latency`."""
+        rate = latency_rate(load)
+        groups = {direction.name: group for group, direction in enumerate(self._directions, start=1)}
+        streams: dict[str, list[int]] = {}
+        errors: dict[str, Message] = {}
+        try:
+            for direction in self._directions:
+                try:
+                    streams[direction.name] = self._add_latency_stream(direction, groups[direction.name], rate)
+                except AgentError as error:
+                    if error.kind not in _OF_ONE_DIRECTION:
+                        raise
+                    errors[direction.name] = latency_error(direction.name, str(error))
+            self._prepare()
+            counters = self._measure(load, load - rate, duration, check)
+            statistics = self._counters.statistics()
+        finally:
+            for direction in self._directions:
+                self._connection.remove_streams(streams.get(direction.name, []), self._source(direction))
+        return {
+            "directions": counters,
+            "latency": [errors.get(name) or latency_answer(name, statistics, group) for name, group in groups.items()],
+        }
+
+    def start(self, load: float) -> None:
+        """See `Generator.start`."""
+        self._prepare()
+        self._started, self._started_load = self._runner.start(load), load
+
+    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+        """See `Generator.stop`."""
+        run, self._started = self._started, None
+        if run is None:
+            raise AgentError("not_running", "There is no traffic to stop.")
+        run = self._runner.stop(run)
+        counters = self._read(self._started_load, run, run.stopping - run.started, check)
+        self._runner.wait(late_wait, check)
+        late = self._counters.late()
+        return [{**each, "late": late[each["name"]]} for each in counters]
+
+    def close(self) -> None:
+        """See `Generator.close`."""
+        self._connection.close()
+
+    def _measure(self, load: float, factor: float, duration: float, check: Callable[[], None]) -> list[Message]:
+        run = self._runner.flow(factor, duration, check)
+        # All that the load asks for in the time that the traffic took was due: else sending slowly would go unnoticed.
+        return self._read(load, run, run.stopping - run.started if run.is_stretched else duration, check)
+
+    def _prepare(self) -> None:
+        if self._links is not None:
+            self._links.mark()
+        self._counters.begin()
+
+    def _read(self, load: float, run: Run, due: float, check: Callable[[], None]) -> list[Message]:
+        self._runner.wait(self._settle_time, check)
+        counters = self._counters.read(load, run, due)
+        if self._links is not None:
+            self._links.check()
+        self._connection.check_links()
+        return counters
+
+    def _stream_makers(self, library: TrexLibrary) -> dict[str, StreamMaker]:
+        makers: dict[str, StreamMaker] = {}
+        for number, direction in enumerate(self._directions):
+            given = direction.destination_mac
+            destination = self._mac(direction.receive) if given is None else bytes.fromhex(given.replace(":", ""))
+            makers[direction.name] = StreamMaker(
+                library.api, direction, self._mac(direction.transmit), destination, number
+            )
+        return makers
+
+    def _add_latency_stream(self, direction: Direction, group: int, rate: float) -> list[int]:
+        # With its share of the load a direction gets its share of the latency frames, so that one factor fits all.
+        stream = self._makers[direction.name].latency_stream(group, rate * direction.load_share)
+        return self._connection.add_streams([stream], self._source(direction))
+
+    def _source(self, direction: Direction) -> int:
+        return self._settings.ports[direction.transmit]
+
+    def _mac(self, name: str) -> bytes:
+        return bytes.fromhex(str(self._info[self._settings.ports[name]]["src_mac"]).replace(":", ""))
+
+
+class _LinuxLinks:
+    """The ports' links, where they are Linux interfaces."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._names = configuration.ports
+        self._before: dict[str, Link] = usable_links(configuration)
+
+    def mark(self) -> None:
+        """Takes note of how they are."""
+        self._before = existing_links(self._names)
+
+    def check(self) -> None:
+        """Makes sure that they stayed up since then."""
+        links_after(self._names, self._before)
+
+
+def _check(configuration: Configuration, settings: TrexSettings) -> None:
+    unknown = sorted(set(configuration.ports) - set(settings.ports))
+    if unknown:
+        raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")
+    largest = max(direction.frames.max_size for direction in configuration.directions)
+    if largest > settings.largest_frame:
+        raise AgentError(
+            "unsupported",
+            f"Frames of {largest} bytes are too large: this TRex server was set up for {settings.largest_frame}. "
+            "Set 'jumbo: true' for the generator in the topology file, or use smaller frames.",
+        )

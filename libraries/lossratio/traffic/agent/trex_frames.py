@@ -1,0 +1,179 @@
+"""From the description of frames to a template and a program of TRex's field engine. Needs no numpy, and no TRex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from .configuration import FCS_BYTES, ChecksumField, FramesSpec, SteppingField
+from .protocol import AgentError
+
+MOST_LISTED = (1 << 16) - 1
+"""Most values of a field in random order: TRex is given them one by one."""
+
+_SIZES = (1, 2, 4, 8)
+_UDP, _TCP = 17, 6
+_IPV4_ADDRESSES, _IPV6_ADDRESSES = 8, 32
+_IPV4_ADDRESS_OFFSET, _IPV6_ADDRESS_OFFSET = 12, 8
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A number that the field engine writes into each frame.
+
+    Attributes:
+        offset: Where it is written, in bytes.
+        size: Bytes of it: 1, 2, 4 or 8.
+        first: Its lowest value.
+        last: Its highest value.
+        values: All of its values in the order in which it takes them; empty: upwards from the first.
+    """
+
+    offset: int
+    size: int
+    first: int
+    last: int
+    values: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TransportChecksum:
+    """A checksum of UDP or TCP, with its pseudo header, that the field engine computes for each frame.
+
+    Attributes:
+        network: Where the IP header begins.
+        transport: Where the UDP or TCP header begins.
+        is_udp: Whether it is UDP.
+        is_ipv6: Whether the IP header is IPv6's.
+    """
+
+    network: int
+    transport: int
+    is_udp: bool
+    is_ipv6: bool
+
+
+@dataclass(frozen=True)
+class Template:
+    """Frames of one size as TRex builds them.
+
+    Attributes:
+        data: The first frame, complete, without FCS.
+        variables: What changes from frame to frame; all step together.
+        ipv4_headers: Where IPv4 headers begin whose checksums change.
+        transport: The checksum of UDP or TCP that changes; None: there is none.
+    """
+
+    data: bytes
+    variables: tuple[Variable, ...]
+    ipv4_headers: tuple[int, ...]
+    transport: TransportChecksum | None
+
+
+def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_mac: bytes) -> Template:
+    """Describes the frames of one size.
+
+    Args:
+        spec: The frames of a direction.
+        size: Bytes of a frame with FCS.
+        source_mac: Six bytes.
+        destination_mac: Six bytes.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if the field engine cannot build them, or the frame is too small.
+    """
+    header = bytes.fromhex(spec.header)
+    if size - FCS_BYTES < len(header):
+        raise AgentError(
+            "unsupported",
+            f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}.",
+        )
+    data = bytearray(header.ljust(size - FCS_BYTES, b"\0"))
+    data[:12] = destination_mac + source_mac
+    variables: list[Variable] = []
+    for field in spec.fields:
+        values = _values(field)
+        data[field.offset : field.offset + field.width] = values[0].to_bytes(field.width, "big")
+        variables.append(_variable(field, values))
+    for length in spec.lengths:
+        data[length.offset : length.offset + 2] = (len(data) - length.start).to_bytes(2, "big")
+    for checksum in spec.checksums:
+        data[checksum.offset : checksum.offset + 2] = _checksum(bytes(data), checksum).to_bytes(2, "big")
+    changing = [checksum for checksum in spec.checksums if _is_changed(checksum, spec.fields)]
+    return Template(
+        data=bytes(data),
+        variables=tuple(variables),
+        ipv4_headers=tuple(each.start for each in changing if each.pseudo_header is None),
+        transport=_transport([each for each in changing if each.pseudo_header is not None]),
+    )
+
+
+def _values(field: SteppingField) -> tuple[int, ...] | range:
+    values = range(field.first, field.first + field.count)
+    if field.seed is None:
+        return values
+    if field.count > MOST_LISTED:
+        raise AgentError(
+            "unsupported",
+            f"TRex takes {MOST_LISTED} values of a field in random order, and the traffic profile has {field.count}. "
+            "Use 'order: increment', or fewer of them.",
+        )
+    return tuple(Random(field.seed).sample(values, field.count))
+
+
+def _variable(field: SteppingField, values: tuple[int, ...] | range) -> Variable:
+    last = field.first + field.count - 1
+    for size in _SIZES:
+        bits = 8 * size
+        if size <= field.width and field.first >> bits == last >> bits:
+            mask = (1 << bits) - 1
+            listed = tuple(value & mask for value in values) if isinstance(values, tuple) else ()
+            return Variable(field.offset + field.width - size, size, field.first & mask, last & mask, listed)
+    raise AgentError(
+        "unsupported",
+        f"TRex cannot step a field of {field.width} bytes from {field.first} to {last}: its numbers have 1, 2, 4 or 8 "
+        "bytes. Use a range that leaves the field's first byte as it is.",
+    )
+
+
+def _is_changed(checksum: ChecksumField, fields: tuple[SteppingField, ...]) -> bool:
+    covered = [(checksum.start, checksum.end)]
+    if checksum.pseudo_header is not None:
+        covered.append(checksum.pseudo_header[:2])
+    return any(
+        field.offset + field.width > start and (end is None or field.offset < end)
+        for field in fields
+        for start, end in covered
+    )
+
+
+def _transport(changing: list[ChecksumField]) -> TransportChecksum | None:
+    if not changing:
+        return None
+    checksum = changing[-1]
+    start, end, protocol = checksum.pseudo_header or (0, 0, 0)
+    offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
+    if len(changing) > 1 or protocol not in (_UDP, _TCP) or end - start not in offsets:
+        raise AgentError("unsupported", "TRex can keep one checksum of UDP or TCP correct while its fields change.")
+    is_ipv6 = end - start == _IPV6_ADDRESSES
+    return TransportChecksum(start - offsets[end - start], checksum.start, protocol == _UDP, is_ipv6)
+
+
+def _checksum(data: bytes, field: ChecksumField) -> int:
+    """The Internet checksum (RFC 1071) of a part of a frame in which it is still zero."""
+    end = len(data) if field.end is None else field.end
+    part = data[field.start : end]
+    total = _word_sum(part)
+    if field.pseudo_header is not None:
+        start, stop, protocol = field.pseudo_header
+        total += _word_sum(data[start:stop]) + protocol + len(part)
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    is_udp = field.pseudo_header is not None and field.pseudo_header[2] == _UDP
+    # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is none.
+    return 0xFFFF if is_udp and total == 0xFFFF else 0xFFFF - total
+
+
+def _word_sum(part: bytes) -> int:
+    padded = part + b"\0" * (len(part) % 2)
+    return sum(int.from_bytes(padded[place : place + 2], "big") for place in range(0, len(padded), 2))
