@@ -18,8 +18,9 @@ from lossratio.trial import DirectionCounters
 AnswerT = TypeVar("AnswerT")
 
 NO_OPTIONS: Mapping[str, Any] = {}
-_ANSWER_SECONDS = 30.0
-_AFTER_THE_END = "It stops all traffic when it ends; set up the testbed again."
+ANSWER_SECONDS = 30.0
+"""Seconds that an answer may take beyond what was asked for, unless said otherwise."""
+_AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
 _IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
 _FIND = """
 umask 077 && directory="${XDG_CACHE_HOME:-${HOME:?}/.cache}/lossratio" && mkdir -p "$directory" && cd "$directory" &&
@@ -110,28 +111,30 @@ class AgentClient:
         facts: What the agent says about itself and the node.
     """
 
-    def __init__(self, node_name: str, process: Process) -> None:
+    def __init__(self, node_name: str, process: Process, patience: float = ANSWER_SECONDS) -> None:
         self.node_name = node_name
         self._process = process
+        self._patience = patience
         self._settle_time = 0.0
         self._last_id = 0
         self._is_open = True
         self.facts = self._hello()
 
     @classmethod
-    def start(cls, session: Session, *, python: str = "python3") -> AgentClient:
+    def start(cls, session: Session, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> AgentClient:
         """Puts the agent on a node, if it is not there already, and starts it.
 
         Args:
             session: The log-in on the node.
             python: The Python to run it with there: 3.8 or later.
+            patience: Seconds that an answer may take beyond what was asked for: the watchdog of every trial.
 
         Raises:
             NodeError: If the node is lost, or the agent cannot be put there.
             TrafficError: If it does not start, or is not ours.
         """
         path = _deliver(session, pack_agent())
-        return cls(session.name, session.start(python, path))
+        return cls(session.name, session.start(python, path), patience)
 
     def __enter__(self) -> AgentClient:
         return self
@@ -229,11 +232,13 @@ class AgentClient:
 
     def _ask(self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **fields: Any) -> Mapping[str, Any]:
         if not self._is_open:
-            raise TrafficError(f"Node {self.node_name}: the traffic agent has ended. Set up the testbed again.")
+            raise TrafficError(
+                f"Node {self.node_name}: the traffic agent has ended; the next measurement starts it anew."
+            )
         self._last_id += 1
         try:
             self._process.write_line(json.dumps({"id": self._last_id, "op": operation, **fields}))
-            line = self._process.read_line(timeout=busy + _ANSWER_SECONDS)
+            line = self._process.read_line(timeout=busy + self._patience)
         except NodeError as error:
             self.close()
             raise TrafficError(f"{error} This was the traffic agent, asked for {operation!r}. {advice}") from error

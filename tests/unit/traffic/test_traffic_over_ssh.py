@@ -55,7 +55,7 @@ def test_trials_go_over_ssh_and_a_lost_connection_stops_the_traffic(nodes):
         check_path(agent)
         assert [each.received for each in agent.trial(1000.0, 0.1)] > [0, 0]
         threading.Timer(0.5, tg.close).start()
-        with pytest.raises(TrafficError, match=r"Node TG.*connection was lost.*set up the testbed again"):
+        with pytest.raises(TrafficError, match=r"Node TG.*connection was lost.*the next measurement starts it anew"):
             agent.trial(1000.0, 30.0)
         deadline = time.monotonic() + 20
         while not is_still(dut, "dut0"):
