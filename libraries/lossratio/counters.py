@@ -33,10 +33,11 @@ def output_from_counters(
 ) -> TrialOutput:
     """Computes a trial's output from what was counted.
 
-    Per direction, ``expected = max(sent, ceil((duration - tolerance) * load))``, ``unsent = expected - sent`` and
-    ``lost = sent - received``; only then sums are taken: ``loss ratio = (|lost| + unsent) / expected``. So the load is
-    lowered to what the generator can send, and one direction's surplus never hides another's loss. Frames that the
-    generator received and dropped itself are in ``lost`` (they did not come back), and stay apart in the counters.
+    Per direction, ``expected = max(sent, ceil((duration - tolerance) * load * share))``, with its share of the load,
+    ``unsent = expected - sent`` and ``lost = sent - received``; only then sums are taken:
+    ``loss ratio = (|lost| + unsent) / expected``. So the load is lowered to what the generator can send, and one
+    direction's surplus never hides another's loss. Frames that the generator received and dropped itself are in
+    ``lost`` (they did not come back), and stay apart in the counters.
 
     Args:
         trial: What was asked for.
@@ -60,8 +61,7 @@ def output_from_counters(
         raise TrafficError(
             "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
         )
-    least = _least_expected(trial, tolerance)
-    counted = tuple(_checked(direction, least) for direction in directions)
+    counted = tuple(_checked(each, _least_expected(trial, each.load_share, tolerance)) for each in directions)
     lost = sum(abs(direction.sent - direction.received) for direction in counted)
     unsent = sum(direction.unsent for direction in counted)
     expected = sum(direction.sent + direction.unsent for direction in counted)
@@ -82,8 +82,8 @@ def output_from_counters(
     )
 
 
-def _least_expected(trial: TrialInput, tolerance: float) -> int:
-    frames = max(0.0, trial.duration - tolerance) * trial.load
+def _least_expected(trial: TrialInput, load_share: float, tolerance: float) -> int:
+    frames = max(0.0, trial.duration - tolerance) * trial.load * load_share
     # The product's rounding error must not make ceil() expect one frame more.
     return math.ceil(frames * (1.0 - 1e-12))
 

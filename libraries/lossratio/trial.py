@@ -50,6 +50,7 @@ class DirectionCounters:
         late: Frames of the trial before that arrived only after its wait for frames in flight; there they count as
             lost.
         elapsed: Seconds from the direction's own start to its own stop.
+        load_share: What it was to send of the load, at most 1.
     """
 
     name: str
@@ -60,6 +61,7 @@ class DirectionCounters:
     generator_drops: int = 0
     late: int = 0
     elapsed: float | None = None
+    load_share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class TrialOutput:
         unsent_frames: Frames that the generator could not send, over all directions.
         repeats: How many earlier attempts at this trial were thrown away, because their counters could not be trusted
             or the generator faltered. Their time is part of `elapsed`.
+        repairs: What earlier attempts failed of that told nothing about the SUT, such as a lost connection, and that
+            was repaired before this one.
         directions: The counters of each direction.
 
     Raises:
@@ -93,6 +97,7 @@ class TrialOutput:
     lost_frames: int | None = None
     unsent_frames: int | None = None
     repeats: int = 0
+    repairs: tuple[str, ...] = ()
     directions: tuple[DirectionCounters, ...] = ()
 
     def __post_init__(self) -> None:

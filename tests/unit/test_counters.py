@@ -30,6 +30,14 @@ def test_ten_microseconds_of_traffic_may_be_missing(sent, unsent):
     assert output_from_counters(ONE_SECOND, [direction(sent, sent)]).unsent_frames == unsent
 
 
+def test_a_direction_is_expected_to_send_its_share_of_the_load():
+    small = DirectionCounters("port1>port0", intended=25_000, sent=25_000, received=24_000, load_share=0.25)
+    output = output_from_counters(ONE_SECOND, [direction(100_000, 100_000), small])
+    assert (output.loss_ratio, output.unsent_frames) == (1_000 / 125_000, 0)
+    slow = DirectionCounters("port1>port0", intended=25_000, sent=20_000, received=20_000, load_share=0.25)
+    assert output_from_counters(ONE_SECOND, [slow]).unsent_frames == 5_000
+
+
 def test_the_tolerance_can_be_chosen():
     output = output_from_counters(ONE_SECOND, [direction(99_900, 99_900)], tolerance=1e-3)
     assert output.loss_ratio == 0.0

@@ -65,6 +65,7 @@ def read_counters(answer: Mapping[str, Any]) -> tuple[DirectionCounters, ...]:
             generator_drops=direction["generator_drops"],
             late=direction["late_of_trial_before"],
             elapsed=direction["elapsed"],
+            load_share=direction.get("load_share", 1.0),
         )
         for direction in answer["directions"]
     )

@@ -6,7 +6,7 @@ import sys
 import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
-from traffic_lab import PAIR, configure, drop, received_by
+from traffic_lab import PAIR, Capture, configure, drop, received_by
 
 from lossratio import addressing
 from lossratio.counters import output_from_counters
@@ -16,20 +16,6 @@ from lossratio.traffic.layers import frames_spec
 from lossratio.trial import TrialInput
 
 pytestmark = pytest.mark.netns
-
-CAPTURE = """
-import socket, sys
-frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-frames.bind((sys.argv[1], 3))
-frames.settimeout(10)
-print("ready", flush=True)
-missing = int(sys.argv[2])
-while missing:
-    frame, (_, _, packet_type, *_) = frames.recvfrom(2048)
-    if packet_type != socket.PACKET_OUTGOING:
-        print(frame.hex(), flush=True)
-        missing -= 1
-"""
 
 FOREIGN = """
 import socket, sys, time
@@ -41,18 +27,6 @@ while True:
     sender.send(frame)
     time.sleep(0.002)
 """
-
-
-class Capture:
-    """The first frames that arrive on an interface of the DUT."""
-
-    def __init__(self, lab, interface, count):
-        script = (sys.executable, "-c", CAPTURE, interface, str(count))
-        self._process = lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout.readline() == "ready\n"
-
-    def frames(self):
-        return [bytes.fromhex(line) for line in self._process.stdout]
 
 
 @pytest.mark.parametrize("frame_size", [64, 1518, "IMIX_v4_1"])

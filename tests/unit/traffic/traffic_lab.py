@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,12 +17,45 @@ EAST = TrafficPort("port1", "tg1")
 PAIR = PortPair(WEST, EAST)
 
 
+CAPTURE = """
+import socket, sys
+frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+frames.bind((sys.argv[1], 3))
+frames.settimeout(10)
+print("ready", flush=True)
+missing = int(sys.argv[2])
+while missing:
+    frame, (_, _, packet_type, *_) = frames.recvfrom(16384)
+    if packet_type != socket.PACKET_OUTGOING:
+        print(frame.hex(), flush=True)
+        missing -= 1
+"""
+
+
+class Capture:
+    """The first frames that arrive on an interface of the DUT."""
+
+    def __init__(self, lab: NetnsLab, interface: str, count: int) -> None:
+        script = (sys.executable, "-c", CAPTURE, interface, str(count))
+        self._process = lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout.readline() == "ready\n"
+
+    def frames(self) -> list[bytes]:
+        """Waits for them."""
+        return [bytes.fromhex(line) for line in self._process.stdout]
+
+
 def configure(
-    agent: AgentClient, frame_size: int | str = 64, settle_time: float = 0.2, west: TrafficPort = WEST, **options: Any
+    agent: AgentClient,
+    frame_size: int | str = 64,
+    settle_time: float = 0.2,
+    west: TrafficPort = WEST,
+    profile: str = "ethip4-udp",
+    **options: Any,
 ) -> Mapping[str, Any]:
-    """Makes an agent ready to send UDP."""
-    profile = load_profile("ethip4-udp", frame_size=frame_size, **options)
-    return agent.configure(make_configuration(profile, [PortPair(west, EAST)], settle_time=settle_time))
+    """Makes an agent ready to send a profile's frames."""
+    traffic = load_profile(profile, frame_size=frame_size, **options)
+    return agent.configure(make_configuration(traffic, [PortPair(west, EAST)], settle_time=settle_time))
 
 
 def drop(lab: NetnsLab, interface: str, condition: str) -> None:

@@ -27,11 +27,11 @@ class ActiveDirection:
         self._counted: int | None = 0
         self._counted_before = 0
         self._counter, self._counter_before = (
-            FrameCounter(sink.name, sink.index, frames.tag_offset),
-            FrameCounter(sink.name, sink.index, frames.tag_offset),
+            FrameCounter(sink.name, sink.index, frames.tag_place),
+            FrameCounter(sink.name, sink.index, frames.tag_place),
         )
         self._source, self._sink = source, sink
-        self._setup = SenderSetup(source.name, cycle, frames.tag_offset, source.kind == "veth", cpu)
+        self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpu)
         self.sender = Sender(self._setup)
 
     def load(self, load: float) -> float:
@@ -102,6 +102,7 @@ class ActiveDirection:
             "late_of_trial_before": self._counter_before.read() - self._counted_before,
             "elapsed": sent.elapsed,
             "worst_lateness": sent.worst_lateness,
+            "load_share": self._direction.load_share,
         }
 
     def close(self) -> None:

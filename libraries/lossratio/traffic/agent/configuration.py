@@ -15,8 +15,10 @@ from .protocol import AgentError, Message
 FCS_BYTES = 4
 """Bytes of the frame check sequence, which frame sizes include and packet sockets do not send."""
 
+VLAN_TAG_BYTES = 4
+"""Bytes of a tag of IEEE 802.1Q or 802.1ad."""
+
 _ETHERNET_HEADER_BYTES = 14
-_VLAN_TAG_BYTES = 4
 _TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
 
 TAG_BYTES = 8
@@ -77,6 +79,19 @@ class ChecksumField:
 
 
 @dataclass(frozen=True)
+class TagPlace:
+    """Where frames have a trial's tag.
+
+    Attributes:
+        offset: In the frame as it was sent.
+        behind_vlan: Whether the frame begins with a VLAN's tag, which the kernel takes off when it arrives.
+    """
+
+    offset: int
+    behind_vlan: bool
+
+
+@dataclass(frozen=True)
 class FramesSpec:
     """Description of the frames of one direction.
 
@@ -110,8 +125,13 @@ class FramesSpec:
     @property
     def mtu(self) -> int:
         """Least MTU that its largest frame goes through: bytes without Ethernet header, FCS and one 802.1Q tag."""
-        tagged = bytes.fromhex(self.header)[12:14] in _TAG_ETHERTYPES
-        return self.max_size - FCS_BYTES - _ETHERNET_HEADER_BYTES - (_VLAN_TAG_BYTES if tagged else 0)
+        tag = VLAN_TAG_BYTES if self.tag_place.behind_vlan else 0
+        return self.max_size - FCS_BYTES - _ETHERNET_HEADER_BYTES - tag
+
+    @property
+    def tag_place(self) -> TagPlace:
+        """Where the trial's tag is."""
+        return TagPlace(self.tag_offset, bytes.fromhex(self.header)[12:14] in _TAG_ETHERTYPES)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 
+from .configuration import TagPlace
 from .filters import let_nothing_through, let_tags_through
 
 _SOL_PACKET = 263
@@ -21,14 +22,14 @@ class FrameCounter:
     Args:
         interface: Name of the interface.
         index: The kernel's number of it.
-        tag_offset: Where the trial's tag is in each frame.
+        place: Where the trial's tag is in each frame.
 
     Raises:
         OSError: If the kernel does not give the socket.
     """
 
-    def __init__(self, interface: str, index: int, tag_offset: int) -> None:
-        self._tag_offset = tag_offset
+    def __init__(self, interface: str, index: int, place: TagPlace) -> None:
+        self._place = place
         self._count = 0
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
@@ -39,7 +40,7 @@ class FrameCounter:
 
     def watch(self, tag: int) -> None:
         """Counts frames with this tag from now on, from zero."""
-        let_tags_through(self._socket, self._tag_offset, tag)
+        let_tags_through(self._socket, self._place, tag)
         self.read()
         self._count = 0
 

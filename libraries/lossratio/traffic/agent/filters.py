@@ -6,10 +6,21 @@ import ctypes
 import socket
 import struct
 
+from .configuration import VLAN_TAG_BYTES, TagPlace
+
 _SO_ATTACH_FILTER = 26
 _PACKET_OUTGOING = 4
-_LOAD_WORD, _JUMP_IF_EQUAL, _AND, _RETURN = 0x20, 0x15, 0x54, 0x06
-_ANCILLARY_PACKET_TYPE = 0xFFFFF004
+_LOAD_WORD, _LOAD_WORD_BEHIND_X, _A_TO_X = 0x20, 0x40, 0x07
+_JUMP_IF_EQUAL, _AND, _XOR, _SHIFT_LEFT, _RETURN = 0x15, 0x54, 0xA4, 0x64, 0x06
+_ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
+_VLAN_TAG_BITS = 2
+# X, zero at the beginning, becomes 4 in a frame that has its VLAN's tag yet; arriving ones mostly have lost it.
+_FIND_BEHIND_VLAN_TAG = (
+    (_LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT),
+    (_XOR, 0, 0, 1),
+    (_SHIFT_LEFT, 0, 0, _VLAN_TAG_BITS),
+    (_A_TO_X, 0, 0, 0),
+)
 _ALL_BITS = 0xFFFFFFFF
 _WHOLE_FRAME = 0x40000
 
@@ -20,25 +31,28 @@ def let_nothing_through(packets: socket.socket) -> None:
 
 
 def let_tags_through(
-    packets: socket.socket, tag_offset: int, tag: int, *, mask: int = _ALL_BITS, outgoing: bool = False
+    packets: socket.socket, place: TagPlace, tag: int, *, mask: int = _ALL_BITS, outgoing: bool = False
 ) -> None:
     """Has a packet socket take only frames with a tag (and its complement behind it).
 
     Args:
         packets: The socket.
-        tag_offset: Where the tag is in each frame.
+        place: Where it is in each frame.
         tag: The tag.
         mask: The bits of the tag that matter.
         outgoing: Whether to take frames that leave the interface, instead of those that arrive.
     """
-    leaves, arrives = (0, 7) if outgoing else (7, 0)
+    find = _FIND_BEHIND_VLAN_TAG if place.behind_vlan else ()
+    leaves, arrives = (0, 7 + len(find)) if outgoing else (7 + len(find), 0)
+    start = place.offset - VLAN_TAG_BYTES if place.behind_vlan else place.offset
     program = [
         (_LOAD_WORD, 0, 0, _ANCILLARY_PACKET_TYPE),
         (_JUMP_IF_EQUAL, leaves, arrives, _PACKET_OUTGOING),
-        (_LOAD_WORD, 0, 0, tag_offset),
+        *find,
+        (_LOAD_WORD_BEHIND_X, 0, 0, start),
         (_AND, 0, 0, mask),
         (_JUMP_IF_EQUAL, 0, 4, tag & mask),
-        (_LOAD_WORD, 0, 0, tag_offset + 4),
+        (_LOAD_WORD_BEHIND_X, 0, 0, start + 4),
         (_AND, 0, 0, mask),
         (_JUMP_IF_EQUAL, 0, 1, ~tag & mask),
         (_RETURN, 0, 0, _WHOLE_FRAME),

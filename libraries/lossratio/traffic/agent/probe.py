@@ -46,9 +46,9 @@ class Probe:
         with ExitStack() as opened:
             self.sender = Sender(replace(setup, probes=True))
             opened.callback(self.sender.close)
-            self._left = StampRing(source.name, source.index, setup.tag_offset, tag, frames, outgoing=True)
+            self._left = StampRing(source.name, source.index, setup.tag_place, tag, frames, outgoing=True)
             opened.callback(self._left.close)
-            self._arrived = StampRing(sink.name, sink.index, setup.tag_offset, tag, _ROOM * frames, outgoing=False)
+            self._arrived = StampRing(sink.name, sink.index, setup.tag_place, tag, _ROOM * frames, outgoing=False)
             opened.callback(self._arrived.close)
             self._opened = opened.pop_all()
 

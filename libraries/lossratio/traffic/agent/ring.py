@@ -173,6 +173,7 @@ def _fill(memory: NDArray[np.uint8], cycle: FrameCycle, lengths: NDArray[np.uint
 
 def _part(memory: NDArray[np.uint8], place: int, table: NDArray[np.void]) -> NDArray[np.void]:
     """The same part of all frames in a ring."""
-    part = memory[:, SLOT_HEADER_BYTES + place : SLOT_HEADER_BYTES + place + table.itemsize]
-    view: NDArray[np.void] = np.ndarray((len(memory),), table.dtype, part, strides=part.strides[:1])
+    view: NDArray[np.void] = np.ndarray(
+        (len(memory),), table.dtype, memory, SLOT_HEADER_BYTES + place, strides=memory.strides[:1]
+    )
     return view

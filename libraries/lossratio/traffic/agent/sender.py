@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Union
 
+from .configuration import TagPlace
 from .cycle import FrameCycle
 from .pacing import Transmission, ramp_up, transmit
 from .priority import SENDING, raise_priority
@@ -31,7 +32,7 @@ class SenderSetup:
     Attributes:
         interface: Name of the interface to send on.
         cycle: The frames, in their order.
-        tag_offset: Where the trial's tag is in each frame.
+        tag_place: Where the trial's tag is in each frame.
         drops_beyond: See `lossratio.traffic.agent.ring.TransmitRing`.
         cpu: The processor to begin on.
         probes: Whether its frames measure latency: see `lossratio.traffic.agent.probes`.
@@ -39,7 +40,7 @@ class SenderSetup:
 
     interface: str
     cycle: FrameCycle
-    tag_offset: int
+    tag_place: TagPlace
     drops_beyond: bool
     cpu: int
     probes: bool = False
@@ -157,7 +158,7 @@ def _work(orders: Connection, stop: mmap.mmap, setup: SenderSetup, parent: int) 
     is_realtime = _prepare(setup.cpu, parent)
     open_output = ProbeSocket if setup.probes else TransmitRing
     try:
-        output = open_output(setup.interface, setup.cycle, setup.tag_offset, drops_beyond=setup.drops_beyond)
+        output = open_output(setup.interface, setup.cycle, setup.tag_place.offset, drops_beyond=setup.drops_beyond)
     except OSError as error:
         orders.send(error)
         return

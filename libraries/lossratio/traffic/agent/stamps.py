@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .configuration import TAG_BYTES
+from .configuration import TAG_BYTES, VLAN_TAG_BYTES, TagPlace
 from .filters import let_nothing_through, let_tags_through
 
 _SOL_PACKET = 263
@@ -18,6 +18,7 @@ _PACKET_ADD_MEMBERSHIP, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 1
 _PACKET_MR_PROMISC = 1
 _TPACKET_V2 = 1
 _ETH_P_ALL = 3
+_STATUS_VLAN_VALID = 0x10
 _HEADER_BYTES = 96
 _SLOTS_PER_PAGE = 8
 _NUMBER_BITS = 18
@@ -53,7 +54,7 @@ class StampRing:
     Args:
         interface: Name of the interface.
         index: The kernel's number of it.
-        tag_offset: Where the tag is in each frame.
+        tag_place: Where the tag is in each frame.
         tag: The tag of the first frame; see `NUMBERS`.
         frames: How many frames there is to be room for.
         outgoing: Whether frames are to be seen when they leave the interface, instead of when they arrive.
@@ -62,11 +63,13 @@ class StampRing:
         OSError: If the kernel does not give the ring.
     """
 
-    def __init__(self, interface: str, index: int, tag_offset: int, tag: int, frames: int, *, outgoing: bool) -> None:
-        self._tag_offset = tag_offset
+    def __init__(
+        self, interface: str, index: int, tag_place: TagPlace, tag: int, frames: int, *, outgoing: bool
+    ) -> None:
+        self._tag_place = tag_place
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         let_nothing_through(self._socket)
-        self._slot = max(mmap.PAGESIZE // _SLOTS_PER_PAGE, _slot_bytes(tag_offset + TAG_BYTES))
+        self._slot = max(mmap.PAGESIZE // _SLOTS_PER_PAGE, _slot_bytes(tag_place.offset + TAG_BYTES))
         per_page = mmap.PAGESIZE // self._slot
         pages = -(-frames // per_page)
         self._slots = pages * per_page
@@ -77,7 +80,7 @@ class StampRing:
         self._socket.bind((interface, _ETH_P_ALL))
         membership = struct.pack("=IHH8x", index, _PACKET_MR_PROMISC, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
-        let_tags_through(self._socket, tag_offset, tag, mask=~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
+        let_tags_through(self._socket, tag_place, tag, mask=~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
 
     def read(self) -> Stamps:
         """What the kernel has seen since it was made; to be asked once."""
@@ -86,7 +89,10 @@ class StampRing:
         # The kernel fills them one after the other, and none is ever given back to it.
         slots = slots[: np.count_nonzero(slots.view(np.uint32)[:, 0])]
         words, halves = slots.view(np.uint32), slots.view(np.uint16)
-        place = halves[:, 6].astype(np.int64)[:, np.newaxis] + self._tag_offset + np.arange(4)
+        start = halves[:, 6].astype(np.int64) + self._tag_place.offset
+        if self._tag_place.behind_vlan:
+            start -= np.where(words[:, 0] & _STATUS_VLAN_VALID, VLAN_TAG_BYTES, 0)
+        place = start[:, np.newaxis] + np.arange(4)
         tags = np.ascontiguousarray(np.take_along_axis(slots, place, axis=1)).view(">u4")[:, 0]
         times = words[:, 4].astype(np.int64) * 1_000_000_000 + words[:, 5]
         return Stamps(tags.astype(np.int64) & NUMBERS, times, overlooked)
