@@ -19,10 +19,10 @@ from lossratio.report.soak import (
 )
 
 _CURVE_POINTS = 121
-_DENSITY_POINTS = 161
+_DENSITY_POINTS = 201
 _BELOW_TARGET = 0.01
 """Share of the target loss ratio from which on curves are told."""
-_TAIL = 1e-4
+_TAIL = 5e-3
 """Probability that distributions are cut off at, on either side."""
 
 

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from robot_runs import run_suite, write_suite
+
+from lossratio.report.run_directory import RunDirectory
+
+ON_THE_MODEL = """
+Suite Setup       Set Up Testbed    ${TOPOLOGY}
+Suite Teardown    Tear Down Testbed
+"""
+SOAK_TESTS = """
+Soak
+    ${found}    Find Critical Load    64B    bidirectional=False    timeout=20 s    target_loss_ratio=0.001 %
+    Should Be Equal As Numbers    ${found.target_loss_ratio}    0.00001
+After A Search
+    Find Conditional Throughput    QUICK_NDR    frame_size=64B
+    Find Critical Load    64B    timeout=10 s    warm_start=True
+At Least
+    Find Critical Load    64B    bidirectional=False    timeout=10 s    max_load=60 kpps
+Wrong Ratio
+    Find Critical Load    64B    target_loss_ratio=lots
+No Search Before
+    Find Critical Load    1518B    warm_start=True
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return run_suite(write_suite(tmp_path_factory.mktemp("soak"), SOAK_TESTS, ON_THE_MODEL))
+
+
+def test_the_message_has_the_critical_load_with_its_interval(run):
+    test = run.tests["Soak"]
+    assert test.status == "PASS"
+    assert "critical load (loss ratio 0.001 % in the long run): regular" in test.message
+    assert re.search(r"95 % interval, from +1[45]\d,\d{3} fps per interface", test.message)
+    assert "ended by" in test.message
+
+
+def test_the_log_has_the_picture(run):
+    assert any("95 % interval and mean of the critical load over time" in message for message in run.messages)
+
+
+def test_a_soak_after_a_search_begins_where_that_ended(run):
+    assert run.tests["After A Search"].status == "PASS"
+    results = {result.test.name: result for result in RunDirectory(run.directory).results()}
+    assert results["After A Search (2)"].settings["warm_start_per_interface_fps"]
+
+
+def test_what_is_irregular_is_a_warning_and_no_failure(run):
+    assert run.tests["At Least"].status == "PASS"
+    assert any("At Least: irregular: the critical load may be above the maximum load" in each for each in run.errors)
+
+
+def test_a_wrong_argument_is_refused_before_anything_is_measured(run):
+    assert run.tests["Wrong Ratio"].status == "FAIL"
+    assert "'lots' is not a ratio" in run.tests["Wrong Ratio"].message
+
+
+def test_a_warm_start_from_other_traffic_is_refused(run):
+    assert "cannot begin from it" in run.tests["No Search Before"].message
