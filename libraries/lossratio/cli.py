@@ -10,6 +10,7 @@ import click
 import lossratio
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.history.commands import trend
+from lossratio.replay.command import soak
 from lossratio.report.commands import compare, csit, report
 from lossratio.runner.command import run
 from lossratio.testbed import local
@@ -87,7 +88,7 @@ def study(arguments: tuple[str, ...]) -> None:
     command.main(list(arguments), prog_name="lossratio study", standalone_mode=False)
 
 
-for command in (report, compare, csit, trend, run):
+for command in (soak, report, compare, csit, trend, run):
     commands.add_command(command)
 
 
