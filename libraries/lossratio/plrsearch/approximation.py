@@ -51,19 +51,20 @@ def _piece(
     """Place, height and negative second derivative of the maximum in m."""
     bumps = likelihood.bumps(density.model.function, np.exp(log_spread))
     lossy = likelihood.groups.lost > 0
+    trials, quiet = likelihood.trials[lossy], likelihood.trials[~lossy]
     scale = np.hypot(deviation, bumps.width)
-    weight = scale[:, lossy] ** -2
+    weight = trials * scale[:, lossy] ** -2
     place = bumps.place[:, lossy]
     total = weight.sum(axis=1)
     mean = np.sum(weight * place, axis=1) / total
     constant = -0.5 * np.sum(weight * (place - mean[:, None]) ** 2, axis=1)
-    constant -= np.sum(np.log(scale[:, lossy] / bumps.width[:, lossy]), axis=1)
+    constant -= np.log(scale[:, lossy] / bumps.width[:, lossy]) @ trials
     step, step_scale = bumps.place[:, ~lossy], scale[:, ~lossy]
     best, stiffness = mean, total
     for _ in range(_ITERATIONS if not lossy.all() else 0):
         distance = (best[:, None] - step) / step_scale
         hazard = np.exp(-0.5 * distance**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(distance))
-        stiffness = total + np.sum(hazard * (hazard + distance) / step_scale**2, axis=1)
-        best = best + (np.sum(hazard / step_scale, axis=1) - total * (best - mean)) / stiffness
-    tails = np.sum(log_ndtr((best[:, None] - step) / step_scale), axis=1)
+        stiffness = total + (hazard * (hazard + distance) / step_scale**2) @ quiet
+        best = best + ((hazard / step_scale) @ quiet - total * (best - mean)) / stiffness
+    tails = log_ndtr((best[:, None] - step) / step_scale) @ quiet
     return best, constant - 0.5 * total * (best - mean) ** 2 + tails, stiffness

@@ -5,7 +5,8 @@ that capacity. A trial's probability is then an integral over M of two factors: 
 a bump around the capacity that explains the count, and the normal density around m. Where the bump is the wider
 factor, or its count is large, the integrand is nearly Gaussian around its maximum (Laplace's method). Where the bump is
 the narrower one and its count small, it is a skewed bump: Gauss quadrature with the bump as weight function.
-Either is good to about 1 % of a trial's probability.
+Either is good to about 1 % of a trial's probability. Where the count is very large, the bump itself is a Gaussian: all
+such trials together are three sums for each row.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _NEAR = 0.3
 """Distance from the likeliest capacity, in standard deviations, from which its neighbourhood is expanded."""
 _ITERATIONS = 12
 """Steps towards the likeliest capacity; what is still far from it then is improbable, and stays so."""
+_MANY = 2e4
+"""Count from which on a bump is a Gaussian."""
 _NARROW = 0.9
 """Widths of a bump in deviations of the capacity, up to which the bump is the narrower factor."""
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
@@ -96,21 +99,26 @@ _CELL_FIELDS = tuple(each.name for each in fields(_Cells))
 class VaryingCapacityLikelihood:
     """Poisson losses around a capacity that varies normally; every trial counts for itself, since each has its own z.
 
-    With a deviation of 0 it is the Poisson likelihood.
+    Only trials that are the same in everything are one group. With a deviation of 0 it is the Poisson likelihood.
+
+    Attributes:
+        trials: How many trials each group has.
     """
 
     def __init__(self, counts: TrialCounts) -> None:
-        counts = counts.sorted()
-        order = np.lexsort((counts.load, counts.lost))
-        self.groups = TrialCounts(counts.load[order], counts.exposure[order], counts.lost[order])
+        columns = np.stack([counts.lost, counts.load, counts.exposure])
+        columns, multiplicity = np.unique(columns, axis=1, return_counts=True)
+        self.groups = TrialCounts(columns[1], columns[2], columns[0])
+        self.trials = multiplicity.astype(float)
         lost = self.groups.lost
         self._log_exposure = np.log(self.groups.exposure)
         self._log_own_rate = np.log(np.where(lost > 0, lost, 0.7)) - self._log_exposure
         self._lossless = int(np.searchsorted(lost, 0, side="right"))
         self._few = int(np.searchsorted(lost, MAX_COUNT, side="right"))
+        self._many = int(np.searchsorted(lost, _MANY))
         self._at_mean = np.zeros(len(lost))
         self._at_mean[self._lossless :] = log_poisson_at_mean(lost[self._lossless :])
-        self.constant = float(np.sum(self._at_mean))
+        self.constant = float(self._at_mean @ self.trials)
 
     def value(self, function: FittingFunction, at: Parameters) -> Array:
         """See `Likelihood.value`."""
@@ -119,22 +127,35 @@ class VaryingCapacityLikelihood:
     def score(self, function: FittingFunction, at: Parameters) -> Score:
         """See `Likelihood.score`."""
         bumps = self.bumps(function, at.spread[:, 0])
-        narrow = bumps.width < _NARROW * at.deviation[:, 0]
+        narrow = bumps.width[:, : self._many] < _NARROW * at.deviation[:, 0]
         narrow[:, self._few :] = False
-        parts = np.empty((3, *at.mrr.shape[:2], len(self.groups)))
+        parts = np.empty((3, *at.mrr.shape[:2], self._many))
         self._by_laplace(function, at, bumps, ~narrow, parts)
         for first, last, compute in ((0, self._lossless, self._steps), (self._lossless, self._few, self._skewed)):
             rows, trials = np.nonzero(narrow[:, first:last])
             if len(rows):
                 parts[:, rows, :, trials + first] = compute(function, at, rows, trials + first)
-        value, slope, information = parts.sum(axis=-1)
+        value, slope, information = parts @ self.trials[: self._many] + self._gaussian(at, bumps)
         return Score(value, slope, information)
+
+    def _gaussian(self, at: Parameters, bumps: Bumps) -> Array:
+        """Log probability, slope and information of the trials with very many losses, shape (3, rows, points)."""
+        place, width, trials = bumps.place[:, self._many :], bumps.width[:, self._many :], self.trials[self._many :]
+        variance = width**2 + at.deviation[:, 0] ** 2
+        weight = trials / variance
+        total = weight.sum(axis=1, keepdims=True)
+        centre = np.sum(weight * place, axis=1, keepdims=True) / np.maximum(total, _TINY)
+        constant = np.log(width**2 / variance) @ trials - np.sum(weight * (place - centre) ** 2, axis=1)
+        offset = at.mrr[:, :, 0] - centre
+        value = 0.5 * (constant[:, None] - total * offset**2)
+        return np.stack([value, -total * offset, np.broadcast_to(total, value.shape)])
 
     def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
         """Where each trial's probability is as a function of its capacity, for spreads of shape (rows, 1)."""
         place = np.maximum(function.explaining_mrr(self.groups.load, self._log_own_rate, spread), spread)
-        slope = function.log_loss(self.groups.load, place, spread).slope
-        return Bumps(place, -1.0 / (slope * np.sqrt(np.maximum(self.groups.lost, 1.0))))
+        loss = function.log_loss(self.groups.load, place, spread)
+        place = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)
+        return Bumps(place, -1.0 / (loss.slope * np.sqrt(np.maximum(self.groups.lost, 1.0))))
 
     def _by_laplace(
         self, function: FittingFunction, at: Parameters, bumps: Bumps, which: NDArray[np.bool_], parts: Array
@@ -164,7 +185,7 @@ class VaryingCapacityLikelihood:
 
     def _cells(self, function: FittingFunction, at: Parameters, bumps: Bumps, which: NDArray[np.bool_]) -> _Cells:
         """The chosen (rows, trials) at all points of the rows, with a first guess of the likeliest capacities."""
-        place, width = bumps.place[:, None, :], bumps.width[:, None, :]
+        place, width = bumps.place[:, None, : self._many], bumps.width[:, None, : self._many]
         share = at.deviation**2 / (at.deviation**2 + width**2)
         capacity = at.mrr + (place - at.mrr) * share
         low, high = np.minimum(at.mrr, place), np.maximum(at.mrr, place)
@@ -176,7 +197,9 @@ class VaryingCapacityLikelihood:
             high[..., first] += 12.0 * width[..., first]
             capacity[..., first] = np.minimum(at.mrr + width[..., first] * lift, high[..., first])
         chosen = np.broadcast_to(which[:, None, :], capacity.shape)
-        common = (self.groups.load, self.groups.lost, self._log_exposure, at.mrr, at.spread, at.deviation)
+        each = slice(self._many)
+        trials = (self.groups.load[each], self.groups.lost[each], self._log_exposure[each])
+        common = (*trials, at.mrr, at.spread, at.deviation)
         return _Cells(*(np.broadcast_to(each, capacity.shape)[chosen] for each in (*common, capacity, low, high)))
 
     def _steps(self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices) -> Array:

@@ -22,7 +22,7 @@ from lossratio.trial import TrialInput, TrialResult
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
-_GROWTH = 1.08
+_GROWTH = 1.2
 """How many times more trials there must be until the posteriors behind the choices are computed anew."""
 _FEW_TRIALS = 25
 _MIN_SHARE = 0.1
@@ -50,7 +50,7 @@ class Durations:
             )
 
 
-_DURATIONS = {SelectionName.DRAFT: Durations(5.1, 0.1), SelectionName.POSTERIOR: Durations(3.0, 0.02)}
+_DURATIONS = {SelectionName.DRAFT: Durations(5.1, 0.1), SelectionName.POSTERIOR: Durations(2.0, 0.0)}
 
 
 class PLRsearch:
@@ -115,8 +115,11 @@ class PLRsearch:
         self._timeout, self._precision, self._stop_on_misfit = timeout, precision, stop_on_misfit
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
-        kind = DraftSelection if name is SelectionName.DRAFT else PosteriorSelection
-        self._selection: Selection = kind(self._question)
+        self._selection: Selection = (
+            DraftSelection(self._question)
+            if name is SelectionName.DRAFT
+            else PosteriorSelection(self._question, self._likelihood)
+        )
         self._warm_loads = warm_loads(warm_start, self._question)
         self.elapsed = 0.0
         self.history: tuple[IntervalAfterTrial, ...] = ()
@@ -170,11 +173,11 @@ class PLRsearch:
             self._stopped_by = StopReason.TIMEOUT
             return
         if own_trials < len(self._warm_loads):
-            choice = Choice(self._warm_loads[own_trials], "where the warm start says that the knee is")
+            choice = Choice(self._warm_loads[own_trials], wanted, "where the warm start says that the knee is")
         else:
-            choice = self._selection.choose(self._posteriors())
+            choice = self._selection.choose(self._posteriors(), wanted)
         if self._stopped_by is None:
-            self._next = TrialInput(min(wanted, left), choice.load), choice
+            self._next = TrialInput(min(choice.duration, left), choice.load), choice
 
     def _posteriors(self) -> tuple[Posterior, ...]:
         """What the next choice is based on; not computed anew for each trial, as choices do not change that fast."""

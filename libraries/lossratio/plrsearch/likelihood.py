@@ -146,11 +146,8 @@ class GeometricLikelihood:
 
 
 def poisson_deviance(difference: Array) -> Array:
-    """Computes exp(s) - 1 - s without losing digits where s is small."""
-    near = np.abs(difference) < 0.01
-    s = np.where(near, difference, 0.0)
-    series = s * s * (0.5 + s * (1 / 6 + s * (1 / 24 + s * (1 / 120 + s * (1 / 720 + s / 5040)))))
-    return np.where(near, series, np.expm1(difference) - difference)
+    """Computes exp(s) - 1 - s. Times a count k its error is about 1e-16 k s, where k s^2 is not large: nothing."""
+    return np.asarray(np.expm1(difference) - difference)
 
 
 def _log_probability_at_group_means(counts: TrialCounts) -> float:

@@ -140,8 +140,8 @@ def _smooth_rows(
     rows: RowDensity, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion
 ) -> _SmoothRows | None:
     """Rows as polynomials through few points around their modes; None if trials are too few for that."""
-    lossy = int(np.sum(likelihood.groups.lost > 0))
-    if lossy < _ENOUGH_LOSSY or len(likelihood.groups) < _ENOUGH_TRIALS:
+    lossy = int(likelihood.trials @ (likelihood.groups.lost > 0))
+    if lossy < _ENOUGH_LOSSY or likelihood.trials.sum() < _ENOUGH_TRIALS:
         return None
     mode = rough_rows(rows, likelihood).mode
     for _ in range(3):

@@ -26,7 +26,7 @@ from lossratio.plrsearch.panels import (
     node_positions,
     roughness,
 )
-from lossratio.plrsearch.ridge import DROP, Rows, explaining_starts, find_rows, neighbouring_starts
+from lossratio.plrsearch.ridge import DROP, Modes, explaining_starts, find_modes, find_rows, neighbouring_starts
 
 TOLERANCE = 1e-7
 """About the share of mass and of variance by which a panel may be wrong."""
@@ -65,12 +65,12 @@ def integrate(model: Model, question: CriticalLoadQuestion, tolerance: float = T
     )
 
 
-def _outer_support(model: Model) -> tuple[Rows, float, float]:
+def _outer_support(model: Model) -> tuple[Modes, float, float]:
     """Rows that show where in log a the posterior is, and the bounds of its support."""
     low, high = 0.0, model.prior.highest_log_mrr(DROP)
     positions = np.linspace(low, high, _FIRST_ROWS)
     rows = _rows(model, positions)
-    known = find_rows(rows, explaining_starts(rows))
+    known = find_modes(rows, explaining_starts(rows))
     for _ in range(_ROUNDS):
         inside = np.flatnonzero(known.log_mass > known.log_mass.max() - DROP)
         first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, len(known.log_spread) - 1)
@@ -78,7 +78,7 @@ def _outer_support(model: Model) -> tuple[Rows, float, float]:
         if len(inside) >= _ENOUGH_ROWS or high - low < 1e-9:
             break
         positions = np.linspace(low, high, _ZOOM_ROWS)[1:-1]
-        known = known.merged(find_rows(_rows(model, positions), neighbouring_starts(known, positions)))
+        known = known.merged(find_modes(_rows(model, positions), neighbouring_starts(known, positions)))
     return known, low, high
 
 

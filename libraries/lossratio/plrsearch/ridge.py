@@ -24,36 +24,56 @@ _GAIN = 0.1
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of the posterior, each at one log a; arrays of one length, sorted by it.
+class Modes:
+    """Maxima of rows of the posterior, each at one log a; arrays of one length, sorted by it.
 
     Attributes:
         log_spread: Log a of each row.
+        mode: Log m of the highest density.
+        log_mass: Logarithm of the row's integral over log m, roughly.
+    """
+
+    log_spread: Array
+    mode: Array
+    log_mass: Array
+
+    def merged(self, other: Modes) -> Modes:
+        """Both together, sorted."""
+        log_spread, order = np.unique(np.concatenate([self.log_spread, other.log_spread]), return_index=True)
+        mode, log_mass = (
+            np.concatenate([mine, others])[order]
+            for mine, others in ((self.mode, other.mode), (self.log_mass, other.log_mass))
+        )
+        return Modes(log_spread, mode, log_mass)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where in log m the rows of a posterior are; arrays of shape (rows,).
+
+    Attributes:
         mode: Log m of the highest density.
         low: Log m at which the support begins.
         high: Log m at which it ends.
         log_mass: Logarithm of the row's integral over log m, roughly.
     """
 
-    log_spread: Array
     mode: Array
     low: Array
     high: Array
     log_mass: Array
 
-    def merged(self, other: Rows) -> Rows:
-        """Both together, sorted."""
-        log_spread, order = np.unique(np.concatenate([self.log_spread, other.log_spread]), return_index=True)
-        mode, low, high, log_mass = (
-            np.concatenate([mine, others])[order]
-            for mine, others in (
-                (self.mode, other.mode),
-                (self.low, other.low),
-                (self.high, other.high),
-                (self.log_mass, other.log_mass),
-            )
-        )
-        return Rows(log_spread, mode, low, high, log_mass)
+
+def find_modes(density: RowDensity, starts: Array) -> Modes:
+    """Finds each row's maximum, and its integral as if the density were a Gaussian.
+
+    Args:
+        density: The rows, sorted by log a.
+        starts: Log m at which the search begins, shape (rows, candidates).
+    """
+    ceiling, starts = _domain(density, starts, DROP)
+    mode, peak, information = _maximum(density, starts, density.score(starts), ceiling)
+    return Modes(density.log_spread, mode, peak - 0.5 * np.log(information))
 
 
 def find_rows(density: RowDensity, starts: Array, drop: float = DROP) -> Rows:
@@ -64,17 +84,20 @@ def find_rows(density: RowDensity, starts: Array, drop: float = DROP) -> Rows:
         starts: Log m at which the search begins, shape (rows, candidates).
         drop: Depth of the support, in nats.
     """
-    column = density.log_spread[:, None]
-    ceiling = np.maximum(density.model.prior.highest_log_mrr(drop + 5.0), density.log_spread + drop + 5.0)
-    starts = np.sort(np.clip(starts, column, ceiling[:, None]), axis=1)
+    ceiling, starts = _domain(density, starts, drop)
     scores = density.score(starts)
     mode, peak, information = _maximum(density, starts, scores, ceiling)
     low, high = _crossings(density, mode, peak, information, ceiling, drop)
     inside = scores.value > (peak - drop)[:, None]
     low = np.minimum(low, _next_outside(starts, inside, low, density.log_spread, below=True))
     high = np.maximum(high, _next_outside(starts, inside, high, ceiling, below=False))
-    log_mass = peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(drop)
-    return Rows(density.log_spread, mode, low, high, log_mass)
+    return Rows(mode, low, high, peak + np.log(np.maximum(high - low, 1e-300)) - 0.5 * np.log(drop))
+
+
+def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Array]:
+    """The largest log m of each row, and the starts in order and below it."""
+    ceiling = np.maximum(density.model.prior.highest_log_mrr(drop + 5.0), density.log_spread + drop + 5.0)
+    return ceiling, np.sort(np.clip(starts, density.log_spread[:, None], ceiling[:, None]), axis=1)
 
 
 def explaining_starts(density: RowDensity) -> Array:
@@ -92,7 +115,7 @@ def explaining_starts(density: RowDensity) -> Array:
     return np.concatenate([np.log(mrr[:, chosen]), middle], axis=1)
 
 
-def neighbouring_starts(known: Rows, log_spread: Array) -> Array:
+def neighbouring_starts(known: Modes, log_spread: Array) -> Array:
     """Starts from rows found before: interpolated, and the nearest ones on both sides."""
     above = np.clip(np.searchsorted(known.log_spread, log_spread), 1, max(1, len(known.log_spread) - 1))
     above = np.minimum(above, len(known.log_spread) - 1)
@@ -147,12 +170,12 @@ def _maximum(density: RowDensity, starts: Array, scores: Score, ceiling: Array) 
 def _crossings(
     density: RowDensity, mode: Array, peak: Array, information: Array, ceiling: Array, drop: float
 ) -> tuple[Array, Array]:
-    """Where the density has dropped by `drop` nats (or a tenth more) on both sides of the mode, or the domain ends."""
-    level = (peak - 1.05 * drop)[:, None]
+    """Where the density has dropped by `drop` nats (or a third more) on both sides of the mode, or the domain ends."""
+    level = (peak - 1.17 * drop)[:, None]
     inside = np.stack([mode, mode], axis=1)
     outside = np.stack([density.log_spread, ceiling], axis=1)
     at_end = density.log_density(outside) > level
-    reach = np.sqrt(2.0 * drop / information)
+    reach = np.sqrt(2.34 * drop / information)
     x = np.clip(np.stack([mode - reach, mode + reach], axis=1), outside[:, :1], outside[:, 1:])
     x = np.where(at_end, outside, x)
     active = np.flatnonzero(~at_end.all(axis=1))
@@ -167,7 +190,7 @@ def _crossings(
         lower, upper = np.minimum(inside, outside)[active], np.maximum(inside, outside)[active]
         target = here - excess / np.where(score.slope == 0, 1e-300, score.slope)
         target = np.where((target > lower) & (target < upper), target, 0.5 * (lower + upper))
-        finished |= (np.abs(excess) <= 0.05 * drop) | (upper - lower <= 1e-13 * np.abs(upper))
+        finished |= (np.abs(excess) <= 0.17 * drop) | (upper - lower <= 1e-13 * np.abs(upper))
         x[active] = np.where(finished, here, target)
         at_end[active] = finished
         active = active[~finished.all(axis=1)]

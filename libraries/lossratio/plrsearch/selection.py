@@ -9,20 +9,20 @@ from typing import Protocol
 import numpy as np
 
 from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.curves import Curves
-from lossratio.plrsearch.distribution import Mode, Posterior
+from lossratio.plrsearch.distribution import Posterior
 from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.gains import Cloud
+from lossratio.plrsearch.options import LikelihoodName
 from lossratio.trial import TrialResult
 
 _DRAINED = 3
 _OVERLOAD = 4.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
+_OVERLOAD_SHARE = 0.5
+"""Duration of a trial in overload, as a share of the others'."""
+_LEAST_OVERLOAD, _MOST_OVERLOAD = 0.15, 0.7
+"""Limits of their number, as a share of all trials: without any, nothing tells whether capacities vary normally."""
 _CANDIDATES = 12
-_NODES = 400
-_TYPICAL_DURATION = 5.0
-"""Seconds of a trial, for the noise of its count."""
-_MODEL_ERROR = 0.03
-"""Relative error of the curve that no count can beat: no trial is taken for more precise than that."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,12 @@ class Choice:
 
     Attributes:
         load: In frames per second.
+        duration: In seconds.
         purpose: For people.
     """
 
     load: float
+    duration: float
     purpose: str
 
 
@@ -52,11 +54,12 @@ class Selection(Protocol):
     def record(self, result: TrialResult) -> None:
         """Takes in a result."""
 
-    def choose(self, posteriors: Sequence[Posterior]) -> Choice:
-        """The next load; within the limits.
+    def choose(self, posteriors: Sequence[Posterior], duration: float) -> Choice:
+        """The next trial; its load is within the limits.
 
         Args:
             posteriors: The fitting functions' posteriors that the choice may be based on; empty if there are none yet.
+            duration: Duration of the next trial in seconds, unless a shorter one will do.
         """
 
 
@@ -91,18 +94,18 @@ class DraftSelection:
         if len(self._lossy_loads) > _DRAINED:
             del self._lossy_loads[:_DRAINED]
 
-    def choose(self, posteriors: Sequence[Posterior]) -> Choice:
+    def choose(self, posteriors: Sequence[Posterior], duration: float) -> Choice:
         """See `Selection.choose`."""
         question = self._question
         if self._trials == 0:
-            return Choice(0.5 * (question.min_load + question.max_load), "the middle of the loads")
+            return Choice(0.5 * (question.min_load + question.max_load), duration, "the middle of the loads")
         if self._trials == 1:
-            return Choice(question.max_load, "the maximum load")
+            return Choice(question.max_load, duration, "the maximum load")
         if not posteriors:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
-            return Choice(_clamped(load, question), "the forwarding rate of the last trial")
+            return Choice(_clamped(load, question), duration, "the forwarding rate of the last trial")
         mean = float(np.mean([each.moments.mean for each in posteriors]))
-        return Choice(_clamped(self._drawn(mean), question), f"the estimate, {mean:,.0f} frames/s")
+        return Choice(_clamped(self._drawn(mean), question), duration, f"the estimate, {mean:,.0f} frames/s")
 
     def _drawn(self, mean: float) -> float:
         """The estimate, after quiet trials drawn towards the lossy load that was the smallest."""
@@ -113,69 +116,68 @@ class DraftSelection:
 
 
 class PosteriorSelection:
-    """Every other trial in overload, the others where their counts are expected to tell most about the critical load.
+    """Trials where a second of time is expected to tell most about the critical load.
 
-    In overload a trial's count shows the capacity it found, to a part in ten thousand. How much the capacity varies
-    decides about a loss ratio of 1e-7, so these trials are not wasted; without variation they fix the curve's place.
+    Among them are trials in overload: there a count shows the capacity that the trial found, to a part in ten thousand,
+    in a short time. How much the capacity varies decides about a loss ratio of 1e-7.
     """
 
     needs_posterior_from = 3
     lag = 0
 
-    def __init__(self, question: CriticalLoadQuestion) -> None:
+    def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName) -> None:
         self._question = question
+        self._own_noise = 1.0 if likelihood is LikelihoodName.GEOMETRIC else 0.0
+        self._varies = likelihood is LikelihoodName.VARYING
         self._trials = 0
+        self._overloads = 0
+        self._overhead = 0.0
         self._forwarding_rate = question.max_load
 
     def record(self, result: TrialResult) -> None:
         """See `Selection.record`."""
         self._trials += 1
+        self._overhead += (max(result.elapsed - result.duration, 0.0) - self._overhead) / self._trials
         self._forwarding_rate = result.forwarding_rate
 
-    def choose(self, posteriors: Sequence[Posterior]) -> Choice:
+    def choose(self, posteriors: Sequence[Posterior], duration: float) -> Choice:
         """See `Selection.choose`."""
         question = self._question
         if self._trials == 0:
-            return Choice(question.max_load, "the maximum load")
+            return Choice(question.max_load, duration, "the maximum load")
         if not posteriors:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
-            return Choice(_clamped(load, question), "the forwarding rate of the last trial")
+            return Choice(_clamped(load, question), duration, "the forwarding rate of the last trial")
         best = max(posteriors, key=lambda each: each.log_evidence)
-        mode = best.mode
-        if self._trials % 2 == 0:
+        cloud = Cloud.of(best)
+        loads = self._candidates(best)
+        gains = [
+            max(cloud.gain_of_count(load, duration, self._own_noise), cloud.gain_of_loss(load, duration))
+            for load in loads
+        ]
+        most = int(np.argmax(gains))
+        short = _OVERLOAD_SHARE * duration
+        if self._varies and self._wants_overload(cloud, gains[most], duration, short):
+            self._overloads += 1
+            mode = best.mode
             load = mode.mrr + _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
-            return Choice(_clamped(max(load, 1.005 * mode.mrr), question), "overload, to see the capacity")
-        load = _most_informative(best, mode, question)
-        return Choice(load, f"most informative about {best.moments.mean:,.0f} frames/s")
+            load = _clamped(max(load, 1.005 * mode.mrr), question)
+            return Choice(load, short, "overload, to see how much the capacity varies")
+        return Choice(float(loads[most]), duration, f"most informative about {best.moments.mean:,.0f} frames/s")
 
+    def _wants_overload(self, cloud: Cloud, other: float, duration: float, short: float) -> bool:
+        share = self._overloads / max(self._trials, 1)
+        if not _LEAST_OVERLOAD <= share < _MOST_OVERLOAD:
+            return share < _LEAST_OVERLOAD
+        return cloud.gain_of_overload() / (short + self._overhead) > other / (duration + self._overhead)
 
-def _most_informative(posterior: Posterior, mode: Mode, question: CriticalLoadQuestion) -> float:
-    """The load whose count is expected to reduce the variance of log c most, by linear regression on the nodes."""
-    lowest = min(posterior.moments.mean, mode.mrr)
-    candidates = np.linspace(lowest, mode.mrr + 2.0 * mode.spread, _CANDIDATES)
-    candidates = np.unique(np.clip(candidates, question.min_load, question.max_load))
-    masses = posterior.masses.ravel()
-    chosen = np.argsort(-masses, kind="stable")[:_NODES]
-    weights = masses[chosen] / masses[chosen].sum()
-    panel = chosen // posterior.panels.log_density.shape[1]
-    panels = posterior.panels
-    curves = Curves(posterior.function, np.exp(panels.log_spread[panel]), panels.deviation[panel])
-    mrr = np.exp(panels.log_mrr.ravel()[chosen])
-    log_load = np.log(panels.critical_load.ravel()[chosen])
-    gains = [_gain(curves, mrr, log_load, weights, mode, float(load)) for load in candidates]
-    return float(candidates[int(np.argmax(gains))])
-
-
-def _gain(curves: Curves, mrr: Array, log_load: Array, weights: Array, mode: Mode, load: float) -> float:
-    """Expected reduction of the variance of log c by a trial of about 5 s at a load."""
-    point = curves.at(np.full(len(mrr), load), mrr, np.arange(len(mrr)))
-    log_rate, centre = point.log_rate, float(np.sum(weights * point.log_rate))
-    variance = float(np.sum(weights * (log_rate - centre) ** 2))
-    covariance = float(np.sum(weights * (log_rate - centre) * (log_load - np.sum(weights * log_load))))
-    steepness = float(np.sum(weights * point.mrr_slope))
-    poisson = np.exp(min(-centre, 300.0)) / _TYPICAL_DURATION
-    noise = poisson + min((steepness * mode.deviation) ** 2, 4.0) + _MODEL_ERROR**2
-    return covariance**2 / (variance + float(noise))
+    def _candidates(self, posterior: Posterior) -> Array:
+        """Loads between the critical load and the knee, on a grid, so that equal loads are frequent."""
+        mode, mean = posterior.mode, min(posterior.moments.mean, posterior.mode.mrr)
+        high = mode.mrr + 2.0 * mode.spread
+        step = 2.0 ** np.floor(np.log2(max((high - mean) / _CANDIDATES, 1e-9 * high)))
+        loads = step * np.arange(np.ceil(mean / step), np.floor(high / step) + 1.0)
+        return np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
 
 
 def _clamped(load: float, question: CriticalLoadQuestion) -> float:

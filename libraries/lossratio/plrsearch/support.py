@@ -93,7 +93,7 @@ def find_support(model: Model, likelihood: VaryingCapacityLikelihood) -> Support
         rows = model.rows(log_spread.ravel(), np.exp(log_deviation.ravel()))
         return find_rows(rows, explaining_starts(rows), DEEP).log_mass.reshape(log_spread.shape)
 
-    rough = int(np.sum(likelihood.groups.lost > 0)) >= _ENOUGH_LOSSY
+    rough = likelihood.trials @ (likelihood.groups.lost > 0) >= _ENOUGH_LOSSY
     masses = by_approximation if rough else by_search
     bounds = deviation_bounds(likelihood.groups)
     log_deviation = np.linspace(*bounds, _SLICES)

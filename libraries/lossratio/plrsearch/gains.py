@@ -1,0 +1,96 @@
+"""What a trial is expected to tell about the critical load: how much of its variance would be gone after it.
+
+The posterior is a cloud of points, each with its critical load. Whatever a trial shows that goes along with the
+critical load from point to point, tells about it; by linear regression, the variance of the critical load's logarithm
+falls by cov(log c, y)^2 / (var(y) + noise). There are three such y: the logarithm of the mean loss, whether there is
+any loss at all, and in overload the capacity, of which many trials show mean and deviation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from lossratio.plrsearch.curves import Curves
+from lossratio.plrsearch.distribution import Posterior
+from lossratio.plrsearch.functions import Array, FittingFunction
+
+_POINTS = 400
+_MODEL_ERROR = 0.03
+"""Relative error of the curve that no count can beat: no trial is taken for more precise than that."""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Equally probable points of a posterior; arrays of shape (points,), in frames per second.
+
+    Attributes:
+        function: The fitting function.
+        mrr: Limiting forwarding rates.
+        spread: Widths of the knee.
+        deviation: Standard deviations of the capacity.
+        log_load: Logarithms of the critical loads.
+    """
+
+    function: FittingFunction
+    mrr: Array
+    spread: Array
+    deviation: Array
+    log_load: Array
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> Cloud:
+        """Points at equal steps of the posterior's mass."""
+        panels = posterior.panels
+        steps = (np.arange(_POINTS) + 0.5) / _POINTS
+        node = np.minimum(np.searchsorted(np.cumsum(posterior.masses), steps), posterior.masses.size - 1)
+        panel = node // posterior.masses.shape[1]
+        return cls(
+            posterior.function,
+            np.exp(panels.log_mrr.ravel()[node]),
+            np.exp(panels.log_spread[panel]),
+            panels.deviation[panel],
+            np.log(panels.critical_load.ravel()[node]),
+        )
+
+    def gain_of_count(self, load: float, duration: float, own_noise: float) -> float:
+        """Expected reduction of the variance of log c by a trial's count, where counts are about their mean.
+
+        Args:
+            load: Load of the trial, in frames per second.
+            duration: Its duration, in seconds.
+            own_noise: Squared relative scatter of counts besides Poisson's.
+        """
+        curves = Curves(self.function, self.spread, self.deviation)
+        point = curves.at(np.full(len(self.mrr), load), self.mrr, np.arange(len(self.mrr)))
+        scatter = (point.mrr_slope * self.deviation).mean() ** 2
+        if scatter > 1.0:
+            return 0.0
+        poisson = 1.0 / (duration * np.exp(np.clip(point.log_rate.mean(), -300.0, 300.0)))
+        return self._regression(point.log_rate, poisson + scatter + own_noise + _MODEL_ERROR**2)
+
+    def gain_of_loss(self, load: float, duration: float) -> float:
+        """The same by whether the trial loses any frame, which tells most where capacities are lower at times."""
+        place = self.function.explaining_mrr(np.array(load), np.log(0.7 / duration), self.spread)
+        share = ndtr((place - self.mrr) / np.hypot(self.deviation, 0.5 * self.spread))
+        mean = share.mean()
+        return self._regression(share, mean * (1.0 - mean) - share.var())
+
+    def gain_of_overload(self) -> float:
+        """The same by a trial far in overload, which shows one capacity of a normal distribution."""
+        if not self.deviation.any():
+            return 0.0
+        spread = float(np.mean(self.deviation))
+        parameters = np.stack([self.mrr / spread, self.deviation / spread, np.log(self.spread)])
+        parameters = parameters - parameters.mean(axis=1, keepdims=True)
+        covariance = parameters @ parameters.T / len(self.mrr) + 1e-12 * np.eye(3)
+        influence = np.linalg.solve(covariance, parameters @ (self.log_load - self.log_load.mean()) / len(self.mrr))
+        after = np.linalg.inv(np.linalg.inv(covariance) + np.diag([1.0, 2.0, 0.0]))
+        return float(influence @ (covariance - after) @ influence)
+
+    def _regression(self, values: Array, noise: float) -> float:
+        centred = values - values.mean()
+        covariance = float(np.mean(centred * self.log_load))
+        return covariance**2 / max(float(np.mean(centred**2)) + noise, 1e-300)
