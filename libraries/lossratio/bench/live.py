@@ -115,7 +115,8 @@ class LiveTestbed:
             facts = agent.configure(configuration)
             check_path(agent)
             conditions = self._conditions(profile, {**asdict(agent.facts), **facts})
-            yield Ready(TrafficMeasurer(agent, idle_time=self._idle_time), agent, conditions)
+            measurer = TrafficMeasurer(agent, idle_time=self._idle_time)
+            yield Ready(measurer, measurer, conditions)
         except BaseException:
             # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
             self._agent = None

@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from lossratio.bench.description import describe_load, describe_traffic
 from lossratio.bench.testbed import Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
 from lossratio.errors import TopologyError, TrafficError
+from lossratio.latency import LatencyOutput
 from lossratio.report.conditions import Conditions, describe_testbed, trial_timing
 from lossratio.report.facts import NodeFacts, controller_facts
 from lossratio.simulation import SimulatedMeasurer, Sut, sut_from
+from lossratio.simulation.latency import LATENCY_RATE, LATENCY_SHARE, simulated_latency
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile
+from lossratio.trial import TrialInput
 
 
 class SimulatedSource:
-    """No traffic apart from trials; a `lossratio.bench.testbed.TrafficSource`."""
+    """Latency by a model, and no traffic apart from trials; a `lossratio.bench.testbed.TrafficSource`.
+
+    Args:
+        measurer: Performs the trials.
+        capacity: Frames per second that the SUT's queue can serve; None: it has no queue.
+        shared: Whether the traffic of all directions goes through that queue.
+        seed: Seed of all random numbers.
+    """
+
+    def __init__(self, measurer: SimulatedMeasurer, capacity: float | None, *, shared: bool, seed: int) -> None:
+        self._measurer = measurer
+        self._capacity = capacity
+        self._shared = shared
+        self._rng = np.random.default_rng(seed)
+
+    def latency(self, load: float, duration: float) -> LatencyOutput:
+        """Performs a trial, and draws the latencies of some of its frames."""
+        directions = self._measurer.measure(TrialInput(duration, load)).directions
+        at_queue = load * (len(directions) if self._shared else 1)
+        latencies = []
+        for each in directions:
+            sent = math.ceil(min(LATENCY_RATE * duration, LATENCY_SHARE * each.sent))
+            received = int(self._rng.binomial(sent, min(1.0, each.received / each.sent)))
+            latencies.append(simulated_latency(each.name, at_queue, self._capacity, sent, received, self._rng))
+        return LatencyOutput(directions, tuple(latencies))
 
     def start_traffic(self, load: float) -> None:
         """Raises TrafficError: on a virtual clock no time passes between trials."""
@@ -77,10 +107,19 @@ class SimulatedTestbed:
             max_rate=self._generator.max_rate,
             directions=directions,
         )
-        yield Ready(measurer, SimulatedSource(), self._conditions(profile))
+        source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self._generator.seed)
+        yield Ready(measurer, source, self._conditions(profile))
 
     def close(self) -> None:
         """There is nothing to put back."""
+
+    @property
+    def _capacity(self) -> float | None:
+        """Frames per second that its queue can serve; None: it has none, as a policer, or its limit is not known."""
+        if self._has_known_truth:
+            return None
+        truth = self._sut.truth(loss_ratio=0.0, duration=1.0, exceed_ratio=0.5)
+        return truth if truth is not None and 0.0 < truth < math.inf else None
 
     def _conditions(self, profile: TrafficProfile) -> Conditions:
         topology = self.request.topology

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from lossratio.dut import DutOptions, parse_options
 from lossratio.errors import DutError, TopologyError
+from lossratio.latency import LatencyOutput
 from lossratio.report.conditions import Conditions
 from lossratio.ssh import NO_CREDENTIALS, Credentials
 from lossratio.topology import Topology, TrafficPath
@@ -83,7 +84,18 @@ class TestbedRequest:
 
 
 class TrafficSource(Protocol):
-    """What can be done with traffic apart from trials; `lossratio.traffic.AgentClient` is one."""
+    """What can be done with traffic besides measuring loss; `lossratio.traffic.TrafficMeasurer` is one."""
+
+    def latency(self, load: float, duration: float, /) -> LatencyOutput:
+        """Performs a trial whose frames say how long they took.
+
+        Args:
+            load: Frames per second, per interface.
+            duration: Seconds.
+
+        Raises:
+            TrafficError: If that is not possible.
+        """
 
     def start_traffic(self, load: float, /) -> None:
         """Begins traffic of a constant load, in frames per second per interface, until `stop_traffic`.
@@ -109,7 +121,7 @@ class Ready:
 
     Attributes:
         measurer: Performs trials.
-        source: Sends traffic apart from trials.
+        source: Measures latency, and sends traffic apart from trials.
         conditions: Everything that a test report states about them.
     """
 

@@ -10,8 +10,9 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.bench.progress import Progress
 from lossratio.bench.soak import SoakProgress
 from lossratio.report.bounds import bounds_history
+from lossratio.report.latency_picture import draw_latency
 from lossratio.report.loss_picture import draw_loss
-from lossratio.report.model import Result, SoakResult, ThroughputResult
+from lossratio.report.model import LatencyResult, Result, SoakResult, ThroughputResult
 from lossratio.report.run_directory import RunDirectory
 from lossratio.report.search_picture import search_picture
 from lossratio.report.soak_picture import draw_soak
@@ -47,7 +48,9 @@ def describe_profile(profile: TrafficProfile) -> str:
 def show_result(result: Result, directory: RunDirectory) -> None:
     """Puts a result into the log and the test's message."""
     text = message(result)
-    if isinstance(result, ThroughputResult):
+    if isinstance(result, LatencyResult) or (isinstance(result, ThroughputResult) and result.latency):
+        logger.info(draw_latency(result.latency, result.test.name), html=True)
+    elif isinstance(result, ThroughputResult):
         for picture in (search_picture(result), draw_loss(result, bounds_history(result)), draw_spectra(result)):
             logger.info(picture, html=True)
         for report in result.goals:

@@ -9,6 +9,7 @@ from robot.api.deco import library
 import lossratio
 from lossratio.bench.goals import NdrPdrGoals
 from lossratio.keywords.arguments import CONVERTERS
+from lossratio.keywords.latency import LatencyKeywords
 from lossratio.keywords.page import SuitePage
 from lossratio.keywords.regression import RegressionKeywords
 from lossratio.keywords.session import Session
@@ -19,7 +20,9 @@ from lossratio.keywords.traffic import TrafficKeywords
 
 
 @library(scope="SUITE", version=lossratio.__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
-class LossRatio(TestbedKeywords, ThroughputKeywords, SoakKeywords, TrafficKeywords, RegressionKeywords):
+class LossRatio(
+    TestbedKeywords, ThroughputKeywords, SoakKeywords, LatencyKeywords, TrafficKeywords, RegressionKeywords
+):
     """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
 
     A suite says what is measured; the topology file says where:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 from robot.libraries.BuiltIn import BuiltIn
@@ -12,8 +13,26 @@ from lossratio.bench.measurement import TestPlace
 from lossratio.bench.testbed import Testbed
 from lossratio.bench.traffic import RunningTraffic
 from lossratio.errors import LossRatioError, SearchError, TrafficError
-from lossratio.report.model import Result, TestIdentity
+from lossratio.report.model import Result, TestIdentity, ThroughputResult
 from lossratio.report.run_directory import RunDirectory
+from lossratio.traffic import TrafficProfile
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search of this suite.
+
+    Attributes:
+        result: What it found.
+        profile: What the traffic was.
+        place: Which test it belongs to.
+        test_name: Name of the running test when it was made.
+    """
+
+    result: ThroughputResult
+    profile: TrafficProfile
+    place: TestPlace
+    test_name: str
 
 
 class Session:
@@ -23,6 +42,7 @@ class Session:
         goals: What NDR and PDR are searched with, unless a keyword says otherwise.
         testbed: The testbed that is set up; None if none is.
         traffic: Traffic that flows until it is stopped; None if there is none.
+        last_search: The last search for throughput; None if there was none.
         directory: Where the files of measurements go; None if none has begun.
     """
 
@@ -30,6 +50,7 @@ class Session:
         self.goals = goals
         self.testbed: Testbed | None = None
         self.traffic: RunningTraffic | None = None
+        self.last_search: Search | None = None
         self.directory: RunDirectory | None = None
         self._resume = resume
         self._last_result: Result | None = None
@@ -71,6 +92,16 @@ class Session:
     def last_result(self, result: Result) -> None:
         self._last_result = result
 
+    @property
+    def test_name(self) -> str:
+        """Name of the running test; in the suite's set-up ``Suite Setup``."""
+        return str(BuiltIn().get_variable_value("${TEST NAME}") or "Suite Setup")
+
+    def remember_search(self, result: ThroughputResult, profile: TrafficProfile, place: TestPlace) -> None:
+        """Keeps a search for what comes after it in its test."""
+        self.last_result = result
+        self.last_search = Search(result, profile, place, self.test_name)
+
     def place(self, resume: Path | None) -> TestPlace:
         """Where the measurement that begins now belongs: the running test, or the suite in its set-up.
 
@@ -78,7 +109,7 @@ class Session:
             resume: Directory of an earlier run to continue, in place of the one for the whole suite.
         """
         variables = BuiltIn().get_variables(no_decoration=True)
-        test = variables.get("TEST NAME") or "Suite Setup"
+        test = self.test_name
         self._measurements[test] += 1
         number = self._measurements[test]
         identity = TestIdentity(

@@ -135,7 +135,7 @@ class ThroughputKeywords(Keywords):
         place = self.session.place(resume)
         announce(f"Searching for {_listed(request.goals)}: {describe_profile(request.profile)}")
         result = find_conditional_throughput(self.session.ready_testbed(), request, place, show_progress)
-        self.session.last_result = result
+        self.session.remember_search(result, request.profile, place)
         show_result(result, place.directory)
         return result
 

@@ -16,6 +16,7 @@ from lossratio.mlrsearch.goal import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.result import IrregularReason
 from lossratio.report.bounds import search_goal
 from lossratio.report.conditions import Conditions
+from lossratio.report.csit_latency import csit_latencies
 from lossratio.report.csit_model import (
     CsitBounds,
     CsitCriticalRate,
@@ -33,6 +34,7 @@ from lossratio.report.csit_model import (
 from lossratio.report.csit_names import CsitNames, csit_names
 from lossratio.report.model import (
     GoalReport,
+    LatencyResult,
     MrrResult,
     ReconfigurationResult,
     Result,
@@ -119,6 +121,8 @@ def _result(result: Result, names: CsitNames) -> CsitNdrPdr | CsitMrr | CsitSoak
         return _ndrpdr(result, names)
     if isinstance(result, MrrResult):
         return _mrr(result, names)
+    if isinstance(result, LatencyResult):
+        raise CsitExportError(f"{result.test.full_name} is a latency alone; CSIT has it as a part of NDR and PDR only.")
     return _soak(result, names) if isinstance(result, SoakResult) else _reconf(result, names)
 
 
@@ -145,7 +149,10 @@ def _reconf(result: ReconfigurationResult, names: CsitNames) -> CsitReconf:
 
 def _ndrpdr(result: ThroughputResult, names: CsitNames) -> CsitNdrPdr:
     _check_type(result, names, "ndrpdr")
-    return CsitNdrPdr(ndr=_bounds(result, NDR), pdr=_bounds(result, PDR))
+    forward, reverse = (csit_latencies(result.latency, direction) for direction in (0, 1))
+    return CsitNdrPdr(
+        ndr=_bounds(result, NDR), pdr=_bounds(result, PDR), latency_forward=forward, latency_reverse=reverse
+    )
 
 
 def _bounds(result: ThroughputResult, wanted: SearchGoal) -> CsitBounds:

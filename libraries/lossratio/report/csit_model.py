@@ -36,12 +36,33 @@ class CsitBounds(CsitRecord):
     upper: CsitRate | None = None
 
 
+class CsitLatency(CsitRecord):
+    """Latency of one direction at one load, in microseconds."""
+
+    min: float
+    avg: float
+    max: float
+    hdrh: str
+    unit: Literal["us"] = "us"
+
+
+class CsitLatencies(CsitRecord):
+    """Latency of one direction at shares of PDR in per cent; 0 is the minimum load."""
+
+    pdr_0: CsitLatency
+    pdr_10: CsitLatency
+    pdr_50: CsitLatency
+    pdr_90: CsitLatency
+
+
 class CsitNdrPdr(CsitRecord):
     """Result of a search for NDR and PDR."""
 
     type: Literal["ndrpdr"] = "ndrpdr"
     ndr: CsitBounds
     pdr: CsitBounds
+    latency_forward: CsitLatencies | None = None
+    latency_reverse: CsitLatencies | None = None
 
 
 class CsitSamples(CsitRecord):

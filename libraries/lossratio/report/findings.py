@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from lossratio.report.model import GoalReport, MrrResult, Outcome, Result, SoakResult, ThroughputResult
+from lossratio.report.model import (
+    GoalReport,
+    LatencyResult,
+    MrrResult,
+    Outcome,
+    Result,
+    SoakResult,
+    ThroughputResult,
+)
 from lossratio.report.record import Rate
 
 MRR = "MRR"
@@ -16,6 +24,9 @@ MRR = "MRR"
 
 CRITICAL_LOAD = "critical load"
 """The quantity of a soak test."""
+
+LATENCY = "latency"
+"""The quantity of a measurement of latency alone."""
 
 RECONFIGURATION = "reconfiguration"
 """The quantity of a reconfiguration test."""
@@ -64,6 +75,9 @@ def findings_of(results: Iterable[Result]) -> Iterator[Finding]:
             yield _mrr_finding(result, place)
         elif isinstance(result, SoakResult):
             yield _soak_finding(result, place)
+        elif isinstance(result, LatencyResult):
+            faults = [fault for each in result.latency for fault in each.faults]
+            yield Finding(result, place, LATENCY, result.outcome, "; ".join(faults) or None)
         else:
             # What a reconfiguration loses is no rate, so there is an outcome only.
             yield Finding(result, place, RECONFIGURATION, result.outcome, result.error)

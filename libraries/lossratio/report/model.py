@@ -1,7 +1,8 @@
 """The result of one test, as its file in the run directory holds it: format ``lossratio-result/1``.
 
-A result has a kind (``throughput``, ``mrr``, ``soak``, ``reconfiguration``); what all kinds share is in `TestResult`. A
-failed or irregular test is an outcome of its own: nothing in the file stands in for a number that was not found.
+A result has a kind (``throughput``, ``mrr``, ``soak``, ``latency``, ``reconfiguration``); what all kinds share is in
+`TestResult`. A failed or irregular test is an outcome of its own: nothing in the file stands in for a number that was
+not found.
 """
 
 from __future__ import annotations
@@ -216,6 +217,25 @@ class SoakResult(TestResult):
         return self
 
 
+class LatencyResult(TestResult):
+    """The result of a measurement of latency at given loads."""
+
+    kind: Literal["latency"] = "latency"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load."""
+    latency: tuple[LatencyAtLoad, ...] = Field(min_length=1)
+    """Latency at each load, in the order of measuring."""
+
+    @model_validator(mode="after")
+    def _outcome_is_that_of_the_loads(self) -> LatencyResult:
+        if (self.outcome is Outcome.FAILED) == any(each.is_measured for each in self.latency):
+            raise ValueError("a measurement of latency failed if and only if there is none at all")
+        if self.outcome is Outcome.MEASURED and any(each.faults for each in self.latency):
+            raise ValueError("a measurement of latency is irregular if some is missing")
+        return self
+
+
 class ReconfigurationResult(TestResult):
     """The result of a test that reconfigures the SUT under traffic."""
 
@@ -233,7 +253,7 @@ class ReconfigurationResult(TestResult):
         return self
 
 
-Result: TypeAlias = ThroughputResult | MrrResult | SoakResult | ReconfigurationResult
+Result: TypeAlias = ThroughputResult | MrrResult | SoakResult | LatencyResult | ReconfigurationResult
 """A result of any kind."""
 
 RESULT: TypeAdapter[Result] = TypeAdapter(Annotated[Result, Field(discriminator="kind")])

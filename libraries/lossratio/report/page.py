@@ -13,8 +13,10 @@ from lossratio.report.bounds import bounds_history
 from lossratio.report.compliance import ComplianceStatement, compliance_of
 from lossratio.report.doubts import Doubt
 from lossratio.report.frame_sizes import FrameSizeSeries, by_tests, draw_frame_sizes, frame_size_series
+from lossratio.report.latency_picture import draw_latency
+from lossratio.report.latency_text import format_microseconds, name_load
 from lossratio.report.loss_picture import draw_loss
-from lossratio.report.model import Result, SoakResult, ThroughputResult
+from lossratio.report.model import LatencyResult, Result, SoakResult, ThroughputResult
 from lossratio.report.overview import describe_frame_size, overview
 from lossratio.report.run import Run
 from lossratio.report.search_picture import draw_search
@@ -34,12 +36,14 @@ class Pictures:
         search: The search.
         loss: Loss over load.
         spectra: Performance spectra at the relevant bounds.
+        latency: Latency over percentile.
         soak: Fitted curves and posterior of a soak test.
     """
 
     search: str = ""
     loss: str = ""
     spectra: str = ""
+    latency: str = ""
     soak: str = ""
 
 
@@ -91,6 +95,8 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     )
     environment.filters["as_json"] = _as_json
     environment.filters["fps"] = format_frames_per_second
+    environment.filters["microseconds"] = format_microseconds
+    environment.filters["name_load"] = name_load
     results = [result for run in runs for result in run.results]
     return environment.get_template("page.html.jinja").render(
         title=title,
@@ -108,10 +114,17 @@ def report_page(runs: Sequence[Run], title: str) -> str:
 def _section(result: Result, doubts: tuple[Doubt, ...]) -> TestSection:
     if isinstance(result, SoakResult):
         return TestSection(result, Pictures(soak=draw_soak(result)), doubts, ())
+    if isinstance(result, LatencyResult):
+        return TestSection(result, Pictures(latency=draw_latency(result.latency, result.test.name)), doubts, ())
     if not isinstance(result, ThroughputResult):
         return TestSection(result, Pictures(), doubts, ())
     history = bounds_history(result)
-    pictures = Pictures(draw_search(result, history), draw_loss(result, history), draw_spectra(result))
+    pictures = Pictures(
+        draw_search(result, history),
+        draw_loss(result, history),
+        draw_spectra(result),
+        draw_latency(result.latency, result.test.name),
+    )
     return TestSection(result, pictures, doubts, tuple(compliance_of(result)))
 
 

@@ -12,8 +12,10 @@ from robot.utils import secs_to_timestr
 
 from lossratio.report.bounds import GoalBounds
 from lossratio.report.conditions import MaxLoad
+from lossratio.report.latency_text import latency_lines
 from lossratio.report.model import (
     GoalReport,
+    LatencyResult,
     MrrResult,
     ReconfigurationResult,
     Result,
@@ -117,6 +119,8 @@ def _lines(result: Result) -> Iterator[str]:
         return _throughput_lines(result)
     if isinstance(result, MrrResult):
         return _mrr_lines(result)
+    if isinstance(result, LatencyResult):
+        return latency_lines(result.latency)
     return _soak_lines(result) if isinstance(result, SoakResult) else _reconfiguration_lines(result)
 
 
@@ -131,6 +135,7 @@ def _throughput_lines(result: ThroughputResult) -> Iterator[str]:
             yield _bound_line("relevant lower bound", report.result.relevant_lower_bound, result)
             yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
             yield _rate_line("conditional throughput", report.result.conditional_throughput)
+    yield from latency_lines(result.latency)
 
 
 def _mrr_lines(result: MrrResult) -> Iterator[str]:

@@ -6,7 +6,9 @@ import time
 from dataclasses import replace
 
 from lossratio.counters import START_TOLERANCE, NegativeLoss, NegativeLossError, output_from_counters
+from lossratio.latency import LatencyOutput
 from lossratio.traffic.agent_client import AgentClient
+from lossratio.traffic.answers import StoppedTraffic
 from lossratio.trial import TrialInput, TrialOutput
 
 FALTERING = 0.05
@@ -18,6 +20,8 @@ REPEATS = 3
 
 class TrafficMeasurer:
     """Performs trials with a traffic agent that has been configured; a `lossratio.trial.Measurer`.
+
+    It measures latency, too, and sends traffic apart from trials, with the same idle time before.
 
     Args:
         agent: The agent.
@@ -67,6 +71,24 @@ class TrafficMeasurer:
             raise NegativeLossError(
                 f"{error} So did {self._repeats} earlier attempts, or the generator faltered."
             ) from error
+
+    def latency(self, load: float, duration: float) -> LatencyOutput:
+        """Performs a trial whose frames say how long they took; see `AgentClient.latency`."""
+        self._wait_until_idle()
+        output = self._agent.latency(load, duration)
+        self._quiet_since = time.monotonic()
+        return output
+
+    def start_traffic(self, load: float) -> None:
+        """Begins traffic of a constant load; see `AgentClient.start_traffic`."""
+        self._wait_until_idle()
+        self._agent.start_traffic(load)
+
+    def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
+        """Ends what `start_traffic` began; see `AgentClient.stop_traffic`."""
+        stopped = self._agent.stop_traffic(late_wait)
+        self._quiet_since = time.monotonic()
+        return stopped
 
     def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
         self._wait_until_idle()

@@ -168,7 +168,7 @@ def test_latency_is_shown_with_the_load_that_it_was_measured_at():
     latency = LatencyAtLoad(goal="PDR", share_ratio=0.9, load=conditions().rate(135e3), directions=(direction,))
     result = throughput().model_copy(update={"latency": (latency,)})
     page = report_page([Run(Path("a-run"), (RESULT.validate_json(RESULT.dump_json(result)),))], "a run")
-    assert "90 % of PDR: 135,000 fps" in page
+    assert "90 % of PDR, 135.00 kfps per interface" in page
     assert "99 %: 30.0 µs" in page
 
 

@@ -1,0 +1,106 @@
+"""Keywords that measure latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from robot.api import logger
+
+from lossratio.bench.latency import (
+    LATENCY_DURATION,
+    LATENCY_SHARES,
+    LatencyPoint,
+    LatencyRequest,
+    add_latency,
+    measure_latency,
+    points_of,
+)
+from lossratio.errors import SearchError, TrafficError
+from lossratio.keywords.arguments import FrameRate, FrameSize, Share, typed_keyword
+from lossratio.keywords.console import announce, describe_profile, show_result
+from lossratio.keywords.session import Keywords, Search
+from lossratio.report.latency import LatencyAtLoad
+from lossratio.report.latency_text import latency_lines, name_load
+from lossratio.report.model import LatencyResult, ThroughputResult
+from lossratio.traffic import load_profile
+
+_SHARES = tuple(Share(share) for share in LATENCY_SHARES)
+
+
+class LatencyKeywords(Keywords):
+    """Latency after a search, or at given loads."""
+
+    @typed_keyword()
+    def measure_latency(
+        self,
+        *loads: FrameRate,
+        frame_size: FrameSize | None = None,
+        profile: str = "ethip4-udp",
+        bidirectional: bool | None = None,
+        goal: str | None = None,
+        shares: tuple[Share, ...] = _SHARES,
+        duration: timedelta = timedelta(seconds=LATENCY_DURATION),
+    ) -> ThroughputResult | LatencyResult:
+        """Measures one-way latency at some loads, in one trial each, and returns the result.
+
+        After a search in the same test, it is measured with that search's traffic at ``shares`` of a goal's relevant
+        lower bound, and at the search's minimum load, as FD.io CSIT does: by default at 90, 50 and 10 % of PDR.
+        ``goal`` names another goal. The latency becomes a part of the search's result.
+        | `Find NDR And PDR`    frame_size=64B
+        | `Measure Latency`
+        | `Measure Latency`    goal=NDR    shares=[1, 0.5]    duration=1 s
+
+        With ``loads`` it stands for itself, with traffic of ``frame_size``, ``profile`` and ``bidirectional`` as under
+        `Arguments of measurements`, and has a result of its own.
+        | `Measure Latency`    10 kpps    100 kpps    frame_size=64B
+
+        Some frames of the load carry a number, and the generator notes when each leaves and when it comes back; how
+        exactly it can tell is in the result, as ``resolution``. The result has the least, mean and largest latency,
+        jitter, percentiles and the whole histogram, frames out of order and duplicates, for each direction. A load or
+        a direction that fails is a warning, and the others stay; if all fail, so does the keyword.
+        """
+        if not loads:
+            return self._after_search(goal, shares, duration.total_seconds())
+        if frame_size is None:
+            raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
+        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
+        points = tuple(LatencyPoint(load) for load in sorted(loads, reverse=True))
+        request = LatencyRequest(traffic, points, duration.total_seconds())
+        place = self.session.place(None)
+        announce(f"Measuring latency: {describe_profile(traffic)}")
+        result = measure_latency(self.session.ready_testbed(), request, place, _tell)
+        self.session.last_result = result
+        show_result(result, place.directory)
+        _require_some(result.latency)
+        return result
+
+    def _after_search(self, goal: str | None, shares: Sequence[float], duration: float) -> ThroughputResult:
+        search = self._last_search()
+        request = LatencyRequest(search.profile, points_of(search.result, goal=goal, shares=shares), duration)
+        announce(f"Measuring latency: {describe_profile(search.profile)}")
+        result = add_latency(self.session.ready_testbed(), request, search.place, search.result, _tell)
+        self.session.remember_search(result, search.profile, search.place)
+        show_result(result, search.place.directory)
+        _require_some(result.latency)
+        return result
+
+    def _last_search(self) -> Search:
+        search = self.session.last_search
+        if search is None or search.test_name != self.session.test_name:
+            raise SearchError(
+                "No search in this test has found loads to measure latency at. Call e.g. 'Find NDR And PDR' before, or "
+                "say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
+            )
+        return search
+
+
+def _tell(latency: LatencyAtLoad) -> None:
+    logger.console("\n".join(latency_lines([latency])))
+    for fault in latency.faults:
+        logger.warn(f"Latency at {name_load(latency)} is not known: {fault}")
+
+
+def _require_some(latency: Sequence[LatencyAtLoad]) -> None:
+    if not any(each.is_measured for each in latency):
+        raise TrafficError(f"No latency could be measured at any load. {'; '.join(latency[0].faults)}")

@@ -1,0 +1,46 @@
+"""From what latency trials left behind to the result that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lossratio.journal import JournalEntry
+from lossratio.report.build import TestRun
+from lossratio.report.conditions import MaxLoad
+from lossratio.report.latency import LatencyAtLoad
+from lossratio.report.latency_text import name_load
+from lossratio.report.model import LatencyResult, Outcome
+from lossratio.report.trials import describe_trials
+from lossratio.trial import TrialResult
+
+PURPOSE = "latency"
+"""Why a trial was measured whose frames say how long they took."""
+
+
+def latency_result(
+    run: TestRun, max_load: MaxLoad, latency: Sequence[LatencyAtLoad], trials: Sequence[TrialResult]
+) -> LatencyResult:
+    """Puts the result of a measurement of latency together: failed if there is none at all.
+
+    Args:
+        run: The test.
+        max_load: The largest load.
+        latency: What was measured at each load.
+        trials: The trials that did not fail.
+    """
+    faults = [f"{name_load(each)}: {fault}" for each in latency for fault in each.faults]
+    outcome = Outcome.MEASURED if not faults else Outcome.IRREGULAR
+    if not any(each.is_measured for each in latency):
+        outcome = Outcome.FAILED
+    return LatencyResult(
+        test=run.test,
+        started=run.started,
+        ended=run.ended,
+        outcome=outcome,
+        error="; ".join(faults) if outcome is Outcome.FAILED else None,
+        remarks=run.remarks,
+        conditions=run.conditions,
+        trials=describe_trials([JournalEntry(trial, PURPOSE) for trial in trials]),
+        max_load=max_load,
+        latency=tuple(latency),
+    )

@@ -1,0 +1,76 @@
+"""Latency from Robot suites, on the simulated testbed."""
+
+from __future__ import annotations
+
+import pytest
+from robot_runs import run_suite, write_suite
+
+from lossratio.report.run_directory import RunDirectory
+
+MODELLED = """
+Suite Setup       Set Up Testbed    ${TOPOLOGY}
+Suite Teardown    Tear Down Testbed
+"""
+TESTS = """
+After A Search
+    Find NDR And PDR    frame_size=64B
+    Measure Latency
+By Itself
+    Measure Latency    60 kpps    10 kpps    frame_size=64B    duration=1 s
+Of Another Goal
+    Find Conditional Throughput    NDR    frame_size=64B
+    Measure Latency    goal=ndr    shares=[1, 0.25]    duration=2 s
+Without A Search
+    Run Keyword And Expect Error    *No search in this test*    Measure Latency
+    Run Keyword And Expect Error    *Say the frame_size*    Measure Latency    10 kpps
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return run_suite(write_suite(tmp_path_factory.mktemp("robot"), TESTS, MODELLED))
+
+
+@pytest.fixture(scope="module")
+def results(run):
+    return {result.test.name: result for result in RunDirectory(run.directory).results()}
+
+
+def test_every_test_passes(run):
+    assert {test.status for test in run.tests.values()} == {"PASS"}, [test.message for test in run.tests.values()]
+
+
+def test_after_a_search_it_is_measured_where_csit_does_and_becomes_a_part_of_the_result(run, results):
+    result = results["After A Search"]
+    pdr = result.goals[1].result.relevant_lower_bound.per_interface_fps
+    loads = [each.load.per_interface_fps for each in result.latency]
+    assert loads == pytest.approx([0.9 * pdr, 0.5 * pdr, 9001.0, 9001.0])
+    assert [each.share_ratio for each in result.latency] == [0.9, 0.5, 0.1, 0.0]
+    assert {each.duration_s for each in result.latency} == {5.0}
+    assert [each.direction for each in result.latency[0].directions] == ["port0>port1", "port1>port0"]
+    means = [each.directions[0].mean_us for each in result.latency]
+    assert means[0] > means[1] > means[2]
+    assert "relevant lower bound" in run.tests["After A Search"].message
+    assert "latency at 90 % of PDR" in run.tests["After A Search"].message
+
+
+def test_by_itself_it_has_a_result_of_its_own(results):
+    result = results["By Itself"]
+    assert result.kind == "latency"
+    assert [each.load.per_interface_fps for each in result.latency] == [60_000.0, 10_000.0]
+    assert len(result.trials) == 2
+
+
+def test_goal_shares_and_duration_can_be_chosen(results):
+    result = results["Of Another Goal"]
+    assert [(each.goal, each.share_ratio, each.duration_s) for each in result.latency] == [
+        ("NDR", 1.0, 2.0),
+        ("NDR", 0.25, 2.0),
+        ("NDR", 0.0, 2.0),
+    ]
+
+
+def test_the_log_and_the_page_have_the_picture(run):
+    assert sum("Latency by percentile of" in message for message in run.messages) == 3
+    page = (run.directory / "lossratio.html").read_text()
+    assert page.count("<h3>Latency</h3>") == 3

@@ -1,0 +1,176 @@
+"""Latency in results, in words, in pictures, and as CSIT has it."""
+
+import json
+import re
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from report_examples import STARTED, conditions, throughput
+from test_csit_export import identity, named
+
+from lossratio.errors import ReportError
+from lossratio.latency import LatencyCounters, LatencyOutput
+from lossratio.report.build import TestRun
+from lossratio.report.conditions import LoadOrigin
+from lossratio.report.csit import csit_export
+from lossratio.report.findings import findings_of
+from lossratio.report.histograms import Histogram
+from lossratio.report.latency import latency_at_load
+from lossratio.report.latency_picture import draw_latency
+from lossratio.report.latency_result import latency_result
+from lossratio.report.model import RESULT, Outcome, TestIdentity
+from lossratio.report.text import message
+from lossratio.simulation.latency import BASE_DELAY, simulated_latency
+from lossratio.trial import DirectionCounters
+
+FORWARD, REVERSE = "port0>port1", "port1>port0"
+
+
+def counters(name=FORWARD, histogram=((10.0, 900), (50.0, 99), (1000.0, 1)), **changes):
+    values = {"minimum": 10.0, "average": 15.0, "maximum": 1000.0, "jitter": 2.0, "resolution": 0.1}
+    return LatencyCounters(name, 1000, 1000, 0, 0, **(values | changes), histogram=histogram)
+
+
+def dead(name=FORWARD):
+    nothing = dict.fromkeys(("minimum", "average", "maximum", "jitter"))
+    return counters(name, (), **nothing, error="None of 1000 latency frames came back.")
+
+
+def at(load, *directions, share=None):
+    traffic = tuple(DirectionCounters(each.name, 10_000, 9_990, 9_990, unsent=10) for each in directions)
+    goal = None if share is None else "PDR"
+    return latency_at_load(
+        conditions(), load, 5.0, LatencyOutput(traffic, directions), loss_ratio=0.001, goal=goal, share=share
+    )
+
+
+def failed(load):
+    return latency_at_load(conditions(), load, 5.0, "Interface tg0 went down.")
+
+
+def result(*latency):
+    run = TestRun(TestIdentity(name="a test", suite="a suite"), STARTED, STARTED + timedelta(minutes=1), conditions())
+    return latency_result(run, conditions().max_load(200e3, LoadOrigin.GIVEN), latency, [])
+
+
+def test_percentiles_are_told_as_far_as_there_are_frames():
+    (direction,) = at(100e3, counters()).directions
+    assert direction.percentiles_us == {"50": 10.0, "90": 10.0, "99": 50.0, "99.9": 50.0}
+
+
+@given(st.lists(st.integers(1, 10_000_000), min_size=1, max_size=200))
+def test_percentiles_are_those_of_the_latencies_to_three_digits(latencies):
+    histogram = Histogram.of([(value / 10.0, 1) for value in latencies], 0.1)
+    exact = np.percentile(latencies, 50.0, method="inverted_cdf") / 10.0
+    assert histogram.percentiles([50.0]).get("50", exact) == pytest.approx(exact, rel=1e-3)
+    again = Histogram.decode(histogram.encode(), 0.1)
+    assert again.curve() == histogram.curve()
+    assert again.count == len(latencies)
+
+
+def test_a_histogram_of_the_generator_s_own_is_taken_as_it_is():
+    recorded = HdrHistogram(1, 10_000, 3)
+    for value in range(1, 101):
+        recorded.record_value(value)
+    text = recorded.encode().decode()
+    (direction,) = at(100e3, counters(histogram=(), hdr=text)).directions
+    assert direction.percentiles_us == {"50": 50.0, "90": 90.0, "99": 99.0}
+    assert direction.histogram_unit_us == 1.0
+
+
+def test_what_is_no_histogram_is_an_error():
+    with pytest.raises(ReportError, match="cannot be read"):
+        Histogram.decode("bm9uZQ==")
+
+
+def test_a_direction_that_failed_says_why_and_the_other_stays():
+    found = result(at(100e3, counters(), dead(REVERSE)))
+    assert found.outcome is Outcome.IRREGULAR
+    assert f"  {REVERSE}  not measured: None of 1000 latency frames came back." in message(found)
+    assert f"  {FORWARD}  least 10.0 µs, mean 15.0 µs, most 1000 µs, jitter 2.0 µs, 50 %: 10.0 µs" in message(found)
+    (finding,) = findings_of([found])
+    assert finding.reason == f"{REVERSE}: None of 1000 latency frames came back."
+
+
+def test_a_load_that_failed_says_why_and_the_others_stay():
+    found = result(failed(200e3), at(100e3, counters()))
+    assert found.outcome is Outcome.IRREGULAR
+    assert "latency at 200.00 kfps per interface\n  failed: Interface tg0 went down." in message(found)
+    assert RESULT.validate_json(RESULT.dump_json(found)) == found
+
+
+def test_a_measurement_without_any_latency_failed():
+    found = result(failed(200e3), at(100e3, dead()))
+    assert found.outcome is Outcome.FAILED
+    assert "Interface tg0 went down" in found.error
+    with pytest.raises(ValidationError, match="if and only if there is none at all"):
+        RESULT.validate_python(RESULT.dump_python(found) | {"outcome": "measured", "error": None})
+
+
+def test_the_picture_has_a_line_for_each_load_and_direction():
+    latency = [at(load, counters(), counters(REVERSE), share=share) for load, share in ((90e3, 0.9), (10e3, 0.0))]
+    picture = draw_latency(latency, "a test")
+    names = re.findall(r"<title>([^<]*)</title>", picture)[1:]
+    assert names == [
+        "90 % of PDR, 90.000 kfps per interface, port0&gt;port1",
+        "90 % of PDR, 90.000 kfps per interface, port1&gt;port0",
+        "minimum load, 10.000 kfps per interface, port0&gt;port1",
+        "minimum load, 10.000 kfps per interface, port1&gt;port0",
+    ]
+    for tick in ("50 %", "90 %", "99 %", "99.9 %"):
+        assert f">{tick}</text>" in picture
+
+
+def test_there_is_no_picture_of_nothing():
+    assert draw_latency([failed(1e3), at(1e3, dead())], "a test") == ""
+
+
+CSIT_POINTS = ((135e3, 0.9), (75e3, 0.5), (15e3, 0.1), (9001.0, 0.0))
+
+
+def csit_result(latency):
+    case = csit_export(named(throughput().model_copy(update={"latency": latency}))).case
+    return json.loads(case.model_dump_json(exclude_none=True))["result"]
+
+
+def test_csit_gets_all_four_loads_in_whole_microseconds():
+    latency = tuple(at(load, counters(), counters(REVERSE), share=share) for load, share in CSIT_POINTS)
+    data = csit_result(latency)
+    assert data["latency_forward"].keys() == {"pdr_0", "pdr_10", "pdr_50", "pdr_90"}
+    forward = data["latency_forward"]["pdr_90"]
+    assert (forward["min"], forward["avg"], forward["max"], forward["unit"]) == (10.0, 15.0, 1000.0, "us")
+    assert HdrHistogram.decode(forward["hdrh"]).get_value_at_percentile(99.0) == 50
+
+
+def test_csit_gets_none_of_a_direction_that_lacks_one():
+    latency = tuple(
+        at(load, counters(), dead(REVERSE) if share == 0.5 else counters(REVERSE), share=share)
+        for load, share in CSIT_POINTS
+    )
+    assert csit_result(latency).keys() == {"type", "ndr", "pdr", "latency_forward"}
+
+
+def test_csit_has_no_latency_alone():
+    with pytest.raises(ReportError, match="a part of NDR and PDR only"):
+        csit_export(named(result(at(1e3, counters())), identity()))
+
+
+def test_a_simulated_queue_delays_more_the_nearer_the_load_is_to_its_capacity():
+    rng = np.random.default_rng(1)
+    capacity = 100e3
+    means = []
+    for load in (10e3, 50e3, 90e3):
+        latency = simulated_latency(FORWARD, load, capacity, 50_000, 50_000, rng)
+        utilization = load / capacity
+        # The mean wait in a queue M/D/1 (Pollaczek and Khinchine).
+        waited = utilization / (2 * capacity * (1 - utilization)) * 1e6
+        assert latency.average == pytest.approx(BASE_DELAY * 1e6 + waited, rel=0.15)
+        means.append(latency.average)
+    assert means == sorted(means)
+    assert simulated_latency(FORWARD, 1e6, None, 10, 10, rng).maximum == pytest.approx(BASE_DELAY * 1e6)
+    assert simulated_latency(FORWARD, 1e6, capacity, 10, 0, rng).error == "None of 10 latency frames came back."
