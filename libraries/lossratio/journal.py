@@ -11,11 +11,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lossratio.errors import SearchError
+from lossratio.errors import SearchError, StorageError
 from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 FORMAT = "lossratio-journal/1"
@@ -79,7 +80,7 @@ class Journal:
         results: What was in the journal when it was opened; `append` adds to it.
     """
 
-    def __init__(self, path: Path, results: list[TrialResult], file: Any) -> None:
+    def __init__(self, path: Path, results: list[TrialResult], file: FileIO) -> None:
         self.path = path
         self.results = results
         self._file = file
@@ -94,13 +95,14 @@ class Journal:
 
         Raises:
             SearchError: If the file is not a journal, or one of another search; the differences are named.
+            StorageError: If it cannot be written.
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         wanted = json.loads(json.dumps(search))
         if not path.exists() or b"\n" not in path.read_bytes():
             header = {"format": FORMAT, "created": _now(), "search": wanted}
-            journal = cls(path, [], path.open("wb"))
+            journal = cls(path, [], path.open("wb", buffering=0))
             journal._write(header)
             return journal
         contents = read_journal(path)
@@ -110,14 +112,18 @@ class Journal:
                 f"The journal {path} belongs to another search: {differences}. "
                 f"Give the same inputs to continue it, or another file to start anew."
             )
-        file = path.open("r+b")
+        file = path.open("r+b", buffering=0)
         file.truncate(contents.intact_bytes)
         file.seek(0, os.SEEK_END)
         return cls(path, list(contents.results), file)
 
     def append(self, result: TrialResult, purpose: str | None = None) -> None:
-        """Writes one result and waits until it is on the disk."""
-        line: dict[str, Any] = {"input": asdict(result.input), "output": _without_nones(asdict(result.output))}
+        """Writes one result and waits until it is on the disk.
+
+        Raises:
+            StorageError: If the disk does not take it.
+        """
+        line: dict[str, Any] = {"input": asdict(result.input), "output": _without_defaults(asdict(result.output))}
         if purpose is not None:
             line["purpose"] = purpose
         line["time"] = _now()
@@ -137,20 +143,25 @@ class Journal:
         self.close()
 
     def _write(self, data: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(data).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            line = json.dumps(data).encode() + b"\n"
+            while line:
+                # A disk that is nearly full takes a part only.
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StorageError(
+                f"Cannot write to the journal {self.path}: {error.strerror}. The trials until then are in it; "
+                f"make room, and resume the run."
+            ) from error
 
 
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _without_nones(output: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in output.items() if value is not None and name != "directions"}
-    if output["directions"]:
-        kept["directions"] = list(output["directions"])
-    return kept
+def _without_defaults(output: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in output.items() if value is not None and value != ()}
 
 
 def _decode(path: Path, number: int, line: bytes) -> dict[str, Any]:
@@ -168,7 +179,9 @@ def _entry(path: Path, number: int, line: bytes) -> JournalEntry:
     try:
         output = dict(data["output"])
         directions = tuple(DirectionCounters(**direction) for direction in output.pop("directions", ()))
-        result = TrialResult(TrialInput(**data["input"]), TrialOutput(**output, directions=directions))
+        repairs = tuple(output.pop("repairs", ()))
+        trial_output = TrialOutput(**output, repairs=repairs, directions=directions)
+        result = TrialResult(TrialInput(**data["input"]), trial_output)
     except (KeyError, TypeError, ValueError) as error:
         raise SearchError(f"{path}, line {number}: not a trial ({error}). The journal is damaged there.") from error
     return JournalEntry(result, data.get("purpose"))

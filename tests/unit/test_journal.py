@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import tempfile
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossratio.errors import SearchError
+from lossratio.errors import SearchError, StorageError
 from lossratio.journal import Journal, read_journal
 from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
@@ -107,3 +108,33 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path):
         read_journal(path)
     with pytest.raises(SearchError, match="Cannot read the journal"):
         read_journal(tmp_path / "missing.jsonl")
+
+
+def test_repairs_are_kept(tmp_path):
+    repaired = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0, repairs=("Node TG: the connection was lost.",)))
+    with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
+        journal.append(repaired)
+    assert read_journal(tmp_path / "journal.jsonl").results == (repaired,)
+
+
+@pytest.fixture
+def little_room():
+    """Files may grow to 1,000 bytes, as if the disk were full then."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def append_forever(journal, result):
+    while True:
+        journal.append(result)
+
+
+def test_a_full_disk_is_one_clear_error_and_what_was_written_stays(tmp_path, little_room):
+    path = tmp_path / "journal.jsonl"
+    result = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0))
+    message = r"Cannot write to the journal .*: File too large\. .*resume the run"
+    with Journal.open(path, {}) as journal, pytest.raises(StorageError, match=message):
+        append_forever(journal, result)
+    assert 1 < len(read_journal(path).results) < 20

@@ -193,6 +193,9 @@ def _closing_lines(result: Result) -> Iterator[str]:
     repeats = sum(trial.repeats for trial in result.trials)
     if repeats:
         yield f"{repeats} attempts at a trial were measured again, because the generator faltered or miscounted."
+    repairs = sum(len(trial.repairs) for trial in result.trials)
+    if repairs:
+        yield f"{repairs} attempts at a trial were measured again after a repair of the infrastructure."
     for remark in result.remarks:
         yield f"Note: {remark}"
 

@@ -61,6 +61,8 @@ class Trial(Record):
     """Frames that the generator could not send, over all directions; None: not counted."""
     repeats: int = Field(default=0, ge=0)
     """Attempts at this trial that were thrown away before, as untrustworthy; their time is in ``elapsed_s``."""
+    repairs: tuple[str, ...] = ()
+    """What attempts at this trial failed of before and was repaired: nothing that tells about the SUT."""
     directions: tuple[Direction, ...]
     """What each direction counted."""
 
@@ -75,6 +77,7 @@ class Trial(Record):
             lost_frames=self.lost_frames,
             unsent_frames=self.unsent_frames,
             repeats=self.repeats,
+            repairs=self.repairs,
             directions=tuple(_counters(each) for each in self.directions),
         )
         return TrialResult(TrialInput(self.duration_s, self.load_per_interface_fps), output)
@@ -106,6 +109,7 @@ def _trial(number: int, entry: JournalEntry, is_evidence: bool) -> Trial:
         lost_frames=result.output.lost_frames,
         unsent_frames=result.output.unsent_frames,
         repeats=result.output.repeats,
+        repairs=result.output.repairs,
         directions=tuple(_direction(each) for each in result.output.directions),
     )
 
