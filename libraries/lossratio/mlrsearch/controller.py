@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound
@@ -11,6 +11,7 @@ from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.hints import hint_of
 from lossratio.mlrsearch.purpose import Purpose
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.selection import GoalSearch, Proposal
@@ -40,6 +41,7 @@ class MLRsearch:
         timeout: float | None = None,
         warm_up_duration: float | None = None,
         fail_fast: bool = True,
+        hints: Iterable[Sequence[TrialResult]] = (),
     ) -> None:
         """Prepares a search.
 
@@ -51,6 +53,8 @@ class MLRsearch:
             warm_up_duration: If given, the first trial takes so many seconds at max load, and its result is discarded.
             fail_fast: Whether the whole search ends when the minimum load is an upper bound for any goal. Otherwise
                 the other goals are searched to their end.
+            hints: The trials of earlier searches of the same test, each in the order measured (no warm-up), oldest
+                search first. They choose where the search starts, and are no evidence.
 
         Raises:
             SearchError: If there are no goals, or loads or times make no sense.
@@ -72,7 +76,10 @@ class MLRsearch:
         self._fail_fast = fail_fast
         self._curve = LossCurve()
         self._pace = Pace()
-        self._searches = tuple(GoalSearch(goal, self._grid, self._curve) for goal in self.goals)
+        earlier = tuple(hints)
+        self._searches = tuple(
+            GoalSearch(goal, self._grid, self._curve, hint_of(goal, self._grid, earlier)) for goal in self.goals
+        )
         self._results: dict[float, list[TrialResult]] = {}
         self._next: tuple[TrialInput, Purpose] | None = None
         self._decided = False

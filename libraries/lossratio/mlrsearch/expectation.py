@@ -67,8 +67,15 @@ class Expectation:
             much that the bound is now expected lower than before.
     """
 
-    def __init__(self, goal_loss_ratio: float, trial_duration: float, grid: LoadGrid, curve: LossCurve) -> None:
-        self.position: float | None = None
+    def __init__(
+        self,
+        goal_loss_ratio: float,
+        trial_duration: float,
+        grid: LoadGrid,
+        curve: LossCurve,
+        hinted: int | None = None,
+    ) -> None:
+        self.position: float | None = hinted
         self.faded: float | None = None
         self.surprises = 0
         self.recessions = 0
@@ -76,6 +83,7 @@ class Expectation:
         self._trial_duration = trial_duration
         self._grid = grid
         self._curve = curve
+        self._hinted = hinted
 
     def update(self, before: Interval, after: Interval, next_upper: float | None) -> None:
         """Looks at the coarsest target's interval after a trial that the loss curve has counted.
@@ -88,7 +96,13 @@ class Expectation:
         old = self.position
         self.position = self._expected(after.upper, next_upper)
         self.faded = self._faded(after.upper, next_upper)
+        if self._hinted is not None and after.first - 1 <= self._hinted <= after.last:
+            # However much is lost above it: some SUTs forward far less in overload.
+            self.position = self._hinted
+        else:
+            self._hinted = None
         if old is None:
+            self.surprises = 0
             return
         if after.upper is not None and after.upper != before.upper:
             surprised = self._grid.position(after.upper) <= old

@@ -16,6 +16,7 @@ from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.forecast import Outlook, Pace, outlook
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.hints import Hint, hinted_trial
 from lossratio.mlrsearch.landslide import secure
 from lossratio.mlrsearch.stages import Interval, Stages
 from lossratio.mlrsearch.targets import Target
@@ -58,12 +59,15 @@ class Proposal:
 class GoalSearch:
     """One goal's search: what is known, and which trial would help most."""
 
-    def __init__(self, goal: SearchGoal, grid: LoadGrid, curve: LossCurve) -> None:
+    def __init__(self, goal: SearchGoal, grid: LoadGrid, curve: LossCurve, hint: Hint | None = None) -> None:
         self.goal = goal
         self._grid = grid
         self._width = grid.steps_within(goal.width)
         self._stages = Stages(goal, grid)
-        self._expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve)
+        start = None if hint is None else hint.start
+        self._expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
+        self._hint = hint
+        self._hinted: int | None = None
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial; to be called after the loss curve has counted it."""
@@ -72,6 +76,9 @@ class GoalSearch:
         after = self._stages.intervals[0]
         next_upper = None if after.upper is None else self._stages.stages[0].evidence.upper_above(after.upper)
         self._expectation.update(before, after, next_upper)
+        if self._hint is not None and not after.open:
+            self._hinted = self._hint.moved(after.first - 1)
+            self._hint = None
 
     def relevant_bounds(self) -> tuple[float | None, float | None]:
         """The goal's relevant lower and upper bound."""
@@ -111,9 +118,12 @@ class GoalSearch:
         number = next((number for number, interval in enumerate(intervals) if interval.open), None)
         if number is None:
             return None, 0.0, Bound.UNDECIDED
-        secured = secure(self._stages, self._grid, self._width)
-        if secured is not None:
-            return secured
+        choice = None
+        if self._hinted is not None:
+            choice = hinted_trial(self._stages, self._grid, self._width, self._hinted)
+        choice = choice or secure(self._stages, self._grid, self._width)
+        if choice is not None:
+            return choice
         for finer in range(len(intervals) - 1, 0, -1):
             choice = self._descend(finer)
             if choice is not None:
@@ -163,7 +173,7 @@ class GoalSearch:
         """
         first, last, width = interval.first, interval.last, self._width
         expected, surprises = self._expectation.position, self._expectation.surprises
-        if interval.upper is None:
+        if interval.upper is None and expected is None:
             return last, Bound.UPPER
         middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
         lowest = first if interval.lower is None else middle

@@ -1,0 +1,110 @@
+"""What earlier searches of the same test say about where to start: a hint, never evidence.
+
+A hint only chooses the first loads of a search. What it says is measured like anything else, and is given up with the
+first trial that speaks against it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.stages import Stages
+from lossratio.trial import TrialResult
+
+EARLIER_SEARCHES = 5
+"""So many of the last searches are looked at: one alone may have been unlucky, old ones are out of date."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """Where a goal's bounds were in earlier searches; whole steps on the grid of loads.
+
+    Attributes:
+        lower: The second largest of the relevant lower bounds (the only one, if there is one).
+        start: Where the search by single short trials is to start: at the same, if all trials are of one length;
+            otherwise where it usually stopped.
+        stops: The smallest and the largest load at which it stopped.
+    """
+
+    lower: int
+    start: int
+    stops: tuple[int, int]
+
+    def moved(self, stopped: int) -> int:
+        """Where the relevant lower bound is expected when short trials stopped at a load of this search."""
+        smallest, largest = self.stops
+        return max(0, self.lower + stopped - min(max(stopped, smallest), largest))
+
+
+def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialResult]]) -> Hint | None:
+    """What earlier searches say about a goal.
+
+    Args:
+        goal: The goal.
+        grid: The loads of the search that is to start.
+        earlier: The trials of each earlier search in the order measured (no warm-up), oldest search first.
+
+    Returns:
+        The hint; None if none of the last searches found a lower bound.
+    """
+    found = [bounds for trials in earlier if (bounds := _bounds(goal, grid, trials)) is not None]
+    last = found[-EARLIER_SEARCHES:]
+    if not last:
+        return None
+    lower = sorted(lower for lower, _ in last)[-2:][0]
+    stops = sorted(stop for _, stop in last)
+    is_growing = goal.first_duration < goal.final_trial_duration
+    return Hint(lower, stops[(len(stops) - 1) // 2] if is_growing else lower, (stops[0], stops[-1]))
+
+
+def hinted_trial(stages: Stages, grid: LoadGrid, width: int, hinted: int) -> tuple[int, float, Bound] | None:
+    """The next trial for the pair of loads where earlier searches let expect the bounds of a goal with growing trials.
+
+    It is for the goal itself: what trials of middle length would say there is known from the earlier searches.
+
+    Args:
+        stages: What is known for the goal.
+        grid: The loads.
+        width: The goal's width in grid steps.
+        hinted: Where the relevant lower bound is expected.
+
+    Returns:
+        Number of the stage that the trial is for, its load in frames per second, and what the load is expected to be.
+        None as soon as a trial speaks against the pair, and where all trials are of one length: there the pair is where
+        the search starts.
+    """
+    if stages.goal.first_duration == stages.goal.final_trial_duration:
+        return None
+    final, interval = len(stages.stages) - 1, stages.intervals[-1]
+    lower, upper = grid.load(hinted), grid.load(hinted + width)
+    evidence = [stage.evidence for stage in stages.stages]
+    is_refused = any(each.bound(lower) is Bound.UPPER for each in evidence)
+    is_passed = any(each.bound(upper) is Bound.LOWER for each in evidence[1:])
+    if is_refused or is_passed:
+        return None
+    if interval.first <= hinted <= interval.last:
+        return final, lower, Bound.LOWER
+    if interval.lower == lower and interval.first <= hinted + width <= interval.last:
+        is_lossy = Bound.UPPER in (evidence[0].bound(upper), evidence[1].bound(upper))
+        return final if is_lossy else 1, upper, Bound.UPPER
+    return None
+
+
+def _bounds(goal: SearchGoal, grid: LoadGrid, trials: Sequence[TrialResult]) -> tuple[int, int] | None:
+    """The relevant lower bound, and the load at which the search by single short trials stopped first."""
+    stages = Stages(goal, grid)
+    stopped = None
+    for trial in trials:
+        stages.add(trial)
+        if stopped is None and not stages.intervals[0].open:
+            stopped = stages.intervals[0].first - 1
+    lower, _ = stages.relevant_bounds()
+    if lower is None:
+        return None
+    index = min(grid.top, max(0, math.floor(grid.position(lower))))
+    return index, index if stopped is None else max(0, stopped)

@@ -1,0 +1,106 @@
+"""Hints from earlier searches: they choose where a search starts, and are no evidence."""
+
+from __future__ import annotations
+
+import pytest
+from mlrsearch_suts import drive, knee, measured, noisy, policer
+
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch
+from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.hints import EARLIER_SEARCHES, hint_of
+from lossratio.trial import TrialOutput, TrialResult
+
+MIN, MAX = 9001.0, 14_880_952.0
+GRID = LoadGrid(MIN, MAX, 0.005)
+GOAL_SETS = {"CSIT": [NDR, PDR], "RFC 2544": [RFC2544], "TST009": [TST009]}
+
+
+def night(goals, sut, hints=(), max_load=MAX):
+    """The controller after a whole search, and its trials in order."""
+    controller = MLRsearch(goals, MIN, max_load, hints=hints)
+    trials = []
+    while (trial := controller.next_trial()) is not None:
+        trials.append(TrialResult(trial, TrialOutput(min(1.0, max(0.0, sut(trial.load, trial.duration))))))
+        controller.record(trials[-1])
+    return controller, trials
+
+
+def bounds(controller):
+    return [(found.relevant_lower_bound, found.relevant_upper_bound) for found in controller.result().values()]
+
+
+@pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
+@pytest.mark.parametrize(
+    "sut", [knee(1e6), knee(1e6, 0.4), policer(1e6, 50_000.0)], ids=["knee", "collapse", "policer"]
+)
+def test_an_unchanged_sut_gives_the_same_result_in_less_time(goals, sut):
+    first, trials = night(goals, sut)
+    second, _ = night(goals, sut, [trials])
+    assert bounds(second) == bounds(first)
+    assert second.elapsed < first.elapsed
+
+
+@pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
+@pytest.mark.parametrize("factor", [0.5, 0.8, 0.99, 1.01, 1.2, 3.0])
+def test_a_changed_sut_gives_the_result_that_it_gives_without_hints(goals, factor):
+    _, trials = night(goals, knee(1e6))
+    hinted, _ = night(goals, knee(1e6 * factor), [trials] * 5)
+    plain, _ = night(goals, knee(1e6 * factor))
+    assert bounds(hinted) == bounds(plain)
+    assert hinted.elapsed <= 1.15 * plain.elapsed
+
+
+def test_no_earlier_trial_is_evidence():
+    _, trials = night([NDR], knee(1e6))
+    controller = MLRsearch([NDR], MIN, MAX, hints=[trials])
+    assert controller.evidence == ()
+    assert not controller.result()[NDR].regular
+    assert drive(controller, lambda load, duration: 1.0)[NDR].relevant_lower_bound is None
+
+
+def test_the_grid_stays_anchored_at_the_maximum_load():
+    _, trials = night([NDR], knee(1e6), max_load=MAX * 0.997)
+    hinted, _ = night([NDR], knee(1e6), [trials])
+    plain, _ = night([NDR], knee(1e6))
+    assert bounds(hinted) == bounds(plain)
+
+
+def test_a_bound_above_the_maximum_load_of_today_starts_there():
+    _, trials = night([NDR], knee(1e6))
+    controller = MLRsearch([NDR], 1000.0, 5e5, hints=[trials])
+    assert controller.next_trial().load == 5e5
+
+
+def search_that_found(index):
+    """Trials that prove one pair of loads."""
+    lower, upper = GRID.load(index), GRID.load(index + 1)
+    return [measured(upper, 21.0, 0.01), measured(lower, 21.0, 0.0)]
+
+
+def test_the_second_highest_of_the_last_five_searches_counts():
+    earlier = [search_that_found(index) for index in (999, 500, 510, 520, 490, 505)]
+    assert EARLIER_SEARCHES == 5
+    assert hint_of(NDR, GRID, earlier).lower == 510
+    assert hint_of(NDR, GRID, earlier[:1]).lower == 999
+
+
+def test_searches_that_found_no_lower_bound_say_nothing():
+    assert hint_of(NDR, GRID, []) is None
+    assert hint_of(NDR, GRID, [[measured(MIN, 21.0, 1.0)], []]) is None
+
+
+def test_the_order_of_goals_and_seeds_leave_hinted_searches_regular():
+    earlier = [night([NDR, PDR], noisy(1e6, 0.01, seed))[1] for seed in range(5)]
+    for seed in range(5, 10):
+        forwards, backwards = (night(goals, noisy(1e6, 0.01, seed), earlier)[0] for goals in ([NDR, PDR], [PDR, NDR]))
+        assert forwards.evidence == backwards.evidence
+        assert all(found.regular for found in forwards.result().values())
+
+
+def test_where_short_trials_stop_elsewhere_the_pair_moves_with_them():
+    first, trials = night([RFC2544], policer(1e6, 50_000.0))
+    second, again = night([RFC2544], policer(8e5, 40_000.0), [trials])
+    plain, _ = night([RFC2544], policer(8e5, 40_000.0))
+    assert bounds(second) == bounds(plain)
+    long_trials = [trial.load for trial in again if trial.duration == 60.0]
+    assert len(long_trials) <= 2
