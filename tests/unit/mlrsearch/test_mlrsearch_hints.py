@@ -98,7 +98,7 @@ def test_the_order_of_goals_and_seeds_leave_hinted_searches_regular():
 
 
 def test_where_short_trials_stop_elsewhere_the_pair_moves_with_them():
-    first, trials = night([RFC2544], policer(1e6, 50_000.0))
+    _, trials = night([RFC2544], policer(1e6, 50_000.0))
     second, again = night([RFC2544], policer(8e5, 40_000.0), [trials])
     plain, _ = night([RFC2544], policer(8e5, 40_000.0))
     assert bounds(second) == bounds(plain)
