@@ -1,14 +1,34 @@
-"""A Linux bridge between two interfaces."""
+"""A Linux bridge of two interfaces, or of the VXLAN tunnels on them."""
 
 from __future__ import annotations
 
-from lossratio.dut.base import DestinationMacs
+from itertools import islice
+
+from pydantic import Field
+
+from lossratio.addressing import EAST, WEST
+from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
+from lossratio.dut.linux.interfaces import check_exists, check_free, read_links
 from lossratio.dut.linux.requirements import BRIDGE, ETHTOOL, IP, NFT
+from lossratio.dut.linux.vxlan import EAST_VNI, WEST_VNI, Tunnel
+
+_UNUSED = 0x02FF00 << 24
+"""The first of the MAC addresses that no test traffic has."""
 
 
-class LinuxBridge(LinuxDut[LinuxOptions]):
+class BridgeOptions(LinuxOptions):
+    """What a bridge can be asked for."""
+
+    rules: int = Field(default=0, ge=0, le=10_000)
+    """nftables rules that filter every frame: each looks at it, and none drops it."""
+    vxlan: bool = False
+    """Whether frames come and go in VXLAN tunnels, one on each link; the bridge takes them out of one and puts them
+    into the other. The traffic profile ``ethip4vxlan-l2bdbase`` has such frames."""
+
+
+class LinuxBridge(LinuxDut[BridgeOptions]):
     """A bridge that does nothing but forward: no spanning tree, no snooping, no learning, no IPv6 of its own.
 
     Its forwarding database holds the two neighbours' addresses as static entries, so nothing needs to be learned before
@@ -17,17 +37,34 @@ class LinuxBridge(LinuxDut[LinuxOptions]):
     """
 
     kind = "linux_bridge"
-    options_type = LinuxOptions
+    options_type = BridgeOptions
     family = "bridge"
     tools = (IP, BRIDGE, NFT, ETHTOOL)
 
     @property
+    def walked_rules(self) -> int:
+        """As the options say."""
+        return self.options.rules
+
+    @property
+    def entrances(self) -> dict[str, str]:
+        """The bridge's ports: the interfaces, or the tunnels on them."""
+        west, east = self._ports
+        return {EASTWARD: west, WESTWARD: east}
+
+    @property
     def made_interfaces(self) -> tuple[str, ...]:
-        """The bridge."""
-        return (self.stem,)
+        """The bridge, and the tunnels."""
+        return (self.stem, *(self._ports if self.options.vxlan else ()))
+
+    def check_kind(self) -> None:
+        """Checks that the addresses of the tunnels are free here."""
+        super().check_kind()
+        if self.options.vxlan:
+            check_free(self.node, [WEST.ipv4, EAST.ipv4])
 
     def configure(self, changes: Changes, west_mac: str, east_mac: str) -> None:
-        """Makes the bridge and puts both interfaces into it."""
+        """Makes the bridge and puts both interfaces, or the tunnels on them, into it."""
         # Otherwise bridged frames also walk the machine's IP firewall, which may well drop them.
         for protocol in ("iptables", "ip6tables", "arptables"):
             changes.write(f"/proc/sys/net/bridge/bridge-nf-call-{protocol}", "0", optional=True)
@@ -39,13 +76,43 @@ class LinuxBridge(LinuxDut[LinuxOptions]):
         )
         for name in (bridge, self.west, self.east):
             changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
-        for name, neighbour in ((self.west, west_mac), (self.east, east_mac)):
+        if self.options.vxlan:
+            for tunnel, neighbour in zip(self._tunnels, (west_mac, east_mac), strict=True):
+                tunnel.configure(changes, neighbour)
+                changes.write(f"/proc/sys/net/ipv6/conf/{tunnel.name}/disable_ipv6", "1", optional=True)
+        for name, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
             set_link = ("ip", "link", "set", "dev", name)
             changes.run(*set_link, "master", bridge, undo=(*set_link, "nomaster"))
             changes.run(*set_link, "type", "bridge_slave", "learning", "off")
-            changes.run("bridge", "fdb", "replace", neighbour, "dev", name, "master", "static")
+            if not self.options.vxlan:
+                changes.run("bridge", "fdb", "replace", neighbour, "dev", name, "master", "static")
         changes.run("ip", "link", "set", "dev", bridge, "up")
 
+    def reconfigure(self, entries: int) -> None:
+        """Adds static entries to the forwarding database, half of them for each port."""
+        addresses = iter(range(_UNUSED, _UNUSED + entries))
+        for port, count in zip(self._ports, (entries - entries // 2, entries // 2), strict=True):
+            added = ((each.to_bytes(6, "big").hex(":"), port) for each in islice(addresses, count))
+            lines = (f"fdb replace {mac} dev {name} master static\n" for mac, name in added)
+            self.present.changes.run("bridge", "-batch", "-", stdin="".join(lines))
+
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The opposite neighbour's: a bridge forwards frames as they are."""
-        return DestinationMacs(from_west=east_mac, from_east=west_mac)
+        """The opposite neighbour's, as a bridge forwards frames as they are; of tunnels its own interfaces'."""
+        if not self.options.vxlan:
+            return DestinationMacs(from_west=east_mac, from_east=west_mac)
+        links = read_links(self.node)
+        for name in (self.west, self.east):
+            check_exists(self.node, name, links)
+        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
+
+    @property
+    def _ports(self) -> tuple[str, str]:
+        west, east = self._tunnels
+        return (west.name, east.name) if self.options.vxlan else (self.west, self.east)
+
+    @property
+    def _tunnels(self) -> tuple[Tunnel, Tunnel]:
+        return (
+            Tunnel(self.west, f"{self.stem}.w", WEST.ipv4, EAST.ipv4, WEST_VNI),
+            Tunnel(self.east, f"{self.stem}.e", EAST.ipv4, WEST.ipv4, EAST_VNI),
+        )

@@ -11,10 +11,13 @@ from lossratio.dut.base import DestinationMacs
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
 from lossratio.dut.linux.handover import Handover
+from lossratio.dut.linux.host_routes import add_host_routes
 from lossratio.dut.linux.interfaces import check_exists, check_free, read_links
 from lossratio.dut.linux.ip_forwarding import check_forwarding, enable_forwarding
 from lossratio.dut.linux.router_side import RouterSide
+from lossratio.errors import DutError
 
+_MOST_HOSTS = 65_000
 _QUEUE = 256
 """Frames that the queue in front of a handover's thread holds."""
 _SECONDS_PER_RULE = 2e-7
@@ -30,6 +33,9 @@ class RouterOptions(LinuxOptions):
 
     ip_version: Annotated[Literal[4, 6], BeforeValidator(_number)] = 4
     """Version of IP that it routes."""
+    routes: int | None = Field(default=None, ge=2, le=130_000, multiple_of=2)
+    """Routes to single hosts, half of them to the first hosts of each side's network. There are no others then, so test
+    traffic must not go to more hosts. Where missing, there is one route to each side's network."""
     rules: int = Field(default=0, ge=0, le=10_000)
     """nftables rules that every frame walks in a kernel thread of its direction's own, behind a queue of 256 frames.
     With enough of them the router loses frames by itself: 1000 took 40 microseconds a frame where this was measured."""
@@ -38,6 +44,8 @@ class RouterOptions(LinuxOptions):
     def _one_truth(self) -> RouterOptions:
         if self.rules and self.police is not None:
             raise ValueError("police and rules do not go together: whichever is slower would hide the other")
+        if self.rules and self.routes is not None:
+            raise ValueError("rules and routes do not go together: the second stage has a table of its own")
         return self
 
 
@@ -87,9 +95,16 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         """Gives both interfaces addresses, routes and neighbours, and makes the kernel forward between them."""
         enable_forwarding(changes, self.node, (self.west, self.east), self.options.ip_version)
         for side, neighbour in zip(self._sides, (west_mac, east_mac), strict=True):
-            side.configure(changes, neighbour)
+            side.configure(changes, neighbour, (self.options.routes or 0) // 2)
         if self.options.rules:
             self._handover.configure(changes, self.node)
+
+    def reconfigure(self, entries: int) -> None:
+        """Adds routes to single hosts, half of them on each side, the last ones of its network first."""
+        for side, count in zip(self._sides, (entries - entries // 2, entries // 2), strict=True):
+            if (self.options.routes or 0) // 2 + count > _MOST_HOSTS:
+                raise DutError(f"{self.node.name}: a side has {_MOST_HOSTS} hosts; add fewer routes.")
+            add_host_routes(self.present.changes, side.last_hosts(count), side.neighbour, side.interface)
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
         """The router's own interfaces'."""

@@ -249,3 +249,41 @@ def test_a_dut_that_is_not_set_up_says_so(dut_lab):
         with pytest.raises(DutError, match="DUT1: the linux_bridge is not set up"):
             ask()
     bridge.tear_down()
+
+
+def test_frames_walk_the_rules_of_a_filter(dut_lab, set_up):
+    bridge = set_up(rules=700)
+    assert dut_lab.flood("west", bridge.destination_macs(*dut_lab.macs).from_west, frames=10).received == 10
+    assert dut_lab.on_dut("nft", "list", "ruleset").count("meta mark") == 700
+
+
+def test_reconfiguration_adds_entries_for_addresses_of_nobody(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    bridge = set_up()
+    bridge.reconfigure(7)
+    assert dut_lab.on_dut("bridge", "fdb").count("02:ff:00:00:00:0") == 7
+    assert dut_lab.flood("east", bridge.destination_macs(*dut_lab.macs).from_east, frames=10).received == 10
+    bridge.tear_down()
+    assert dut_lab.snapshot() == before
+
+
+def test_tunnels_end_in_the_bridge_and_go_with_it(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    bridge = set_up(vxlan=True)
+    links = dut_lab.links()
+    assert {links[name]["linkinfo"]["info_kind"] for name in ("lr-dut0.w", "lr-dut0.e")} == {"vxlan"}
+    assert bridge.destination_macs(*dut_lab.macs).from_west == dut_lab.lab.mac("dut", "dut0")
+    bridge.verify()
+    bridge.tear_down()
+    assert dut_lab.snapshot() == before
+
+
+def test_telemetry_counts_what_passed_in_the_meantime(dut_lab, set_up):
+    bridge = set_up()
+    macs = bridge.destination_macs(*dut_lab.macs)
+    dut_lab.flood("west", macs.from_west, frames=5)
+    with bridge.telemetry() as told:
+        dut_lab.flood("west", macs.from_west, frames=40)
+    assert told["interfaces"]["dut0"]["rx"]["packets"] == told["interfaces"]["dut1"]["tx"]["packets"] == 40
+    assert all(count >= 0 for cpu in told["softnet"].values() for count in cpu.values())
+    assert told["perf"]

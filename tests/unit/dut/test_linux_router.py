@@ -6,6 +6,7 @@ import pytest
 from dut_lab import NamespaceShell, hop
 
 from lossratio.dut import create_dut
+from lossratio.dut.linux.host_routes import count_host_routes
 from lossratio.errors import DutError
 from lossratio.ssh import CommandResult
 
@@ -76,6 +77,44 @@ def test_an_older_kernel_is_not_robbed_of_its_default_route(dut_lab):
     router = create_dut("linux_router", OlderKernelShell(dut_lab.lab, "dut"), hop(), {"ip_version": 6})
     with pytest.raises(DutError, match="default route through mgmt0 comes from router advertisements"):
         router.check()
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_frames_to_single_hosts_are_routed_by_routes_to_these(dut_lab, set_up, version):
+    before = dut_lab.snapshot()
+    router = set_up(ip_version=version, routes=2000)
+    assert count_host_routes(router.node) == {"dut0": 1000, "dut1": 1000}
+    assert_routes_both_ways(dut_lab, router, version=version)
+    router.tear_down()
+    assert dut_lab.snapshot() == before
+
+
+def test_many_routes_are_set_up_and_taken_away(dut_lab, set_up):
+    router = set_up(routes=20_000)
+    assert count_host_routes(router.node) == {"dut0": 10_000, "dut1": 10_000}
+    assert_routes_both_ways(dut_lab, router, version=4)
+    router.verify()
+    router.tear_down()
+    assert count_host_routes(router.node) == {}
+
+
+def test_a_router_that_has_lost_one_of_its_many_routes_does_not_verify(dut_lab, set_up):
+    router = set_up(routes=20)
+    dut_lab.on_dut("ip", "route", "delete", "198.19.0.7")
+    with pytest.raises(DutError, match=r"the route to each of 10 hosts dev dut1 is gone"):
+        router.verify()
+
+
+def test_reconfiguration_adds_routes_that_go_with_the_rest(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    router = set_up()
+    router.reconfigure(501)
+    assert count_host_routes(router.node) == {"dut0": 251, "dut1": 250}
+    assert_routes_both_ways(dut_lab, router, version=4)
+    with pytest.raises(DutError, match="add fewer routes"):
+        router.reconfigure(200_000)
+    router.tear_down()
+    assert dut_lab.snapshot() == before
 
 
 @pytest.mark.parametrize("version", [4, 6])

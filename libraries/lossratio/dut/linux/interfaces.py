@@ -28,12 +28,17 @@ def has_link(link: Link) -> bool:
     return "LOWER_UP" in link["flags"] and "NO-CARRIER" not in link["flags"]
 
 
-def read_routes(node: DutNode) -> list[dict[str, Any]]:
-    """All routes of the node, of IPv4 and IPv6, from every table."""
+def read_routes(node: DutNode, *selectors: str) -> list[dict[str, Any]]:
+    """Routes of the node, of IPv4 and IPv6, from every table.
+
+    Args:
+        node: The node.
+        *selectors: Which of them, in the words of ``ip route show``, e.g. ``dev``, ``eth1``; all if missing.
+    """
     return [
         route
         for family in ("-4", "-6")
-        for route in node.json("ip", "-json", family, "route", "show", "table", "all") or []
+        for route in node.json("ip", "-json", family, "route", "show", "table", "all", *selectors) or []
     ]
 
 

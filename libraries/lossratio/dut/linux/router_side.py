@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from lossratio.dut.changes import Changes
+from lossratio.dut.linux.host_routes import add_host_routes
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,26 @@ class RouterSide:
         """The address that stands for what is at the other end of the link."""
         return self.network[-3]
 
-    def configure(self, changes: Changes, neighbour_mac: str) -> None:
-        """Adds the address, the neighbour and the route to the network."""
+    def hosts(self, count: int) -> list[IPv4Address | IPv6Address]:
+        """The first so many hosts behind the neighbour: those that test traffic goes to."""
+        return [self.network[number] for number in range(1, count + 1)]
+
+    def last_hosts(self, count: int) -> list[IPv4Address | IPv6Address]:
+        """The last so many hosts behind the neighbour: the least likely ones to be those that test traffic goes to."""
+        last = int(self.neighbour) - 1
+        return [type(self.neighbour)(last - number) for number in range(count)]
+
+    def configure(self, changes: Changes, neighbour_mac: str, host_routes: int = 0) -> None:
+        """Adds the address, the neighbour and the route to the network, or to so many hosts of it."""
         on_link = f"{self.address}/{self.network.max_prefixlen - 2}"
         # Without duplicate address detection the address can be used at once; IPv4 has none.
         nodad = ("nodad",) if self.network.version == 6 else ()
         self.add(changes, "address", on_link, "dev", self.interface, *nodad)
         self.add_neighbour(changes, self.interface, self.neighbour, neighbour_mac)
-        self.add(changes, "route", str(self.network), "via", str(self.neighbour), "dev", self.interface)
+        if host_routes:
+            add_host_routes(changes, self.hosts(host_routes), self.neighbour, self.interface)
+        else:
+            self.add(changes, "route", str(self.network), "via", str(self.neighbour), "dev", self.interface)
 
     def add_neighbour(
         self, changes: Changes, interface: str, address: IPv4Address | IPv6Address, mac_address: str

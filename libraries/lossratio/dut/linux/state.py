@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lossratio.dut.linux.host_routes import count_host_routes
 from lossratio.dut.linux.interfaces import has_link, read_links, read_routes
 from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
 
+_PROTOCOLS = ("kernel", "boot")
+"""What brings in the routes that a DUT depends on: addresses, and commands."""
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -19,7 +22,7 @@ class LinuxState:
     Attributes:
         boot_id: Changes with every boot of the node.
         interfaces: Each interface's master (or None), by name; those that are up and have a link.
-        routes: Routes through the interfaces, for people.
+        routes: Routes through the interfaces, and how many host routes there are, for people.
         tables: Family and name of the nftables tables.
     """
 
@@ -32,12 +35,23 @@ class LinuxState:
 def read_state(node: DutNode, interfaces: Sequence[str]) -> LinuxState:
     """Reads the present state, as far as these interfaces are concerned."""
     links = read_links(node)
-    routes = (route for route in read_routes(node) if route.get("dev") in interfaces)
+    # Not all of them: of host routes there may be very many, so these are counted.
+    routes = [route for protocol in _PROTOCOLS for route in read_routes(node, "proto", protocol)]
+    host_routes = count_host_routes(node)
     tables = (each["table"] for each in node.json("nft", "-j", "list", "tables")["nftables"] if "table" in each)
     return LinuxState(
         boot_id=boot_id(node),
         interfaces={name: links[name].get("master") for name in interfaces if name in links and has_link(links[name])},
-        routes=frozenset(f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}" for route in routes),
+        routes=frozenset(
+            (
+                *(
+                    f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}"
+                    for route in routes
+                    if route.get("dev") in interfaces
+                ),
+                *(f"each of {count} hosts dev {name}" for name, count in host_routes.items() if name in interfaces),
+            )
+        ),
         tables=frozenset(f"{table['family']} {table['name']}" for table in tables),
     )
 
