@@ -37,5 +37,9 @@ class StorageError(LossRatioError):
     """A disk of the controller does not take what was measured."""
 
 
+class ArchiveError(LossRatioError):
+    """The archive of results cannot be reached, or does not take or give what it should."""
+
+
 class RegressionError(AssertionError):
     """A value has regressed; Robot Framework shows the message as that of a failed test."""

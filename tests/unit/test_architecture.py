@@ -38,7 +38,9 @@ ALLOWED = {
     "dut": TESTBED,
     "testbed": TESTBED,
     "report": TESTBED | {"mlrsearch", "plrsearch"},
-    "history": FOUNDATION | {"report"},
+    "object_store": {"errors"},
+    "history": FOUNDATION | {"report", "object_store"},
+    "archive": FOUNDATION | {"report", "history", "object_store"},
 }
 """Room: the rooms it may import, besides itself. Rooms that are not named (keywords, bench, cli) may import all."""
 

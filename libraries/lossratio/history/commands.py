@@ -13,7 +13,7 @@ from lossratio.report.junit import junit_xml
 
 
 @click.command()
-@click.argument("history", type=click.Path(path_type=Path))
+@click.argument("history")
 @click.option("--add", "runs", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Add a run first.")
 @click.option("--testbed", help="Only this testbed.")
 @click.option("--test", default="*", help="Only tests with full names like this, e.g. '*64B*'.")
@@ -35,7 +35,7 @@ from lossratio.report.junit import junit_xml
 @click.option("--html", type=click.Path(path_type=Path), help="Write a page with a picture for each test.")
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file.")
 def trend(
-    history: Path,
+    history: str,
     runs: tuple[Path, ...],
     testbed: str | None,
     test: str,
@@ -47,24 +47,29 @@ def trend(
     html: Path | None,
     junit: Path | None,
 ) -> None:
-    """Tell what changed lately in the folder HISTORY of results.
+    """Tell what changed lately in HISTORY: a folder of results, or the URL of an archive (e.g. s3://bucket/path).
 
     The exit status is 0 if nothing got worse lately, 1 if something did or has no value any more, and 2 if nothing can
     be said.
     """
     # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and the other commands need none of them.
     from lossratio.history.analysis import TrendRequest, add_runs, analyse
+    from lossratio.history.mirror import is_url, mirror_history
     from lossratio.history.store import History
     from lossratio.history.trend_page import trend_page
     from lossratio.history.trend_text import trend_cases, trend_text
+    from lossratio.object_store import ObjectStore
 
-    for problem in add_runs(History(history), runs):
+    if is_url(history) and runs:
+        raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
+    folder = mirror_history(ObjectStore(history)) if is_url(history) else History(Path(history))
+    for problem in add_runs(folder, runs):
         click.echo(problem, err=True)
     request = TrendRequest(testbed, test, quantity, fresh, last, least_change / 100, annotations)
-    analysis = analyse(History(history), request)
+    analysis = analyse(folder, request)
     click.echo(trend_text(analysis))
     if html is not None:
-        write_report(html, trend_page(analysis, history.resolve().name))
+        write_report(html, trend_page(analysis, Path(history).name))
     if junit is not None:
         write_report(junit, junit_xml({"trend": trend_cases(analysis)}))
     if analysis.alarms:

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from lossratio.bench import SearchRequest, TestPlace, find_conditional_throughput, open_testbed
+from lossratio.mlrsearch import SearchGoal
+from lossratio.report.model import TestIdentity
+from lossratio.report.run_directory import RunDirectory
+from lossratio.traffic import load_profile
+
+SIMULATED = Path(__file__).parents[3] / "topologies" / "simulated.yaml"
+
+
+def measure(directory: Path, name: str = "64B-1c-eth-l2bdbase-ndrpdr") -> Path:
+    """The directory of a run with one test, measured on the simulated testbed."""
+    goal = SearchGoal(0.0, 0.5, 1.0, 1.0, 0.05)
+    place = TestPlace(TestIdentity(name=name, suite="Suite"), RunDirectory(directory))
+    request = SearchRequest((goal,), load_profile("ethip4-udp", frame_size=64))
+    find_conditional_throughput(open_testbed(SIMULATED), request, place)
+    return directory

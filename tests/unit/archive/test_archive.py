@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import shutil
+import tarfile
+
+import duckdb
+import pytest
+from archive_examples import measure
+from click.testing import CliRunner
+
+from lossratio.archive.command import send
+from lossratio.archive.outbox import Outbox
+from lossratio.errors import ArchiveError, ReportError
+from lossratio.history.commands import trend
+from lossratio.history.mirror import mirror_history
+from lossratio.object_store import ObjectStore
+from lossratio.report.run import read_run
+
+
+@pytest.fixture
+def store(tmp_path):
+    return ObjectStore(str(tmp_path / "archive"))
+
+
+@pytest.fixture
+def outbox(tmp_path, store):
+    return Outbox(tmp_path / "outbox", store)
+
+
+def test_a_run_goes_to_its_testbed_and_date_in_whole(run, outbox, store, tmp_path):
+    assert outbox.add(run) == []
+    assert outbox.send() == 2
+    assert outbox.waiting() == []
+    (packed,) = store.names("runs/testbed=simulated/date=*/*.tar.gz")
+    store.get(packed, tmp_path / "back.tar.gz")
+    with tarfile.open(tmp_path / "back.tar.gz") as archive:
+        archive.extractall(tmp_path / "back", filter="data")
+    assert read_run(tmp_path / "back" / "tonight").results == read_run(run).results
+
+
+def test_the_history_is_read_by_duckdb_as_it_is(run, outbox, store):
+    outbox.add(run)
+    outbox.send()
+    files = f"{store.url}/history/*/*/*.parquet"
+    rows = duckdb.read_parquet(files, hive_partitioning=True).select("testbed", "test", "value").fetchall()
+    (result,) = read_run(run).results
+    value = result.goals[0].result.conditional_throughput.aggregate_fps
+    assert rows == [("simulated", result.test.full_name, value)]
+
+
+def test_sending_the_same_run_twice_changes_nothing(run, outbox, store):
+    for _ in range(2):
+        outbox.add(run)
+        outbox.send()
+    assert len(store.names("runs/**/*.tar.gz")) == len(store.names("history/**/*.parquet")) == 1
+
+
+def test_an_archive_that_cannot_be_reached_loses_nothing(run, tmp_path):
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where a folder is needed")
+    outbox = Outbox(tmp_path / "outbox", ObjectStore(str(blocked / "archive")))
+    outbox.add(run)
+    with pytest.raises(ArchiveError, match="does not take runs/testbed=simulated"):
+        outbox.send()
+    assert len(outbox.waiting()) == 2
+    blocked.unlink()
+    assert outbox.send() == 2
+    assert outbox.waiting() == []
+
+
+def test_whoever_sends_next_sends_what_waits(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    archive = tmp_path / "archive"
+    Outbox.of(str(archive)).add(run)
+    another = measure(tmp_path / "another", name="another test")
+    result = CliRunner().invoke(send, [str(another), "--results", str(archive)], catch_exceptions=False)
+    assert result.output == f"Sent 4 files to {archive}.\n"
+
+
+def test_what_is_no_run_is_refused(outbox, tmp_path):
+    with pytest.raises(ReportError, match="is not the directory of a run"):
+        outbox.add(tmp_path)
+
+
+def test_a_mirror_fetches_what_is_new_once_and_forgets_what_is_gone(run, outbox, store, tmp_path):
+    outbox.add(run)
+    outbox.send()
+    cache = tmp_path / "cache"
+    history = mirror_history(store, cache)
+    assert history.read().table.num_rows == 1
+    (file,) = cache.rglob("*.parquet")
+    first_fetched = file.stat().st_mtime_ns
+    outbox.add(measure(tmp_path / "another", name="another test"))
+    outbox.send()
+    assert mirror_history(store, cache).read().table.num_rows == 2
+    assert file.stat().st_mtime_ns == first_fetched
+    shutil.rmtree(f"{store.url}/history")
+    outbox.add(run)
+    outbox.send()
+    assert mirror_history(store, cache).read().table.num_rows == 1
+
+
+def test_an_archive_without_history_says_so(store):
+    with pytest.raises(ArchiveError, match="has no history yet"):
+        mirror_history(store)
+
+
+def test_an_unknown_kind_of_store_is_an_error_that_names_the_package():
+    with pytest.raises(ArchiveError, match="nowhere://bucket"):
+        ObjectStore("nowhere://bucket").names("*")
+
+
+def test_the_trend_of_an_archive_is_told_from_its_url(run, outbox, store, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    outbox.add(run)
+    outbox.send()
+    result = CliRunner().invoke(trend, [f"file://{store.url}"], catch_exceptions=False)
+    assert result.exit_code == 2
+    assert "1 series of 1 results" in result.output
+
+
+def test_runs_are_not_added_to_an_archive_by_the_trend(run, store):
+    result = CliRunner().invoke(trend, [f"file://{store.url}", "--add", str(run)])
+    assert "lossratio send" in result.output

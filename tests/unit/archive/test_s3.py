@@ -1,0 +1,56 @@
+"""The archive on a real S3 server of this machine."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from lossratio.archive.outbox import Outbox
+from lossratio.errors import ArchiveError
+from lossratio.history.mirror import mirror_history
+from lossratio.object_store import ObjectStore
+
+
+@pytest.fixture
+def environment(free_port, monkeypatch):
+    endpoint = f"http://127.0.0.1:{free_port}"
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("FSSPEC_S3_ENDPOINT_URL", endpoint)
+    # s3fs reads such variables when it is imported, which other tests may have done.
+    import fsspec.config
+    import s3fs
+
+    fsspec.config.set_conf_env(fsspec.config.conf)
+    s3fs.S3FileSystem.clear_instance_cache()
+    yield endpoint
+    fsspec.config.conf.pop("s3", None)
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+@pytest.fixture
+def bucket(environment, free_port):
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=free_port, verbose=False)
+    server.start()
+    boto3.client("s3", endpoint_url=environment).create_bucket(Bucket="nights")
+    yield "s3://nights/lossratio"
+    server.stop()
+
+
+def test_a_run_goes_to_an_object_store_and_its_history_comes_back(run, bucket, tmp_path):
+    outbox = Outbox(tmp_path / "outbox", ObjectStore(bucket))
+    outbox.add(run)
+    assert outbox.send() == 2
+    assert mirror_history(ObjectStore(bucket), tmp_path / "cache").read().table.num_rows == 1
+    assert not [name for name in ObjectStore(bucket).names("**") if name.endswith(".part")]
+
+
+def test_an_object_store_that_is_down_loses_nothing(run, environment, tmp_path):
+    outbox = Outbox(tmp_path / "outbox", ObjectStore("s3://nights/lossratio"))
+    outbox.add(run)
+    with pytest.raises(ArchiveError, match="s3://nights/lossratio does not take runs/"):
+        outbox.send()
+    assert len(outbox.waiting()) == 2
