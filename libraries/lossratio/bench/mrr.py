@@ -10,6 +10,7 @@ from lossratio.bench.measurement import TestPlace, perform
 from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
 from lossratio.errors import SearchError
+from lossratio.mlrsearch import Forecast
 from lossratio.report.build import mrr_result
 from lossratio.report.model import MrrResult
 from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
@@ -81,7 +82,7 @@ def measure_mrr(
         if on_progress is not None:
             done = controller.result()
             time_left = (request.trials - len(done)) * fmean(result.elapsed for result in done)
-            on_progress(Progress(len(done), trial, (), time_left))
+            on_progress(Progress(len(done), trial, (), Forecast(time_left, time_left, time_left)))
 
     measured = perform(
         controller,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lossratio.mlrsearch import Forecast
 from lossratio.report.bounds import GoalBounds
 from lossratio.trial import TrialResult
 
@@ -17,13 +18,15 @@ class Progress:
         number: How many trials there are, those of an interrupted run included.
         trial: The last one.
         bounds: What is known about each goal; none where nothing is searched for.
-        time_left: Seconds that the rest is expected to take; None: there is nothing to tell it from yet.
+        time_left: What the rest is expected to take, and between what that should be; None: not known.
+        purpose: Why the trial was chosen; None: nobody asked for it, or there is nothing to choose.
     """
 
     number: int
     trial: TrialResult
     bounds: tuple[GoalBounds, ...]
-    time_left: float | None
+    time_left: Forecast | None
+    purpose: str | None = None
 
 
 OnProgress = Callable[[Progress], None]

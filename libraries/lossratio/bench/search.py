@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from lossratio.bench.forecast import seconds_left
+from lossratio.bench.description import describe_traffic
+from lossratio.bench.hints import EarlierSearch, describe_hints, earlier_searches, remark_on_hints
 from lossratio.bench.loads import LoadRange, link_speed, load_range
 from lossratio.bench.measurement import TestPlace, perform
 from lossratio.bench.progress import OnProgress, Progress
@@ -35,6 +37,8 @@ class SearchRequest:
         timeout: Seconds of trials after which the search ends with what it knows; None: never.
         warm_up_duration: Seconds of a first trial at maximum load that does not count; None: there is none.
         fail_fast: Whether the search ends for all goals when the minimum load is too much for one.
+        hints: Where earlier searches of the same test are, which choose where this one starts: the directory of a run,
+            a folder of such directories, or a journal. None: there are no hints.
     """
 
     goals: Sequence[SearchGoal]
@@ -44,6 +48,7 @@ class SearchRequest:
     timeout: float | None = DEFAULT_TIMEOUT
     warm_up_duration: float | None = None
     fail_fast: bool = True
+    hints: Path | None = None
 
     def settings(self) -> dict[str, Any]:
         """What the controller is told besides goals and loads, as JSON data; times in seconds."""
@@ -70,7 +75,12 @@ def find_conditional_throughput(
             says so, and holds the trials there were.
     """
     loads = load_range(testbed.generator_limit, min_load=request.min_load, max_load=request.max_load)
-    controller, advice = _controller(request, loads)
+    earlier = _earlier(request, place)
+    controller, advice = _controller(request, loads, earlier)
+    settings = request.settings()
+    if request.hints is not None:
+        settings["hints"] = describe_hints(controller, earlier)
+        advice = (*advice, remark_on_hints(request.hints, controller, earlier))
 
     def tell(trial: TrialResult) -> None:
         if on_progress is not None:
@@ -81,7 +91,7 @@ def find_conditional_throughput(
         "goals": [describe_goal(goal).model_dump(mode="json") for goal in controller.goals],
         "min_load_fps": loads.min_load,
         "max_load_fps": loads.max_load,
-        "settings": request.settings(),
+        "settings": settings,
     }
     measured = perform(
         controller,
@@ -95,7 +105,7 @@ def find_conditional_throughput(
     speed = link_speed(testbed.request.path)
     max_load = measured.run.conditions.max_load(loads.max_load, loads.origin, link_speed=speed)
     warm_ups = 0 if request.warm_up_duration is None else 1
-    setup = SearchSetup("MLRsearch", request.settings(), controller.goals, loads.min_load, max_load, warm_ups)
+    setup = SearchSetup("MLRsearch", settings, controller.goals, loads.min_load, max_load, warm_ups)
     result = throughput_result(measured.run, setup, measured.result, measured.entries)
     place.directory.write(result)
     measured.raise_failure()
@@ -107,11 +117,20 @@ def _progress(controller: MLRsearch, trial: TrialResult) -> Progress:
     bounds: tuple[GoalBounds, ...] = ()
     for each in controller.evidence:
         bounds = so_far.add(each)
-    left = seconds_left(controller, bounds) if bounds else None
-    return Progress(controller.trials, trial, bounds, left)
+    purpose = None if controller.last_purpose is None else str(controller.last_purpose)
+    return Progress(controller.trials, trial, bounds, controller.forecast(), purpose)
 
 
-def _controller(request: SearchRequest, loads: LoadRange) -> tuple[MLRsearch, tuple[str, ...]]:
+def _earlier(request: SearchRequest, place: TestPlace) -> tuple[EarlierSearch, ...]:
+    if request.hints is None:
+        return ()
+    own = [each.path for each in (place.directory, place.resume) if each is not None]
+    return earlier_searches(request.hints, place.test.full_name, describe_traffic(request.profile), besides=own)
+
+
+def _controller(
+    request: SearchRequest, loads: LoadRange, earlier: Sequence[EarlierSearch]
+) -> tuple[MLRsearch, tuple[str, ...]]:
     """The controller, and what RFC 9971 advises against in the request."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SearchGoalWarning)
@@ -123,5 +142,6 @@ def _controller(request: SearchRequest, loads: LoadRange) -> tuple[MLRsearch, tu
             timeout=request.timeout,
             warm_up_duration=request.warm_up_duration,
             fail_fast=request.fail_fast,
+            hints=[each.trials for each in earlier],
         )
     return controller, tuple(str(warning.message) for warning in caught)

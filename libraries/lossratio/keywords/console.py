@@ -18,6 +18,7 @@ from lossratio.report.search_picture import search_picture
 from lossratio.report.soak_picture import draw_soak
 from lossratio.report.spectrum import draw_spectra
 from lossratio.report.text import format_regularity, message, progress_line, soak_progress_line
+from lossratio.report.trial_text import trials_in_words
 from lossratio.traffic import TrafficProfile
 
 
@@ -28,7 +29,9 @@ def announce(text: str) -> None:
 
 def show_progress(progress: Progress) -> None:
     """Tells on the console where a search is after a trial, in one line."""
-    logger.console(progress_line(progress.number, progress.trial, progress.bounds, progress.time_left))
+    logger.console(
+        progress_line(progress.number, progress.trial, progress.bounds, progress.time_left, progress.purpose)
+    )
 
 
 def show_soak_progress(progress: SoakProgress) -> None:
@@ -51,6 +54,7 @@ def show_result(result: Result, directory: RunDirectory) -> None:
     if isinstance(result, LatencyResult) or (isinstance(result, ThroughputResult) and result.latency):
         logger.info(draw_latency(result.latency, result.test.name), html=True)
     elif isinstance(result, ThroughputResult):
+        logger.info(trials_in_words(result.trials))
         for picture in (search_picture(result), draw_loss(result, bounds_history(result)), draw_spectra(result)):
             logger.info(picture, html=True)
         for report in result.goals:

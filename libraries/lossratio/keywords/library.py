@@ -49,6 +49,7 @@ class LossRatio(
     | ``min_load``      | The smallest load, likewise. Left out: 9001 fps as in FD.io CSIT; if that is above the maximum load, a tenth of this. |
     | ``timeout``       | After this much time no trial begins; the result is what is known then, and irregular. |
     | ``warm_up``       | Length of a first trial at maximum load whose result is discarded. Left out: there is none. |
+    | ``hints``         | Directory of an earlier run, a folder of such directories, or a journal: a search starts where the last searches of the same test found the bounds. None of their trials is evidence. Left out: there are no hints. |
     | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it is continued, and nothing is measured twice. |
 
     Loads are per transmitting interface; results give aggregates, too, with the factor between them.

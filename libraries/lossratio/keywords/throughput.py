@@ -37,6 +37,7 @@ class ThroughputKeywords(Keywords):
         max_load: FrameRate | None = None,
         timeout: timedelta = _DEFAULT_TIMEOUT,
         warm_up: timedelta | None = None,
+        hints: Path | None = None,
         resume: Path | None = None,
     ) -> ThroughputResult:
         """Searches for the non-drop rate and the partial drop rate at once, and returns the result.
@@ -47,6 +48,7 @@ class ThroughputKeywords(Keywords):
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
+        | `Find NDR And PDR`    frame_size=64B    hints=/srv/nightly
         """
         request = SearchRequest(
             (goals or self.session.goals).value,
@@ -55,6 +57,7 @@ class ThroughputKeywords(Keywords):
             max_load,
             seconds(timeout),
             seconds(warm_up),
+            hints=hints,
         )
         return self._search(request, resume)
 
@@ -69,6 +72,7 @@ class ThroughputKeywords(Keywords):
         max_load: FrameRate | None = None,
         timeout: timedelta = _DEFAULT_TIMEOUT,
         warm_up: timedelta | None = None,
+        hints: Path | None = None,
         resume: Path | None = None,
     ) -> ThroughputResult:
         """Searches for the conditional throughput of any search goals at once, and returns the result.
@@ -86,6 +90,7 @@ class ThroughputKeywords(Keywords):
             max_load,
             seconds(timeout),
             seconds(warm_up),
+            hints=hints,
         )
         return self._search(request, resume)
 

@@ -30,6 +30,9 @@ class MLRsearch:
         max_load: Largest load of a trial, frames per second per interface.
         elapsed: Seconds that all trials recorded so far took, as the measurer's clock told them.
         trials: How many trials were recorded, a warm-up included.
+        last_purpose: Why the trial recorded last was chosen; None if nobody asked for it, or nothing was recorded.
+        hinted_loads: Where earlier searches let expect the relevant lower bounds, frames per second per interface; no
+            entry for goals without a hint.
     """
 
     def __init__(
@@ -77,10 +80,11 @@ class MLRsearch:
         self._curve = LossCurve()
         self._pace = Pace()
         earlier = tuple(hints)
-        self._searches = tuple(
-            GoalSearch(goal, self._grid, self._curve, hint_of(goal, self._grid, earlier)) for goal in self.goals
-        )
+        found = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
+        self.hinted_loads = {goal: self._grid.load(hint.lower) for goal, hint in found.items() if hint is not None}
+        self._searches = tuple(GoalSearch(goal, self._grid, self._curve, hint) for goal, hint in found.items())
         self._results: dict[float, list[TrialResult]] = {}
+        self.last_purpose: Purpose | None = None
         self._next: tuple[TrialInput, Purpose] | None = None
         self._decided = False
 
@@ -104,6 +108,8 @@ class MLRsearch:
 
     def record(self, result: TrialResult) -> None:
         """Takes in any trial's result, also of one it did not ask for."""
+        asked = self._next if self._decided else None
+        self.last_purpose = asked[1] if asked is not None and asked[0] == result.input else None
         self._decided = False
         self.trials += 1
         self.elapsed += result.elapsed

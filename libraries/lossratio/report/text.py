@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from robot.utils import secs_to_timestr
 
+from lossratio.mlrsearch import Forecast
 from lossratio.report.bounds import GoalBounds
 from lossratio.report.conditions import MaxLoad
 from lossratio.report.latency_text import latency_lines
@@ -37,7 +38,13 @@ def message(result: Result) -> str:
     return "\n".join((*_lines(result), *_closing_lines(result)))
 
 
-def progress_line(number: int, trial: TrialResult, bounds: Iterable[GoalBounds], time_left: float | None = None) -> str:
+def progress_line(
+    number: int,
+    trial: TrialResult,
+    bounds: Iterable[GoalBounds],
+    time_left: Forecast | None = None,
+    purpose: str | None = None,
+) -> str:
     """What the console shows after a trial.
 
     Where no goals are searched for, that is what was forwarded. Until both bounds of a goal are proved, those are shown
@@ -47,13 +54,16 @@ def progress_line(number: int, trial: TrialResult, bounds: Iterable[GoalBounds],
         number: Which trial it was.
         trial: The trial.
         bounds: The bounds of each goal after it, as `lossratio.report.bounds.BoundsSoFar` follows them.
-        time_left: Seconds that the rest of the search is expected to take; None: not known.
+        time_left: What the rest of the search is expected to take; None: not known.
+        purpose: Why the trial was chosen; None: not known.
     """
     parts = [_trial(number, trial)]
     goals = [f"{each.goal} {_interval(each):<{_INTERVAL_WIDTH}}" for each in bounds]
     parts += goals or [f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"]
     if time_left is not None:
-        parts.append(f"{secs_to_timestr(max(0, round(time_left)), compact=True)} left")
+        parts.append(_time_left(time_left))
+    if purpose is not None:
+        parts.append(f"({purpose})")
     return "  ".join(parts).rstrip()
 
 
@@ -72,8 +82,17 @@ def soak_progress_line(
     if interval is not None:
         mean, low, high = (f"{load:,.{_digits(interval[2] - interval[1])}f}" for load in interval)
         known = f"critical load {mean} fps ({low} to {high})"
-    left = secs_to_timestr(max(0, round(time_left)), compact=True)
-    return f"{_trial(number, trial)}  {known}  at most {left} left"
+    return f"{_trial(number, trial)}  {known}  at most {_seconds(time_left)} left"
+
+
+def _time_left(forecast: Forecast) -> str:
+    """The expected time, and between what it should be, where that is not the same."""
+    expected, low, high = (_seconds(each) for each in (forecast.seconds, forecast.low, forecast.high))
+    return f"{expected} left" if low == high else f"{expected} left ({low} to {high})"
+
+
+def _seconds(seconds: float) -> str:
+    return str(secs_to_timestr(max(0, round(seconds)), compact=True))
 
 
 def format_frames_per_second(rate: float) -> str:

@@ -15,6 +15,7 @@ from report_examples import (
     throughput_results,
 )
 
+from lossratio.mlrsearch import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR
 from lossratio.report.bounds import BoundsSoFar, GoalBounds, Interval
 from lossratio.report.text import format_frames_per_second, format_interval, message, progress_line
@@ -138,9 +139,9 @@ def test_a_line_of_progress():
         GoalBounds(NDR, Interval(50_000.0, 50_250.0), Interval(50_000.0, 50_250.0)),
         GoalBounds(PDR, Interval(50_000.0, None), Interval(50_250.0, 51_000.0)),
     ]
-    assert progress_line(12, trial(0.0012), bounds, 259.6) == (
+    assert progress_line(12, trial(0.0012), bounds, Forecast(259.6, 240.0, 400.0), "PDR: because") == (
         "trial  12  50.250 kfps for 1 s  loss 0.12 %    "
-        "NDR 50.000 to 50.250 kfps   PDR ~50.250 to 51.000 kfps  4min 20s left"
+        "NDR 50.000 to 50.250 kfps   PDR ~50.250 to 51.000 kfps  4min 20s left (4min to 6min 40s)  (PDR: because)"
     )
 
 
@@ -151,7 +152,7 @@ def test_progress_without_timeout_has_no_time_left():
 
 
 def test_progress_without_goals_tells_what_was_forwarded():
-    assert progress_line(3, trial(0.5), [], 7.0) == (
+    assert progress_line(3, trial(0.5), [], Forecast(7.0, 7.0, 7.0)) == (
         "trial   3  50.250 kfps for 1 s  loss 50 %      forwarded 25.125 kfps per interface  7s left"
     )
 
@@ -166,14 +167,14 @@ def test_a_loss_is_never_shown_as_none(loss_ratio):
 
 
 def test_no_time_is_left_after_the_timeout():
-    assert progress_line(1, trial(), [], -3.0).endswith("0s left")
+    assert progress_line(1, trial(), [], Forecast(-3.0, -3.0, -3.0)).endswith("0s left")
 
 
 def test_lines_of_progress_of_a_whole_search_are_aligned():
     found, entries = searched(SharpKnee(capacity=300_000.0))
     so_far = BoundsSoFar(found)
     lines = [
-        progress_line(number, entry.result, so_far.add(entry.result), 100.0)
+        progress_line(number, entry.result, so_far.add(entry.result), Forecast(100.0, 100.0, 100.0))
         for number, entry in enumerate(entries, start=1)
     ]
     assert len({line.index("NDR") for line in lines}) == 1
