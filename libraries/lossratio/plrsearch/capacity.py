@@ -29,6 +29,7 @@ _ITERATIONS = 12
 """Steps towards the likeliest capacity; what is still far from it then is improbable, and stays so."""
 _MANY = 2e4
 """Count from which on a bump is a Gaussian."""
+_POINTS_OF_ROW = 7
 _NARROW = 0.9
 """Widths of a bump in deviations of the capacity, up to which the bump is the narrower factor."""
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
@@ -116,6 +117,7 @@ class VaryingCapacityLikelihood:
         self._lossless = int(np.searchsorted(lost, 0, side="right"))
         self._few = int(np.searchsorted(lost, MAX_COUNT, side="right"))
         self._many = int(np.searchsorted(lost, _MANY))
+        self.terms = max(self._many, len(lost) // _POINTS_OF_ROW)
         self._at_mean = np.zeros(len(lost))
         self._at_mean[self._lossless :] = log_poisson_at_mean(lost[self._lossless :])
         self.constant = float(self._at_mean @ self.trials)

@@ -14,7 +14,7 @@ from lossratio.plrsearch.likelihood import Likelihood, Parameters, Score
 from lossratio.plrsearch.prior import Prior
 
 _POINTS_AT_ONCE = 1 << 13
-"""Points times trials that are evaluated in one go, so that the arrays stay in the processor's cache."""
+"""Points times terms that are evaluated in one go, so that the arrays stay in the processor's cache."""
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ class RowDensity:
         chosen = slice(None) if which is None else which
         mrr = np.exp(log_mrr)[:, :, None]
         spread, deviation = np.exp(self.log_spread[chosen])[:, None, None], self.deviation[chosen][:, None, None]
-        rows = max(1, _POINTS_AT_ONCE // max(1, log_mrr.shape[1] * len(self.model.likelihood.groups)))
+        rows = max(1, _POINTS_AT_ONCE // max(1, log_mrr.shape[1] * self.model.likelihood.terms))
         return [
             evaluate(
                 self.model.function,

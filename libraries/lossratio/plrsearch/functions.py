@@ -141,12 +141,15 @@ class Erf:
         """See `FittingFunction.log_loss`."""
         origin = mrr / spread
         z = (mrr - load) / spread
-        log_integral = _log_erfc_integral(z, origin, load / spread)
-        log_erfc = _log_erfc(z)
+        scaled = erfcx(np.abs(z))
+        log_integral = _log_erfc_integral(z, origin, load / spread, scaled)
+        log_erfc = _log_erfc(z, scaled)
         height = np.exp(log_erfc - log_integral)
-        drop = -np.expm1(np.minimum(_log_erfc(origin) - log_erfc, 0.0))
+        gap = _log_erfc(origin) - log_erfc
+        if gap.max(initial=-np.inf) > -37.0:
+            height = height * -np.expm1(np.minimum(gap, 0.0))
         norm = _erfc(-origin)
-        slope = -(height * drop + 2.0 / _SQRT_PI * np.exp(-origin * origin) / norm) / spread
+        slope = -(height + 2.0 / _SQRT_PI * np.exp(-origin * origin) / norm) / spread
         return LogLoss(np.log(spread) - np.log(norm) + log_integral, slope)
 
     def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
@@ -187,34 +190,41 @@ def _erfc(x: Array) -> Array:
     return np.where(x >= 0.0, tail, 2.0 - tail)
 
 
-def _log_erfc(x: Array) -> Array:
-    scaled = erfcx(np.abs(x))
-    return np.where(x >= 0.0, np.log(scaled) - x * x, np.log(np.maximum(2.0 - np.exp(-x * x) * scaled, 1.0)))
+def _log_erfc(x: Array, scaled: Array | None = None) -> Array:
+    """Logarithm of erfc; `scaled` is erfcx of the absolute value, if it is known already."""
+    scaled = erfcx(np.abs(x)) if scaled is None else scaled
+    below = x < 0.0
+    if not below.any():
+        return np.asarray(np.log(scaled) - x * x)
+    square = x * x
+    return np.log(np.where(below, 2.0 - np.exp(-square) * scaled, scaled)) - np.where(below, 0.0, square)
 
 
-def _log_g(z: Array) -> Array:
-    """Logarithm of the integral of erfc from z to infinity."""
+def _log_g(z: Array, scaled: Array | None = None) -> Array:
+    """Logarithm of the integral of erfc from z to infinity; `scaled` as in `_log_erfc`."""
     size = np.abs(z)
-    head = 1.0 / _SQRT_PI - size * erfcx(size)
+    scaled = erfcx(size) if scaled is None else scaled
+    head = 1.0 / _SQRT_PI - size * scaled
     far = size >= 40.0
     if far.any():
-        square = np.where(far, size * size, 1600.0)
-        q = 0.25 / square
+        q = 0.25 / np.where(far, size * size, 1600.0)
         series = 1.0 - q * (6.0 - q * (60.0 - q * (840.0 - q * 15120.0)))
-        head = np.where(far, series / (2.0 * _SQRT_PI * square), head)
+        head = np.where(far, 2.0 * q * series / _SQRT_PI, head)
+    below = z < 0.0
     square = z * z
-    above = np.exp(-square) * head + 2.0 * np.maximum(-z, 0.0)
-    return np.where(z >= 0.0, np.log(head) - square, np.log(np.maximum(above, _TINY)))
+    if not below.any():
+        return np.asarray(np.log(head) - square)
+    return np.log(np.where(below, np.exp(-square) * head + 2.0 * size, head)) - np.where(below, 0.0, square)
 
 
 _NODES, _WEIGHTS = leggauss(8)
 
 
-def _log_erfc_integral(z: Array, origin: Array, width: Array) -> Array:
-    """Logarithm of the integral of erfc from z to `origin`, which is `width` above z."""
-    log_g = _log_g(z)
+def _log_erfc_integral(z: Array, origin: Array, width: Array, scaled: Array | None = None) -> Array:
+    """Logarithm of the integral of erfc from z to `origin`, which is `width` above z; `scaled` is erfcx(|z|)."""
+    log_g = _log_g(z, scaled)
     gap = _log_g(origin) - log_g
-    if not (gap > -37.0).any():
+    if not gap.max(initial=-np.inf) > -37.0:
         return log_g
     with np.errstate(divide="ignore"):
         log_integral = log_g + np.log(-np.expm1(np.minimum(gap, -0.0)))

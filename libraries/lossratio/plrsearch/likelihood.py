@@ -56,10 +56,12 @@ class Likelihood(Protocol):
 
     Attributes:
         groups: The trials, added up where they share the likelihood's sufficient statistics; sorted.
+        terms: About how many terms are evaluated at each point.
         constant: What `value` leaves out, so that the sum is the logarithm of the counts' probability.
     """
 
     groups: TrialCounts
+    terms: int
     constant: float
 
     def value(self, function: FittingFunction, at: Parameters) -> Array:
@@ -76,6 +78,7 @@ class PoissonLikelihood:
         self.groups, _ = merged(counts)
         order = np.argsort(self.groups.lost > 0, kind="stable")
         self.groups = TrialCounts(self.groups.load[order], self.groups.exposure[order], self.groups.lost[order])
+        self.terms = len(self.groups)
         self._lossless = int(np.sum(self.groups.lost == 0))
         self._lost = self.groups.lost[self._lossless :]
         self._log_exposure = np.log(self.groups.exposure)
@@ -118,6 +121,7 @@ class GeometricLikelihood:
 
     def __init__(self, counts: TrialCounts) -> None:
         self.groups, self._trials = merged(counts, "exposure")
+        self.terms = len(self.groups)
         self._log_exposure = np.log(self.groups.exposure / np.maximum(self._trials, 1.0))
         self._both = self.groups.lost + self._trials
 

@@ -18,7 +18,7 @@ from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mr
 from lossratio.plrsearch.curves import Curves, Indices
 from lossratio.plrsearch.density import Model, RowDensity
 from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.panels import NODES, ORDER, Panels, lobatto, moments_of, node_positions
+from lossratio.plrsearch.panels import NODES, Panels, lobatto, moments_of, node_positions
 from lossratio.plrsearch.ridge import explaining_starts, find_rows
 from lossratio.plrsearch.support import DEEP, DEPTH, Support, deviation_bounds, extent, find_support
 
@@ -35,6 +35,7 @@ _POINTS = 7
 _REACH = 5.5
 _END = 8.0
 _SMOOTH = 0.05
+_SMOOTH_LOADS = 1e-5
 _SAME = 0.1
 
 
@@ -157,8 +158,21 @@ def _smooth_rows(
     matters = peak > peak.max() - DEEP
     if np.any(matters & ((ends > peak - _END) | (np.abs(coefficients[:, -1]) > _SMOOTH))):
         return None
-    loads = _critical_loads(rows, question, np.arange(len(mode)), low, high)
-    return _SmoothRows(low, high, legval(NODES, coefficients.T), np.log(loads))
+    return _SmoothRows(low, high, legval(NODES, coefficients.T), _log_critical_loads(rows, question, low, high))
+
+
+def _log_critical_loads(rows: RowDensity, question: CriticalLoadQuestion, low: Array, high: Array) -> Array:
+    """Logarithms of critical loads at the nodes of rows: of few points, where polynomials tell the others."""
+    every, (points, _) = np.arange(len(low)), lobatto(_POINTS)
+    few = np.log(_critical_loads(rows, question, every, low, high, points))
+    coefficients = few @ np.linalg.inv(legvander(points, _POINTS - 1)).T
+    limits = np.log([question.min_load, question.max_load])
+    rough = (few[:, 0] <= limits[0]) | (few[:, -1] >= limits[1])
+    rough |= np.abs(coefficients[:, -1]) > _SMOOTH_LOADS * np.ptp(few, axis=1)
+    log_loads = np.asarray(legval(NODES, coefficients.T))
+    if rough.any():
+        log_loads[rough] = np.log(_critical_loads(rows, question, every[rough], low[rough], high[rough], NODES))
+    return log_loads
 
 
 def _interpolated(smooth: _SmoothRows, resolution: int) -> _SmoothRows:
@@ -209,12 +223,15 @@ def _cut_panels(grid: _Grid, rows: RowDensity, question: CriticalLoadQuestion) -
         high,
         grid.log_weight.ravel()[row],
         rows.log_density(node_positions(low, high), row),
-        _critical_loads(rows, question, row, low, high),
+        _critical_loads(rows, question, row, low, high, NODES),
     )
 
 
-def _critical_loads(rows: RowDensity, question: CriticalLoadQuestion, which: Indices, low: Array, high: Array) -> Array:
-    """Critical loads at the nodes of panels in the given rows, shape (panels, ORDER)."""
+def _critical_loads(
+    rows: RowDensity, question: CriticalLoadQuestion, which: Indices, low: Array, high: Array, nodes: Array
+) -> Array:
+    """Critical loads at the nodes, within [-1, 1], of panels in the given rows; shape (panels, nodes)."""
     spread, deviation = np.exp(rows.log_spread[which]), rows.deviation[which]
-    curves = Curves(rows.model.function, np.repeat(spread, ORDER), np.repeat(deviation, ORDER))
-    return critical_load(curves, question, np.exp(node_positions(low, high)).ravel()).reshape(-1, ORDER)
+    curves = Curves(rows.model.function, np.repeat(spread, len(nodes)), np.repeat(deviation, len(nodes)))
+    log_mrr = (0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * nodes
+    return critical_load(curves, question, np.exp(log_mrr).ravel()).reshape(log_mrr.shape)

@@ -27,6 +27,7 @@ from lossratio.plrsearch.panels import (
     roughness,
 )
 from lossratio.plrsearch.ridge import DROP, Modes, explaining_starts, find_modes, find_rows, neighbouring_starts
+from lossratio.plrsearch.smooth import POINTS, SmoothRows
 
 TOLERANCE = 1e-7
 """About the share of mass and of variance by which a panel may be wrong."""
@@ -94,6 +95,7 @@ class _Quadrature:
         self.known, low, high = _outer_support(model)
         self._drop = self._support_depth()
         self._bounds: list[tuple[float, float]] = []
+        self._smooth = SmoothRows.none()
         mode = float(self.known.log_spread[np.argmax(self.known.log_mass)])
         edges = [low, mode, high] if low < mode < high else [low, high]
         self.panels = self._blocks(list(pairwise(edges)))
@@ -148,7 +150,10 @@ class _Quadrature:
         self._bounds += bounds
         log_spread = node_positions(low, high).ravel()
         log_weight = (np.log(0.5 * (high - low))[:, None] + np.log(WEIGHTS)).ravel()
-        rows = find_rows(_rows(self.model, log_spread), neighbouring_starts(self.known, log_spread), self._drop)
+        density = _rows(self.model, log_spread)
+        rows = find_rows(density, neighbouring_starts(self.known, log_spread), self._drop)
+        curves = self._curves(log_spread, POINTS)
+        self._smooth = self._smooth.joined(SmoothRows.of(density, curves, self.question, rows.low, rows.high))
         steps = np.clip(self._steps(log_spread), rows.low[:, None], rows.high[:, None])
         knees = np.clip(self._knees(log_spread), rows.low[:, None], rows.high[:, None])
         cuts = np.sort(np.column_stack([rows.low, rows.mode, rows.high, steps, knees]), axis=1)
@@ -161,10 +166,15 @@ class _Quadrature:
 
     def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
         log_mrr = node_positions(low, high)
-        log_density = _rows(self.model, log_spread).log_density(log_mrr)
-        loads = critical_load(self._curves(log_spread, ORDER), self.question, np.exp(log_mrr).ravel())
+        log_density, log_load = self._smooth.at(row, log_mrr)
+        rough = ~self._smooth.holds[row]
+        if rough.any():
+            log_density[rough] = _rows(self.model, log_spread[rough]).log_density(log_mrr[rough])
+            curves = self._curves(log_spread[rough], ORDER)
+            loads = critical_load(curves, self.question, np.exp(log_mrr[rough]).ravel())
+            log_load[rough] = np.log(loads).reshape(-1, ORDER)
         constant = np.zeros_like(log_spread)
-        return Panels(row, log_spread, constant, low, high, log_weight, log_density, loads.reshape(log_mrr.shape))
+        return Panels(row, log_spread, constant, low, high, log_weight, log_density, np.exp(log_load))
 
     def _curves(self, log_spread: Array, times: int) -> Curves:
         """Each row's curve, so many times."""

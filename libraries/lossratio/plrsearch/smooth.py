@@ -1,0 +1,89 @@
+"""Rows of a posterior that are so smooth that few points tell all others.
+
+Log density and log critical load are much smoother than the density itself: where trials are many, they are polynomials
+in log m to more digits than are needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.polynomial.legendre import legval, legvander
+from numpy.typing import NDArray
+
+from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load
+from lossratio.plrsearch.curves import Curves, Indices
+from lossratio.plrsearch.density import RowDensity
+from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.panels import lobatto
+
+POINTS = 16
+"""Points at which a row is computed."""
+_NODES, _ = lobatto(POINTS)
+_TO_LEGENDRE = np.linalg.inv(legvander(_NODES, POINTS - 1))
+_ERROR = 1e-8
+"""Nats that the last coefficients of log density may be; where counts are large, rounding alone makes them 1e-9."""
+_LOAD_ERROR = 1e-9
+"""The same of log critical load, as a share of its range."""
+
+
+@dataclass(frozen=True)
+class SmoothRows:
+    """Polynomials of rows; arrays of shape (rows,), or (rows, POINTS) for Legendre coefficients.
+
+    Attributes:
+        low: Log m at which the row begins.
+        high: Log m at which it ends.
+        log_density: Coefficients of the log density.
+        log_load: Coefficients of the logarithm of the critical load.
+        holds: Whether the row is smooth, so that these can be used.
+    """
+
+    low: Array
+    high: Array
+    log_density: Array
+    log_load: Array
+    holds: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls) -> SmoothRows:
+        """No rows."""
+        return cls(np.zeros(0), np.zeros(0), np.zeros((0, POINTS)), np.zeros((0, POINTS)), np.zeros(0, dtype=bool))
+
+    @classmethod
+    def of(
+        cls, density: RowDensity, curves: Curves, question: CriticalLoadQuestion, low: Array, high: Array
+    ) -> SmoothRows:
+        """Computes rows.
+
+        Args:
+            density: The rows.
+            curves: Each row's curve, POINTS times.
+            question: What the critical load is. Where it meets a limit it has a kink, and is not smooth.
+            low: Log m at which each row begins.
+            high: Log m at which it ends.
+        """
+        log_mrr = (0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * _NODES
+        log_density = density.log_density(log_mrr) @ _TO_LEGENDRE.T
+        loads = critical_load(curves, question, np.exp(log_mrr).ravel()).reshape(log_mrr.shape)
+        log_load = np.log(loads) @ _TO_LEGENDRE.T
+        holds = (loads[:, 0] > question.min_load) & (loads[:, -1] < question.max_load) & (high > low)
+        holds &= np.abs(log_density[:, -2:]).max(axis=1) < _ERROR
+        holds &= np.abs(log_load[:, -2:]).max(axis=1) < _LOAD_ERROR * np.ptp(np.log(loads), axis=1)
+        return cls(low, high, log_density, log_load, holds)
+
+    def joined(self, other: SmoothRows) -> SmoothRows:
+        """These and other rows."""
+        every = (self, other)
+        return SmoothRows(*(np.concatenate([getattr(each, one.name) for each in every]) for one in fields(self)))
+
+    def at(self, row: Indices, log_mrr: Array) -> tuple[Array, Array]:
+        """Log density and log critical load, of shape (panels, nodes) as `log_mrr`, where the rows are smooth."""
+        low, high = self.low[row, None], self.high[row, None]
+        x = (2.0 * log_mrr - low - high) / np.maximum(high - low, 1e-300)
+        log_density, log_load = (
+            np.asarray(legval(x, coefficients[row].T[:, :, None], tensor=False))
+            for coefficients in (self.log_density, self.log_load)
+        )
+        return log_density, log_load
