@@ -21,8 +21,8 @@ lint: environment
 	.venv/bin/mypy
 	.venv/bin/robocop check $(ROBOT_FILES)
 	.venv/bin/robocop format --check $(ROBOT_FILES)
-	.venv/bin/robot --dryrun --output NONE --log NONE --report NONE --variable TOPOLOGY:topologies/local.yaml tests/performance
-	.venv/bin/robot --dryrun --output NONE --log NONE --report NONE --variable TOPOLOGY:topologies/simulated.yaml tests/performance
+	for topology in topologies/*.yaml; do .venv/bin/robot --dryrun --output NONE --log NONE --report NONE --console quiet \
+	    --prerunmodifier "lossratio.keywords.Catalogue:$$topology" tests/performance || exit; done
 
 environment:
 	@tools/virtual-environment test

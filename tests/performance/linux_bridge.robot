@@ -1,35 +1,27 @@
 *** Settings ***
-Documentation     [Top] TG-DUT1-TG. [Enc] Eth-IPv4-UDP. [Cfg] Linux bridge, policed to 50 kfps each way with bursts
-...               of 20 ms: passes 51 kfps for 1 s. [Ver] NDR and PDR by RFC 9971, MRR at maximum load. [Ref] RFC 2544.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4-UDP. [Cfg] Linux bridge, policed to 50 kfps each way with bursts of
+...               20 ms: passes 51 kfps for 1 s. [Ver] NDR and PDR by RFC 9971, MRR at maximum load, critical load by
+...               PLRsearch. [Ref] RFC 2544.
 
 Resource          lossratio/resources/performance.resource
 
-Suite Setup       Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
+...                   dut=linux_bridge    police=50 kfps
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         2_node_single_link_topo    perftest    eth    l2bdbase    base    eth-l2bdbase    1c
+Test Tags         perftest    eth    l2bdmacstat    base    eth-l2bdbase    ${FRAME_SIZE}    ${CORES}c
 
 
 *** Test Cases ***
-64B-1c-eth-l2bdbase-ndrpdr
-    [Tags]    ndrpdr    64b
-    frame_size=64B    profile=ethip4-udp
-1518B-1c-eth-l2bdbase-ndrpdr
-    [Tags]    ndrpdr    1518b
-    frame_size=1518B    profile=ethip4-udp
-IMIX-1c-eth-l2bdbase-ndrpdr
-    [Tags]    ndrpdr    imix
-    frame_size=IMIX_v4_1    profile=ethip4-udp
-64B-1c-eth-l2bdbase-mrr
-    [Tags]    mrr    64b
+${FRAME_SIZE}-${CORES}c-eth-l2bdbase-ndrpdr
+    [Tags]    ndrpdr
+    ${FRAME_SIZE}    profile=ethip4-udp
+${FRAME_SIZE}-${CORES}c-eth-l2bdbase-mrr
+    [Tags]    mrr
     [Template]    Measure MRR
-    frame_size=64B    profile=ethip4-udp
-1518B-1c-eth-l2bdbase-mrr
-    [Tags]    mrr    1518b
-    [Template]    Measure MRR
-    frame_size=1518B    profile=ethip4-udp
-IMIX-1c-eth-l2bdbase-mrr
-    [Tags]    mrr    imix
-    [Template]    Measure MRR
-    frame_size=IMIX_v4_1    profile=ethip4-udp
+    ${FRAME_SIZE}    profile=ethip4-udp
+${FRAME_SIZE}-${CORES}c-eth-l2bdbase-soak
+    [Tags]    soak
+    [Template]    Find Critical Load
+    ${FRAME_SIZE}    profile=ethip4-udp

@@ -1,5 +1,6 @@
 """Robot Framework keywords; import them with ``Library    lossratio.keywords.LossRatio``."""
 
+from lossratio.keywords.catalogue import Catalogue
 from lossratio.keywords.library import LossRatio
 
-__all__ = ["LossRatio"]
+__all__ = ["Catalogue", "LossRatio"]

@@ -48,8 +48,10 @@ def to_share(value: str | int | float) -> Share:
 def to_frame_size(value: str | int) -> FrameSize:
     """Bytes of a frame with its frame check sequence (``64B``, ``1518``), or a mix of sizes.
 
-    The mix is ``IMIX_v4_1``, or one that the traffic profile's file has under ``mixes``.
+    The mix is ``IMIX_v4_1`` (``IMIX`` for short), or one that the traffic profile's file has under ``mixes``.
     """
+    if str(value).strip().casefold() == "imix":
+        return FrameSize("IMIX_v4_1")
     try:
         return FrameSize(parse_frame_size(value))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The suites that users run: short, and clean for every topology."""
+"""The suites that users run: short, tagged as FD.io CSIT's, and clean for every topology."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ import io
 
 import pytest
 import robot
+from robot.api import TestSuite as Suite
 from robot_runs import ROOT
 
-SUITES = sorted((ROOT / "tests" / "performance").glob("*.robot"))
+from lossratio.keywords import Catalogue
+
+PERFORMANCE = ROOT / "tests" / "performance"
+SUITES = sorted(PERFORMANCE.glob("*.robot"))
+TOPOLOGIES = sorted((ROOT / "topologies").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    suite = Suite.from_file_system(PERFORMANCE)
+    suite.visit(Catalogue())
+    return suite
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.stem)
@@ -16,17 +28,49 @@ def test_a_suite_takes_thirty_lines_at_most(suite):
     assert sum(bool(line.strip()) for line in suite.read_text().splitlines()) <= 30
 
 
-@pytest.mark.parametrize("topology", ["local", "simulated"])
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.stem)
+def test_a_suite_tells_topology_encapsulation_configuration_verification_and_reference(suite):
+    text = Suite.from_file_system(suite).doc
+    assert [label for label in ("[Top]", "[Enc]", "[Cfg]", "[Ver]", "[Ref]") if label not in text] == []
+
+
+def test_every_test_has_size_cores_and_type_in_its_tags_and_name(catalogue):
+    for test in catalogue.all_tests:
+        size, cores, *short, kind = test.name.split("-")
+        assert {size, cores, kind, "-".join(short), "perftest"} <= set(test.tags), test.full_name
+
+
+def test_a_suites_own_tag_selects_exactly_that_suite(catalogue):
+    own = {test.name.split("-", 2)[2].rpartition("-")[0] for test in catalogue.all_tests}
+    assert len(own) == len(SUITES)
+    for tag in own:
+        assert len({test.source for test in catalogue.all_tests if tag in test.tags}) == 1, tag
+
+
+def test_every_suite_has_every_type_of_test_for_every_size(catalogue):
+    for suite in SUITES:
+        tests = [test for test in catalogue.all_tests if test.source == suite]
+        sizes = {test.name.partition("-")[0] for test in tests}
+        assert {"128B", "1518B", "IMIX"} <= sizes
+        for size in sizes:
+            kinds = {test.name.rpartition("-")[2] for test in tests if size in test.tags}
+            assert kinds == {"ndrpdr", "mrr", "soak"}, (suite.stem, size)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES, ids=lambda path: path.stem)
 def test_every_suite_is_clean_for_every_topology(topology):
     console = io.StringIO()
     status = robot.run(
         *map(str, SUITES),
         dryrun=True,
         output=None,
-        variable=[f"TOPOLOGY:{ROOT}/topologies/{topology}.yaml"],
+        log=None,
+        report=None,
+        prerunmodifier=f"lossratio.keywords.Catalogue:{topology}:frame_sizes=78B,IMIX",
         pythonpath=[str(ROOT / "libraries")],
         stdout=console,
         stderr=console,
     )
     assert status == 0, console.getvalue()
     assert "[ WARN ]" not in console.getvalue()
+    assert "[ ERROR ]" not in console.getvalue()

@@ -1,0 +1,187 @@
+"""Makes many tests out of one: a suite says what is measured once, and for which frame sizes and numbers of cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from robot.api import SuiteVisitor
+from robot.running import TestCase, TestSuite, Var
+from robot.variables import Variables
+
+from lossratio.errors import TopologyError
+from lossratio.topology import NicModel, TestbedKind, Topology, load_topology
+
+RFC2544_FRAME_SIZES = ("64B", "128B", "256B", "512B", "1024B", "1280B", "1518B")
+"""Frame sizes of RFC 2544, section 9.1."""
+
+FRAME_SIZES = (*RFC2544_FRAME_SIZES, "IMIX")
+"""What a suite is measured with that names no frame sizes of its own."""
+
+_FRAME_SIZE = "${FRAME_SIZE}"
+_CORES = "${CORES}"
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What is the same for all tests of a suite.
+
+    Attributes:
+        name: What tells it from other settings; empty if there is only one.
+        variables: Values of variables, by their names.
+        tags: Tags of its tests.
+    """
+
+    name: str
+    variables: Mapping[str, str]
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A path of the topology, and the tags of tests on it."""
+
+    name: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+
+
+class Catalogue(SuiteVisitor):  # type: ignore[misc]
+    """Expands performance suites before Robot Framework selects tests by tags.
+
+    Use it as ``robot --prerunmodifier lossratio.keywords.Catalogue:topologies/lab.yaml tests/performance``.
+
+    A test whose name has ``${FRAME_SIZE}`` in it becomes one test for each frame size: those of the suite's metadata
+    ``Frame Sizes``, or `FRAME_SIZES`. A suite with metadata ``Cores`` is made for each of these numbers of cores
+    (``${CORES}``); others have ``1``. With a topology, the suite is made for each NIC model that the DUTs on the path
+    have; ``${NIC}``, ``${DUTS}`` and ``${TOPOLOGY}`` are set, and tests get FD.io CSIT's tags for topology and NIC.
+    Where a suite is made more than once, each is a suite of its own within it.
+
+    Variables are replaced as Robot Framework itself does, in names, tags and the arguments of the suite's set-up, so a
+    suite also runs without this: once, with the variables' values.
+    """
+
+    def __init__(
+        self,
+        topology: str | None = None,
+        frame_sizes: str | None = None,
+        cores: str | None = None,
+        duts: str | None = None,
+        nic: str | None = None,
+    ) -> None:
+        """Takes what a command line can say; lists are separated by commas.
+
+        Args:
+            topology: The topology file.
+            frame_sizes: Frame sizes to take in place of the suites' own, e.g. ``64B,IMIX``.
+            cores: Numbers of cores to take in place of the suites' own, e.g. ``1,2``.
+            duts: Through how many DUTs the path goes; None: through all.
+            nic: The NIC model; None: each one that there is a path on.
+
+        Raises:
+            TopologyError: If the file does not describe a usable testbed, or has no such path.
+        """
+        self._frame_sizes = _listed(frame_sizes)
+        self._cores = _listed(cores)
+        self._places = (_Place(),) if topology is None else _places(Path(topology), duts, nic)
+
+    def start_suite(self, suite: TestSuite) -> None:
+        """Expands a suite, if it has tests to expand."""
+        if not any(_depends_on(test.name, _FRAME_SIZE) for test in suite.tests):
+            return
+        settings = self._settings(suite)
+        if len(settings) == 1:
+            self._expand(suite, settings[0])
+            return
+        # Copies by data: a deep copy would copy all parents, too.
+        suites = [TestSuite.from_dict({**suite.to_dict(), "name": setting.name}) for setting in settings]
+        for each, setting in zip(suites, settings, strict=True):
+            self._expand(each, setting)
+        suite.tests.clear()
+        suite.resource.imports.clear()
+        suite.setup = suite.teardown = None
+        suite.suites.extend(suites)
+
+    def _settings(self, suite: TestSuite) -> list[_Setting]:
+        counts = self._cores or _listed_by(suite, "Cores") or ("1",)
+        return [
+            _Setting(
+                " ".join(part for part in (place.name, f"{cores}c" if len(counts) > 1 else "") if part),
+                {**place.variables, _CORES: cores},
+                place.tags,
+            )
+            for place in self._places
+            for cores in counts
+        ]
+
+    def _expand(self, suite: TestSuite, setting: _Setting) -> None:
+        if suite.has_setup:
+            suite.setup.args = tuple(_replaced(arg, setting.variables) for arg in suite.setup.args)
+        sizes = self._frame_sizes or _listed_by(suite, "Frame Sizes") or FRAME_SIZES
+        suite.tests = [copy for test in suite.tests for copy in _copies(test, sizes, setting)]
+
+
+def _copies(test: TestCase, sizes: Sequence[str], setting: _Setting) -> Iterable[TestCase]:
+    if not _depends_on(test.name, _FRAME_SIZE):
+        yield test
+        return
+    for size in sizes:
+        variables = {**setting.variables, _FRAME_SIZE: size}
+        tags = [*(_replaced(tag, variables) for tag in test.tags), *setting.tags]
+        copy = TestCase.from_dict({**test.to_dict(), "name": _replaced(test.name, variables), "tags": tags})
+        copy.body.insert(0, Var(_FRAME_SIZE, (size,), lineno=test.lineno))
+        yield copy
+
+
+def _places(file: Path, duts: str | None, nic: str | None) -> tuple[_Place, ...]:
+    topology = load_topology(file)
+    count = None if duts is None else int(duts)
+    models = (nic,) if nic is not None else _models_with_a_path(topology, count)
+    return tuple(_place(topology, file, count, model, several=len(models) > 1) for model in models)
+
+
+def _place(topology: Topology, file: Path, duts: int | None, nic: str | None, *, several: bool) -> _Place:
+    path = topology.path(duts=duts, nic=nic)
+    variables = {"${TOPOLOGY}": str(file), "${DUTS}": str(len(path.hops)), **({} if nic is None else {"${NIC}": nic})}
+    tags = [f"{len(path.hops) + 1}_node_single_link_topo"]
+    if topology.testbed is TestbedKind.LAB:
+        tags.append("hw_env")
+    if nic is not None:
+        tags.append(NicModel(nic, None, None).tag)
+    return _Place(nic or "" if several else "", variables, tuple(tags))
+
+
+def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | None, ...]:
+    """NIC models of DUT ports for which there is a path; only None if the topology names no models."""
+    ports = (port for ends in topology.links().values() for port in ends if port.node_name != topology.tg_name)
+    models = dict.fromkeys(port.interface.model for port in ports if port.interface.model is not None)
+    return tuple(model for model in models if _has_path(topology, duts, model)) or (None,)
+
+
+def _has_path(topology: Topology, duts: int | None, nic: str) -> bool:
+    try:
+        topology.path(duts=duts, nic=nic)
+    except TopologyError:
+        return False
+    return True
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _listed_by(suite: TestSuite, name: str) -> tuple[str, ...]:
+    return tuple(str(suite.metadata.get(name, "")).split())
+
+
+def _depends_on(text: str, variable: str) -> bool:
+    return _replaced(text, {variable: "1"}) != text
+
+
+def _replaced(text: str, values: Mapping[str, str]) -> str:
+    """Replaces variables that are known; the others stay for Robot Framework to replace."""
+    variables = Variables()
+    for name, value in values.items():
+        variables[name] = value
+    return str(variables.replace_string(text, ignore_errors=True))

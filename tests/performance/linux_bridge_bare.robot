@@ -1,0 +1,26 @@
+*** Settings ***
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] Linux bridge with static addresses. [Ver] NDR and PDR by RFC
+...               9971, MRR at maximum load, critical load by PLRsearch. [Ref] RFC 2544.
+
+Resource          lossratio/resources/performance.resource
+
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
+...                   dut=linux_bridge
+Suite Teardown    Tear Down Testbed
+Test Template     Find NDR And PDR
+
+Test Tags         perftest    eth    l2bdmacstat    base    eth-l2bdbase-linux    ${FRAME_SIZE}    ${CORES}c
+
+
+*** Test Cases ***
+${FRAME_SIZE}-${CORES}c-eth-l2bdbase-linux-ndrpdr
+    [Tags]    ndrpdr
+    ${FRAME_SIZE}    profile=ethip4-ip4base
+${FRAME_SIZE}-${CORES}c-eth-l2bdbase-linux-mrr
+    [Tags]    mrr
+    [Template]    Measure MRR
+    ${FRAME_SIZE}    profile=ethip4-ip4base
+${FRAME_SIZE}-${CORES}c-eth-l2bdbase-linux-soak
+    [Tags]    soak
+    [Template]    Find Critical Load
+    ${FRAME_SIZE}    profile=ethip4-ip4base

@@ -1,0 +1,128 @@
+"""Suites as Robot Framework sees them after the catalogue has expanded them, before it selects tests by tags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import robot
+import yaml
+from robot.api import TestSuite as Suite
+from robot_runs import ROOT, RobotRun
+
+from lossratio.errors import TopologyError
+from lossratio.keywords import Catalogue
+
+SUITE = """
+*** Settings ***
+Metadata          Frame Sizes    64B IMIX
+Resource          lossratio/resources/performance.resource
+Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}    dut=linux_bridge    police=50 kfps
+Suite Teardown    Tear Down Testbed
+Test Template     Measure MRR
+Test Tags         mrr    ${FRAME_SIZE}    ${CORES}c
+
+*** Test Cases ***
+${FRAME_SIZE}-${CORES}c-eth-l2bdbase-mrr
+    ${FRAME_SIZE}    profile=ethip4-udp    trials=1
+
+Another Test
+    1518B    trials=1
+"""
+
+
+def lab(tmp_path: Path, *models: str) -> Path:
+    """A lab with two links on each of these NIC models."""
+    tg, dut = {}, {}
+    for number, model in enumerate((*models, *models)):
+        port = {"name": f"eth{number}", "link": f"link{number}", "model": model}
+        tg[f"port{number}"] = dut[f"port{number}"] = port
+    nodes = {
+        "TG": {"type": "TG", "host": "tg", "generator": {"kind": "afpacket"}, "interfaces": tg},
+        "DUT1": {"type": "DUT", "host": "dut", "interfaces": dut},
+    }
+    file = tmp_path / "lab.yaml"
+    file.write_text(yaml.safe_dump({"format": "lossratio-topology/1", "name": "lab", "nodes": nodes}, sort_keys=False))
+    return file
+
+
+def expanded(catalogue: Catalogue, text: str = SUITE, **selection) -> Suite:
+    suite = Suite.from_string(text)
+    suite.name = "Bridge"
+    suite.visit(catalogue)
+    suite.configure(**selection)
+    return suite
+
+
+def names(suite: Suite) -> list[str]:
+    return [test.name for test in suite.all_tests]
+
+
+def test_a_test_becomes_one_for_each_frame_size():
+    suite = expanded(Catalogue())
+    assert names(suite) == ["64B-1c-eth-l2bdbase-mrr", "IMIX-1c-eth-l2bdbase-mrr", "Another Test"]
+    small, mix, _ = suite.all_tests
+    assert (set(small.tags), set(mix.tags)) == ({"mrr", "64B", "1c"}, {"mrr", "IMIX", "1c"})
+
+
+def test_without_sizes_of_its_own_it_has_those_of_rfc_2544_and_imix():
+    suite = expanded(Catalogue(), SUITE.replace("Metadata", "# Metadata"))
+    sizes = [name.partition("-")[0] for name in names(suite)[:-1]]
+    assert sizes == ["64B", "128B", "256B", "512B", "1024B", "1280B", "1518B", "IMIX"]
+
+
+def test_the_command_line_goes_before_the_suite():
+    assert names(expanded(Catalogue(frame_sizes="128B,9000B")))[:2] == [
+        "128B-1c-eth-l2bdbase-mrr",
+        "9000B-1c-eth-l2bdbase-mrr",
+    ]
+
+
+def test_a_suite_for_several_numbers_of_cores_is_several_suites():
+    text = SUITE.replace("Metadata", "Metadata    Cores    1 4\nMetadata", 1).replace("dut=", "cores=${CORES}    dut=")
+    suite = expanded(Catalogue(), text)
+    assert [(each.name, each.setup.args[3]) for each in suite.suites] == [("1c", "cores=1"), ("4c", "cores=4")]
+    assert not suite.tests
+    assert not suite.has_setup
+    assert names(suite)[3:] == ["64B-4c-eth-l2bdbase-mrr", "IMIX-4c-eth-l2bdbase-mrr", "Another Test"]
+
+
+def test_the_topology_says_nodes_and_nic(tmp_path):
+    file = lab(tmp_path, "Intel-E810CQ")
+    suite = expanded(Catalogue(str(file)))
+    assert suite.setup.args[:3] == (str(file), "duts=1", "nic=Intel-E810CQ")
+    tags = set(suite.tests[0].tags)
+    assert tags == {"mrr", "64B", "1c", "2_node_single_link_topo", "nic_intel-e810cq", "hw_env"}
+
+
+def test_a_lab_with_several_nic_models_has_a_suite_for_each(tmp_path):
+    catalogue = Catalogue(str(lab(tmp_path, "Intel-E810CQ", "Intel-X710")))
+    assert [suite.name for suite in expanded(catalogue).suites] == ["Intel-E810CQ", "Intel-X710"]
+    selected = expanded(catalogue, include_tags=["mrrANDnic_intel-x710AND1cAND64bNOTsoak"])
+    assert [test.full_name for test in selected.all_tests] == ["Bridge.Intel-X710.64B-1c-eth-l2bdbase-mrr"]
+
+
+def test_two_duts_are_three_nodes_unless_asked_for_one():
+    file = str(ROOT / "topologies" / "local-3n.yaml")
+    assert "3_node_single_link_topo" in expanded(Catalogue(file)).tests[0].tags
+    with pytest.raises(TopologyError, match="no unused link between DUT1 and TG"):
+        Catalogue(file, duts="1")
+
+
+def test_a_suite_runs_with_and_without_the_catalogue(tmp_path):
+    file = tmp_path / "bridge.robot"
+    file.write_text(SUITE.lstrip())
+    simulated = ROOT / "topologies" / "simulated.yaml"
+    runs = {
+        "plain": {"variable": [f"TOPOLOGY:{simulated}", "CORES:2"]},
+        "expanded": {"prerunmodifier": f"lossratio.keywords.Catalogue:{simulated}", "include": "64bAND1c"},
+    }
+    found = {}
+    for name, options in runs.items():
+        directory = tmp_path / name
+        status = robot.run(str(file), outputdir=str(directory), pythonpath=str(ROOT / "libraries"), **options)
+        found[name] = (status, list(RobotRun(directory, status).tests))
+    assert found == {
+        "plain": (0, ["64B-2c-eth-l2bdbase-mrr", "Another Test"]),
+        "expanded": (0, ["64B-1c-eth-l2bdbase-mrr"]),
+    }
