@@ -1,0 +1,77 @@
+*** Settings ***
+Documentation     Latency of real frames, after a search and by itself; and traffic apart from trials.
+
+Resource          acceptance.resource
+
+Suite Setup       Run Keywords
+...                   Skip Without A Local Testbed    AND
+...                   Set Up Testbed    ${LOCAL}    dut=linux_bridge    police=20 kfps    burst=400
+Suite Teardown    Tear Down Testbed
+
+Test Tags         latency
+
+
+*** Test Cases ***
+After A Search It Is Measured Below What Was Found
+    [Documentation]    At shares of the relevant lower bound and at the minimum load, where nothing is lost.
+    VAR    &{goal}    name=PDR    loss_ratio=0.5 %    final_trial_duration=0.5 s    duration_sum=1 s    width=5 %
+    Find Conditional Throughput    ${goal}    frame_size=64B    min_load=1 kpps    max_load=40 kpps
+    ${result}    Measure Latency    duration=0.5 s
+    Should Be Equal    ${{[each.share_ratio for each in $result.latency]}}    ${{[0.9, 0.5, 0.1, 0.0]}}
+    FOR    ${latency}    IN    @{result.latency}
+        Latency Should Be Plausible    ${latency}
+    END
+    Should Be Equal As Numbers    ${{$result.latency[3].load.per_interface_fps}}    1000
+
+By Itself It Is Measured At Given Loads
+    [Documentation]    Of every size of a mix.
+    ${result}    Measure Latency    5 kpps    1 kpps    frame_size=IMIX_v4_1    duration=0.5 s
+    Should Be Equal    ${result.kind}    latency
+    Length Should Be    ${result.latency}    2
+    FOR    ${latency}    IN    @{result.latency}
+        Latency Should Be Plausible    ${latency}
+    END
+
+Where Frames Are Lost Those That Come Back Have A Latency
+    [Documentation]    A policer of 20 kfps passes half of twice its rate, and some of the frames that measure.
+    ${result}    Measure Latency    40 kpps    frame_size=64B    duration=1 s
+    VAR    ${latency}    ${result.latency}[0]
+    Should Be True    abs($latency.loss_ratio - 0.49) < 0.02    ${latency.loss_ratio}
+    FOR    ${direction}    IN    @{latency.directions}
+        Should Be True    0 < $direction.received_frames <= $direction.sent_frames
+        Should Be True    $direction.error is None    ${direction.error}
+    END
+
+Traffic Flows Until It Is Stopped
+    [Documentation]    A policer passes its rate for as long as traffic flowed, and its burst.
+    Start Traffic    40 kpps    frame_size=64B
+    Run Keyword And Expect Error    *Stop it before anything else is measured*    Measure MRR    64B
+    ${traffic}    Stop Traffic
+    FOR    ${direction}    IN    @{traffic.directions}
+        VAR    ${passed}    ${{20_000 * $direction.elapsed + 400}}
+        Should Be True    abs($direction.received - $passed) < 0.01 * $passed    ${direction}
+    END
+    Should Be Equal As Integers    ${traffic.late}    0
+    Should Be Equal As Integers    ${traffic.lost}    ${{$traffic.sent - $traffic.received}}
+
+No Traffic Can Be Stopped That Does Not Flow
+    [Documentation]    The error says what to call first.
+    Run Keyword And Expect Error    *Call the keyword 'Start Traffic' first.    Stop Traffic
+
+
+*** Keywords ***
+Latency Should Be Plausible
+    [Documentation]    In both directions: every frame came back once and in its place, in less than a second.
+    [Arguments]    ${latency}
+    # A frame or two may be unsent on a busy machine; none of those sent is lost.
+    Should Be True    $latency.loss_ratio < 0.02    ${latency.loss_ratio}
+    Length Should Be    ${latency.directions}    2
+    FOR    ${direction}    IN    @{latency.directions}
+        Should Be True    $direction.error is None    ${direction.error}
+        Should Be True    0 < $direction.least_us <= $direction.mean_us <= $direction.most_us < 1_000_000
+        Should Be True    $direction.percentiles_us['50'] <= $direction.percentiles_us['90'] * 1.001
+        Should Be Equal As Integers    ${direction.out_of_order_frames}    0
+        Should Be Equal As Integers    ${direction.duplicate_frames}    0
+        Should Be True    0 < $direction.received_frames == $direction.sent_frames
+        Should Be Equal As Numbers    ${direction.resolution_us}    0.1
+    END
