@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 import lossratio
-from lossratio.errors import LossRatioError, NodeError
+from lossratio.errors import LossRatioError, NodeError, ReservationError
 from lossratio.history.commands import trend
 from lossratio.replay.command import soak
 from lossratio.report.commands import compare, csit, report
+from lossratio.runner import reserve_commands
 from lossratio.runner.command import run
 from lossratio.testbed import local
 from lossratio.testbed.local import LocalTestbed
@@ -21,6 +22,9 @@ from lossratio.units import format_frame_rate
 
 BAD_INPUT = 2
 """Exit status where what was asked for cannot be done."""
+
+NOT_AVAILABLE = 75
+"""Exit status where a testbed is somebody else's (sysexits: EX_TEMPFAIL)."""
 
 TOPOLOGY_FILE = click.Path(path_type=Path)
 
@@ -88,7 +92,7 @@ def study(arguments: tuple[str, ...]) -> None:
     command.main(list(arguments), prog_name="lossratio study", standalone_mode=False)
 
 
-for command in (soak, report, compare, csit, trend, run):
+for command in (soak, report, compare, csit, trend, run, *reserve_commands.COMMANDS):
     commands.add_command(command)
 
 
@@ -127,7 +131,7 @@ def describe_topology(file: Path, topology: Topology, path: TrafficPath) -> str:
 
 
 def main() -> None:
-    """Runs the command; an error is one message and exit status 2, never a traceback."""
+    """Runs the command; an error is one message and exit status 2 (75: not available), never a traceback."""
     try:
         commands(standalone_mode=False)
     except click.exceptions.Abort:
@@ -137,4 +141,4 @@ def main() -> None:
         sys.exit(error.exit_code)
     except LossRatioError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(BAD_INPUT)
+        sys.exit(NOT_AVAILABLE if isinstance(error, ReservationError) else BAD_INPUT)

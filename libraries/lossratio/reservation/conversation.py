@@ -62,5 +62,10 @@ class Conversation:
             line = self._process.read_line(seconds)
         except NodeError as error:
             raise NodeError(f"Node {self._node_name}: nobody answers for its reservation. {error}") from error
-        event: dict[str, Any] = json.loads(line)
+        try:
+            event: dict[str, Any] = json.loads(line)
+        except ValueError as error:
+            raise NodeError(
+                f"Node {self._node_name}: its reservation answers with {line[:200]!r}. Does a log-in script write that?"
+            ) from error
         return event

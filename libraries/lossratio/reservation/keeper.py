@@ -30,12 +30,9 @@ RECORD_BYTES = 4096
 MUTEX = 1 << 20
 TICKETS = MUTEX + 1
 POLL_SECONDS = 0.25
+MARGIN_SECONDS = 0.5
 MARK = "LOSSRATIO_LEASE"
 """Environment variable of everything that was started under a lease, with its token."""
-
-
-class WaitedInVainError(Exception):
-    """The time to wait is over."""
 
 
 class ReservationFile:
@@ -112,7 +109,7 @@ class Keeper:
     def _listen(self) -> None:
         """Takes in lines. A controller that is gone or silent needs neither ticket nor lease any more."""
         buffer = b""
-        while select.select([0], [], [], self._seconds)[0]:
+        while select.select([0], [], [], self._seconds + MARGIN_SECONDS)[0]:
             chunk = os.read(0, 4096)
             if not chunk:
                 os._exit(0)
@@ -123,7 +120,11 @@ class Keeper:
                 elif self._token is None:
                     say("waiting")
         if self._token is not None:
-            end_processes_of(self._token)
+            with self._file.mutex() as record:
+                lease = record["lease"]
+            # The controller may have logged in again, and keep it by another way.
+            if not (is_valid(lease) and lease["token"] == self._token):
+                end_processes_of(self._token)
         os._exit(0)
 
     def _answer(self, request: dict[str, Any]) -> bool:
@@ -179,7 +180,7 @@ class Keeper:
             signal.setitimer(signal.ITIMER_REAL, max(1e-6, deadline - time.monotonic()))
             fcntl.lockf(fd, fcntl.LOCK_SH, *earlier)
             return True
-        except WaitedInVainError:
+        except TimeoutError:
             return False
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -277,7 +278,7 @@ def _pids() -> list[int]:
 
 
 def _stop_waiting(number: int, frame: object) -> None:
-    raise WaitedInVainError
+    raise TimeoutError
 
 
 def main() -> None:

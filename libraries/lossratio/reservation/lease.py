@@ -65,6 +65,7 @@ class Lease:
         self._lock = threading.Lock()
         self._lost: ReservationLostError | None = None
         self._ends = math.inf
+        self._is_over = False
         self._pulse = Pulse(claim.seconds / BEATS, self._beat)
 
     @classmethod
@@ -128,19 +129,42 @@ class Lease:
         """Gives the lease back, unless it is borrowed; doing it again changes nothing."""
         self._pulse.stop()
         with self._lock:
-            keeper, self._keeper = self._keeper, None
-            if keeper is None:
+            if self._is_over:
                 return
             try:
                 if not self.is_borrowed and self._lost is None:
-                    keeper.tell({"op": "release"})
-                    keeper.answer()
-            except NodeError as error:
-                _LOG.warning(
-                    "The reservation of %s ends by itself: it could not be released. %s", self.node_name, error
-                )
+                    self._give_back()
+            except (NodeError, ReservationError) as error:
+                _LOG.warning("The reservation ends by itself, as it cannot be released: %s", error)
+            self._end()
+
+    def leave(self) -> None:
+        """Ends the heartbeat, and leaves the lease as it is until it ends by itself."""
+        self._pulse.stop()
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        self._is_over = True
+        self._session.environment = {}
+        if keeper is not None:
             keeper.close()
-            self._session.environment = {}
+
+    def _give_back(self) -> None:
+        try:
+            self._tell_release()
+        except NodeError:
+            # It is worth another log-in: whoever comes next would have to wait for the end of the lease.
+            self._session.restore()
+            self._renew()
+            self._tell_release()
+
+    def _tell_release(self) -> None:
+        if self._keeper is None:
+            raise NodeError(f"Node {self.node_name}: nobody keeps its reservation.")
+        self._keeper.tell({"op": "release"})
+        self._keeper.answer()
 
     def _begin(self) -> None:
         # It is not known when the waiting ended there, and so not until when the lease lasts.

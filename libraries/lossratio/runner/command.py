@@ -10,23 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lossratio.units import parse_duration
+from lossratio.runner.duration import DURATION
 
 if TYPE_CHECKING:
     from lossratio.runner.verdicts import TestVerdict
-
-
-class Duration(click.ParamType):  # type: ignore[type-arg]
-    """A duration with a unit, in seconds."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Reads it."""
-        try:
-            return parse_duration(value)  # type: ignore[arg-type]
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 class _RunCommand(click.Command):
@@ -63,7 +50,7 @@ def _any_of_expanded(args: Sequence[str]) -> list[str]:
     help="Several equal testbeds; the first one that is free is taken.",
 )
 @click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
-@click.option("--wait", type=Duration(), help="How long to wait for the testbed at most, e.g. 2h.")
+@click.option("--wait", type=DURATION, help="How long to wait for the testbed at most, e.g. 2h.")
 @click.option("--purpose", default="", help="What it is for, as others see it who wait for the testbed.")
 @click.pass_context
 def run(

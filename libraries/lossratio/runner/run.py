@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lossratio.errors import LossRatioError
+from lossratio.bench.inspection import inspect_nodes
+from lossratio.errors import LossRatioError, NodeError
+from lossratio.runner.choice import Candidate, candidate, reserved
 from lossratio.runner.exit_status import ExitStatus, exit_status, status_of_kinds
 from lossratio.runner.request import RunRequest, default_directory
 from lossratio.runner.robot_run import run_robot
 from lossratio.runner.verdicts import TestVerdict, kind_of_error
-from lossratio.topology import load_topology
+from lossratio.ssh import Credentials
+from lossratio.topology import TestbedKind, load_topology
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,19 @@ def run(request: RunRequest) -> RunOutcome:
 
 def _run(request: RunRequest) -> RunOutcome:
     command = request.robot_command()
-    topologies = {file: load_topology(file) for file in request.topologies}
-    file, topology = next(iter(topologies.items()))
-    directory = Path(command.options.get("outputdir") or default_directory(topology.name))
-    outcome = run_robot(command, variables={"TOPOLOGY": file}, output_directory=str(directory))
+    purpose = request.purpose or " ".join(str(suite) for suite in request.suites)
+    candidates = [candidate(file, load_topology(file), purpose=purpose) for file in request.topologies]
+    with reserved(candidates, request.credentials, request.wait) as chosen:
+        # Only now: a log-in on a DUT during somebody else's trial costs frames.
+        _check_nodes(chosen, request.credentials)
+        directory = Path(command.options.get("outputdir") or default_directory(chosen.topology.name))
+        outcome = run_robot(command, variables={"TOPOLOGY": chosen.file}, output_directory=str(directory))
     return RunOutcome(exit_status(outcome.return_code, outcome.verdicts), directory, outcome.verdicts)
+
+
+def _check_nodes(chosen: Candidate, credentials: Credentials) -> None:
+    if chosen.topology.testbed is not TestbedKind.LAB:
+        return
+    problems = [problem for report in inspect_nodes(chosen.topology, credentials) for problem in report.problems]
+    if problems:
+        raise NodeError("\n".join([f"{chosen.file}: the testbed is not usable.", *problems]))

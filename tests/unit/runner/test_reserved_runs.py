@@ -1,0 +1,94 @@
+"""Runs and reservations by command, on the nodes of a real local testbed that is there to stay."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+
+import pytest
+from runner_examples import ROOT, write_suite
+
+from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.requirements import why_unavailable
+from lossratio.topology import load_topology
+
+WHY_NOT = why_unavailable()
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+PASSES = "Passes\n    No Operation\n"
+
+
+@pytest.fixture(scope="module")
+def testbeds(tmp_path_factory):
+    """The topology files of two testbeds that are up."""
+    directory = tmp_path_factory.mktemp("topologies")
+    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as state, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", state)
+        files = [directory / f"reserved{number}-{os.getpid()}.yaml" for number in range(2)]
+        text = (ROOT / "topologies" / "local.yaml").read_text()
+        for file in files:
+            file.write_text(text.replace("name: local", f"name: {file.stem}"))
+        running = [LocalTestbed.up(load_topology(file), keep=True) for file in files]
+        yield files
+        for each in running:
+            each.down()
+
+
+@pytest.fixture
+def taken(lossratio, testbeds, monkeypatch):
+    """The first testbed, reserved for a colleague."""
+    monkeypatch.setenv("LOSSRATIO_OWNER", "colleague@desk")
+    assert lossratio("reserve", testbeds[0], "--for", "1h", "--purpose", "a look by hand").status == 0
+    monkeypatch.delenv("LOSSRATIO_OWNER")
+    yield testbeds[0]
+    lossratio("release", testbeds[0], "--force")
+
+
+def test_a_testbed_of_somebody_else_is_not_available(lossratio, taken, tmp_path):
+    done = lossratio("run", "--topology", taken, write_suite(tmp_path, PASSES))
+    assert done.status == 75
+    assert "reserved for colleague@desk" in done.err
+    assert "for a look by hand" in done.err
+    assert "Passes" not in done.out
+
+
+def test_the_first_testbed_that_is_free_is_taken(lossratio, taken, testbeds, tmp_path):
+    tests = "Tells\n    Log To Console    on ${TOPOLOGY}\n"
+    done = lossratio("run", "--any-of", *testbeds, "--wait", "10s", write_suite(tmp_path, tests))
+    assert done.status == 0
+    assert f"on {testbeds[1]}" in done.out
+    assert "free" in lossratio("status", testbeds[1]).out
+
+
+def test_a_run_has_the_testbed_for_itself_until_it_ends(lossratio, testbeds, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "libraries"))
+    probe = tmp_path / "probe.py"
+    probe.write_text("from lossratio.cli import main\nmain()\n")
+    tests = f"Asks\n    ${{done}}    Run Process    {sys.executable}    {probe}    status    ${{TOPOLOGY}}\n"
+    tests += "    Log To Console    ${done.stdout}${done.stderr}\n"
+    file = write_suite(tmp_path, tests, settings="Library    Process")
+    done = lossratio("run", "--topology", testbeds[0], "--purpose", "the nightly", file)
+    assert re.search(r"reserved for .* for the nightly", done.out)
+    assert "free" in lossratio("status", testbeds[0]).out
+
+
+def test_a_reservation_by_hand_is_used_by_runs_that_know_its_token(lossratio, testbeds, tmp_path, monkeypatch):
+    token = re.search(r"export LOSSRATIO_RESERVATION=(\w+)", lossratio("reserve", testbeds[0], "--for", "1h").out)[1]
+    file = write_suite(tmp_path, PASSES)
+    assert lossratio("run", "--topology", testbeds[0], file).status == 75
+    monkeypatch.setenv("LOSSRATIO_RESERVATION", token)
+    assert lossratio("run", "--topology", testbeds[0], file).status == 0
+    assert "reserved for" in lossratio("status", testbeds[0]).out
+    assert "Released" in lossratio("release", testbeds[0]).out
+    assert "It was not reserved." in lossratio("release", testbeds[0]).out
+
+
+def test_what_is_not_ones_own_is_released_by_force_only(lossratio, taken):
+    done = lossratio("release", taken)
+    assert (done.status, "colleague@desk" in done.err) == (75, True)
+    assert "It was reserved for colleague@desk" in lossratio("release", taken, "--force").out
+
+
+def test_a_simulated_testbed_cannot_be_reserved(lossratio):
+    assert lossratio("status", ROOT / "topologies" / "simulated.yaml").status == 2
