@@ -18,17 +18,19 @@ from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
 from lossratio.report.conditions import Conditions, TrialTiming, describe_testbed, trial_timing
 from lossratio.report.facts import NodeFacts, controller_facts, node_facts
 from lossratio.ssh import NodeSession
-from lossratio.topology import AfPacketGenerator, Port, Topology, TrafficPath
+from lossratio.topology import RealGenerator, SimulatedGenerator, Topology, TrafficPath
 from lossratio.traffic import (
     FALTERING,
     REPEATS,
     AgentClient,
+    GeneratorAccess,
     PortPair,
     TrafficMeasurer,
     TrafficPort,
     TrafficProfile,
     check_path,
     make_configuration,
+    open_generator,
 )
 
 UNKNOWN_SETTLE_TIME = 0.5
@@ -40,7 +42,8 @@ class _SetUp:
     """What `LiveTestbed.open` has found and made."""
 
     path: TrafficPath
-    generator: AfPacketGenerator
+    generator: RealGenerator
+    access: GeneratorAccess
     sessions: Mapping[str, NodeSession]
     duts: tuple[Dut[DutOptions], ...]
     destinations: DestinationMacs | None
@@ -81,11 +84,18 @@ class LiveTestbed:
                 for name in names
             }
             duts = _checked_duts(request.dut, path, sessions)
-            agent = undo.enter_context(AgentClient.start(sessions[path.tg_name], python=generator.python))
-            destinations = _set_up_duts(duts, sessions, _mac(agent, path.west), _mac(agent, path.east), undo)
+            tg = sessions[path.tg_name]
+            agent = undo.enter_context(AgentClient.start(tg, python=generator.python))
+            facts = agent.facts
+            access = open_generator(generator, tg, facts.interfaces, facts.cpus, (path.west, path.east))
+            undo.callback(access.close)
+            destinations = _set_up_duts(
+                duts, sessions, access.mac_address(path.west), access.mac_address(path.east), undo
+            )
             set_up = _SetUp(
                 path,
                 generator,
+                access,
                 sessions,
                 duts,
                 destinations,
@@ -112,15 +122,18 @@ class LiveTestbed:
         try:
             self._is_in_use = True
             configuration = make_configuration(profile, [self._port_pair()], settle_time=self._settle_time)
-            facts = agent.configure(configuration)
+            access = self._set_up.access
+            facts = agent.configure(configuration, generator=access.name, options=access.ready())
             check_path(agent)
             conditions = self._conditions(profile, {**asdict(agent.facts), **facts})
             measurer = TrafficMeasurer(agent, idle_time=self._idle_time)
             yield Ready(measurer, measurer, conditions)
-        except BaseException:
+        except BaseException as error:
             # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
             self._agent = None
             agent.close()
+            if isinstance(error, TrafficError):
+                self._set_up.access.explain(error)
             raise
         finally:
             self._is_in_use = False
@@ -151,10 +164,10 @@ class LiveTestbed:
         return self._agent
 
     def _port_pair(self) -> PortPair:
-        path, destinations = self._set_up.path, self._set_up.destinations
+        path, destinations, port_name = self._set_up.path, self._set_up.destinations, self._set_up.access.port_name
         return PortPair(
-            TrafficPort(path.west.name, _name(path.west), None if destinations is None else destinations.from_west),
-            TrafficPort(path.east.name, _name(path.east), None if destinations is None else destinations.from_east),
+            TrafficPort(path.west.name, port_name(path.west), None if destinations is None else destinations.from_west),
+            TrafficPort(path.east.name, port_name(path.east), None if destinations is None else destinations.from_east),
         )
 
     def _conditions(self, profile: TrafficProfile, generator_facts: Mapping[str, Any]) -> Conditions:
@@ -188,9 +201,9 @@ class LiveTestbed:
         )
 
 
-def _generator(topology: Topology) -> AfPacketGenerator:
+def _generator(topology: Topology) -> RealGenerator:
     generator = topology.nodes[topology.tg_name].generator
-    if not isinstance(generator, AfPacketGenerator):
+    if generator is None or isinstance(generator, SimulatedGenerator):
         raise TopologyError(f"Topology {topology.name}: real nodes need a real generator, such as afpacket.")
     return generator
 
@@ -235,21 +248,3 @@ def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
     except NodeError as error:
         raise DutError(f"{dut.hop.node_name} cannot be put back to how it was: {error}") from error
     dut.tear_down()
-
-
-def _mac(agent: AgentClient, port: Port) -> str:
-    """The MAC address of one of the TG's ports, as the node tells it."""
-    interfaces = agent.facts.interfaces
-    name = _name(port)
-    if name not in interfaces:
-        raise TopologyError(
-            f"{port}: node {port.node_name} has no interface {name!r}; it has {', '.join(sorted(interfaces))}. "
-            f"Correct its name in the topology file."
-        )
-    return interfaces[name]
-
-
-def _name(port: Port) -> str:
-    if port.interface.name is None:
-        raise TopologyError(f"{port}: the generator needs the 'name' of its Linux interface in the topology file.")
-    return port.interface.name

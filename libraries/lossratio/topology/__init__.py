@@ -4,7 +4,14 @@ Field names are those of FD.io CSIT's topology files wherever both mean the same
 """
 
 from lossratio.topology.files import load_topology
-from lossratio.topology.generators import AfPacketGenerator, Generator, SimulatedGenerator
+from lossratio.topology.generators import (
+    AfPacketGenerator,
+    Generator,
+    RealGenerator,
+    SimulatedGenerator,
+    TrexCores,
+    TrexGenerator,
+)
 from lossratio.topology.model import NicLimits, TestbedKind, Topology
 from lossratio.topology.nics import NIC_MODELS, NicModel
 from lossratio.topology.nodes import Interface, Node, NodeType
@@ -22,10 +29,13 @@ __all__ = [
     "Node",
     "NodeType",
     "Port",
+    "RealGenerator",
     "Reservation",
     "SimulatedGenerator",
     "TestbedKind",
     "Topology",
     "TrafficPath",
+    "TrexCores",
+    "TrexGenerator",
     "load_topology",
 ]

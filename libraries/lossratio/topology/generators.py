@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lossratio.topology.quantities import Duration, FileModel, FrameRate
 
@@ -19,6 +19,65 @@ class AfPacketGenerator(FileModel):
     """The most frames per second that it is known to send per interface: the default max load of a search."""
 
 
+class TrexCores(FileModel):
+    """The CPUs of one pair of TRex's ports."""
+
+    socket: int = Field(default=0, ge=0)
+    """Their NUMA node: the one that the cards are on."""
+    threads: tuple[Annotated[int, Field(ge=0)], ...] = Field(min_length=1)
+    """Their numbers; each sends on both ports."""
+
+
+class TrexGenerator(FileModel):
+    """TRex in its stateless mode, which is started on the TG where it does not run already."""
+
+    kind: Literal["trex"]
+    directory: str | None = Field(default=None, pattern="^/")
+    """The installation on the TG, the directory with ``_t-rex-64`` in it; where missing, the environment variable
+    TREX_HOME of the one who runs the suite."""
+    python: str = "python3"
+    """Python 3.8 to 3.12 on the TG node, for TRex's own client."""
+    max_rate: FrameRate | None = None
+    """The most frames per second that it is known to send per interface: the default max load of a search."""
+    software: bool = False
+    """Whether it sends through packet sockets on Linux interfaces, instead of with cards that DPDK drives. Needs no
+    hugepages, and is slow."""
+    jumbo: bool = False
+    """Whether it is to send frames of more than 1518 bytes, up to 9000."""
+    master_core: int | None = Field(default=None, ge=0)
+    """CPU of TRex's master thread."""
+    latency_core: int | None = Field(default=None, ge=0)
+    """CPU of its thread for latency and for what is received."""
+    cores: tuple[TrexCores, ...] = ()
+    """The CPUs of each pair of ports; where missing, TRex chooses one."""
+    prefix: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    """Name that keeps servers apart that run on one TG; they need ports of their own, too."""
+    rpc_port: int = Field(default=4501, ge=1, le=65535)
+    """TCP port of its requests."""
+    publisher_port: int = Field(default=4500, ge=1, le=65535)
+    """TCP port of its events."""
+    arguments: tuple[str, ...] = ()
+    """What else to give to its program, e.g. ``[--mbuf-factor, "2"]``."""
+    start_timeout: Duration = 60.0
+    """Seconds that it may take to start."""
+    late_end: Duration = 0.03
+    """Seconds after a trial's end within which TRex must have ended its traffic by itself. One that needs longer has
+    sent too slowly: what it did not send by then is unsent."""
+
+    @model_validator(mode="after")
+    def _has_all_cores(self) -> TrexGenerator:
+        threads = [thread for pair in self.cores for thread in pair.threads]
+        others = [self.master_core, self.latency_core]
+        if bool(self.cores) != all(core is not None for core in others) or (not self.cores and any(others)):
+            raise ValueError("'cores', 'master_core' and 'latency_core' go together: give all of them, or none")
+        if len({len(pair.threads) for pair in self.cores}) > 1:
+            raise ValueError("each pair of ports needs the same number of 'threads'")
+        taken = [*threads, *(core for core in others if core is not None)]
+        if len(set(taken)) < len(taken):
+            raise ValueError("each CPU can only be used once among 'cores', 'master_core' and 'latency_core'")
+        return self
+
+
 class SimulatedGenerator(FileModel):
     """A generator on a virtual clock, for simulated testbeds."""
 
@@ -31,4 +90,7 @@ class SimulatedGenerator(FileModel):
     """Seed of all random numbers."""
 
 
-Generator = Annotated[AfPacketGenerator | SimulatedGenerator, Field(discriminator="kind")]
+RealGenerator = AfPacketGenerator | TrexGenerator
+"""Generators of real frames."""
+
+Generator = Annotated[AfPacketGenerator | TrexGenerator | SimulatedGenerator, Field(discriminator="kind")]

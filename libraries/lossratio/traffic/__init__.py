@@ -2,6 +2,8 @@
 
 from lossratio.traffic.agent_client import AgentClient, AgentFacts, AgentRefusalError
 from lossratio.traffic.answers import StoppedTraffic
+from lossratio.traffic.generator_access import GeneratorAccess
+from lossratio.traffic.generators import open_generator
 from lossratio.traffic.measurer import FALTERING, REPEATS, TrafficMeasurer
 from lossratio.traffic.path_check import check_path
 from lossratio.traffic.ports import PortPair, TrafficPort, make_configuration
@@ -13,6 +15,7 @@ __all__ = [
     "AgentClient",
     "AgentFacts",
     "AgentRefusalError",
+    "GeneratorAccess",
     "PortPair",
     "StoppedTraffic",
     "TrafficMeasurer",
@@ -21,5 +24,6 @@ __all__ = [
     "check_path",
     "load_profile",
     "make_configuration",
+    "open_generator",
     "profile_names",
 ]

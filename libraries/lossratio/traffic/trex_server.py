@@ -1,0 +1,228 @@
+"""A TRex server on the TG: started where none runs, adopted where one runs that is the same, and stopped by its pid."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lossratio.errors import TrafficError
+from lossratio.traffic.agent_client import Session
+from lossratio.traffic.trex_config import PROGRAM
+
+_STATES = "/run/lossratio"
+_POLL_SECONDS = 0.25
+_STOP_SECONDS = 15.0
+_LOG_LINES = 4
+_TELLING = ("error", "fail", "could not", "cannot", "unavailable", "not enough", "invalid", "no such", "unable")
+
+# What it prints: "no directory", "no program", "no hugepages", or nothing.
+_EXAMINE = """
+[ -d "$1" ] || { echo "no directory"; exit 0; }
+[ -f "$1/$2" ] || { echo "no program"; exit 0; }
+[ "$3" = software ] || grep -q "^HugePages_Total: *[1-9]" /proc/meminfo || echo "no hugepages"
+"""
+
+# What it prints: "running PID" and what the server was started with; or "taken" if another program has its port.
+_LOOK = """
+pid=$(cat "$1/pid" 2>/dev/null)
+if [ -n "$pid" ] && tr '\\0' '\\n' < "/proc/$pid/cmdline" 2>/dev/null | grep -Fxq -- "$1/config.yaml"; then
+    if grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then echo "ready $pid"; else echo "starting $pid"; fi
+    cat "$1/started-with"
+elif grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then
+    echo taken
+fi
+"""
+
+_START = """
+state=$1 directory=$2
+shift 2
+rm -f "$state/pid"
+cd "$directory" && LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \\
+    setsid sh -c 'echo $$ > "$0/pid"; exec "$@" > "$0/log" 2>&1 < /dev/null' "$state" "$@" > /dev/null 2>&1 &
+"""
+
+_STOP = """
+pid=$(cat "$1/pid" 2>/dev/null) || exit 0
+tr '\\0' '\\n' < "/proc/$pid/cmdline" 2>/dev/null | grep -Fxq -- "$1/config.yaml" || exit 0
+kill -"$2" "$pid" 2>/dev/null && echo "$pid"
+"""
+
+
+@dataclass(frozen=True)
+class ServerPlan:
+    """What server is wanted.
+
+    Attributes:
+        directory: The installation on the node.
+        configuration: Contents of the configuration file.
+        arguments: The command line behind the program; it names the configuration file as `configuration_path` says.
+        name: Keeps servers apart that run on one node.
+        rpc_port: TCP port of its requests.
+        software: Whether it needs no hugepages.
+        start_timeout: Seconds that it may take to start.
+    """
+
+    directory: str
+    configuration: str
+    arguments: tuple[str, ...]
+    name: str
+    rpc_port: int
+    software: bool
+    start_timeout: float
+
+    @property
+    def described(self) -> str:
+        """All that makes it this server and no other."""
+        return f"{self.directory}\n{shlex.join(self.arguments)}\n{self.configuration}"
+
+
+def state_directory(name: str) -> str:
+    """Where a server's files are on the node, all gone after a reboot."""
+    return f"{_STATES}/trex-{name}"
+
+
+def configuration_path(name: str) -> str:
+    """Path of a server's configuration file on the node."""
+    return f"{state_directory(name)}/config.yaml"
+
+
+class TrexServer:
+    """A server on a node.
+
+    Args:
+        session: The log-in on the node, as root.
+        plan: What server is wanted.
+
+    Attributes:
+        adopted: Whether it ran already; then it is left running in the end.
+    """
+
+    def __init__(self, session: Session, plan: ServerPlan) -> None:
+        self.adopted = False
+        self._session = session
+        self._plan = plan
+        self._state = state_directory(plan.name)
+
+    def ensure(self) -> None:
+        """Makes sure that it runs: starts it, unless it runs already.
+
+        Raises:
+            TrafficError: If it cannot be started, or another one is in its place.
+            NodeError: If the node is lost.
+        """
+        found = self._look()
+        if found.pid is not None and found.started_with.strip() == self._plan.described.strip():
+            self.adopted = True
+            self._wait_until_ready()
+            return
+        if found.pid is not None:
+            raise TrafficError(
+                f"{self._where}: a TRex server with another configuration runs there (process {found.pid}). Stop it "
+                f"(kill -INT {found.pid}), or give this one a 'prefix', 'rpc_port' and 'publisher_port' of its own."
+            )
+        if found.is_taken:
+            raise TrafficError(
+                f"{self._where}: TCP port {self._plan.rpc_port} is taken by a program that lossratio did not start, "
+                "maybe somebody's TRex server. Stop it, or give the generator another 'rpc_port' and 'publisher_port'."
+            )
+        self._examine()
+        self._start()
+
+    def stop(self) -> None:
+        """Stops it, unless it was adopted: with SIGINT, and with SIGKILL where that does not help.
+
+        Raises:
+            TrafficError: If it does not end.
+        """
+        if self.adopted:
+            return
+        for signal in ("INT", "KILL"):
+            self._session.run("sh", "-c", _STOP, "stop", self._state, signal)
+            deadline = time.monotonic() + _STOP_SECONDS
+            while time.monotonic() < deadline:
+                if self._look().pid is None:
+                    return
+                time.sleep(_POLL_SECONDS)
+        raise TrafficError(f"{self._where}: the TRex server does not end. Look at it there ({self._state}/pid).")
+
+    def is_running(self) -> bool:
+        """Whether it still runs."""
+        return self._look().pid is not None
+
+    def log(self) -> str:
+        """What it has written so far."""
+        return self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "log", f"{self._state}/log").stdout
+
+    def last_words(self) -> str:
+        """The lines of its log that say best what went wrong."""
+        lines = [" ".join(line.split()) for line in self.log().splitlines() if line.strip()]
+        telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
+        return " | ".join(telling[:_LOG_LINES] or lines[-_LOG_LINES:]) or "nothing"
+
+    @property
+    def _where(self) -> str:
+        return f"Node {self._session.name}"
+
+    def _examine(self) -> None:
+        directory = self._plan.directory
+        mode = "software" if self._plan.software else "hardware"
+        found = self._session.run("sh", "-c", _EXAMINE, "examine", directory, PROGRAM, mode).stdout.strip()
+        ways_out = {
+            "no directory": f"there is no TRex: no directory {directory!r}. Unpack TRex there, or correct the "
+            "generator's 'directory' in the topology file (or TREX_HOME).",
+            "no program": f"{directory!r} holds no TRex: there is no {PROGRAM} in it. The generator's 'directory' in "
+            "the topology file (or TREX_HOME) is the one with the server's program in it.",
+            "no hugepages": "TRex needs hugepages for its cards, and there are none. Reserve some (sysctl -w "
+            "vm.nr_hugepages=1024), or set 'software: true' for the generator.",
+        }
+        if found in ways_out:
+            raise TrafficError(f"{self._where}: {ways_out[found]}")
+
+    def _start(self) -> None:
+        self._session.run("mkdir", "-p", "-m", "700", self._state)
+        self._session.put(self._plan.configuration.encode(), f"{self._state}/config.yaml")
+        self._session.put(self._plan.described.encode(), f"{self._state}/started-with")
+        program = f"./{PROGRAM}"
+        self._session.run(
+            "sh", "-c", _START, "start", self._state, self._plan.directory, program, *self._plan.arguments
+        )
+        self.adopted = False
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + self._plan.start_timeout
+        has_begun = False
+        while time.monotonic() < deadline:
+            found = self._look()
+            if found.is_ready:
+                return
+            if has_begun and found.pid is None:
+                raise TrafficError(
+                    f"{self._where}: TRex does not start with this configuration; it says: {self.last_words()}"
+                )
+            has_begun = has_begun or found.pid is not None or self._has_logged()
+            time.sleep(_POLL_SECONDS)
+        words = self.last_words()
+        self.stop()
+        raise TrafficError(f"{self._where}: TRex was not ready within {self._plan.start_timeout:g} s; it says: {words}")
+
+    def _has_logged(self) -> bool:
+        return bool(self.log().strip())
+
+    def _look(self) -> _Found:
+        port = f"{self._plan.rpc_port:04X}"
+        lines = self._session.run("sh", "-c", _LOOK, "look", self._state, port).stdout.splitlines()
+        first: Sequence[str] = lines[0].split() if lines else ()
+        if len(first) == 2:
+            return _Found(int(first[1]), first[0] == "ready", "\n".join(lines[1:]))
+        return _Found(is_taken=bool(first))
+
+
+@dataclass(frozen=True)
+class _Found:
+    pid: int | None = None
+    is_ready: bool = False
+    started_with: str = ""
+    is_taken: bool = False

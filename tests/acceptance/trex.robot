@@ -1,0 +1,34 @@
+*** Settings ***
+Documentation    A real TRex in the local testbed, in software mode, finds what the kernel's policer passes: N + B/T frames
+...              per second for rate N, burst B and trials of T seconds from rest. It runs where TREX_HOME names a TRex.
+
+Resource         acceptance.resource
+
+Suite Setup      Skip Without TRex
+Test Teardown    Tear Down Testbed
+
+Test Tags        trex
+
+
+*** Variables ***
+${TREX}    ${CURDIR}/../../topologies/local-trex.yaml
+
+
+*** Test Cases ***
+TRex Finds What A Policer Passes
+    Set Up Testbed    ${TREX}    dut=linux_bridge    police=10 kfps    burst=200
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    1 s    Truth Is Found    10200
+
+
+*** Keywords ***
+Skip Without TRex
+    [Documentation]    Skips where no TRex is named, or no network namespaces can be had, and says why.
+    VAR    ${home}    %{TREX_HOME=}
+    Skip If    not $home    TREX_HOME does not name the directory of a TRex installation.
+    Skip Without A Local Testbed
+
+Truth Is Found
+    [Documentation]    Searches for the largest load without loss.
+    [Arguments]    ${truth}
+    ${report}    Find Zero Loss Throughput    1 s
+    Should Be Regular And Enclose    ${report}    ${truth}
