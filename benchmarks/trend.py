@@ -63,6 +63,7 @@ def write(history: History, tests: int, nights: int) -> None:
                 f"test-{number}",
                 "NDR",
                 START + timedelta(days=night),
+                60.0,
                 value,
                 None,
                 None,

@@ -41,5 +41,9 @@ class ArchiveError(LossRatioError):
     """The archive of results cannot be reached, or does not take or give what it should."""
 
 
+class JobError(LossRatioError):
+    """A job file, or what a night is to run, cannot be used."""
+
+
 class RegressionError(AssertionError):
     """A value has regressed; Robot Framework shows the message as that of a failed test."""

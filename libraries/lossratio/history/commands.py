@@ -54,15 +54,13 @@ def trend(
     """
     # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and the other commands need none of them.
     from lossratio.history.analysis import TrendRequest, add_runs, analyse
-    from lossratio.history.mirror import is_url, mirror_history
-    from lossratio.history.store import History
+    from lossratio.history.mirror import is_url, open_history
     from lossratio.history.trend_page import trend_page
     from lossratio.history.trend_text import trend_cases, trend_text
-    from lossratio.object_store import ObjectStore
 
     if is_url(history) and runs:
         raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
-    folder = mirror_history(ObjectStore(history)) if is_url(history) else History(Path(history))
+    folder = open_history(history)
     for problem in add_runs(folder, runs):
         click.echo(problem, err=True)
     request = TrendRequest(testbed, test, quantity, fresh, last, least_change / 100, annotations)

@@ -19,6 +19,7 @@ class Entry:
         test: Full name of the test.
         quantity: Name of the goal, or MRR.
         started: When the test began; with a time zone.
+        seconds: How long it took.
         value: Aggregate rate, frames per second; None: there is none.
         lower_bound: Relevant lower bound, as an aggregate, frames per second; None: there is none.
         upper_bound: Relevant upper bound, likewise.
@@ -32,6 +33,7 @@ class Entry:
     test: str
     quantity: str
     started: datetime
+    seconds: float
     value: float | None
     lower_bound: float | None
     upper_bound: float | None
@@ -54,6 +56,7 @@ def _entry(finding: Finding, doubts: tuple[str, ...]) -> Entry:
         test=result.test.full_name,
         quantity=finding.quantity,
         started=result.started,
+        seconds=(result.ended - result.started).total_seconds(),
         value=None if finding.value is None else finding.value.aggregate_fps,
         lower_bound=None if lower is None else lower.aggregate_fps,
         upper_bound=None if upper is None else upper.aggregate_fps,

@@ -20,6 +20,15 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
+def open_history(place: str) -> History:
+    """The history in a folder, or a mirror of that of an archive with a URL.
+
+    Raises:
+        ArchiveError: If the archive does not give it, or has no history.
+    """
+    return mirror_history(ObjectStore(place)) if is_url(place) else History(Path(place))
+
+
 def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
     """Fetches what is new in an archive's history, and removes what is gone from it.
 

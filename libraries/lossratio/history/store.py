@@ -172,6 +172,7 @@ def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
             ("test", arrow.string()),
             ("quantity", arrow.string()),
             ("started", arrow.timestamp("us", tz="UTC")),
+            ("seconds", arrow.float64()),
             ("value", arrow.float64()),
             ("lower_bound", arrow.float64()),
             ("upper_bound", arrow.float64()),

@@ -14,7 +14,7 @@ def entry(day, value, *, test="Suite.64B-ndrpdr", quantity="NDR", testbed="lab-1
     reason = None if outcome == "measured" else "a reason"
     started = START + timedelta(days=day)
     bounds = (None, None) if value is None else (value, value * 1.005)
-    return Entry(testbed, test, quantity, started, value, *bounds, outcome, reason, tuple(doubts), "0.1.0")
+    return Entry(testbed, test, quantity, started, 60.0, value, *bounds, outcome, reason, tuple(doubts), "0.1.0")
 
 
 def series(values, kinds=None):

@@ -79,7 +79,7 @@ from lossratio.report.run_directory import read_result
 
 class Measured(RegressionKeywords):
     def __init__(self, result):
-        super().__init__(Session(NdrPdrGoals.csit, None))
+        super().__init__(Session(NdrPdrGoals.csit.value, None))
         self.session.last_result = read_result(result)
 """
 SUITE = """

@@ -1,0 +1,143 @@
+"""Job files: what a nightly measures, as data: suites with frame sizes and cores, on testbeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lossratio.errors import JobError
+from lossratio.topology import Topology, load_topology
+from lossratio.yaml_file import Problem, load_yaml_file
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class JobTests(_Model):
+    """Some of the tests of a job."""
+
+    suites: tuple[Path, ...] = Field(min_length=1)
+    """Files and directories with Robot suites, relative to the job file."""
+    include: tuple[str, ...] = ()
+    """Only tests with one of these tags, or patterns of tags as Robot Framework has them (``ndrpdrAND64b``)."""
+    exclude: tuple[str, ...] = ()
+    """No tests with one of these tags, or patterns of tags."""
+    frame_sizes: tuple[str, ...] = ()
+    """Frame sizes to take in place of the suites' own, e.g. ``64B`` and ``IMIX``."""
+    cores: tuple[int, ...] = ()
+    """Numbers of cores to take in place of the suites' own."""
+    testbeds: tuple[str, ...] = ()
+    """Names of the topologies that they are for; none: all of the job's."""
+
+
+class JobFile(_Model):
+    """What a nightly measures."""
+
+    format: Literal["lossratio-job/1"]
+    """Format of the file."""
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    """Name of the job."""
+    description: str = ""
+    """What it is for."""
+    topologies: tuple[Path, ...] = Field(min_length=1)
+    """The testbeds' topology files, relative to the job file."""
+    tests: tuple[JobTests, ...] = Field(min_length=1)
+    """What is measured."""
+    variables: dict[str, str] = {}
+    """Variables of Robot Framework, e.g. ``GOALS: quick``."""
+    self_test: bool = False
+    """Whether the generator is tested first, where the topology has links from TG to TG: is the testbed fit tonight?"""
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """A testbed of a job.
+
+    Attributes:
+        file: Its topology file.
+        topology: What is in it.
+    """
+
+    __test__ = False
+
+    file: Path
+    topology: Topology
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job, with its paths found from where it is.
+
+    Attributes:
+        path: The job file.
+        file: What is in it.
+        testbeds: Its testbeds.
+    """
+
+    path: Path
+    file: JobFile
+    testbeds: tuple[Testbed, ...]
+
+    def testbed(self, name_or_file: str | Path) -> Testbed:
+        """One of its testbeds, by the topology's name or file.
+
+        Raises:
+            JobError: If the job has no such testbed.
+        """
+        for each in self.testbeds:
+            if each.topology.name == str(name_or_file) or each.file.resolve() == Path(name_or_file).resolve():
+                return each
+        names = ", ".join(each.topology.name for each in self.testbeds)
+        raise JobError(f"{self.path}: the job has no testbed {name_or_file}; it has {names}.")
+
+    def tests_on(self, testbed: Testbed) -> tuple[JobTests, ...]:
+        """What is measured on a testbed."""
+        name = testbed.topology.name
+        return tuple(each for each in self.file.tests if not each.testbeds or name in each.testbeds)
+
+    def suites(self, tests: JobTests) -> tuple[Path, ...]:
+        """The files and directories of some tests."""
+        return tuple(_beside(self.path, suite) for suite in tests.suites)
+
+    def suites_on(self, testbed: Testbed) -> tuple[Path, ...]:
+        """All files and directories that are run on a testbed, each once, in the job's order."""
+        return tuple(dict.fromkeys(suite for tests in self.tests_on(testbed) for suite in self.suites(tests)))
+
+
+def load_job(path: str | Path) -> Job:
+    """Reads a job file, and the topology files that it names.
+
+    Raises:
+        JobError: If it cannot be used: each problem with file, line and field.
+        TopologyError: If a topology file cannot be used.
+    """
+    path = Path(path)
+    file = load_yaml_file(path, JobFile, JobError, lambda loaded: _problems(path, loaded))
+    files = (_beside(path, topology) for topology in file.topologies)
+    job = Job(path, file, tuple(Testbed(each, load_topology(each)) for each in files))
+    names = [each.topology.name for each in job.testbeds]
+    if len(set(names)) < len(names):
+        raise JobError(f"{path}: two topologies have the same name; results are told apart by it: {', '.join(names)}.")
+    unknown = sorted({name for tests in file.tests for name in tests.testbeds} - set(names))
+    if unknown:
+        raise JobError(f"{path}: tests are for {', '.join(unknown)}, and the job's testbeds are {', '.join(names)}.")
+    return job
+
+
+def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
+    for number, topology in enumerate(file.topologies):
+        if not _beside(path, topology).is_file():
+            yield ("topologies", number), f"there is no file {_beside(path, topology)}"
+    for number, tests in enumerate(file.tests):
+        for place, suite in enumerate(tests.suites):
+            if not _beside(path, suite).exists():
+                yield ("tests", number, "suites", place), f"there is no {_beside(path, suite)}"
+
+
+def _beside(path: Path, other: Path) -> Path:
+    return path.parent / other
