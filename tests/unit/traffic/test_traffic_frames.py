@@ -15,7 +15,7 @@ from lossratio.addressing import EAST, WEST, split_sides
 from lossratio.errors import TrafficError
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.configuration import SteppingField
-from lossratio.traffic.agent.frames import size_pattern, tag_bytes
+from lossratio.traffic.agent.frames import FrameOrder, size_pattern, tag_bytes
 from lossratio.traffic.agent.protocol import AgentError
 from lossratio.traffic.layers import frames_spec
 
@@ -139,37 +139,48 @@ def test_a_udp_checksum_of_zero_is_sent_as_ones():
 def patched(description, numbers):
     """Frames far from the first ones, as a ring that cannot hold all of them has them."""
     built = cycle(description)
-    data = built.data[numbers % len(built.data)]
-    rows = built.patches.rows(numbers)
-    for place, table in built.patches.parts:
-        width = table.itemsize
-        data[:, place : place + width] = table.take(rows).view(np.uint8).reshape(-1, width)
-    return [row[:length].tobytes() for row, length in zip(data, built.lengths[numbers % len(data)], strict=False)]
+    frames = []
+    for number in numbers:
+        row = built.data[number % len(built.data)].copy()
+        for place, table in built.patches.parts:
+            part = table.take(built.patches.rows(number, 1))
+            row[place : place + table.itemsize] = np.frombuffer(part.tobytes(), dtype=np.uint8)
+        frames.append(row[: built.lengths[number % len(built.data)]].tobytes())
+    return frames
 
 
 @pytest.mark.parametrize("profile", SCALED)
 def test_frames_of_many_flows_differ_by_what_is_patched_in_and_have_right_checksums(profile):
     description = spec(profile, 1000)
-    built = patched(description, np.arange(0, description.flows, description.flows // 50))
+    built = patched(description, range(0, description.flows, description.flows // 50))
     assert [with_fields_of_scapy(frame) for frame in built] == built
     assert len(set(built)) == len(built)
 
 
-def test_each_of_a_million_flows_comes_once_before_any_comes_again():
-    description = spec("ethip4-udp-1mflows")
-    built = cycle(description)
-    rows = built.patches.rows(np.arange(1_000_000))
-    (place, table), *others = built.patches.parts
-    addresses_and_ports = np.frombuffer(table.take(rows).tobytes(), dtype=np.uint8).reshape(1_000_000, -1)[:, 2:12]
-    assert (place, others) == (24, [])
+def test_each_of_a_million_flows_has_a_header_of_its_own():
+    built = cycle(spec("ethip4-udp-1mflows"))
+    ((place, table),) = built.patches.parts
+    addresses_and_ports = np.frombuffer(table.tobytes(), dtype=np.uint8).reshape(1_000_000, -1)[:, 2:12]
+    assert place == 24
     assert len(np.unique(addresses_and_ports.copy().view("V10"))) == 1_000_000
-    assert (built.patches.rows(np.arange(1_000_000, 1_000_100)) == rows[:100]).all()
+
+
+@pytest.mark.parametrize(("sizes", "flows"), [(((64, 1),), 5), (((64, 7), (570, 4), (1518, 1)), 30), (((64, 2),), 7)])
+def test_runs_of_flows_cover_the_order(sizes, flows):
+    field = SteppingField(offset=26, width=4, first=1, count=flows)
+    order = FrameOrder(replace(spec(), fields=(field,), sizes=sizes))
+    numbers = np.arange(2 * order.period)
+    expected = order.flow_numbers(numbers).tolist()
+    number = 0
+    while number < len(numbers):
+        flow, run = order.run(number)
+        assert expected[number : number + run] == list(range(flow, flow + run))[: len(numbers) - number]
+        number += run
 
 
 def test_many_flows_of_a_mix_have_the_lengths_of_their_slots():
     description = spec("ethip4-udp-100kflows", "IMIX_v4_1")
-    numbers = np.arange(90_000, 90_036)
-    built = patched(description, numbers)
+    built = patched(description, range(90_000, 90_036))
     assert [with_fields_of_scapy(frame) for frame in built] == built
     assert Counter(len(frame) + 4 for frame in built) == {64: 21, 570: 12, 1518: 3}
 

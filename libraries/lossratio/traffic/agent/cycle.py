@@ -65,7 +65,7 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
         )
     part = _lcm(len(order.pattern), slots_per_block(slot))
     count = part * max(1, _PART_BYTES // (part * slot))
-    return FrameCycle(*_first_frames(builder, order, count), HeaderPatches(spec, builder, order))
+    return FrameCycle(*_first_frames(builder, order, count), HeaderPatches(spec, builder, order, count))
 
 
 def slot_bytes(frame: int) -> int:
@@ -85,15 +85,18 @@ class HeaderPatches:
         spec: The description of the frames.
         builder: Builds them.
         order: Their order.
+        slots: How many slots the ring has: whole patterns of sizes.
 
     Attributes:
-        parts: Where each part is in the frame, and the part of each flow and size, in the order of `rows`.
+        parts: Where each part is in the frame, and the part of each size and flow.
     """
 
-    def __init__(self, spec: FramesSpec, builder: FrameBuilder, order: FrameOrder) -> None:
+    def __init__(self, spec: FramesSpec, builder: FrameBuilder, order: FrameOrder, slots: int) -> None:
         self._order = order
         sizes = [size for size, _ in spec.sizes]
-        self._first_rows = np.array([sizes.index(size) for size in order.pattern.tolist()]) * order.flows
+        pattern = np.array([sizes.index(size) for size in order.pattern.tolist()])
+        self._first_rows = np.resize(pattern * order.flows, slots)
+        self._steps = np.arange(slots)
         places = _changing_places(spec)
         tables = [np.empty((len(sizes) * order.flows, end - start), dtype=np.uint8) for start, end in places]
         for number, size in enumerate(sizes):
@@ -105,13 +108,24 @@ class HeaderPatches:
                     table[rows] = data[:, start:end]
         self.parts = [(start, table.view(f"V{end - start}").reshape(-1)) for (start, end), table in zip(places, tables)]
 
-    def rows(self, numbers: Numbers) -> Numbers:
+    def run(self, number: int) -> int:
+        """How many frames can be patched at once.
+
+        Args:
+            number: Number of the first one, from 0 on.
+        """
+        return self._order.run(number)[1]
+
+    def rows(self, number: int, count: int) -> Numbers:
         """Which parts belong to frames.
 
         Args:
-            numbers: Numbers of the frames, from 0 on.
+            number: Number of the first one, from 0 on.
+            count: How many they are: `run` of them at most, none of them beyond the last slot.
         """
-        rows: Numbers = self._order.flow_numbers(numbers) + self._first_rows[numbers % len(self._first_rows)]
+        flow, _ = self._order.run(number)
+        slot = number % len(self._first_rows)
+        rows: Numbers = self._first_rows[slot : slot + count] + (self._steps[:count] + flow)
         return rows
 
 

@@ -48,6 +48,16 @@ class FrameOrder:
             numbers = numbers + numbers // self._round
         return numbers % self.flows
 
+    def run(self, number: int) -> tuple[int, int]:
+        """Which flow a frame belongs to, and for how many frames from it on the flows follow one another.
+
+        Args:
+            number: Number of the frame, from 0 on.
+        """
+        number %= self.period
+        flow = (number + number // self._round) % self.flows
+        return flow, min(self.flows - flow, self._round - number % self._round)
+
     def sizes(self, count: int) -> Numbers:
         """Sizes of the first frames, in bytes with FCS."""
         return np.resize(self.pattern, count)

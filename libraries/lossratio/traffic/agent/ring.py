@@ -83,6 +83,8 @@ class TransmitRing:
             AgentError: Of kind ``interface_down`` or ``send_failed``.
         """
         count = min(count, _MAX_BATCH, len(self._status) - self._head)
+        if self._patches is not None:
+            count = min(count, self._patches.run(self._number))
         status = self._status[self._head : self._head + count]
         busy = np.flatnonzero(status)
         if len(busy):
@@ -103,7 +105,7 @@ class TransmitRing:
 
     def _patch(self, patches: HeaderPatches, count: int) -> None:
         """Makes the next slots' frames those whose turn it is."""
-        rows = patches.rows(np.arange(self._number, self._number + count))
+        rows = patches.rows(self._number, count)
         for slots, (_, table) in zip(self._parts, patches.parts):
             slots[self._head : self._head + count] = table.take(rows)
 

@@ -151,7 +151,10 @@ class Sender:
         return answer
 
     def _obituary(self) -> AgentError:
-        return AgentError("sender_died", f"The process that sends on {self._interface} died; configure anew.")
+        self._process.join(_STOP_SECONDS)
+        status = self._process.exitcode
+        how = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
+        return AgentError("sender_died", f"The process that sends on {self._interface} died ({how}); configure anew.")
 
 
 def _work(orders: Connection, stop: mmap.mmap, setup: SenderSetup, parent: int) -> None:
