@@ -36,7 +36,9 @@ def output_from_counters(
     Per direction, ``expected = max(sent, ceil((duration - tolerance) * load * share))``, with its share of the load,
     ``unsent = expected - sent`` and ``lost = sent - received``; only then sums are taken:
     ``loss ratio = (|lost| + unsent) / expected``. So the load is lowered to what the generator can send, and one
-    direction's surplus never hides another's loss. Frames that the generator received and dropped itself are in
+    direction's surplus never hides another's loss. A generator that was slow, and transmitted for longer than the
+    duration, intended more frames than the load and the duration ask for; then these are expected: what it sent late
+    was not sent at the load. Frames that the generator received and dropped itself are in
     ``lost`` (they did not come back), and stay apart in the counters.
 
     Args:
@@ -61,7 +63,7 @@ def output_from_counters(
         raise TrafficError(
             "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
         )
-    counted = tuple(_checked(each, _least_expected(trial, each.load_share, tolerance)) for each in directions)
+    counted = tuple(_checked(each, _least_expected(trial, each, tolerance)) for each in directions)
     lost = sum(abs(direction.sent - direction.received) for direction in counted)
     unsent = sum(direction.unsent for direction in counted)
     expected = sum(direction.sent + direction.unsent for direction in counted)
@@ -82,10 +84,12 @@ def output_from_counters(
     )
 
 
-def _least_expected(trial: TrialInput, load_share: float, tolerance: float) -> int:
-    frames = max(0.0, trial.duration - tolerance) * trial.load * load_share
+def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: float) -> int:
+    load = trial.load * direction.load_share
+    # A generator that takes longer says so by what it intended, of which the last frame may be a fraction.
+    duration = max(trial.duration, (direction.intended - 1) / load)
     # The product's rounding error must not make ceil() expect one frame more.
-    return math.ceil(frames * (1.0 - 1e-12))
+    return math.ceil(max(0.0, duration - tolerance) * load * (1.0 - 1e-12))
 
 
 def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCounters:

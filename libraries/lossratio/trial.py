@@ -42,7 +42,8 @@ class DirectionCounters:
 
     Attributes:
         name: The direction, e.g. ``port0>port1``.
-        intended: Frames that the load and the duration ask for.
+        intended: Frames that the load and the duration ask for; where the generator was slow and took longer: that
+            the load asks for in that time.
         sent: Frames that left the generator.
         received: Frames of this trial that came back to the generator in time.
         unsent: Intended frames that the generator could not send in time. No evidence about the SUT.

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ ONE_SECOND = TrialInput(duration=1.0, load=100_000.0)
 
 
 def direction(sent, received, name="port0>port1", **counters):
-    return DirectionCounters(name=name, intended=100_000, sent=sent, received=received, **counters)
+    return DirectionCounters(name=name, intended=sent, sent=sent, received=received, **counters)
 
 
 def test_frames_that_did_not_come_back_are_lost():
@@ -36,6 +38,22 @@ def test_a_direction_is_expected_to_send_its_share_of_the_load():
     assert (output.loss_ratio, output.unsent_frames) == (1_000 / 125_000, 0)
     slow = DirectionCounters("port1>port0", intended=25_000, sent=20_000, received=20_000, load_share=0.25)
     assert output_from_counters(ONE_SECOND, [slow]).unsent_frames == 5_000
+
+
+def test_a_generator_that_took_longer_should_have_sent_for_as_long():
+    slow = DirectionCounters("port0>port1", intended=104_000, sent=100_000, received=100_000, elapsed=1.04)
+    output = output_from_counters(ONE_SECOND, [slow])
+    assert output.unsent_frames == pytest.approx(4_000, abs=2)
+    assert output.loss_ratio == pytest.approx(4 / 104, rel=1e-3)
+
+
+@given(load=st.floats(1.0, 1e6), duration=st.floats(1e-3, 100.0), share=st.floats(0.1, 1.0))
+def test_what_is_intended_changes_nothing_for_a_generator_that_took_no_longer(load, duration, share):
+    def unsent(intended):
+        counters = DirectionCounters("a>b", intended, sent=1, received=1, load_share=share)
+        return output_from_counters(TrialInput(duration, load), [counters]).unsent_frames
+
+    assert unsent(math.ceil(load * share * duration)) == unsent(1)
 
 
 def test_the_tolerance_can_be_chosen():
