@@ -28,12 +28,14 @@ class Algorithm:
         search: Runs one search.
         applies: Whether it can search for these goals.
         follows_rfc9971: Whether its results are those of RFC 9971, which the independent checker holds them to.
+        tonight: What the SUT is like when it is searched.
     """
 
     name: str
     search: Callable[[Goals, Subject, Measurer], Outcome]
     applies: Callable[[Goals], bool] = lambda goals: True
     follows_rfc9971: bool = True
+    tonight: Callable[[Subject], Subject] = lambda subject: subject
 
 
 def _search_with_ours(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:

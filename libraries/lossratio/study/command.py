@@ -16,6 +16,8 @@ from lossratio.study.demands import figures
 from lossratio.study.figures import at_overhead
 from lossratio.study.goal_sets import GOAL_SETS
 from lossratio.study.growth import decision_time_growth
+from lossratio.study.hint_demands import hint_figures
+from lossratio.study.nights import CHANGES, HINT_ALGORITHMS
 from lossratio.study.peer import why_not_installed
 from lossratio.study.plan import FAMILY_SETS, NO_OVERHEAD, OVERHEADS, Study
 from lossratio.study.runner import run_study
@@ -66,6 +68,14 @@ def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -
     "--algorithm", "algorithms", type=click.Choice(list(ALGORITHMS)), multiple=True, help="Only this algorithm."
 )
 @click.option(
+    "--hints",
+    "changes",
+    type=click.Choice(list(CHANGES)),
+    multiple=True,
+    help="Compare searches with hints from earlier nights with those without, after this change of the SUT, in place "
+    "of algorithms.",
+)
+@click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("results/study"),
@@ -83,6 +93,7 @@ def study(
     goal_sets: tuple[str, ...],
     overheads: tuple[str, ...],
     algorithms: tuple[str, ...],
+    changes: tuple[str, ...],
     results: Path,
     jobs: int,
     scheduler: str | None,
@@ -100,7 +111,7 @@ def study(
         family_set=family_set,
         families=families or tuple(FAMILY_SETS[family_set]),
         goal_sets=goal_sets or tuple(GOAL_SETS),
-        algorithms=_installed(algorithms or tuple(ALGORITHMS)),
+        algorithms=_with_and_without_hints(changes) or _installed(algorithms or tuple(ALGORITHMS)),
         overheads=tuple(OVERHEADS[name] for name in overheads)
         or (tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)),
         seeds=tuple(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
@@ -127,6 +138,10 @@ def _check_packages() -> None:
         )
 
 
+def _with_and_without_hints(changes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for each in changes for name in (CHANGES[each].with_hints, CHANGES[each].without_hints))
+
+
 def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:
     missing = why_not_installed()
     if missing is None or PEER not in algorithms:
@@ -143,6 +158,9 @@ def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
     for (overhead, counted), chosen in rows.groupby(["overhead", "counted"]):
         told = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
         yield told, algorithm_table(chosen)
+    if set(rows.algorithm) <= set(HINT_ALGORITHMS):
+        yield "With hints from earlier nights beside without", figure_table(hint_figures(free))
+        return
     if not {OURS, PEER} <= set(rows.algorithm.unique()):
         return
     if len(free):

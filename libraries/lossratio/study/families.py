@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lossratio.simulation import (
-    BackgroundLoss,
-    Buffer,
-    CapacityDrift,
-    Overload,
-    PerformanceSpectrum,
-    Policer,
-    RareStalls,
-    SharpKnee,
-    SmoothKnee,
-    Sut,
-    TwoStates,
-)
+from lossratio.simulation import Overload, RareStalls, SmoothKnee, Sut
 from lossratio.study.series import Series
+from lossratio.study.shapes import (
+    background_loss,
+    buffer,
+    drift,
+    overloaded,
+    policer,
+    sharp_knee,
+    smooth_knee,
+    spectrum,
+    stalls,
+    two_states,
+)
 from lossratio.study.suts import Draw, Family, log_uniform
 
 MAX_LOADS = (14_880_952.0, 37_202_381.0)
@@ -27,129 +27,46 @@ MAX_LOADS = (14_880_952.0, 37_202_381.0)
 MIN_LOAD = 9001.0
 """FD.io CSIT's, in frames per second."""
 
+CAPACITY = (0.03, 0.95)
+"""Shares of the largest load."""
 
-def _capacity(draw: Draw, max_load: float) -> float:
-    return max_load * log_uniform(draw, 0.03, 0.95)
-
-
-def _sharp_knee(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    return SharpKnee(_capacity(draw, max_load), overload)
-
-
-def _collapse(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    collapse = Overload(drop_cost=draw.uniform(0.5, 0.9), dip=draw.uniform(0.05, 0.3))
-    return SharpKnee(_capacity(draw, max_load), collapse)
-
-
-def _policer(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    rate = _capacity(draw, max_load)
-    return Policer(rate, rate * log_uniform(draw, 1e-4, 0.02))
-
-
-def _buffer(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    capacity = _capacity(draw, max_load)
-    return Buffer(capacity, capacity * log_uniform(draw, 1e-4, 0.02), overload)
-
-
-def _slight_jitter(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    return PerformanceSpectrum(_capacity(draw, max_load), log_uniform(draw, 0.0005, 0.003), overload=overload)
-
-
-def _jitter(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    return PerformanceSpectrum(_capacity(draw, max_load), log_uniform(draw, 0.003, 0.01), overload=overload)
-
-
-def _slow_tail(draw: Draw, max_load: float, overload: Overload) -> PerformanceSpectrum:
-    return PerformanceSpectrum(
-        _capacity(draw, max_load),
-        jitter=log_uniform(draw, 0.001, 0.004),
-        tail_share=draw.uniform(0.05, 0.25),
-        tail_size=log_uniform(draw, 0.005, 0.05),
-        overload=overload,
-    )
-
-
-def _smooth_knee(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    mrr = _capacity(draw, max_load)
-    return SmoothKnee(mrr, mrr * log_uniform(draw, 0.002, 0.02))
-
-
-def _smooth_knee_erf(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    mrr = _capacity(draw, max_load)
-    return SmoothKnee(mrr, mrr * log_uniform(draw, 0.005, 0.03), "erf")
-
-
-def _fast_flicker(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    fast = _capacity(draw, max_load)
-    slow = fast * (1.0 - log_uniform(draw, 0.003, 0.03))
-    return TwoStates(fast, slow, log_uniform(draw, 0.5, 5.0), log_uniform(draw, 0.1, 1.0), overload)
-
-
-def _slow_flicker(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    fast = _capacity(draw, max_load)
-    slow = fast * (1.0 - log_uniform(draw, 0.003, 0.05))
-    return TwoStates(fast, slow, log_uniform(draw, 20.0, 100.0), log_uniform(draw, 5.0, 50.0), overload)
-
-
-def _background_loss(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    capacity = _capacity(draw, max_load)
-    # So many frames lost per second at the capacity.
-    return BackgroundLoss(capacity, log_uniform(draw, 0.0003, 0.015) / capacity, overload)
-
-
-def _jittery_collapse(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    collapse = Overload(drop_cost=draw.uniform(0.3, 0.8), dip=draw.uniform(0.0, 0.2))
-    return PerformanceSpectrum(_capacity(draw, max_load), log_uniform(draw, 0.001, 0.005), overload=collapse)
-
-
-def _collapsing_stalls(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    return _stalls(draw, max_load, Overload(drop_cost=draw.uniform(0.3, 0.8), dip=draw.uniform(0.0, 0.2)))
-
-
-def _stalls(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    return RareStalls(
-        _capacity(draw, max_load), log_uniform(draw, 60.0, 1000.0), log_uniform(draw, 1e-4, 0.02), overload=overload
-    )
+_slow_tail = spectrum(CAPACITY, (0.001, 0.004), tail_share=(0.05, 0.25), tail_size=(0.005, 0.05))
+_stalls = stalls(CAPACITY, (60.0, 1000.0), (1e-4, 0.02))
 
 
 def _noisy_worker(draw: Draw, max_load: float, overload: Overload) -> Sut:
     worker = _slow_tail(draw, max_load, overload)
-    stalls = RareStalls(worker.capacity * draw.uniform(1.0, 1.05), log_uniform(draw, 60.0, 1000.0), 0.001)
-    return Series((worker, stalls))
+    return Series((worker, RareStalls(worker.capacity * draw.uniform(1.0, 1.05), log_uniform(draw, 60.0, 1e3), 0.001)))
 
 
 def _jittery_smooth_knee(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    jitter = PerformanceSpectrum(_capacity(draw, max_load), log_uniform(draw, 0.001, 0.005), 0.05, overload=overload)
+    jitter = spectrum(CAPACITY, (0.001, 0.005), (0.05, 0.05), (0.05, 0.05))(draw, max_load, overload)
     mrr = jitter.capacity * draw.uniform(0.98, 1.05)
     return Series((jitter, SmoothKnee(mrr, mrr * log_uniform(draw, 0.001, 0.01))))
-
-
-def _drift(draw: Draw, max_load: float, overload: Overload) -> Sut:
-    return CapacityDrift(_capacity(draw, max_load), draw.choice((-1.0, 1.0)) * log_uniform(draw, 1e-6, 3e-5), overload)
 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
         name: Family(name, group, make, MAX_LOADS, MIN_LOAD)
         for name, group, make in (
-            ("sharp knee", "quiet", _sharp_knee),
-            ("collapse", "quiet", _collapse),
-            ("policer", "quiet", _policer),
-            ("buffer", "quiet", _buffer),
-            ("slight jitter", "jittery", _slight_jitter),
-            ("jitter", "jittery", _jitter),
-            ("jittery collapse", "jittery", _jittery_collapse),
+            ("sharp knee", "quiet", sharp_knee(CAPACITY)),
+            ("collapse", "quiet", overloaded(sharp_knee(CAPACITY), drop_cost=(0.5, 0.9), dip=(0.05, 0.3))),
+            ("policer", "quiet", policer(CAPACITY, (1e-4, 0.02))),
+            ("buffer", "quiet", buffer(CAPACITY, (1e-4, 0.02))),
+            ("slight jitter", "jittery", spectrum(CAPACITY, (0.0005, 0.003))),
+            ("jitter", "jittery", spectrum(CAPACITY, (0.003, 0.01))),
+            ("jittery collapse", "jittery", overloaded(spectrum(CAPACITY, (0.001, 0.005)), (0.3, 0.8), (0.0, 0.2))),
             ("slow tail", "mix", _slow_tail),
-            ("smooth knee", "mix", _smooth_knee),
-            ("smooth knee erf", "mix", _smooth_knee_erf),
-            ("fast flicker", "mix", _fast_flicker),
-            ("slow flicker", "mix", _slow_flicker),
-            ("background loss", "mix", _background_loss),
+            ("smooth knee", "mix", smooth_knee(CAPACITY, (0.002, 0.02))),
+            ("smooth knee erf", "mix", smooth_knee(CAPACITY, (0.005, 0.03), "erf")),
+            ("fast flicker", "mix", two_states(CAPACITY, (0.003, 0.03), (0.5, 5.0), (0.1, 1.0))),
+            ("slow flicker", "mix", two_states(CAPACITY, (0.003, 0.05), (20.0, 100.0), (5.0, 50.0))),
+            ("background loss", "mix", background_loss(CAPACITY, (0.0003, 0.015))),
             ("stalls", "mix", _stalls),
-            ("collapsing stalls", "mix", _collapsing_stalls),
+            ("collapsing stalls", "mix", overloaded(_stalls, (0.3, 0.8), (0.0, 0.2))),
             ("noisy worker", "mix", _noisy_worker),
             ("jittery smooth knee", "mix", _jittery_smooth_knee),
-            ("drift", "mix", _drift),
+            ("drift", "mix", drift(CAPACITY, (1e-6, 3e-5), (-1.0, 1.0))),
         )
     }
 )

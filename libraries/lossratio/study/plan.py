@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lossratio.study.algorithms import ALGORITHMS
+from lossratio.study.algorithms import ALGORITHMS, Algorithm
 from lossratio.study.families import FAMILIES
 from lossratio.study.goal_sets import GOAL_SETS
 from lossratio.study.held_out import HELD_OUT_FAMILIES
+from lossratio.study.nights import HINT_ALGORITHMS
 from lossratio.study.search import Row, search_rows
 from lossratio.study.suts import Family, Overhead
 
@@ -17,6 +18,9 @@ FAMILY_SETS: Mapping[str, Mapping[str, Family]] = MappingProxyType(
     {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES}
 )
 """Families that controllers may be improved on, and families for judging them."""
+
+EVERY_ALGORITHM: Mapping[str, Algorithm] = MappingProxyType({**ALGORITHMS, **HINT_ALGORITHMS})
+"""All that a cell may be about, by name."""
 
 SEEDS_PER_CELL = 5
 
@@ -61,7 +65,9 @@ class Cell:
             row
             for subject in subjects
             for repeat in range(self.repeats)
-            for row in search_rows(GOAL_SETS[self.goal_set], subject, self.overhead, ALGORITHMS[self.algorithm], repeat)
+            for row in search_rows(
+                GOAL_SETS[self.goal_set], subject, self.overhead, EVERY_ALGORITHM[self.algorithm], repeat
+            )
         ]
 
 
@@ -95,7 +101,7 @@ class Study:
                 if overhead.counted and not goal_set.countable_overhead:
                     continue
                 for algorithm in self.algorithms:
-                    if not ALGORITHMS[algorithm].applies(goal_set.goals):
+                    if not EVERY_ALGORITHM[algorithm].applies(goal_set.goals):
                         continue
                     for family in self.families:
                         for seeds in blocks:

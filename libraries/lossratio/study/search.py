@@ -14,7 +14,6 @@ from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, SearchGoal, SearchGoalWarning
 from lossratio.study.algorithms import Algorithm
 from lossratio.study.goal_sets import GoalSet
-from lossratio.study.outcome import Outcome
 from lossratio.study.suts import Overhead, Subject
 
 SEARCH_STREAM, PROOF_STREAM = 0, 1
@@ -74,8 +73,11 @@ def search_rows(
 ) -> Iterator[Row]:
     """Runs one search; a row for each goal. A search that fails has its error for a fault, and no numbers."""
     outcome, found, proof_time = None, "", math.nan
+    tonight = algorithm.tonight(subject)
     try:
-        outcome = _outcome(goal_set, subject, overhead, algorithm, repeat)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SearchGoalWarning)
+            outcome = algorithm.search(goal_set.goals, subject, tonight.measurer(overhead, repeat, SEARCH_STREAM))
     except SearchError as error:
         found = f"failed: {error}"
     else:
@@ -84,7 +86,7 @@ def search_rows(
             found = "; ".join(faults(outcome.result, outcome.trials, **loads))
         if repeat == 0:
             proof_time = certificate(
-                outcome.result, lambda seed: subject.measurer(overhead, repeat, PROOF_STREAM, seed)
+                outcome.result, lambda seed: tonight.measurer(overhead, repeat, PROOF_STREAM, seed)
             ).elapsed
     for number, goal in enumerate(goal_set.goals):
         goal_result = GoalResult(goal, False, None, None, None) if outcome is None else outcome.result[goal]
@@ -107,14 +109,8 @@ def search_rows(
             upper=_or_nan(goal_result.relevant_upper_bound),
             throughput=_or_nan(goal_result.conditional_throughput),
             regular=goal_result.regular,
-            truth=_truth(goal, subject),
+            truth=_truth(goal, tonight),
         )
-
-
-def _outcome(goal_set: GoalSet, subject: Subject, overhead: Overhead, algorithm: Algorithm, repeat: int) -> Outcome:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SearchGoalWarning)
-        return algorithm.search(goal_set.goals, subject, subject.measurer(overhead, repeat, SEARCH_STREAM))
 
 
 @lru_cache

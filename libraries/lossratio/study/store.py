@@ -16,6 +16,7 @@ from typing import Any
 
 import lossratio
 from lossratio.study.algorithms import OURS, PEER
+from lossratio.study.nights import HINT_ALGORITHMS
 from lossratio.study.plan import Cell
 from lossratio.study.search import Row
 
@@ -29,7 +30,7 @@ EVERYBODYS_CODE = (
     "baselines/checker.py",
     *(
         f"study/{name}.py"
-        for name in ("algorithms", "families", "goal_sets", "held_out", "outcome", "search", "series", "suts")
+        for name in ("algorithms", "families", "goal_sets", "held_out", "outcome", "search", "series", "shapes", "suts")
     ),
 )
 
@@ -73,6 +74,8 @@ class Store:
 def _code(algorithm: str) -> tuple[str, ...]:
     if algorithm == PEER:
         return *EVERYBODYS_CODE, "study/peer.py"
+    if algorithm in HINT_ALGORITHMS:
+        return *EVERYBODYS_CODE, "mlrsearch", "study/nights.py", "study/scaled.py"
     return *EVERYBODYS_CODE, "mlrsearch" if algorithm == OURS else "baselines"
 
 

@@ -75,3 +75,10 @@ def test_the_lossratio_command_passes_all_options_on(tmp_path):
     refused = CliRunner().invoke(commands, ["study", "--seeds", "x"])
     assert "'x' is no range of seeds" in refused.output
     assert refused.exit_code == 2
+
+
+def test_searches_with_and_without_hints_are_set_side_by_side(tmp_path):
+    result = run(tmp_path, "--hints", "unchanged", "--hints", "1 %")
+    assert result.exit_code == 0, result.output
+    assert "time / without hints, unchanged" in result.output
+    assert "change of 1 % seen less often" in result.output
