@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from lossratio.bench.goal_file import GoalFile
 from lossratio.report.schema import file_schema, result_schema
 from lossratio.topology import Topology
 from lossratio.traffic.profile import ProfileFile
@@ -13,6 +14,7 @@ def main() -> None:
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     schemas = {
         "result": result_schema(),
+        "goals": file_schema("A lossratio file of search goals", GoalFile),
         "topology": file_schema("A lossratio topology", Topology),
         "traffic-profile": file_schema("A lossratio traffic profile", ProfileFile),
     }

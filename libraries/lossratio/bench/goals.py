@@ -8,14 +8,15 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
 from lossratio.units import parse_duration, parse_ratio
 
-Ratio = Annotated[float, BeforeValidator(parse_ratio)]
-Duration = Annotated[float, BeforeValidator(parse_duration)]
+_QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
+Ratio = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
+Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
 
 QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_NDR")
 """Ten times less evidence than NDR: for trying things out, not for numbers that are compared with others."""
@@ -36,17 +37,34 @@ class NdrPdrGoals(Enum):
     quick = (QUICK_NDR, QUICK_PDR)
 
 
-class _Fields(BaseModel):
+class GoalFields(BaseModel):
     """A goal of one's own; what is not said is as in CSIT's NDR and PDR."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     loss_ratio: Ratio
+    """Share of the frames of a trial that may be lost."""
     exceed_ratio: Ratio = NDR.exceed_ratio
+    """Share of the duration sum in which trials may lose more."""
     final_trial_duration: Duration = NDR.final_trial_duration
+    """Duration of the trials that count in full."""
     duration_sum: Duration = NDR.duration_sum
+    """What the trials at one load take together until the load is decided on."""
     width: Ratio = NDR.width
+    """How far apart the relevant bounds may be, as a share of the upper one."""
     initial_trial_duration: Duration | None = None
+    """Duration of the first trials; left out: as MLRsearch has it."""
+
+    def goal(self, name: str | None) -> SearchGoal:
+        """The goal.
+
+        Raises:
+            SearchError: If a value is out of range, or values do not go together.
+        """
+        return SearchGoal(**self.model_dump(), name=name)
+
+
+class _NamedFields(GoalFields):
     name: str | None = None
 
 
@@ -71,7 +89,7 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
 
 def _own_goal(description: Mapping[str, Any]) -> SearchGoal:
     try:
-        return SearchGoal(**_Fields.model_validate(dict(description)).model_dump())
+        return SearchGoal(**_NamedFields.model_validate(dict(description)).model_dump())
     except ValidationError as error:
         faults = "; ".join(_fault(item) for item in error.errors())
         raise SearchError(f"The search goal {dict(description)} is none: {faults}.") from error
@@ -80,7 +98,7 @@ def _own_goal(description: Mapping[str, Any]) -> SearchGoal:
 def _fault(item: Any) -> str:
     field = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
-        return f"there is no field {field!r}, there are {', '.join(_Fields.model_fields)}"
+        return f"there is no field {field!r}, there are {', '.join(_NamedFields.model_fields)}"
     if item["type"] == "missing":
         return f"{field} is missing"
     return f"{field}: {str(item['msg']).removeprefix('Value error, ').rstrip('.')}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from robot.api.deco import keyword
 
+from lossratio.bench.goal_sets import goal_set_from
 from lossratio.bench.goals import goal_from
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
@@ -86,6 +88,28 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
             raise ValueError(str(error)) from error
 
 
+@dataclass(frozen=True)
+class GoalSet:
+    """Search goals that are searched for at once."""
+
+    goals: tuple[SearchGoal, ...]
+
+
+def to_goal_set(value: str) -> GoalSet:
+    """Search goals that are searched for at once: the name of a set, presets by name, or a file of your own.
+
+    | =Value=               | =What it is= |
+    | ``csit``              | ``NDR`` and ``PDR``, comparable with FD.io CSIT's numbers |
+    | ``quick``             | ``QUICK_NDR`` and ``QUICK_PDR``, with a tenth of the evidence, for development |
+    | ``NDR, TST009``       | presets, see the type ``SearchGoal`` |
+    | ``goals/strict.yaml`` | all goals of a file: docs/reference/goals.md |
+    """
+    try:
+        return GoalSet(goal_set_from(value))
+    except SearchError as error:
+        raise ValueError(str(error)) from error
+
+
 def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
     """Marks a method as a keyword whose arguments have the types of its annotations, None left out of them.
 
@@ -117,6 +141,12 @@ def seconds(duration: timedelta | None) -> float | None:
 
 
 CONVERTERS: Mapping[type, Any] = MappingProxyType(
-    {FrameRate: to_frame_rate, FrameSize: to_frame_size, SearchGoal: to_search_goal, Share: to_share}
+    {
+        FrameRate: to_frame_rate,
+        FrameSize: to_frame_size,
+        GoalSet: to_goal_set,
+        SearchGoal: to_search_goal,
+        Share: to_share,
+    }
 )
 """How Robot Framework converts arguments of our own types."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from robot.api.deco import library
 
 import lossratio
+from lossratio.bench.goal_sets import goal_set_from
 from lossratio.bench.goals import NdrPdrGoals
 from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.latency import LatencyKeywords
@@ -49,6 +50,8 @@ class LossRatio(
     | ``min_load``      | The smallest load, likewise. Left out: 9001 fps as in FD.io CSIT; if that is above the maximum load, a tenth of this. |
     | ``timeout``       | After this much time no trial begins; the result is what is known then, and irregular. |
     | ``warm_up``       | Length of a first trial at maximum load whose result is discarded. Left out: there is none. |
+    | ``warm_up_profile`` | Traffic profile of that trial, by name or file. Left out: that of the measurement. |
+    | ``ramp``          | Time before every trial in which the load grows from nothing to the trial's load; its frames are not counted. Left out: trials begin at their load. |
     | ``hints``         | Directory of an earlier run, a folder of such directories, or a journal: a search starts where the last searches of the same test found the bounds. None of their trials is evidence. Left out: there are no hints. |
     | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it is continued, and nothing is measured twice. |
 
@@ -62,12 +65,12 @@ class LossRatio(
     suite. A measurement that cannot be trusted is an error, never a number.
     """  # noqa: E501 (a row of a table cannot be broken)
 
-    def __init__(self, goals: NdrPdrGoals = NdrPdrGoals.csit, resume: Path | None = None) -> None:
+    def __init__(self, goals: str = NdrPdrGoals.csit.name, resume: Path | None = None) -> None:
         """Sets what is the same for all measurements of a suite.
 
-        ``goals`` is what `Find NDR And PDR` searches with: ``csit`` or ``quick``. ``resume`` is the directory of an
-        earlier run whose interrupted measurements are continued.
+        ``goals`` is what `Find NDR And PDR` searches with: ``csit`` (this if left out), ``quick``, presets, or a file
+        of goals. ``resume`` is the directory of an earlier run whose interrupted measurements are continued.
         """
-        session = Session(goals, resume)
+        session = Session(goal_set_from(goals), resume)
         super().__init__(session)
         self.ROBOT_LIBRARY_LISTENER = SuitePage(session)

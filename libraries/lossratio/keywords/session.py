@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.bench.goals import NdrPdrGoals
 from lossratio.bench.measurement import TestPlace
 from lossratio.bench.testbed import Testbed
 from lossratio.bench.traffic import RunningTraffic
 from lossratio.errors import LossRatioError, SearchError, TrafficError
+from lossratio.mlrsearch import SearchGoal
 from lossratio.report.model import Result, TestIdentity, ThroughputResult
 from lossratio.report.run_directory import RunDirectory
 from lossratio.traffic import TrafficProfile
@@ -46,7 +47,7 @@ class Session:
         directory: Where the files of measurements go; None if none has begun.
     """
 
-    def __init__(self, goals: NdrPdrGoals, resume: Path | None) -> None:
+    def __init__(self, goals: Sequence[SearchGoal], resume: Path | None) -> None:
         self.goals = goals
         self.testbed: Testbed | None = None
         self.traffic: RunningTraffic | None = None

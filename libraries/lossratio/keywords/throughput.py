@@ -7,10 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from lossratio.bench.demand import require_throughput
-from lossratio.bench.goals import NdrPdrGoals
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
-from lossratio.keywords.arguments import FrameRate, FrameSize, seconds, typed_keyword
+from lossratio.bench.warm_up import WarmUp
+from lossratio.errors import SearchError
+from lossratio.keywords.arguments import FrameRate, FrameSize, GoalSet, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
 from lossratio.keywords.session import Keywords
 from lossratio.mlrsearch import SearchGoal
@@ -20,6 +21,7 @@ from lossratio.traffic import load_profile
 
 _DEFAULT_PROFILE = "ethip4-udp"
 _DEFAULT_TIMEOUT = timedelta(minutes=20)
+_NO_RAMP = timedelta()
 
 
 class ThroughputKeywords(Keywords):
@@ -31,33 +33,37 @@ class ThroughputKeywords(Keywords):
         frame_size: FrameSize,
         profile: str = _DEFAULT_PROFILE,
         *,
-        goals: NdrPdrGoals | None = None,
+        goals: GoalSet | None = None,
         bidirectional: bool | None = None,
         min_load: FrameRate | None = None,
         max_load: FrameRate | None = None,
         timeout: timedelta = _DEFAULT_TIMEOUT,
         warm_up: timedelta | None = None,
+        warm_up_profile: str | None = None,
+        ramp: timedelta = _NO_RAMP,
         hints: Path | None = None,
         resume: Path | None = None,
     ) -> ThroughputResult:
         """Searches for the non-drop rate and the partial drop rate at once, and returns the result.
 
-        ``goals`` says with which pair of search goals: ``csit`` (comparable with FD.io CSIT's numbers) or ``quick`` (a
-        tenth of the evidence). Left out, it is what the library was imported with. The other arguments are described
-        under `Arguments of measurements`.
+        ``goals`` says with which search goals: ``csit`` (comparable with FD.io CSIT's numbers), ``quick`` (a tenth of
+        the evidence), presets, or a file of your own. Left out, it is what the library was imported with. The other
+        arguments are described under `Arguments of measurements`.
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
         | `Find NDR And PDR`    frame_size=64B    hints=/srv/nightly
         """
         request = SearchRequest(
-            (goals or self.session.goals).value,
+            self.session.goals if goals is None else goals.goals,
             load_profile(profile, frame_size=frame_size, bidirectional=bidirectional),
             min_load,
             max_load,
             seconds(timeout),
-            seconds(warm_up),
+            seconds(warm_up) if warm_up_profile is None else None,
             hints=hints,
+            warm_up=_warm_up(warm_up, warm_up_profile, frame_size, bidirectional),
+            ramp=ramp.total_seconds(),
         )
         return self._search(request, resume)
 
@@ -72,6 +78,8 @@ class ThroughputKeywords(Keywords):
         max_load: FrameRate | None = None,
         timeout: timedelta = _DEFAULT_TIMEOUT,
         warm_up: timedelta | None = None,
+        warm_up_profile: str | None = None,
+        ramp: timedelta = _NO_RAMP,
         hints: Path | None = None,
         resume: Path | None = None,
     ) -> ThroughputResult:
@@ -89,8 +97,10 @@ class ThroughputKeywords(Keywords):
             min_load,
             max_load,
             seconds(timeout),
-            seconds(warm_up),
+            seconds(warm_up) if warm_up_profile is None else None,
             hints=hints,
+            warm_up=_warm_up(warm_up, warm_up_profile, frame_size, bidirectional),
+            ramp=ramp.total_seconds(),
         )
         return self._search(request, resume)
 
@@ -104,6 +114,7 @@ class ThroughputKeywords(Keywords):
         max_load: FrameRate | None = None,
         trials: int = MRR_TRIALS,
         trial_duration: timedelta = timedelta(seconds=MRR_TRIAL_DURATION),
+        ramp: timedelta = _NO_RAMP,
         resume: Path | None = None,
     ) -> MrrResult:
         """Measures the maximum receive rate: what comes back at maximum load, and returns the result.
@@ -115,7 +126,7 @@ class ThroughputKeywords(Keywords):
         | `Measure MRR`    frame_size=64B    profile=ethip4-udp
         """
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        request = MrrRequest(traffic, max_load, trials, trial_duration.total_seconds())
+        request = MrrRequest(traffic, max_load, trials, trial_duration.total_seconds(), ramp.total_seconds())
         place = self.session.place(resume)
         announce(f"Measuring MRR: {describe_profile(traffic)}")
         result = measure_mrr(self.session.ready_testbed(), request, place, show_progress)
@@ -143,6 +154,17 @@ class ThroughputKeywords(Keywords):
         self.session.remember_search(result, request.profile, place)
         show_result(result, place.directory)
         return result
+
+
+def _warm_up(
+    duration: timedelta | None, profile: str | None, frame_size: FrameSize, bidirectional: bool | None
+) -> WarmUp | None:
+    """A warm-up with a traffic profile of its own; None without one."""
+    if profile is None:
+        return None
+    if duration is None:
+        raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")
+    return WarmUp(duration.total_seconds(), load_profile(profile, frame_size=frame_size, bidirectional=bidirectional))
 
 
 def _listed(goals: Iterable[SearchGoal]) -> str:
