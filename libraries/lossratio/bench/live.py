@@ -9,14 +9,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lossratio.bench.description import describe_load, describe_traffic
-from lossratio.bench.neighbours import address_path
+from lossratio.bench.dut_set_up import checked_duts, set_up_duts
+from lossratio.bench.holding import hold
 from lossratio.bench.reaching import reachable
-from lossratio.bench.testbed import DutRequest, Ready, TestbedRequest
+from lossratio.bench.repair import RepairingMeasurer
+from lossratio.bench.testbed import Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
-from lossratio.dut import DestinationMacs, Dut, DutOptions, create_dut
-from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
+from lossratio.dut import DestinationMacs, Dut, DutOptions
+from lossratio.errors import TopologyError, TrafficError
 from lossratio.report.conditions import Conditions, TrialTiming, describe_testbed, trial_timing
 from lossratio.report.facts import NodeFacts, controller_facts, node_facts
+from lossratio.report.ramp import with_ramp
+from lossratio.reservation import Lease
 from lossratio.ssh import NodeSession
 from lossratio.topology import RealGenerator, SimulatedGenerator, Topology, TrafficPath
 from lossratio.traffic import (
@@ -32,6 +36,8 @@ from lossratio.traffic import (
     make_configuration,
     open_generator,
 )
+from lossratio.traffic.agent.configuration import Configuration
+from lossratio.trial import Measurer
 
 UNKNOWN_SETTLE_TIME = 0.5
 """Seconds to wait for frames in flight through a DUT that nothing is known about."""
@@ -44,6 +50,7 @@ class _SetUp:
     path: TrafficPath
     generator: RealGenerator
     access: GeneratorAccess
+    lease: Lease | None
     sessions: Mapping[str, NodeSession]
     duts: tuple[Dut[DutOptions], ...]
     destinations: DestinationMacs | None
@@ -78,24 +85,27 @@ class LiveTestbed:
             topology = reachable(request.topology, undo)
             path = topology.path(duts=request.duts, nic=request.nic)
             generator = _generator(topology)
-            names = (path.tg_name, *(hop.node_name for hop in path.hops))
+            tg = undo.enter_context(_log_in(path.tg_name, topology, request))
+            # Before any log-in on a DUT, which would cost frames of whoever measures there.
+            lease = hold(request, topology, tg, undo)
+            dut_names = [hop.node_name for hop in path.hops]
             sessions = {
-                name: undo.enter_context(NodeSession.connect(name, topology.nodes[name], request.credentials))
-                for name in names
+                path.tg_name: tg,
+                **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
             }
-            duts = _checked_duts(request.dut, path, sessions)
-            tg = sessions[path.tg_name]
-            agent = undo.enter_context(AgentClient.start(tg, python=generator.python))
+            duts = checked_duts(request.dut, path, sessions)
+            agent = undo.enter_context(_start_agent(tg, generator, request))
             facts = agent.facts
             access = open_generator(generator, tg, facts.interfaces, facts.cpus, (path.west, path.east))
             undo.callback(access.close)
-            destinations = _set_up_duts(
+            destinations = set_up_duts(
                 duts, sessions, access.mac_address(path.west), access.mac_address(path.east), undo
             )
             set_up = _SetUp(
                 path,
                 generator,
                 access,
+                lease,
                 sessions,
                 duts,
                 destinations,
@@ -110,28 +120,21 @@ class LiveTestbed:
         return self._set_up.generator.max_rate
 
     @contextmanager
-    def ready_for(self, profile: TrafficProfile) -> Iterator[Ready]:
+    def ready_for(self, profile: TrafficProfile, *, ramp: float = 0.0) -> Iterator[Ready]:
         """Configures the generator and checks the path, over connections that are restored if they were lost."""
         if self._is_in_use:
             raise TrafficError("Traffic flows on this testbed. Stop it before anything else is measured.")
-        for session in self._set_up.sessions.values():
-            session.restore()
-        for dut in self._set_up.duts:
-            dut.verify()
-        agent = self._running_agent()
+        self._restore()
         try:
             self._is_in_use = True
             configuration = make_configuration(profile, [self._port_pair()], settle_time=self._settle_time)
-            access = self._set_up.access
-            facts = agent.configure(configuration, generator=access.name, options=access.ready())
-            check_path(agent)
+            agent, facts = self._configured(configuration)
             conditions = self._conditions(profile, {**asdict(agent.facts), **facts})
-            measurer = TrafficMeasurer(agent, idle_time=self._idle_time)
-            yield Ready(measurer, measurer, conditions)
+            measurer = TrafficMeasurer(agent, idle_time=self._idle_time, ramp=ramp)
+            yield Ready(self._repairing(measurer, configuration), measurer, with_ramp(conditions, ramp))
         except BaseException as error:
             # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
-            self._agent = None
-            agent.close()
+            self._end_agent()
             if isinstance(error, TrafficError):
                 self._set_up.access.explain(error)
             raise
@@ -141,9 +144,7 @@ class LiveTestbed:
     def close(self) -> None:
         """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions."""
         atexit.unregister(self.close)
-        agent, self._agent = self._agent, None
-        if agent is not None:
-            self._undo.callback(agent.close)
+        self._undo.callback(self._end_agent)
         self._undo.close()
 
     @property
@@ -157,11 +158,53 @@ class LiveTestbed:
         """Seconds that the DUT that needs longest takes to forget a trial."""
         return max((dut.recovery_time for dut in self._set_up.duts), default=0.0)
 
-    def _running_agent(self) -> AgentClient:
+    def _restore(self) -> None:
+        """Logs in again where a connection was lost, and makes sure that the testbed is ours and the DUTs are alive."""
+        sessions, tg_name = self._set_up.sessions, self._set_up.path.tg_name
+        sessions[tg_name].restore()
+        if self._set_up.lease is not None:
+            self._set_up.lease.confirm()
+        for session in sessions.values():
+            session.restore()
+        self._verify_duts()
+
+    def _verify_duts(self) -> None:
+        for dut in self._set_up.duts:
+            dut.verify()
+
+    def _check_lease(self) -> None:
+        if self._set_up.lease is not None:
+            self._set_up.lease.check()
+
+    def _configured(self, configuration: Configuration) -> tuple[AgentClient, Mapping[str, Any]]:
+        """A running agent whose traffic gets through, and what its generator says about itself."""
+        access = self._set_up.access
         if self._agent is None:
             tg = self._set_up.sessions[self._set_up.path.tg_name]
-            self._agent = AgentClient.start(tg, python=self._set_up.generator.python)
-        return self._agent
+            self._agent = _start_agent(tg, self._set_up.generator, self.request)
+        facts = self._agent.configure(configuration, generator=access.name, options=access.ready())
+        check_path(self._agent)
+        return self._agent, facts
+
+    def _repairing(self, measurer: Measurer, configuration: Configuration) -> Measurer:
+        def repair() -> Measurer:
+            self._end_agent()
+            self._restore()
+            agent, _ = self._configured(configuration)
+            return TrafficMeasurer(agent, idle_time=self._idle_time)
+
+        return RepairingMeasurer(
+            measurer,
+            repair=repair,
+            check=self._check_lease,
+            doubt=self._verify_duts,
+            recovery=self.request.recovery,
+        )
+
+    def _end_agent(self) -> None:
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            agent.close()
 
     def _port_pair(self) -> PortPair:
         path, destinations, port_name = self._set_up.path, self._set_up.destinations, self._set_up.access.port_name
@@ -201,50 +244,16 @@ class LiveTestbed:
         )
 
 
+def _log_in(name: str, topology: Topology, request: TestbedRequest) -> NodeSession:
+    return NodeSession.connect(name, topology.nodes[name], request.credentials)
+
+
+def _start_agent(tg: NodeSession, generator: RealGenerator, request: TestbedRequest) -> AgentClient:
+    return AgentClient.start(tg, python=generator.python, patience=request.recovery.patience)
+
+
 def _generator(topology: Topology) -> RealGenerator:
     generator = topology.nodes[topology.tg_name].generator
     if generator is None or isinstance(generator, SimulatedGenerator):
         raise TopologyError(f"Topology {topology.name}: real nodes need a real generator, such as afpacket.")
     return generator
-
-
-def _checked_duts(
-    request: DutRequest | None, path: TrafficPath, sessions: Mapping[str, NodeSession]
-) -> tuple[Dut[DutOptions], ...]:
-    if request is None:
-        return ()
-    options = request.options.model_dump()
-    duts = tuple(create_dut(request.kind, sessions[hop.node_name], hop, options) for hop in path.hops)
-    for dut in duts:
-        dut.check()
-    return duts
-
-
-def _set_up_duts(
-    duts: tuple[Dut[DutOptions], ...],
-    sessions: Mapping[str, NodeSession],
-    west_mac: str,
-    east_mac: str,
-    undo: ExitStack,
-) -> DestinationMacs | None:
-    """Sets up all DUTs.
-
-    Returns:
-        What frames must carry when they leave the TG; None if nobody knows, as there are no DUTs of ours.
-    """
-    if not duts:
-        return None
-    addressing = address_path(duts, west_mac, east_mac)
-    for dut, neighbours in zip(duts, addressing.neighbours, strict=True):
-        undo.callback(_put_back, dut, sessions[dut.hop.node_name])
-        dut.set_up(neighbours.west, neighbours.east)
-    return addressing.from_tg
-
-
-def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
-    """Tears a DUT down, also if the connection to it was lost."""
-    try:
-        session.restore()
-    except NodeError as error:
-        raise DutError(f"{dut.hop.node_name} cannot be put back to how it was: {error}") from error
-    dut.tear_down()

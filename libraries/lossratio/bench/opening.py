@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.bench.live import LiveTestbed
+from lossratio.bench.repair import DEFAULT_RECOVERY, Recovery
 from lossratio.bench.testbed import Testbed, TestbedRequest, dut_request
 from lossratio.ssh import NO_CREDENTIALS, Credentials
 from lossratio.topology import TestbedKind, load_topology
@@ -20,6 +21,8 @@ def open_testbed(
     credentials: Credentials = NO_CREDENTIALS,
     duts: int | None = None,
     nic: str | None = None,
+    token: str | None = None,
+    recovery: Recovery = DEFAULT_RECOVERY,
 ) -> Testbed:
     """Opens a testbed and sets up its DUTs; close it in the end.
 
@@ -30,13 +33,17 @@ def open_testbed(
         credentials: What to log in with on all nodes, where keys are not enough; see `lossratio.ssh.Credentials`.
         duts: Through how many DUTs the path goes, in the order of the file; None: through all.
         nic: NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``; None: any.
+        token: Of the reservation that is used; None: that in the environment, or else a new one.
+        recovery: How much is done to go on after a fault of the infrastructure.
 
     Raises:
         LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
             be set up (what was done is undone then).
     """
     file = Path(topology)
-    request = TestbedRequest(load_topology(file), file, dut_request(dut, options or {}), credentials, duts, nic)
+    request = TestbedRequest(
+        load_topology(file), file, dut_request(dut, options or {}), credentials, duts, nic, token, recovery
+    )
     # A path that is not there is found before anything is touched.
     _ = request.path
     if request.topology.testbed is TestbedKind.SIMULATED:

@@ -34,6 +34,10 @@ class Recovery:
     patience: float = ANSWER_SECONDS
 
 
+DEFAULT_RECOVERY = Recovery()
+"""What is done unless said otherwise: it outlasts the restart of a service, not a broken cable."""
+
+
 class RepairingMeasurer:
     """Performs trials with another measurer, which is replaced when the infrastructure below it had to be repaired.
 
@@ -107,4 +111,3 @@ def is_repairable(error: LossRatioError) -> bool:
     if isinstance(error, AgentRefusalError):
         return error.kind in REPAIRABLE_KINDS
     return not isinstance(error, NegativeLossError)
-

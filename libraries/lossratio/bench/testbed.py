@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from lossratio.bench.repair import DEFAULT_RECOVERY, Recovery
 from lossratio.dut import DutOptions, parse_options
 from lossratio.errors import DutError, TopologyError
 from lossratio.latency import LatencyOutput
@@ -59,6 +60,8 @@ class TestbedRequest:
         credentials: What to log in with on all nodes, where keys are not enough.
         duts: Through how many DUTs the path goes, in the order of the file; None: through all.
         nic: NIC model that the DUTs' ports on the path must have; None: any.
+        token: Of the reservation that is used; None: that in the environment, or else a new one.
+        recovery: How much is done to go on after a fault of the infrastructure.
     """
 
     __test__ = False
@@ -69,6 +72,8 @@ class TestbedRequest:
     credentials: Credentials = NO_CREDENTIALS
     duts: int | None = None
     nic: str | None = None
+    token: str | None = None
+    recovery: Recovery = DEFAULT_RECOVERY
 
     @property
     def path(self) -> TrafficPath:
@@ -141,8 +146,12 @@ class Testbed(Protocol):
     def generator_limit(self) -> float | None:
         """The most frames per second that the generator can send, per interface; None: not known."""
 
-    def ready_for(self, profile: TrafficProfile) -> AbstractContextManager[Ready]:
+    def ready_for(self, profile: TrafficProfile, *, ramp: float = 0.0) -> AbstractContextManager[Ready]:
         """Makes it ready for a traffic profile, and checks that this gets through; afterwards no traffic is left.
+
+        Args:
+            profile: What the traffic is.
+            ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
 
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or the testbed is in use.

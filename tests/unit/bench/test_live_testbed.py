@@ -19,6 +19,7 @@ from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
 from lossratio.journal import read_journal
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import read_result
+from lossratio.reservation import TestbedReservedError
 from lossratio.ssh import NodeSession
 from lossratio.testbed import local
 from lossratio.testbed.local import LocalTestbed
@@ -35,6 +36,12 @@ def topology_file(directory, name):
     file = directory / f"{name}.yaml"
     file.write_text(LOCAL.read_text().replace("name: local", f"name: {name}"))
     return file
+
+
+def lab_of(testbed):
+    """A local testbed as a file describes one in a lab; its reservation stays inside of it."""
+    topology = testbed.topology.model_dump(mode="json", exclude_none=True)
+    return {**topology, "reservation": {"directory": "/run/lossratio"}}
 
 
 def is_up(name):
@@ -115,7 +122,7 @@ def test_the_result_states_where_and_how_it_was_measured(policed, kept, tmp_path
 
 def test_a_lab_testbed_is_reached_as_its_file_says(kept, tmp_path):
     file = tmp_path / "lab.yaml"
-    data = kept[1].topology.model_dump(mode="json", exclude_none=True)
+    data = lab_of(kept[1])
     file.write_text(yaml.safe_dump({**data, "testbed": "lab"}))
     testbed = open_testbed(file, dut="linux_bridge", options={"police": "10 kfps"})
     result = measure_mrr(testbed, BRIEF, place(tmp_path))
@@ -127,22 +134,22 @@ def test_a_lab_testbed_is_reached_as_its_file_says(kept, tmp_path):
 @pytest.mark.parametrize(("name", "node"), [("tg1", "TG"), ("dut0", "DUT1")])
 def test_an_interface_that_is_not_there_is_named_with_those_that_are(kept, tmp_path, name, node):
     file = tmp_path / "lab.yaml"
-    data = kept[1].topology.model_dump(mode="json", exclude_none=True)
+    data = lab_of(kept[1])
     file.write_text(yaml.safe_dump({**data, "testbed": "lab"}).replace(name, "eth9"))
     with pytest.raises((TopologyError, DutError), match=rf"{node}.* no interface 'eth9'.*topology file"):
         open_testbed(file, dut="linux_bridge")
 
 
-def test_an_agent_that_is_killed_fails_its_measurement_and_no_other(policed, log_in, tmp_path):
+def test_a_trial_whose_agent_is_killed_is_repeated_with_a_new_one(policed, log_in, tmp_path):
     (agent,) = agents(log_in["TG"])
     killer = threading.Timer(0.3, log_in["TG"].run, ("kill", "-KILL", agent))
-    with pytest.raises(TrafficError, match="TG"):
-        measure_mrr(policed, LONG, place(tmp_path, "killed"), after(2, killer.start))
+    result = measure_mrr(policed, LONG, place(tmp_path, "killed"), after(2, killer.start))
     killer.join()
-    failed = read_result(tmp_path / "results" / "a_suite.killed.json")
-    assert failed.outcome is Outcome.FAILED
-    assert 2 <= len(failed.trials) < 5
-    assert measure_mrr(policed, BRIEF, place(tmp_path)).outcome is Outcome.MEASURED
+    assert (result.outcome, len(result.trials)) == (Outcome.MEASURED, 5)
+    assert [len(trial.repairs) for trial in result.trials] == [0, 0, 1, 0, 0]
+    assert "Killed" in result.trials[2].repairs[0]
+    (other,) = agents(log_in["TG"])
+    assert other != agent
 
 
 def lose_all_connections(session):
@@ -151,13 +158,13 @@ def lose_all_connections(session):
         session.run("pkill", "-KILL", "sshd")
 
 
-def test_a_connection_that_is_lost_fails_its_measurement_and_no_other(policed, log_in, tmp_path):
+def test_a_trial_whose_connection_is_lost_is_repeated_over_a_new_one(policed, log_in, tmp_path):
     killer = threading.Timer(0.3, lose_all_connections, (log_in["TG"],))
-    with pytest.raises(TrafficError, match=r"Node TG: the connection was lost"):
-        measure_mrr(policed, LONG, place(tmp_path, "lost"), after(2, killer.start))
+    result = measure_mrr(policed, LONG, place(tmp_path, "lost"), after(2, killer.start))
     killer.join()
-    assert 2 <= len(read_journal(tmp_path / "trials" / "a_suite.lost.jsonl").entries) < 5
-    assert measure_mrr(policed, BRIEF, place(tmp_path)).outcome is Outcome.MEASURED
+    assert (result.outcome, len(result.trials)) == (Outcome.MEASURED, 5)
+    assert "the connection was lost" in result.trials[2].repairs[0]
+    assert read_journal(tmp_path / "trials" / "a_suite.lost.jsonl").entries[2].result.output.repairs
 
 
 def test_a_dut_is_put_back_also_after_its_connection_was_lost(kept, log_in):
@@ -204,7 +211,7 @@ def test_an_interrupt_stops_the_traffic_and_keeps_every_finished_trial(policed, 
 
 
 def test_a_testbed_is_not_set_up_for_two_at_once(policed, kept, tmp_path):
-    with pytest.raises(DutError, match="already set up"):
+    with pytest.raises(TestbedReservedError, match="measuring linux_bridge"):
         open_testbed(kept[0], dut="linux_bridge")
     assert measure_mrr(policed, BRIEF, place(tmp_path)).outcome is Outcome.MEASURED
 

@@ -1,0 +1,75 @@
+"""Sets up the DUTs of a path, and puts them back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from lossratio.bench.neighbours import address_path
+from lossratio.bench.testbed import DutRequest
+from lossratio.dut import DestinationMacs, Dut, DutOptions, create_dut
+from lossratio.errors import DutError, NodeError
+from lossratio.ssh import NodeSession
+from lossratio.topology import TrafficPath
+
+
+def checked_duts(
+    request: DutRequest | None, path: TrafficPath, sessions: Mapping[str, NodeSession]
+) -> tuple[Dut[DutOptions], ...]:
+    """Makes the DUTs of a path, and checks that they can be set up; touches nothing.
+
+    Args:
+        request: What they are to be; None: they stay as they are, and are none of ours.
+        path: The path.
+        sessions: The log-ins, by node.
+
+    Raises:
+        DutError: If one cannot be set up.
+    """
+    if request is None:
+        return ()
+    options = request.options.model_dump()
+    duts = tuple(create_dut(request.kind, sessions[hop.node_name], hop, options) for hop in path.hops)
+    for dut in duts:
+        dut.check()
+    return duts
+
+
+def set_up_duts(
+    duts: tuple[Dut[DutOptions], ...],
+    sessions: Mapping[str, NodeSession],
+    west_mac: str,
+    east_mac: str,
+    undo: ExitStack,
+) -> DestinationMacs | None:
+    """Sets up all DUTs.
+
+    Args:
+        duts: The DUTs, from west to east.
+        sessions: The log-ins, by node.
+        west_mac: MAC address of the TG's west port.
+        east_mac: MAC address of its east port.
+        undo: Puts them back in the end.
+
+    Returns:
+        What frames must carry when they leave the TG; None if nobody knows, as there are no DUTs of ours.
+
+    Raises:
+        DutError: If one cannot be set up.
+    """
+    if not duts:
+        return None
+    addressing = address_path(duts, west_mac, east_mac)
+    for dut, neighbours in zip(duts, addressing.neighbours, strict=True):
+        undo.callback(_put_back, dut, sessions[dut.hop.node_name])
+        dut.set_up(neighbours.west, neighbours.east)
+    return addressing.from_tg
+
+
+def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
+    """Tears a DUT down, also if the connection to it was lost."""
+    try:
+        session.restore()
+    except NodeError as error:
+        raise DutError(f"{dut.hop.node_name} cannot be put back to how it was: {error}") from error
+    dut.tear_down()
