@@ -39,6 +39,11 @@ class DutOptions(BaseModel):
         """Idle seconds after which the DUT does not remember the trial before any more."""
         return 0.0
 
+    @property
+    def encapsulation_overhead(self) -> int:
+        """Bytes that are added to each frame on its way to the next DUT, e.g. by a tunnel between DUTs."""
+        return 0
+
 
 OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)
 

@@ -29,6 +29,7 @@ _OWN = tuple(
         ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
         ("ovs", "lossratio.dut.ovs:OpenVswitch"),
         ("testpmd", "lossratio.dut.testpmd:Testpmd"),
+        ("vpp", "lossratio.dut.vpp:Vpp"),
     )
 )
 

@@ -141,7 +141,8 @@ class ProgramDut(NodeDut[OptionsT_co]):
     def facts(self) -> dict[str, Any]:
         """CPUs, and cards that were taken."""
         cards = {address: pci_facts(self.node, address) for address, _ in self._cards()} if self.uses_cards else {}
-        return {"cores": asdict(self._choose_cores()), "cards": cards}
+        cores = self._choose_cores()
+        return {"cores": {**asdict(cores), "workers": list(cores.workers)}, "cards": cards}
 
     def own_macs(self) -> DestinationMacs:
         """MAC addresses of its own interfaces.

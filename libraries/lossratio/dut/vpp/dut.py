@@ -1,0 +1,168 @@
+"""FD.io VPP between two interfaces: as a cross-connect, a bridge, a router, or the end of two tunnels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lossratio.dut.base import DestinationMacs, DutCounters
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon, write_file
+from lossratio.dut.linux.cores import CoreChoice
+from lossratio.dut.linux.interfaces import check_free, read_links
+from lossratio.dut.linux.program_dut import ProgramDut
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
+from lossratio.dut.vpp.configuration import (
+    VppPort,
+    both_ports,
+    entries_commands,
+    forwarding_commands,
+    policer_name,
+)
+from lossratio.dut.vpp.control import VppControl, parse_errors, parse_interfaces
+from lossratio.dut.vpp.options import VppForwarding, VppOptions
+from lossratio.dut.vpp.startup import Card, startup_configuration
+
+_SETTLE_TIME = 0.5
+"""Seconds that frames may wait in the ring of a packet socket, which holds tens of thousands."""
+_CARD_SETTLE_TIME = 0.01
+_SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
+
+
+class Vpp(ProgramDut[VppOptions]):
+    """A VPP of this DUT's own, beside any that the system runs."""
+
+    kind = "vpp"
+    options_type = VppOptions
+    tools = (IP, NFT, ETHTOOL)
+
+    @property
+    def tools_needed(self) -> tuple[Tool, ...]:
+        """Those of every program, and VPP where the options say."""
+        vpp = Tool((f"{self.options.home}/bin/vpp", "--version"), "vpp vpp-plugin-core")
+        return (*super().tools_needed, vpp)
+
+    @property
+    def settle_time(self) -> float:
+        """Seconds that frames may wait in front of it."""
+        return _CARD_SETTLE_TIME if self.uses_cards else _SETTLE_TIME
+
+    def check_kind(self) -> None:
+        """Checks that there are CPUs enough, and that the addresses that it gets are free."""
+        super().check_kind()
+        ports = both_ports((self.west, self.east), ("", ""))
+        if self.options.forwarding in (VppForwarding.IP4, VppForwarding.IP6):
+            version = 6 if self.options.forwarding is VppForwarding.IP6 else 4
+            check_free(self.node, [port.routed(version).network for port in ports])
+
+    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+        """Starts VPP and configures it command by command."""
+        configuration = f"{directory}/startup.conf"
+        write_file(changes, configuration, startup_configuration(directory, cores, self._vpp_cards(cores)))
+        daemon = Daemon(self.node, directory, "vpp", (f"{self.options.home}/bin/vpp", "-c", configuration))
+        control = VppControl(self.node, self.options.home, directory)
+        daemon.start(changes, control.answers)
+        if not self.uses_cards:
+            self._take_kernel_interfaces(control, changes)
+        for command in forwarding_commands(self.options, *self._vpp_ports(west_mac, east_mac)):
+            control.configure(changes, command.text, answer=command.answer)
+        return [daemon]
+
+    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
+        """The opposite neighbour's on layer 2, its own interfaces' for routes and tunnels."""
+        routed = self.options.forwarding in (VppForwarding.IP4, VppForwarding.IP6)
+        if routed or self.options.vxlan:
+            return self.own_macs()
+        return DestinationMacs(from_west=east_mac, from_east=west_mac)
+
+    def facts(self) -> dict[str, Any]:
+        """Version, start-up configuration, threads, placement and what it forwards by, in VPP's own words."""
+        control = self._control
+        shown = ("show version verbose", "show interface address", "show interface rx-placement", "show mode")
+        return {
+            **super().facts(),
+            "version": control.ask("show version").strip(),
+            "startup": self.node.run("cat", f"{control.directory}/startup.conf").splitlines(),
+            "shown": {command: control.ask(command).splitlines() for command in shown},
+        }
+
+    def read_counters(self) -> DutCounters:
+        """Reads VPP's counters of its interfaces, and the kernel's where these are the kernel's.
+
+        Only the difference of both tells what the rings between them had no room for. VPP names the reasons of its
+        drops for all interfaces together; they are in the details.
+        """
+        control = self._control
+        counts = parse_interfaces(control.ask("show interface"))
+        sides = {port: counts.get(each.interface, {}) for port, each in zip(("west", "east"), self._ports, strict=True)}
+        received = {side: each.get("rx packets", 0) + each.get("rx-miss", 0) for side, each in sides.items()}
+        transmitted = {side: each.get("tx packets", 0) for side, each in sides.items()}
+        dropped = {f"VPP, frames from the {side}": each.get("drops", 0) for side, each in sides.items()}
+        dropped |= {f"{side} card, rx-miss": each.get("rx-miss", 0) for side, each in sides.items() if self.uses_cards}
+        if not self.uses_cards:
+            links = read_links(self.node)
+            for side, name in (("west", self.west), ("east", self.east)):
+                kernel = links[name]["stats64"]
+                dropped[f"ring in front of VPP, {side}"] = kernel["rx"]["packets"] - received[side]
+                dropped[f"ring behind VPP, {side}"] = transmitted[side] - kernel["tx"]["packets"]
+                received[side], transmitted[side] = kernel["rx"]["packets"], kernel["tx"]["packets"]
+        return DutCounters(received, transmitted, dropped, details=parse_errors(control.ask("show errors")))
+
+    def reset(self) -> None:
+        """Fills the policers' buckets."""
+        control = self._control
+        if self.options.police is not None:
+            for port in self._ports:
+                control.ask(f"policer reset name {policer_name(port)}")
+
+    def reconfigure(self, entries: int) -> None:
+        """Adds routes, or entries of the bridge domain, by one file."""
+        control = self._control
+        lines = list(entries_commands(self.options, self._ports, entries))
+        if not lines:
+            super().reconfigure(entries)
+        path = f"{control.directory}/reconfiguration"
+        changes = self.present.changes
+        write_file(changes, path, "".join(f"{line}\n" for line in lines))
+        control.configure(changes, f"exec {path}")
+
+    @contextmanager
+    def telemetry(self) -> Iterator[dict[str, Any]]:
+        """What VPP's graph nodes did, besides what the node tells."""
+        control = self._control
+        for command in ("clear runtime", "clear errors", "clear interfaces", "clear hardware-interfaces"):
+            control.ask(command)
+        with super().telemetry() as told:
+            yield told
+        for command in _SHOWN_ON_TRIALS:
+            told[command] = control.ask(command).splitlines()
+
+    @property
+    def _control(self) -> VppControl:
+        _ = self.present
+        self.check_running()
+        return VppControl(self.node, self.options.home, self.daemons[0].directory)
+
+    @property
+    def _ports(self) -> tuple[VppPort, VppPort]:
+        return self._vpp_ports(*self.present.neighbours)
+
+    def _vpp_ports(self, west_mac: str, east_mac: str) -> tuple[VppPort, VppPort]:
+        names = ("west", "east") if self.uses_cards else (f"host-{self.west}", f"host-{self.east}")
+        return both_ports(names, (west_mac, east_mac))
+
+    def _vpp_cards(self, cores: CoreChoice) -> tuple[Card, ...]:
+        if not self.uses_cards:
+            return ()
+        queues = self.options.queues or len(cores.workers)
+        named = (("west", self.west), ("east", self.east))
+        return tuple(Card(address, name, queues, self.options.frame_queue) for name, address in named)
+
+    def _take_kernel_interfaces(self, control: VppControl, changes: Changes) -> None:
+        macs = self.own_macs()
+        for name, mac in ((self.west, macs.from_west), (self.east, macs.from_east)):
+            queues = f" num-rx-queues {self.options.queues}" if self.options.queues else ""
+            # With an address of its own choice VPP would answer to none that anybody knows.
+            command = f"create host-interface name {name} hw-addr {mac}{queues}"
+            control.configure(changes, command, answer=f"host-{name}")

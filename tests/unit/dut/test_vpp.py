@@ -1,0 +1,165 @@
+"""VPP, where `VPP_HOME` says that there is one, and everywhere a stand-in that answers as VPP was seen to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lossratio.dut import create_dut, parse_options
+from lossratio.dut.vpp.control import parse_errors, parse_interfaces
+from lossratio.errors import DutError
+
+pytestmark = pytest.mark.netns
+
+STAND_IN = Path(__file__).with_name("vpp_stand_in")
+HOMES = [pytest.param(str(STAND_IN), id="stand-in")]
+if os.environ.get("VPP_HOME"):
+    HOMES.append(pytest.param(os.environ["VPP_HOME"], id="vpp", marks=pytest.mark.vpp))
+
+
+@pytest.fixture(params=HOMES)
+def set_up(request, dut_lab):
+    duts = []
+
+    def set_up(**options):
+        dut = dut_lab.create("vpp", home=request.param, **options)
+        duts.append(dut)
+        dut.set_up(*dut_lab.macs)
+        return dut
+
+    yield set_up
+    for dut in duts:
+        dut.tear_down()
+
+
+def assert_passes(dut_lab, dut, *, version=4):
+    macs = dut.destination_macs(*dut_lab.macs)
+    before = dut.read_counters()
+    for entry, destination in (("west", macs.from_west), ("east", macs.from_east)):
+        flooded = dut_lab.flood(entry, destination, frames=100, version=version)
+        assert (flooded.sent, flooded.received) == (100, 100)
+    counted = dut.read_counters().since(before)
+    assert counted.received["west"] == counted.received["east"] == 100
+    assert counted.unaccounted == 0
+    assert set(counted.dropped.values()) == {0}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"forwarding": "l2bd", "acl": 50},
+        {"forwarding": "ip4", "police": "100 Mbps"},
+        {"forwarding": "ip4", "routes": 2000},
+        {"forwarding": "ip6"},
+    ],
+)
+def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, options):
+    dut = set_up(**options)
+    assert_passes(dut_lab, dut, version=6 if options.get("forwarding") == "ip6" else 4)
+    dut.reset()
+    dut.verify()
+
+
+def test_tunnels_are_configured_with_the_ends_that_traffic_has(set_up):
+    dut = set_up(forwarding="l2bd", vxlan=True)
+    commands = "\n".join(dut.describe()["commands"])
+    assert "create vxlan tunnel src 198.19.0.2 dst 198.18.0.1 vni 24" in commands
+    assert "create vxlan tunnel src 198.18.0.2 dst 198.19.0.1 vni 25" in commands
+
+
+def test_the_description_has_the_whole_configuration(set_up):
+    facts = set_up().describe()
+    assert facts["version"].startswith("vpp v")
+    assert any("main-core" in line for line in facts["startup"])
+    assert "vppctl set interface l2 xconnect host-dut0 host-dut1" in facts["commands"]
+
+
+@pytest.mark.parametrize(("forwarding", "line"), [("ip4", "ip route add count 250 "), ("l2bd", "l2fib add 02:ff:00:")])
+def test_reconfiguration_adds_entries(dut_lab, set_up, forwarding, line):
+    dut = set_up(forwarding=forwarding)
+    dut.reconfigure(500)
+    assert line in dut_lab.on_dut("cat", f"{dut.daemons[0].directory}/reconfiguration")
+    assert_passes(dut_lab, dut)
+
+
+def test_a_cross_connect_has_nothing_to_reconfigure(set_up):
+    with pytest.raises(DutError, match="has nothing that 5 entries could be added to"):
+        set_up().reconfigure(5)
+
+
+def test_telemetry_has_what_the_graph_nodes_did(set_up):
+    with set_up().telemetry() as told:
+        pass
+    assert {"show runtime", "show errors", "interfaces", "softnet", "perf"} <= told.keys()
+
+
+def test_a_command_that_vpp_refuses_fails_the_set_up_which_is_undone(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    dut = set_up(forwarding="ip4")
+    with pytest.raises(DutError, match=r"DUT1: VPP refused 'set nonsense now': set.*unknown input"):
+        dut._control.configure(dut.present.changes, "set nonsense now")
+    dut.tear_down()
+    assert dut_lab.snapshot() == before
+
+
+def test_a_vpp_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab, set_up):
+    dut = set_up()
+    dut_lab.on_dut("sh", "-c", f"kill -KILL $(cut -d ' ' -f 1 {dut.daemons[0].directory}/vpp.pid)")
+    with pytest.raises(DutError, match=r"DUT1: vpp has died"):
+        dut.verify()
+    dut.tear_down()
+    dut.set_up(*dut_lab.macs)
+    assert_passes(dut_lab, dut)
+
+
+def test_a_vpp_that_is_not_there_is_missed_with_its_packages(dut_lab):
+    dut = create_dut("vpp", dut_lab.shell, dut_lab.create("vpp").hop, {"home": "/nowhere"})
+    with pytest.raises(DutError, match=r"DUT1 lacks /nowhere/bin/vpp\. Install it there: apt-get install .*vpp"):
+        dut.check()
+
+
+def test_where_it_is_installed_may_come_from_the_environment(monkeypatch):
+    monkeypatch.setenv("VPP_HOME", "/opt/vpp")
+    assert parse_options("vpp", {}).home == "/opt/vpp"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"routes": "10"}, "routes go with forwarding=ip4 or ip6"),
+        ({"vxlan": "true"}, "vxlan goes with forwarding=l2bd"),
+        ({"burst": "10"}, "burst is a policer's"),
+        ({"police": "100 bps"}, "whole kbit/s"),
+        ({"forwarding": "ip4", "routes": "200000"}, "ask for fewer routes"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(DutError, match=message):
+        parse_options("vpp", options)
+
+
+def test_a_bucket_takes_so_long_to_fill_again():
+    options = parse_options("vpp", {"police": "80 Mbps"})
+    assert (options.police, options.bucket, options.recovery_time) == (80_000, 200_000, 0.02)
+
+
+def test_counters_are_read_as_vpp_tells_them():
+    interfaces = """\
+              Name               Idx    State  MTU (L3/IP4/IP6/MPLS)     Counter          Count
+host-dut0                         1      up          9000/0/0/0     rx packets                     7
+                                                                    rx bytes                     420
+                                                                    drops                          2
+                                                                    tx-error                       1
+local0                            0     down          0/0/0/0
+"""
+    counts = {"rx packets": 7, "rx bytes": 420, "drops": 2, "tx-error": 1}
+    assert parse_interfaces(interfaces) == {"host-dut0": counts, "local0": {}}
+    errors = """\
+   Count                  Node                              Reason               Severity
+         5           policer-input                        policed                  error
+         9              l2-input                      L2 input packets              info
+"""
+    assert parse_errors(errors) == {"policer-input: policed": 5}
