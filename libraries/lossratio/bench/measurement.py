@@ -70,6 +70,7 @@ def perform(
     inputs: Mapping[str, Any],
     remarks: tuple[str, ...] = (),
     on_trial: OnTrial | None = None,
+    ramp: float = 0.0,
 ) -> Measurement[ResultT]:
     """Runs a controller's trials on a testbed.
 
@@ -84,6 +85,7 @@ def perform(
         inputs: What the controller was made with, as JSON data; a journal is only continued with the same.
         remarks: What a reader of the numbers should know besides.
         on_trial: Called after each trial that was measured.
+        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
 
     Raises:
         LossRatioError: If the measurement could not even begin.
@@ -91,7 +93,10 @@ def perform(
     started: datetime | None = None
     failure: BaseException | None = None
     try:
-        with testbed.ready_for(profile) as ready, _journal(place, _search(testbed, ready, inputs)) as journal:
+        with (
+            testbed.ready_for(profile, ramp=ramp) as ready,
+            _journal(place, _search(testbed, ready, inputs)) as journal,
+        ):
             started = datetime.now(timezone.utc)
             run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
     except BaseException as error:

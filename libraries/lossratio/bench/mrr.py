@@ -27,12 +27,14 @@ class MrrRequest:
         max_load: The load of all trials, frames per second per interface; None: what the generator can send.
         trials: How many trials.
         trial_duration: Seconds of each.
+        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
     """
 
     profile: TrafficProfile
     max_load: float | None = None
     trials: int = MRR_TRIALS
     trial_duration: float = MRR_TRIAL_DURATION
+    ramp: float = 0.0
 
 
 class RepeatedTrial:
@@ -97,6 +99,7 @@ def measure_mrr(
         },
         remarks=loads.remarks,
         on_trial=tell,
+        ramp=request.ramp,
     )
     speed = link_speed(testbed.request.path)
     max_load = measured.run.conditions.max_load(loads.max_load, loads.origin, link_speed=speed)

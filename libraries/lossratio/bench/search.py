@@ -14,6 +14,7 @@ from lossratio.bench.loads import LoadRange, link_speed, load_range
 from lossratio.bench.measurement import TestPlace, perform
 from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
+from lossratio.bench.warm_up import WarmUp, run_warm_up
 from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchGoalWarning
 from lossratio.report.bounds import BoundsSoFar, GoalBounds
 from lossratio.report.build import SearchSetup, describe_goal, throughput_result
@@ -35,10 +36,13 @@ class SearchRequest:
         min_load: Smallest load per interface, frames per second; None: see `lossratio.bench.loads.load_range`.
         max_load: Largest load per interface; None: what the generator can send.
         timeout: Seconds of trials after which the search ends with what it knows; None: never.
-        warm_up_duration: Seconds of a first trial at maximum load that does not count; None: there is none.
+        warm_up_duration: Seconds of a first trial at maximum load that does not count, with the same traffic; None:
+            there is none.
         fail_fast: Whether the search ends for all goals when the minimum load is too much for one.
         hints: Where earlier searches of the same test are, which choose where this one starts: the directory of a run,
             a folder of such directories, or a journal. None: there are no hints.
+        warm_up: A warm-up at maximum load with traffic of its own, before everything else; None: there is none.
+        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
     """
 
     goals: Sequence[SearchGoal]
@@ -49,6 +53,8 @@ class SearchRequest:
     warm_up_duration: float | None = None
     fail_fast: bool = True
     hints: Path | None = None
+    warm_up: WarmUp | None = None
+    ramp: float = 0.0
 
     def settings(self) -> dict[str, Any]:
         """What the controller is told besides goals and loads, as JSON data; times in seconds."""
@@ -56,6 +62,7 @@ class SearchRequest:
             "timeout_s": self.timeout,
             "warm_up_duration_s": self.warm_up_duration,
             "fail_fast": self.fail_fast,
+            **({} if self.warm_up is None else {"warm_up": self.warm_up.to_json()}),
         }
 
 
@@ -81,6 +88,8 @@ def find_conditional_throughput(
     if request.hints is not None:
         settings["hints"] = describe_hints(controller, earlier)
         advice = (*advice, remark_on_hints(request.hints, controller, earlier))
+    if request.warm_up is not None:
+        advice = (*advice, run_warm_up(testbed, request.warm_up, loads.max_load))
 
     def tell(trial: TrialResult) -> None:
         if on_progress is not None:
@@ -101,6 +110,7 @@ def find_conditional_throughput(
         inputs=inputs,
         remarks=(*loads.remarks, *advice),
         on_trial=tell,
+        ramp=request.ramp,
     )
     speed = link_speed(testbed.request.path)
     max_load = measured.run.conditions.max_load(loads.max_load, loads.origin, link_speed=speed)

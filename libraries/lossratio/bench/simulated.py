@@ -16,6 +16,7 @@ from lossratio.errors import TopologyError, TrafficError
 from lossratio.latency import LatencyOutput
 from lossratio.report.conditions import Conditions, describe_testbed, trial_timing
 from lossratio.report.facts import NodeFacts, controller_facts
+from lossratio.report.ramp import with_ramp
 from lossratio.simulation import SimulatedMeasurer, Sut, sut_from
 from lossratio.simulation.latency import LATENCY_RATE, LATENCY_SHARE, simulated_latency
 from lossratio.topology import SimulatedGenerator
@@ -96,19 +97,19 @@ class SimulatedTestbed:
         return self._generator.max_rate
 
     @contextmanager
-    def ready_for(self, profile: TrafficProfile) -> Iterator[Ready]:
+    def ready_for(self, profile: TrafficProfile, *, ramp: float = 0.0) -> Iterator[Ready]:
         """A measurer on a virtual clock, which begins anew each time."""
         directions = profile.transmitting_directions
         measurer = SimulatedMeasurer(
             [self._sut] * directions if self._has_known_truth else self._sut,
             seed=self._generator.seed,
-            overhead=self._generator.overhead or 0.0,
+            overhead=(self._generator.overhead or 0.0) + ramp,
             settle=self._recovery_time,
             max_rate=self._generator.max_rate,
             directions=directions,
         )
         source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self._generator.seed)
-        yield Ready(measurer, source, self._conditions(profile))
+        yield Ready(measurer, source, with_ramp(self._conditions(profile), ramp))
 
     def close(self) -> None:
         """There is nothing to put back."""

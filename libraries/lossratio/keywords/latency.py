@@ -42,7 +42,7 @@ class LatencyKeywords(Keywords):
         shares: tuple[Share, ...] = _SHARES,
         duration: timedelta = timedelta(seconds=LATENCY_DURATION),
     ) -> ThroughputResult | LatencyResult:
-        """Measures one-way latency at some loads, in one trial each, and returns the result.
+        """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
 
         After a search in the same test, it is measured with that search's traffic at ``shares`` of a goal's relevant
         lower bound, and at the search's minimum load, as FD.io CSIT does: by default at 90, 50 and 10 % of PDR.

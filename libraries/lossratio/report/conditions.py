@@ -123,6 +123,8 @@ class TrialTiming(Record):
     """Wait after learning frames and routing updates, before the traffic starts."""
     wait_after_s: Seconds
     """Wait after the traffic for frames in flight, which count as received; later ones are lost."""
+    ramp_s: Seconds = 0.0
+    """Time before the counted traffic in which the load grows from nothing; its frames are not counted."""
     recovery_s: Seconds
     """Idle time after that, for the SUT to restabilise before the next trial."""
     effective_duration: str

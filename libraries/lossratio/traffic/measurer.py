@@ -32,6 +32,7 @@ class TrafficMeasurer:
             generator faltered: left some frames unsent, and no more than `FALTERING` of them. Whether the SUT lost
             any makes no difference to that. The last attempt stands, with what it left unsent.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
+        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class TrafficMeasurer:
         negative_loss: NegativeLoss = "retry",
         repeats: int = REPEATS,
         tolerance: float = START_TOLERANCE,
+        ramp: float = 0.0,
     ) -> None:
         self._agent = agent
         self._idle_time = idle_time
         self._negative_loss = negative_loss
         self._repeats = repeats
         self._tolerance = tolerance
+        self._ramp = ramp
         self._quiet_since: float | None = None
 
     def measure(self, trial: TrialInput) -> TrialOutput:
@@ -92,7 +95,7 @@ class TrafficMeasurer:
 
     def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
         self._wait_until_idle()
-        directions = self._agent.trial(trial.load, trial.duration)
+        directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
         self._quiet_since = time.monotonic()
         return output_from_counters(
             trial,

@@ -17,6 +17,7 @@ def test_the_names_are_those_that_suites_use():
         "Tear Down Testbed",
         "Find NDR And PDR",
         "Find Conditional Throughput",
+        "Find Critical Load",
         "Measure Latency",
         "Measure MRR",
         "Throughput Should Be At Least",
