@@ -9,9 +9,10 @@ What CSIT does, and where it is here:
 - every trial is start, sleep, stop, with 0.5 s around it, and these count in its effective duration, so that 7 trials
   prove a lower bound, not 11: `TRIAL_OVERHEAD` and `MEASURER_ARGUMENTS`;
 - what was received beyond what was sent counts as loss: `NEGATIVE_LOSS`, for `lossratio.counters`;
-- forwarding rates at max load (MRR) and at the MRR load as first candidates, smaller candidates first, coarser targets
-  before the final one: how the controller searches with any parameters. CSIT's coarser targets ask for 1 s and 4.58 s
-  at four and two goal widths; the controller's own ask for other sums, all at the goal's width.
+- intermediate targets of 1 s and 4.58 s, at four and two goal widths: `COARSE_TARGETS`;
+- the forwarding rate at max load (MRR) as the first candidate load, and at the MRR load as the second one, smaller
+  candidates first: so the controller searches with any parameters. Where both loads are overloaded, it draws a line
+  through both forwarding rates; on a SUT that forwards the same at both, that is the second one.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from lossratio.mlrsearch import NDR, PDR, MLRsearch
+from lossratio.mlrsearch import NDR, PDR, CoarseTarget, MLRsearch
 
 GOALS: Final = (NDR, PDR)
 
 MIN_LOAD: Final = 9001.0
 """Frames per second per interface."""
+
+COARSE_TARGETS: Final = (CoarseTarget(1.0, widths=4), CoarseTarget(4.58, widths=2))
 
 TRIAL_OVERHEAD: Final = 0.5
 """Seconds that a trial takes there besides its traffic."""
@@ -52,4 +55,12 @@ def controller(max_load: float, *, min_load: float = MIN_LOAD) -> MLRsearch:
     Raises:
         SearchError: If the loads make no sense.
     """
-    return MLRsearch(GOALS, min_load, max_load, timeout=TIMEOUT, warm_up_duration=WARM_UP_DURATION, fail_fast=True)
+    return MLRsearch(
+        GOALS,
+        min_load,
+        max_load,
+        timeout=TIMEOUT,
+        warm_up_duration=WARM_UP_DURATION,
+        fail_fast=True,
+        coarse_targets=COARSE_TARGETS,
+    )

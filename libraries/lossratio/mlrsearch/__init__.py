@@ -6,6 +6,7 @@ from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
 from lossratio.mlrsearch.purpose import Purpose
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, goal_result
+from lossratio.mlrsearch.targets import CoarseTarget
 
 __all__ = [
     "NDR",
@@ -13,6 +14,7 @@ __all__ = [
     "RFC2544",
     "TST009",
     "Bound",
+    "CoarseTarget",
     "Forecast",
     "GoalResult",
     "IrregularReason",

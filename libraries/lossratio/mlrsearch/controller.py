@@ -15,6 +15,7 @@ from lossratio.mlrsearch.hints import hint_of
 from lossratio.mlrsearch.purpose import Purpose
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.selection import GoalSearch, Proposal
+from lossratio.mlrsearch.targets import CoarseTarget
 from lossratio.trial import TrialInput, TrialResult
 
 
@@ -45,6 +46,7 @@ class MLRsearch:
         warm_up_duration: float | None = None,
         fail_fast: bool = True,
         hints: Iterable[Sequence[TrialResult]] = (),
+        coarse_targets: Sequence[CoarseTarget] | None = None,
     ) -> None:
         """Prepares a search.
 
@@ -58,6 +60,7 @@ class MLRsearch:
                 the other goals are searched to their end.
             hints: The trials of earlier searches of the same test, each in the order measured (no warm-up), oldest
                 search first. They choose where the search starts, and are no evidence.
+            coarse_targets: Easier targets on the way to each goal; None: those that serve the goal best.
 
         Raises:
             SearchError: If there are no goals, or loads or times make no sense.
@@ -82,7 +85,9 @@ class MLRsearch:
         earlier = tuple(hints)
         found = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
         self.hinted_loads = {goal: self._grid.load(hint.lower) for goal, hint in found.items() if hint is not None}
-        self._searches = tuple(GoalSearch(goal, self._grid, self._curve, hint) for goal, hint in found.items())
+        self._searches = tuple(
+            GoalSearch(goal, self._grid, self._curve, hint, coarse_targets) for goal, hint in found.items()
+        )
         self._results: dict[float, list[TrialResult]] = {}
         self.last_purpose: Purpose | None = None
         self._next: tuple[TrialInput, Purpose] | None = None

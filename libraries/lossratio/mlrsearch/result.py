@@ -79,9 +79,9 @@ class SearchResult(Mapping[SearchGoal, GoalResult]):
         return f"SearchResult({list(self._goal_results.values())!r}, finished={self.finished})"
 
 
-def within_width(goal: SearchGoal, lower: float, upper: float) -> bool:
-    """Whether two loads are no farther apart than the goal's width, relative to the upper one."""
-    return upper - lower <= goal.width * upper
+def within_width(width: float, lower: float, upper: float) -> bool:
+    """Whether two loads are no farther apart than a width, relative to the upper one."""
+    return upper - lower <= width * upper
 
 
 def goal_result(
@@ -123,7 +123,7 @@ def result_from_bounds(
 ) -> GoalResult:
     """Puts a goal's result together from its relevant bounds; the arguments are those of `goal_result`."""
     throughput = None if lower is None else conditional_throughput(goal, lower, trials_at_lower)
-    if lower is not None and upper is not None and within_width(goal, lower, upper):
+    if lower is not None and upper is not None and within_width(goal.width, lower, upper):
         return GoalResult(goal, True, lower, upper, throughput)
     reason = unfinished
     if lower is not None and lower >= max_load:

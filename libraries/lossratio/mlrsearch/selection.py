@@ -8,8 +8,8 @@ has promised too much, goes down from there by itself (`_descend`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
@@ -19,7 +19,7 @@ from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, hinted_trial
 from lossratio.mlrsearch.landslide import secure
 from lossratio.mlrsearch.stages import Interval, Stages
-from lossratio.mlrsearch.targets import Target
+from lossratio.mlrsearch.targets import CoarseTarget, Target
 from lossratio.trial import TrialResult
 
 STALLED_AFTER = 100
@@ -59,11 +59,18 @@ class Proposal:
 class GoalSearch:
     """One goal's search: what is known, and which trial would help most."""
 
-    def __init__(self, goal: SearchGoal, grid: LoadGrid, curve: LossCurve, hint: Hint | None = None) -> None:
+    def __init__(
+        self,
+        goal: SearchGoal,
+        grid: LoadGrid,
+        curve: LossCurve,
+        hint: Hint | None = None,
+        coarse: Sequence[CoarseTarget] | None = None,
+    ) -> None:
         self.goal = goal
         self._grid = grid
         self._width = grid.steps_within(goal.width)
-        self._stages = Stages(goal, grid)
+        self._stages = Stages(goal, grid, coarse)
         start = None if hint is None else hint.start
         self._expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
         self._hint = hint
@@ -136,11 +143,13 @@ class GoalSearch:
         return 0, self._grid.load(index), expected
 
     def _prove(self, interval: Interval, pair: Interval) -> tuple[float, Bound]:
-        """The load of a coarser target's pair that the finer target still has to prove: the lower one first."""
+        """The load that a finer target still has to prove: of the coarser target's pair, the lower one first."""
         if pair.lower is not None and pair.lower != interval.lower:
             return pair.lower, Bound.LOWER
-        # The pair is inside an open interval, so one of its loads is not proved yet.
-        return cast(float, pair.upper), Bound.UPPER
+        if pair.upper is not None and pair.upper != interval.upper:
+            return pair.upper, Bound.UPPER
+        # The coarser target may stop at a larger width.
+        return self._grid.load(interval.first - 1 + interval.steps // 2), Bound.UNDECIDED
 
     def _descend(self, number: int) -> tuple[int, float, Bound] | None:
         """The next load down for a target that failed where the coarser one had passed; None if there is none.
@@ -171,7 +180,8 @@ class GoalSearch:
         upper bound, the expected bound was too low and its lower side need not be measured. Where the expected bound
         recedes from each trial, loss ends gradually, and is followed to where it should have faded.
         """
-        first, last, width = interval.first, interval.last, self._width
+        first, last = interval.first, interval.last
+        width = self._width * self._stages.stages[0].target.widths
         expected, surprises = self._expectation.position, self._expectation.surprises
         if interval.upper is None and expected is None:
             return last, Bound.UPPER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lossratio.mlrsearch.classification import Bound
@@ -10,7 +11,7 @@ from lossratio.mlrsearch.evidence import Evidence
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.result import within_width
-from lossratio.mlrsearch.targets import Target, targets_of
+from lossratio.mlrsearch.targets import CoarseTarget, Target, targets_of
 from lossratio.trial import TrialResult
 
 
@@ -73,8 +74,8 @@ class Stages:
             know sooner, if less surely.
     """
 
-    def __init__(self, goal: SearchGoal, grid: LoadGrid) -> None:
-        self.stages = tuple(Stage(target, Evidence(target.criterion)) for target in targets_of(goal))
+    def __init__(self, goal: SearchGoal, grid: LoadGrid, coarse: Sequence[CoarseTarget] | None = None) -> None:
+        self.stages = tuple(Stage(target, Evidence(target.criterion)) for target in targets_of(goal, coarse))
         self.goal = goal
         self._grid = grid
         self.intervals = self._intervals()
@@ -126,7 +127,7 @@ class Stages:
 
     def _intervals(self) -> tuple[Interval, ...]:
         lower, upper = self.relevant_bounds()
-        intervals = [self._interval(lower, upper)]
+        intervals = [self._interval(lower, upper, 1)]
         for stage in reversed(self.stages[:-1]):
             coarse_upper = stage.evidence.upper_above(0.0 if lower is None else lower)
             if coarse_upper is not None and (upper is None or coarse_upper < upper):
@@ -134,12 +135,13 @@ class Stages:
             coarse_lower = stage.evidence.lower_below(math.inf if upper is None else upper)
             if coarse_lower is not None and (lower is None or coarse_lower > lower):
                 lower = coarse_lower
-            intervals.append(self._interval(lower, upper))
+            intervals.append(self._interval(lower, upper, stage.target.widths))
         return tuple(reversed(intervals))
 
-    def _interval(self, lower: float | None, upper: float | None) -> Interval:
+    def _interval(self, lower: float | None, upper: float | None, widths: int) -> Interval:
         grid = self._grid
         first = 0 if lower is None else max(0, math.floor(grid.position(lower)) + 1)
         last = grid.top if upper is None else min(grid.top, math.ceil(grid.position(upper)) - 1)
-        narrow = lower is not None and upper is not None and within_width(self.goal, lower, upper)
+        width = self.goal.width if widths == 1 else 1.0 - (1.0 - self.goal.width) ** widths
+        narrow = lower is not None and upper is not None and within_width(width, lower, upper)
         return Interval(lower, upper, first, last, first <= last and not narrow)

@@ -1,15 +1,18 @@
 """Coarse targets: a goal is approached through easier ones, which need less time per load.
 
-All targets of a goal have its loss ratio, exceed ratio and width; the coarser ones have shorter trials and smaller
-duration sums. Their widths are the final one already: on a common grid of loads a pair of neighbours found by single
-short trials is the very pair that the final target has to prove, and no trial is left behind.
+All targets of a goal have its loss ratio and exceed ratio; the coarser ones have shorter trials and smaller duration
+sums. Their widths are the final one already, unless something else is told: on a common grid of loads a pair of
+neighbours found by single short trials is the very pair that the final target has to prove, and no trial is left
+behind.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Criterion
 from lossratio.mlrsearch.goal import SearchGoal
 
@@ -21,6 +24,28 @@ SMALLEST_GROWTH = 2.7
 
 
 @dataclass(frozen=True)
+class CoarseTarget:
+    """A coarser target that a search is told to use in place of its own.
+
+    Attributes:
+        duration_sum: Seconds. Goals with no larger duration sum leave the target out.
+        widths: How far apart its bounds may be, in widths of the goal.
+
+    Raises:
+        SearchError: If a value makes no sense.
+    """
+
+    duration_sum: float
+    widths: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.duration_sum < math.inf and self.widths >= 1):
+            raise SearchError(
+                f"A coarse target needs a positive duration sum in seconds and at least one width, not {self}."
+            )
+
+
+@dataclass(frozen=True)
 class Target:
     """A step on the way to a goal, or (the last one) the goal itself.
 
@@ -28,11 +53,13 @@ class Target:
         trial_duration: Seconds; trials for this target take so long.
         duration_sum: Seconds of full-length trials that always classify a load.
         criterion: What classifies loads.
+        widths: How far apart the bounds may be, in widths of the goal.
     """
 
     trial_duration: float
     duration_sum: float
     criterion: Criterion
+    widths: int = 1
 
     @property
     def trials(self) -> int:
@@ -40,8 +67,27 @@ class Target:
         return math.ceil(self.duration_sum / self.trial_duration)
 
 
-def targets_of(goal: SearchGoal) -> tuple[Target, ...]:
+def targets_of(goal: SearchGoal, coarse: Sequence[CoarseTarget] | None = None) -> tuple[Target, ...]:
     """A goal's targets, coarsest first; the last is the goal itself.
+
+    Args:
+        goal: The goal.
+        coarse: The coarser targets, in any order; None: those that serve the goal best.
+    """
+    if coarse is None:
+        return _usual_targets(goal)
+    targets = []
+    for each in sorted(coarse, key=lambda each: each.duration_sum):
+        if each.duration_sum >= goal.duration_sum:
+            continue
+        trial_duration = min(each.duration_sum, goal.final_trial_duration)
+        criterion = Criterion.make(goal, trial_duration, each.duration_sum)
+        targets.append(Target(trial_duration, each.duration_sum, criterion, each.widths))
+    return *targets, Target(goal.final_trial_duration, goal.duration_sum, Criterion.of(goal))
+
+
+def _usual_targets(goal: SearchGoal) -> tuple[Target, ...]:
+    """The targets that serve a goal best.
 
     Shorter trials come first, if the goal allows any: one of the initial duration, one of the geometric mean of
     initial and final duration (1, 7.7 s before 60 s). Then the duration sum grows by a constant factor.

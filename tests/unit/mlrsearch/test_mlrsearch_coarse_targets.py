@@ -1,0 +1,33 @@
+"""Coarser targets that a search is told to use."""
+
+from __future__ import annotations
+
+import pytest
+from mlrsearch_suts import drive, knee, noisy
+
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, CoarseTarget, MLRsearch
+
+MIN, MAX = 9001.0, 14_880_952.0
+WIDE = (CoarseTarget(1.0, widths=4), CoarseTarget(4.58, widths=2))
+
+
+@pytest.mark.parametrize("coarse", [(), WIDE, WIDE[::-1], (CoarseTarget(1.0),), (CoarseTarget(3.0, widths=100),)])
+@pytest.mark.parametrize("goals", [[NDR, PDR], [RFC2544], [TST009]], ids=["CSIT", "RFC 2544", "TST009"])
+def test_any_coarser_targets_lead_to_the_same_bounds_on_a_quiet_sut(goals, coarse):
+    found, usual = (
+        drive(MLRsearch(goals, MIN, MAX, coarse_targets=each), knee(1_234_567.0), 1000) for each in (coarse, None)
+    )
+    assert dict(found) == dict(usual)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wide_coarser_targets_end_with_regular_results_on_a_noisy_sut(seed):
+    result = drive(MLRsearch([NDR, PDR], MIN, MAX, coarse_targets=WIDE), noisy(1e6, 0.01, seed), 1000)
+    assert all(found.regular for found in result.values())
+
+
+@pytest.mark.parametrize("values", [{"duration_sum": 0.0}, {"duration_sum": 1.0, "widths": 0}])
+def test_targets_that_make_no_sense_are_refused(values):
+    with pytest.raises(SearchError, match="coarse target"):
+        CoarseTarget(**values)
