@@ -20,7 +20,6 @@ from lossratio.errors import TopologyError, TrafficError
 from lossratio.report.conditions import Conditions, TrialTiming, describe_testbed, trial_timing
 from lossratio.report.facts import NodeFacts, controller_facts, node_facts
 from lossratio.report.ramp import with_ramp
-from lossratio.report.ramp import with_ramp
 from lossratio.reservation import Lease
 from lossratio.ssh import NodeSession
 from lossratio.topology import RealGenerator, SimulatedGenerator, Topology, TrafficPath

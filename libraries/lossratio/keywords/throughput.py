@@ -11,8 +11,6 @@ from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
 from lossratio.bench.warm_up import WarmUp
 from lossratio.errors import SearchError
-from lossratio.bench.warm_up import WarmUp
-from lossratio.errors import SearchError
 from lossratio.keywords.arguments import FrameRate, FrameSize, GoalSet, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
 from lossratio.keywords.session import Keywords
@@ -23,7 +21,6 @@ from lossratio.traffic import load_profile
 
 _DEFAULT_PROFILE = "ethip4-udp"
 _DEFAULT_TIMEOUT = timedelta(minutes=20)
-_NO_RAMP = timedelta()
 _NO_RAMP = timedelta()
 
 
@@ -42,8 +39,6 @@ class ThroughputKeywords(Keywords):
         max_load: FrameRate | None = None,
         timeout: timedelta = _DEFAULT_TIMEOUT,
         warm_up: timedelta | None = None,
-        warm_up_profile: str | None = None,
-        ramp: timedelta = _NO_RAMP,
         warm_up_profile: str | None = None,
         ramp: timedelta = _NO_RAMP,
         hints: Path | None = None,
@@ -85,8 +80,6 @@ class ThroughputKeywords(Keywords):
         warm_up: timedelta | None = None,
         warm_up_profile: str | None = None,
         ramp: timedelta = _NO_RAMP,
-        warm_up_profile: str | None = None,
-        ramp: timedelta = _NO_RAMP,
         hints: Path | None = None,
         resume: Path | None = None,
     ) -> ThroughputResult:
@@ -121,7 +114,6 @@ class ThroughputKeywords(Keywords):
         max_load: FrameRate | None = None,
         trials: int = MRR_TRIALS,
         trial_duration: timedelta = timedelta(seconds=MRR_TRIAL_DURATION),
-        ramp: timedelta = _NO_RAMP,
         ramp: timedelta = _NO_RAMP,
         resume: Path | None = None,
     ) -> MrrResult:
@@ -162,17 +154,6 @@ class ThroughputKeywords(Keywords):
         self.session.remember_search(result, request.profile, place)
         show_result(result, place.directory)
         return result
-
-
-def _warm_up(
-    duration: timedelta | None, profile: str | None, frame_size: FrameSize, bidirectional: bool | None
-) -> WarmUp | None:
-    """A warm-up with a traffic profile of its own; None without one."""
-    if profile is None:
-        return None
-    if duration is None:
-        raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")
-    return WarmUp(duration.total_seconds(), load_profile(profile, frame_size=frame_size, bidirectional=bidirectional))
 
 
 def _warm_up(
