@@ -45,5 +45,17 @@ class JobError(LossRatioError):
     """A job file, or what a night is to run, cannot be used."""
 
 
+class BuildError(LossRatioError):
+    """A build cannot be set up or measured.
+
+    Attributes:
+        status: The exit status that it means for a command.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class RegressionError(AssertionError):
     """A value has regressed; Robot Framework shows the message as that of a failed test."""

@@ -1,0 +1,93 @@
+"""What was measured so far, on the disk before the next build is set up; so a comparison that was cut off goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lossratio.errors import JobError
+
+FORMAT = "lossratio-builds/1"
+_FILE = "measurements.jsonl"
+
+
+@dataclass(frozen=True)
+class BuildMeasurement:
+    """One build, measured once.
+
+    Attributes:
+        build: Which build: ``A``, ``B`` or a revision.
+        values: Aggregate throughput in frames per second, by test and quantity (``<full name> <quantity>``); None: the
+            build could not be set up, and is left out.
+        directory: The directory of its run, relative to that of the record.
+    """
+
+    build: str
+    values: Mapping[str, float] | None
+    directory: str
+
+
+class BuildRecord:
+    """The measurements in a directory, one JSON object a line, after a header with all that was asked for.
+
+    Attributes:
+        directory: The directory; each measurement's run has one below it.
+        measurements: What was measured, in order.
+    """
+
+    def __init__(self, directory: Path, asked: Mapping[str, Any]) -> None:
+        """Starts a record, or goes on with the one there is.
+
+        Raises:
+            JobError: If the one there is was asked for something else, or cannot be read.
+        """
+        self.directory = directory
+        self._path = directory / _FILE
+        header = {"format": FORMAT, "asked": json.loads(json.dumps(asked))}
+        directory.mkdir(parents=True, exist_ok=True)
+        self.measurements: list[BuildMeasurement] = []
+        if self._path.exists():
+            self._read(header)
+        else:
+            self._append(header)
+
+    def next_directory(self, build: str) -> Path:
+        """Where the run of the next measurement goes."""
+        return self.directory / f"{len(self.measurements) + 1:03}-{build[:12].replace('/', '_')}"
+
+    def add(self, build: str, values: Mapping[str, float] | None, directory: Path) -> BuildMeasurement:
+        """Adds a measurement, and waits until it is on the disk."""
+        measurement = BuildMeasurement(build, values, directory.name)
+        self._append({"build": build, "values": values, "directory": directory.name})
+        self.measurements.append(measurement)
+        return measurement
+
+    def _read(self, header: Mapping[str, Any]) -> None:
+        whole, _, _ = self._path.read_text(encoding="utf-8").rpartition("\n")
+        try:
+            first, *lines = [json.loads(line) for line in whole.splitlines()]
+            self.measurements = [BuildMeasurement(**line) for line in lines]
+        except (ValueError, TypeError) as error:
+            raise JobError(f"{self._path} cannot be read ({error}). Give another --output to begin anew.") from error
+        if first != header:
+            raise JobError(
+                f"{self._path} is of something else: it was {first.get('asked')}, and now is {header['asked']}. "
+                f"Give another --output, or ask for the same to go on with it."
+            )
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        with self._path.open("ab") as file:
+            # What an interrupted write has left of a line ends here, and is not read again.
+            file.truncate(_whole_lines(self._path))
+            file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _whole_lines(path: Path) -> int:
+    whole, newline, _ = path.read_bytes().rpartition(b"\n")
+    return len(whole) + len(newline)
