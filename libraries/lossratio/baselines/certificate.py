@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from lossratio.baselines.checker import is_bound
+from lossratio.baselines.checker import DurationSums
 from lossratio.mlrsearch import Bound, SearchGoal, SearchResult
 from lossratio.trial import Measurer, TrialInput, TrialResult
 
@@ -91,14 +91,13 @@ def _durations(claims: Iterable[tuple[SearchGoal, Bound]]) -> list[float]:
 
 def _proof(trial: TrialInput, claims: list[tuple[SearchGoal, Bound]], measurer: Measurer) -> Certificate:
     longest = max(goal.duration_sum for goal, _ in claims)
-    results: list[TrialResult] = []
-    while sum(result.effective_duration for result in results) < longest:
-        results.append(TrialResult(trial, measurer.measure(trial)))
-        if all(_is_classified(goal, results) for goal, _ in claims):
+    sums = [(DurationSums(goal), bound is Bound.UPPER) for goal, bound in claims]
+    counted, elapsed, trials = 0.0, 0.0, 0
+    while counted < longest:
+        result = TrialResult(trial, measurer.measure(trial))
+        counted, elapsed, trials = counted + result.effective_duration, elapsed + result.elapsed, trials + 1
+        for each, _ in sums:
+            each.add(result)
+        if all(each.is_bound(upper=True) or each.is_bound(upper=False) for each, _ in sums):
             break
-    proved = all(is_bound(goal, results, upper=bound is Bound.UPPER) for goal, bound in claims)
-    return Certificate(sum(result.elapsed for result in results), len(results), proved)
-
-
-def _is_classified(goal: SearchGoal, results: list[TrialResult]) -> bool:
-    return is_bound(goal, results, upper=True) or is_bound(goal, results, upper=False)
+    return Certificate(elapsed, trials, all(each.is_bound(upper=upper) for each, upper in sums))

@@ -107,17 +107,34 @@ def _written(ratio: float) -> Fraction:
 
 def is_bound(goal: SearchGoal, trials: Iterable[TrialResult], *, upper: bool) -> bool:
     """Whether trials at one load make it an upper bound, or a lower bound (RFC 9971, load classification)."""
-    sums = {(full, low): 0 for full in (True, False) for low in (True, False)}
+    seconds = DurationSums(goal)
     for trial in trials:
-        kind = trial.duration >= goal.final_trial_duration, trial.loss_ratio <= goal.loss_ratio
-        sums[kind] += _nanoseconds(trial.effective_duration)
-    exceed_ratio = _written(goal.exceed_ratio)
-    balancing = sums[False, True] * exceed_ratio / (1 - exceed_ratio)
-    high = sums[True, False] + max(Fraction(0), sums[False, False] - balancing)
-    whole = max(sums[True, True] + high, Fraction(_nanoseconds(goal.duration_sum)))
-    optimistic = high / whole <= exceed_ratio
-    pessimistic = (whole - sums[True, True]) / whole <= exceed_ratio
-    return not (optimistic or pessimistic) if upper else optimistic and pessimistic
+        seconds.add(trial)
+    return seconds.is_bound(upper=upper)
+
+
+class DurationSums:
+    """Effective durations at one load, by trial duration and loss, and what they make of it (RFC 9971)."""
+
+    def __init__(self, goal: SearchGoal) -> None:
+        self._goal = goal
+        self._exceed_ratio = _written(goal.exceed_ratio)
+        self._sums = {(full, low): 0 for full in (True, False) for low in (True, False)}
+
+    def add(self, trial: TrialResult) -> None:
+        """Counts a trial."""
+        kind = trial.duration >= self._goal.final_trial_duration, trial.loss_ratio <= self._goal.loss_ratio
+        self._sums[kind] += _nanoseconds(trial.effective_duration)
+
+    def is_bound(self, *, upper: bool) -> bool:
+        """Whether the load is an upper bound, or a lower bound."""
+        sums, exceed_ratio = self._sums, self._exceed_ratio
+        balancing = sums[False, True] * exceed_ratio / (1 - exceed_ratio)
+        high = sums[True, False] + max(Fraction(0), sums[False, False] - balancing)
+        whole = max(sums[True, True] + high, Fraction(_nanoseconds(self._goal.duration_sum)))
+        optimistic = high / whole <= exceed_ratio
+        pessimistic = (whole - sums[True, True]) / whole <= exceed_ratio
+        return not (optimistic or pessimistic) if upper else optimistic and pessimistic
 
 
 def _quantile(goal: SearchGoal, trials: Iterable[TrialResult]) -> float:
