@@ -5,26 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from lossratio.errors import SearchError
-from lossratio.plrsearch.combined import evidence_weights
 from lossratio.plrsearch.counts import TrialCounts, count, from_rows
 from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.distribution import Posterior, quantiles_of_nodes
+from lossratio.plrsearch.distribution import Posterior
 from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalAfterTrial, estimate_from_counts
-from lossratio.plrsearch.integration import posteriors
 from lossratio.plrsearch.options import LikelihoodName, SelectionName, StopReason, Weighting, chosen
 from lossratio.plrsearch.selection import Choice, DraftSelection, PosteriorSelection, Selection
+from lossratio.plrsearch.tracking import Tracker
 from lossratio.plrsearch.warm_start import WarmStart, warm_loads
 from lossratio.trial import TrialInput, TrialResult
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
-_GROWTH = 1.2
-"""How many times more trials there must be until the posteriors behind the choices are computed anew."""
-_FEW_TRIALS = 25
 _MIN_SHARE = 0.1
 """Share of a trial's duration that must be left for a last, shorter trial."""
 _MIN_TRIALS_TO_STOP = 12
@@ -127,7 +121,7 @@ class PLRsearch:
         self._given: int | None = None
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
-        self._known: tuple[int, tuple[Posterior, ...]] = (0, ())
+        self._tracker = Tracker(self._question, self._likelihood, self._weighting)
         self._estimate: CriticalLoadEstimate | None = None
 
     @property
@@ -180,32 +174,16 @@ class PLRsearch:
             self._next = TrialInput(min(choice.duration, left), choice.load), choice
 
     def _posteriors(self) -> tuple[Posterior, ...]:
-        """What the next choice is based on; not computed anew for each trial, as choices do not change that fast."""
-        known, found = self._known
+        """What the next choice is based on; notes it, and whether it is good enough to stop."""
         usable = len(self._rows) - self._selection.lag
         if len(self._rows) < self._selection.needs_posterior_from:
             return ()
-        if found and self._selection.lag == 0 and usable < max(known + 1.0, _GROWTH * known):
-            return found
-        few = self._likelihood is LikelihoodName.VARYING and usable < _FEW_TRIALS
-        likelihood = LikelihoodName.GEOMETRIC if few else self._likelihood
-        found = posteriors(self._counts(usable), self._question, likelihood, for_selection=True)
-        self._known = usable, found
-        self._note(found, usable)
-        if usable >= _MIN_TRIALS_TO_STOP:
-            self._stopped_by = self._reason_to_stop()
-        return found
-
-    def _note(self, found: tuple[Posterior, ...], trials: int) -> None:
-        """Adds to the history."""
-        weights = (
-            evidence_weights([each.log_evidence for each in found])
-            if self._weighting is Weighting.EVIDENCE
-            else [1.0 / len(found)] * len(found)
-        )
-        low, high = quantiles_of_nodes(found, weights, np.array([0.025, 0.975]))
-        mean = sum(weight * each.moments.mean for weight, each in zip(weights, found, strict=True))
-        self.history += (IntervalAfterTrial(trials, self.elapsed, mean, float(low), float(high)),)
+        if usable > self._tracker.trials:
+            self._tracker.follow(self._rows[:usable])
+            self.history += (self._tracker.interval(self.elapsed),)
+            if usable >= _MIN_TRIALS_TO_STOP:
+                self._stopped_by = self._reason_to_stop()
+        return self._tracker.posteriors
 
     def _reason_to_stop(self) -> StopReason | None:
         """Whether the search may end before its time; asks for the exact estimate only where that may be."""

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from lossratio.plrsearch.curves import Curves
 from lossratio.plrsearch.distribution import Posterior
 from lossratio.plrsearch.functions import Array, FittingFunction
 
-_POINTS = 400
+_POINTS = 256
 _MODEL_ERROR = 0.03
 """Relative error of the curve that no count can beat: no trial is taken for more precise than that."""
 
@@ -55,28 +54,26 @@ class Cloud:
             np.log(panels.critical_load.ravel()[node]),
         )
 
-    def gain_of_count(self, load: float, duration: float, own_noise: float) -> float:
+    def gains_of_counts(self, loads: Array, duration: float, own_noise: float) -> Array:
         """Expected reduction of the variance of log c by a trial's count, where counts are about their mean.
 
         Args:
-            load: Load of the trial, in frames per second.
-            duration: Its duration, in seconds.
+            loads: Loads of which one is that of the trial, in frames per second; shape (loads,).
+            duration: The trial's duration, in seconds.
             own_noise: Squared relative scatter of counts besides Poisson's.
         """
-        curves = Curves(self.function, self.spread, self.deviation)
-        point = curves.at(np.full(len(self.mrr), load), self.mrr, np.arange(len(self.mrr)))
-        scatter = (point.mrr_slope * self.deviation).mean() ** 2
-        if scatter > 1.0:
-            return 0.0
-        poisson = 1.0 / (duration * np.exp(np.clip(point.log_rate.mean(), -300.0, 300.0)))
-        return self._regression(point.log_rate, poisson + scatter + own_noise + _MODEL_ERROR**2)
+        loss = self.function.log_loss(loads[:, None], self.mrr, self.spread)
+        scatter = (loss.slope * self.deviation).mean(axis=1) ** 2
+        poisson = np.exp(np.clip(-loss.log_rate.mean(axis=1), -300.0, 300.0)) / duration
+        gains = self._regression(loss.log_rate, poisson + scatter + own_noise + _MODEL_ERROR**2)
+        return np.where(scatter > 1.0, 0.0, gains)
 
-    def gain_of_loss(self, load: float, duration: float) -> float:
+    def gains_of_loss(self, loads: Array, duration: float) -> Array:
         """The same by whether the trial loses any frame, which tells most where capacities are lower at times."""
-        place = self.function.explaining_mrr(np.array(load), np.log(0.7 / duration), self.spread)
+        place = self.function.explaining_mrr(loads[:, None], np.log(0.7 / duration), self.spread)
         share = ndtr((place - self.mrr) / np.hypot(self.deviation, 0.5 * self.spread))
-        mean = share.mean()
-        return self._regression(share, mean * (1.0 - mean) - share.var())
+        mean = share.mean(axis=1)
+        return self._regression(share, mean * (1.0 - mean) - share.var(axis=1))
 
     def gain_of_overload(self) -> float:
         """The same by a trial far in overload, which shows one capacity of a normal distribution."""
@@ -90,7 +87,8 @@ class Cloud:
         after = np.linalg.inv(np.linalg.inv(covariance) + np.diag([1.0, 2.0, 0.0]))
         return float(influence @ (covariance - after) @ influence)
 
-    def _regression(self, values: Array, noise: float) -> float:
-        centred = values - values.mean()
-        covariance = float(np.mean(centred * self.log_load))
-        return covariance**2 / max(float(np.mean(centred**2)) + noise, 1e-300)
+    def _regression(self, values: Array, noise: Array) -> Array:
+        """Gains by values of shape (loads, points) that are measured with these variances of noise."""
+        centred = values - values.mean(axis=1, keepdims=True)
+        covariance = centred @ self.log_load / len(self.log_load)
+        return np.asarray(covariance**2 / np.maximum(np.mean(centred**2, axis=1) + noise, 1e-300))

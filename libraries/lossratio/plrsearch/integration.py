@@ -11,12 +11,11 @@ from lossratio.plrsearch.functions import FUNCTIONS, FittingFunction
 from lossratio.plrsearch.likelihood import GeometricLikelihood, Likelihood, PoissonLikelihood
 from lossratio.plrsearch.nested import RESOLUTION, integrate_varying
 from lossratio.plrsearch.options import LikelihoodName
-from lossratio.plrsearch.posterior import TOLERANCE, integrate
+from lossratio.plrsearch.posterior import EXACT, ROUGH, integrate
 from lossratio.plrsearch.prior import Prior
 
-_ROUGH_TOLERANCE = 1e-3
 _ROUGH_RESOLUTION = 8
-"""What posteriors that only choose loads are computed with."""
+"""What posteriors that only choose loads are computed with, where the capacity varies."""
 
 
 def posteriors(
@@ -39,11 +38,16 @@ def posteriors(
             return Posterior(function, question, panels, varying.constant)
 
         return tuple(with_varying(function) for function in FUNCTIONS)
-    bound: Likelihood = (
-        PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
-    )
-    tolerance = _ROUGH_TOLERANCE if for_selection else TOLERANCE
+    bound = bound_likelihood(counts, likelihood)
+    accuracy = ROUGH if for_selection else EXACT
     return tuple(
-        Posterior(function, question, integrate(Model(function, bound, prior), question, tolerance), bound.constant)
+        Posterior(function, question, integrate(Model(function, bound, prior), question, accuracy), bound.constant)
         for function in FUNCTIONS
     )
+
+
+def bound_likelihood(counts: TrialCounts, likelihood: LikelihoodName) -> Likelihood:
+    """The likelihood of these counts."""
+    if likelihood is LikelihoodName.VARYING:
+        return VaryingCapacityLikelihood(counts)
+    return PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)

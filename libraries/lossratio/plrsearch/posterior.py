@@ -6,6 +6,7 @@ density, and what is integrated with it, are smooth in each of them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -29,8 +30,25 @@ from lossratio.plrsearch.panels import (
 from lossratio.plrsearch.ridge import DROP, Modes, explaining_starts, find_modes, find_rows, neighbouring_starts
 from lossratio.plrsearch.smooth import POINTS, SmoothRows
 
-TOLERANCE = 1e-7
-"""About the share of mass and of variance by which a panel may be wrong."""
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How accurate a quadrature has to be.
+
+    Attributes:
+        tolerance: About the share of mass and of variance by which a panel may be wrong.
+        with_quantiles: Whether quantiles, too, have to be accurate.
+    """
+
+    tolerance: float
+    with_quantiles: bool
+
+
+EXACT = Accuracy(1e-7, with_quantiles=True)
+"""For results."""
+
+ROUGH = Accuracy(0.03, with_quantiles=False)
+"""For choosing loads."""
 
 _FIRST_ROWS = 28
 _ZOOM_ROWS = 12
@@ -45,23 +63,23 @@ _QUANTILE_ERROR = 1e-7
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
 
-def integrate(model: Model, question: CriticalLoadQuestion, tolerance: float = TOLERANCE) -> Panels:
+def integrate(model: Model, question: CriticalLoadQuestion, accuracy: Accuracy = EXACT) -> Panels:
     """Panels that integrate the posterior, its moments and its quantiles.
 
     Args:
         model: The posterior.
         question: What the critical load is.
-        tolerance: About the share of mass and of variance by which a panel may be wrong.
+        accuracy: How accurate they have to be.
 
     Raises:
         SearchError: If the panels would not become smooth.
     """
-    quadrature = _Quadrature(model, question, tolerance)
+    quadrature = _Quadrature(model, question, accuracy)
     for _ in range(_ROUNDS):
         if not quadrature.refine():
             return quadrature.panels
     raise SearchError(
-        f"The posterior of the {model.function.name} function could not be integrated to {tolerance:g}: "
+        f"The posterior of the {model.function.name} function could not be integrated to {accuracy.tolerance:g}: "
         f"its panels are still rough. Please report the trials."
     )
 
@@ -90,8 +108,9 @@ def _rows(model: Model, log_spread: Array) -> RowDensity:
 class _Quadrature:
     """Blocks of log a with ORDER rows each, whose panels in log m are `panels`; row r belongs to block r // ORDER."""
 
-    def __init__(self, model: Model, question: CriticalLoadQuestion, tolerance: float) -> None:
-        self.model, self.question, self.tolerance = model, question, tolerance
+    def __init__(self, model: Model, question: CriticalLoadQuestion, accuracy: Accuracy) -> None:
+        self.model, self.question, self.tolerance = model, question, accuracy.tolerance
+        self._with_quantiles = accuracy.with_quantiles
         self.known, low, high = _outer_support(model)
         self._drop = self._support_depth()
         self._bounds: list[tuple[float, float]] = []
@@ -108,7 +127,7 @@ class _Quadrature:
         return (
             self._halve_panels(self._rough_panels())
             or self._halve_blocks(self._rough_blocks(self._row_moments()))
-            or self._refine_quantiles()
+            or (self._with_quantiles and self._refine_quantiles())
         )
 
     def _refine_quantiles(self) -> bool:

@@ -151,13 +151,12 @@ class PosteriorSelection:
         best = max(posteriors, key=lambda each: each.log_evidence)
         cloud = Cloud.of(best)
         loads = self._candidates(best)
-        gains = [
-            max(cloud.gain_of_count(load, duration, self._own_noise), cloud.gain_of_loss(load, duration))
-            for load in loads
-        ]
+        gains = np.maximum(
+            cloud.gains_of_counts(loads, duration, self._own_noise), cloud.gains_of_loss(loads, duration)
+        )
         most = int(np.argmax(gains))
         short = _OVERLOAD_SHARE * duration
-        if self._varies and self._wants_overload(cloud, gains[most], duration, short):
+        if self._varies and self._wants_overload(cloud, float(gains[most]), duration, short):
             self._overloads += 1
             mode = best.mode
             load = mode.mrr + _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))

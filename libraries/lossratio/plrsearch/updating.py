@@ -1,0 +1,68 @@
+"""One trial more: a term more at each node of a posterior, as long as the nodes still are where the posterior is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lossratio.plrsearch.counts import TrialCounts
+from lossratio.plrsearch.distribution import Posterior
+from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.integration import bound_likelihood
+from lossratio.plrsearch.likelihood import Parameters
+from lossratio.plrsearch.options import LikelihoodName
+from lossratio.plrsearch.panels import Panels, masses_of, roughness
+
+_ROUGH = 1e-2
+"""Share of the mass by which all panels together may be wrong."""
+_DEEP = 12.0
+"""Nats below the maximum at which an edge of the nodes' range never matters."""
+_NEARER = 0.6
+"""To which share of its depth an edge may rise, before it shows that the posterior leaves the nodes' range."""
+
+
+def updated(
+    before: Posterior, integrated: Posterior, trial: TrialCounts, likelihood: LikelihoodName
+) -> Posterior | None:
+    """The posterior after one trial more; None if it has to be integrated anew.
+
+    Args:
+        before: The posterior before the trial.
+        integrated: The one that was integrated last; it has the same nodes.
+        trial: The trial.
+        likelihood: How counts are distributed.
+    """
+    bound = bound_likelihood(trial, likelihood)
+    panels = before.panels
+    at = Parameters(
+        mrr=np.exp(panels.log_mrr)[:, :, None],
+        spread=np.exp(panels.log_spread)[:, None, None],
+        deviation=panels.deviation[:, None, None],
+    )
+    after = replace(panels, log_density=panels.log_density + bound.value(before.function, at))
+    edges = np.minimum(_depths(integrated.panels), _DEEP)
+    if _error(after) > _ROUGH or np.any(_depths(after) < _NEARER * edges):
+        return None
+    return Posterior(before.function, before.question, after, before.constant + bound.constant)
+
+
+def _error(panels: Panels) -> float:
+    """About the share of the mass by which the panels are wrong."""
+    top = panels.log_density.max(axis=1, keepdims=True)
+    return float(np.sum(masses_of(panels)[0].sum(axis=1) * roughness(np.exp(panels.log_density - top))))
+
+
+def _depths(panels: Panels) -> Array:
+    """How many nats the edges of the nodes' range are below the maximum: in log m, both in log a and both in log s."""
+    low, high = np.full(panels.row.max() + 1, np.inf), np.full(panels.row.max() + 1, -np.inf)
+    np.minimum.at(low, panels.row, panels.low)
+    np.maximum.at(high, panels.row, panels.high)
+    tops = panels.log_density.max(axis=1)
+    edges = [
+        panels.log_density[panels.low == low[panels.row], 0].max(),
+        panels.log_density[panels.high == high[panels.row], -1].max(),
+    ]
+    for position in (panels.log_spread, panels.deviation):
+        edges += [tops[position == position.min()].max(), tops[position == position.max()].max()]
+    return np.asarray(tops.max() - np.array(edges))
