@@ -8,8 +8,11 @@ from pathlib import Path
 import click
 
 import lossratio
+from lossratio.archive.command import fetch, send
 from lossratio.errors import LossRatioError, NodeError, ReservationError
 from lossratio.history.commands import trend
+from lossratio.nightly.commands import matrix, plan
+from lossratio.patches.commands import ab, bisect
 from lossratio.replay.command import soak
 from lossratio.report.commands import compare, csit, report
 from lossratio.runner import reserve_commands
@@ -92,7 +95,10 @@ def study(arguments: tuple[str, ...]) -> None:
     command.main(list(arguments), prog_name="lossratio study", standalone_mode=False)
 
 
-for command in (soak, report, compare, csit, trend, run, *reserve_commands.COMMANDS):
+MORE_COMMANDS = (ab, bisect, compare, csit, fetch, matrix, plan, report, run, send, soak, trend)
+"""Commands that the rooms bring along."""
+
+for command in (*MORE_COMMANDS, *reserve_commands.COMMANDS):
     commands.add_command(command)
 
 

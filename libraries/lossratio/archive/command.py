@@ -1,4 +1,4 @@
-"""The command ``lossratio send``."""
+"""The commands ``lossratio send`` and ``lossratio fetch``."""
 
 from __future__ import annotations
 
@@ -23,3 +23,18 @@ def send(directories: tuple[Path, ...], url: str) -> None:
         for problem in outbox.add(directory):
             click.echo(problem, err=True)
     click.echo(f"Sent {outbox.send()} files to {url}.")
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--results", "url", metavar="URL", required=True, help="The archive: a folder, or e.g. s3://bucket/path.")
+@click.option("--testbed", required=True, help="The testbed whose runs are fetched.")
+@click.option("--newest", type=click.IntRange(min=1), default=1, show_default=True, help="How many runs at most.")
+def fetch(directory: Path, url: str, testbed: str, newest: int) -> None:
+    """Fetch the newest runs of a testbed from the archive into DIR, one directory each; see 'lossratio compare'."""
+    # Imported here because fsspec takes a while, and most other commands do not need it.
+    from lossratio.archive.newest import fetch_newest
+    from lossratio.object_store import ObjectStore
+
+    for run in fetch_newest(ObjectStore(url), testbed, newest, directory):
+        click.echo(run)

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import shutil
 import tarfile
+from pathlib import Path
 
 import duckdb
 import pytest
 from archive_examples import measure
 from click.testing import CliRunner
 
-from lossratio.archive.command import send
+from lossratio.archive.command import fetch, send
+from lossratio.archive.newest import fetch_newest
 from lossratio.archive.outbox import Outbox
 from lossratio.errors import ArchiveError, ReportError
 from lossratio.history.commands import trend
@@ -122,3 +124,30 @@ def test_the_trend_of_an_archive_is_told_from_its_url(run, outbox, store, tmp_pa
 def test_runs_are_not_added_to_an_archive_by_the_trend(run, store):
     result = CliRunner().invoke(trend, [f"file://{store.url}", "--add", str(run)])
     assert "lossratio send" in result.output
+
+
+def test_the_newest_runs_come_back_to_be_compared(run, outbox, store, tmp_path):
+    outbox.add(run)
+    outbox.send()
+    arguments = [str(tmp_path / "before"), "--results", store.url, "--testbed", "simulated", "--newest", "3"]
+    for _ in range(2):
+        result = CliRunner().invoke(fetch, arguments, catch_exceptions=False)
+        (directory,) = result.output.splitlines()
+        assert read_run(Path(directory)).results == read_run(run).results
+    assert [path.name for path in (tmp_path / "before").iterdir()] == [Path(directory).name]
+
+
+def test_a_testbed_that_was_never_measured_has_no_newest_run(run, outbox, store, tmp_path):
+    outbox.add(run)
+    outbox.send()
+    assert fetch_newest(store, "another", 1, tmp_path / "before") == []
+
+
+def test_a_damaged_run_in_the_archive_is_an_error_that_names_it(run, outbox, store, tmp_path):
+    outbox.add(run)
+    outbox.send()
+    (name,) = store.names("runs/**/*.tar.gz")
+    Path(store.url, name).write_bytes(b"not a tar file")
+    with pytest.raises(ArchiveError, match=r"tar\.gz is damaged"):
+        fetch_newest(store, "simulated", 1, tmp_path / "before")
+    assert list((tmp_path / "before").iterdir()) == []

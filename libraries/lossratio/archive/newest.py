@@ -1,0 +1,50 @@
+"""The newest runs of a testbed, back from the archive: what tonight is compared with."""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+from lossratio.archive.outbox import RUNS
+from lossratio.errors import ArchiveError
+from lossratio.object_store import ObjectStore
+
+
+def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) -> list[Path]:
+    """Unpacks the runs of the newest days that a testbed has in the archive.
+
+    Args:
+        store: The archive.
+        testbed: Name of the testbed.
+        count: How many runs at most.
+        directory: Where each run gets a directory of its own, ``<day>-<run>``; one that is there already is kept.
+
+    Returns:
+        The directories, the newest last; none if the archive has no run of that testbed.
+
+    Raises:
+        ArchiveError: If the archive does not give them, or gives what is no run.
+    """
+    names = store.names(f"{RUNS}/testbed={quote(testbed, safe=' ')}/date=*/*.tar.gz")
+    return [_fetched(store, name, directory) for name in names[-count:]]
+
+
+def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
+    *_, day, file = name.split("/")
+    place = directory / f"{day.removeprefix('date=')}-{file.removesuffix('.tar.gz')}"
+    if place.exists():
+        return place
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".") as temporary:
+        packed = Path(temporary) / file
+        store.get(name, packed)
+        try:
+            with tarfile.open(packed) as archive:
+                archive.extractall(Path(temporary) / "run", filter="data")
+        except (tarfile.TarError, OSError) as error:
+            raise ArchiveError(f"{store.url}: {name} is damaged: {error}.") from error
+        (run,) = (Path(temporary) / "run").iterdir()
+        run.rename(place)
+    return place
