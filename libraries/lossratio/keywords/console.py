@@ -10,9 +10,10 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.bench.progress import Progress
 from lossratio.bench.soak import SoakProgress
 from lossratio.report.bounds import bounds_history
+from lossratio.report.frame_loss_picture import draw_frame_loss
 from lossratio.report.latency_picture import draw_latency
 from lossratio.report.loss_picture import draw_loss
-from lossratio.report.model import LatencyResult, Result, SoakResult, ThroughputResult
+from lossratio.report.model import FrameLossResult, LatencyResult, Result, SoakResult, ThroughputResult
 from lossratio.report.run_directory import RunDirectory
 from lossratio.report.search_picture import search_picture
 from lossratio.report.soak_picture import draw_soak
@@ -60,6 +61,8 @@ def show_result(result: Result, directory: RunDirectory) -> None:
         for report in result.goals:
             if report.result is not None and not report.result.regular:
                 logger.warn(f"{result.test.full_name}: {report.goal.name} is {format_regularity(report)}")
+    elif isinstance(result, FrameLossResult) and result.frame_loss is not None:
+        logger.info(draw_frame_loss(result.frame_loss, result.test.name), html=True)
     elif isinstance(result, SoakResult):
         logger.info(draw_soak(result), html=True)
         if result.critical_load is not None and result.critical_load.reason is not None:

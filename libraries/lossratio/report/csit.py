@@ -33,6 +33,7 @@ from lossratio.report.csit_model import (
 )
 from lossratio.report.csit_names import CsitNames, csit_names
 from lossratio.report.model import (
+    FrameLossResult,
     GoalReport,
     LatencyResult,
     MrrResult,
@@ -121,6 +122,8 @@ def _result(result: Result, names: CsitNames) -> CsitNdrPdr | CsitMrr | CsitSoak
         return _ndrpdr(result, names)
     if isinstance(result, MrrResult):
         return _mrr(result, names)
+    if isinstance(result, FrameLossResult):
+        raise CsitExportError(f"{result.test.full_name} is a frame loss rate over load, which CSIT does not have.")
     if isinstance(result, LatencyResult):
         raise CsitExportError(f"{result.test.full_name} is a latency alone; CSIT has it as a part of NDR and PDR only.")
     return _soak(result, names) if isinstance(result, SoakResult) else _reconf(result, names)

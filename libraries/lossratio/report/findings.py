@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from lossratio.report.model import (
+    FrameLossResult,
     GoalReport,
     LatencyResult,
     MrrResult,
@@ -24,6 +25,9 @@ MRR = "MRR"
 
 CRITICAL_LOAD = "critical load"
 """The quantity of a soak test."""
+
+FRAME_LOSS = "frame loss rate"
+"""The quantity of a measurement of the frame loss rate over load."""
 
 LATENCY = "latency"
 """The quantity of a measurement of latency alone."""
@@ -75,6 +79,9 @@ def findings_of(results: Iterable[Result]) -> Iterator[Finding]:
             yield _mrr_finding(result, place)
         elif isinstance(result, SoakResult):
             yield _soak_finding(result, place)
+        elif isinstance(result, FrameLossResult):
+            # A curve, of which no single rate could be told from another one.
+            yield Finding(result, place, FRAME_LOSS, result.outcome, result.error)
         elif isinstance(result, LatencyResult):
             faults = [fault for each in result.latency for fault in each.faults]
             yield Finding(result, place, LATENCY, result.outcome, "; ".join(faults) or None)

@@ -1,8 +1,8 @@
 """The result of one test, as its file in the run directory holds it: format ``lossratio-result/1``.
 
-A result has a kind (``throughput``, ``mrr``, ``soak``, ``latency``, ``reconfiguration``); what all kinds share is in
-`TestResult`. A failed or irregular test is an outcome of its own: nothing in the file stands in for a number that was
-not found.
+A result has a kind (``throughput``, ``mrr``, ``soak``, ``frame_loss``, ``latency``, ``reconfiguration``); what all kinds
+share is in `TestResult`. A failed or irregular test is an outcome of its own: nothing in the file stands in for a number
+that was not found.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from lossratio.report.conditions import Conditions, MaxLoad
+from lossratio.report.frame_loss import FrameLoss
 from lossratio.report.latency import LatencyAtLoad
 from lossratio.report.mrr import Mrr
 from lossratio.report.reconfiguration import ReconfigurationLoss
 from lossratio.report.record import Rate, Ratio, Record, Seconds, UtcTime
 from lossratio.report.soak import CriticalLoad
+from lossratio.report.telemetry import TelemetryTrial
 from lossratio.report.trials import Trial
 
 FORMAT: Literal["lossratio-result/1"] = "lossratio-result/1"
@@ -161,6 +163,8 @@ class ThroughputResult(TestResult):
     """The goals, in the order in which they were given, each with its result."""
     latency: tuple[LatencyAtLoad, ...] = ()
     """Latency at shares of the loads that were found; empty: it was not measured."""
+    telemetry: tuple[TelemetryTrial, ...] = ()
+    """Trials after the search around which the DUTs were asked; empty: there were none."""
 
     @model_validator(mode="after")
     def _outcome_is_that_of_the_goals(self) -> ThroughputResult:
@@ -217,6 +221,23 @@ class SoakResult(TestResult):
         return self
 
 
+class FrameLossResult(TestResult):
+    """The result of a measurement of the frame loss rate over load."""
+
+    kind: Literal["frame_loss"] = "frame_loss"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load."""
+    frame_loss: FrameLoss | None
+    """Frame loss rate at each load; null if the measurement failed."""
+
+    @model_validator(mode="after")
+    def _only_a_failure_has_no_loads(self) -> FrameLossResult:
+        if (self.outcome is Outcome.FAILED) != (self.frame_loss is None):
+            raise ValueError("a frame loss rate is missing if and only if the measurement failed")
+        return self
+
+
 class LatencyResult(TestResult):
     """The result of a measurement of latency at given loads."""
 
@@ -253,7 +274,7 @@ class ReconfigurationResult(TestResult):
         return self
 
 
-Result: TypeAlias = ThroughputResult | MrrResult | SoakResult | LatencyResult | ReconfigurationResult
+Result: TypeAlias = ThroughputResult | MrrResult | SoakResult | FrameLossResult | LatencyResult | ReconfigurationResult
 """A result of any kind."""
 
 RESULT: TypeAdapter[Result] = TypeAdapter(Annotated[Result, Field(discriminator="kind")])

@@ -12,11 +12,12 @@ from pydantic import BaseModel
 from lossratio.report.bounds import bounds_history
 from lossratio.report.compliance import ComplianceStatement, compliance_of
 from lossratio.report.doubts import Doubt
+from lossratio.report.frame_loss_picture import draw_frame_loss
 from lossratio.report.frame_sizes import FrameSizeSeries, by_tests, draw_frame_sizes, frame_size_series
 from lossratio.report.latency_picture import draw_latency
 from lossratio.report.latency_text import format_microseconds, name_load
 from lossratio.report.loss_picture import draw_loss
-from lossratio.report.model import LatencyResult, Result, SoakResult, ThroughputResult
+from lossratio.report.model import FrameLossResult, LatencyResult, Result, SoakResult, ThroughputResult
 from lossratio.report.overview import describe_frame_size, overview
 from lossratio.report.run import Run
 from lossratio.report.search_picture import draw_search
@@ -37,6 +38,7 @@ class Pictures:
         loss: Loss over load.
         spectra: Performance spectra at the relevant bounds.
         latency: Latency over percentile.
+        frame_loss: Frame loss rate over load.
         soak: Fitted curves and posterior of a soak test.
     """
 
@@ -44,6 +46,7 @@ class Pictures:
     loss: str = ""
     spectra: str = ""
     latency: str = ""
+    frame_loss: str = ""
     soak: str = ""
 
 
@@ -114,6 +117,9 @@ def report_page(runs: Sequence[Run], title: str) -> str:
 def _section(result: Result, doubts: tuple[Doubt, ...]) -> TestSection:
     if isinstance(result, SoakResult):
         return TestSection(result, Pictures(soak=draw_soak(result)), doubts, ())
+    if isinstance(result, FrameLossResult):
+        picture = "" if result.frame_loss is None else draw_frame_loss(result.frame_loss, result.test.name)
+        return TestSection(result, Pictures(frame_loss=picture), doubts, ())
     if isinstance(result, LatencyResult):
         return TestSection(result, Pictures(latency=draw_latency(result.latency, result.test.name)), doubts, ())
     if not isinstance(result, ThroughputResult):

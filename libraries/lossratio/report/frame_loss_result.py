@@ -1,0 +1,36 @@
+"""From the trials of a measurement of the frame loss rate to the result that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lossratio.journal import JournalEntry
+from lossratio.report.build import TestRun
+from lossratio.report.conditions import MaxLoad
+from lossratio.report.frame_loss import frame_loss
+from lossratio.report.model import FrameLossResult, Outcome
+from lossratio.report.trials import describe_trials
+
+
+def frame_loss_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry]) -> FrameLossResult:
+    """Puts the result of a measurement of the frame loss rate together.
+
+    Args:
+        run: The test.
+        max_load: The largest load.
+        entries: All its trials.
+    """
+    trials = [entry.result for entry in entries]
+    found = frame_loss(trials, max_load.rate.per_interface_fps, run.conditions) if run.error is None else None
+    return FrameLossResult(
+        test=run.test,
+        started=run.started,
+        ended=run.ended,
+        outcome=Outcome.FAILED if found is None else Outcome.MEASURED,
+        error=run.error,
+        remarks=run.remarks,
+        conditions=run.conditions,
+        trials=describe_trials(entries),
+        max_load=max_load,
+        frame_loss=found,
+    )
