@@ -27,5 +27,5 @@ def hold(request: TestbedRequest, topology: Topology, session: NodeSession, undo
         LossRatioError: If the TG node cannot keep a reservation.
     """
     purpose = "what is set up" if request.dut is None else request.dut.kind
-    claim = make_claim(topology, purpose=f"measuring {purpose}", token=request.token)
+    claim = make_claim(topology, purpose=f"measuring {purpose}")
     return None if claim is None else undo.enter_context(Lease.take(session, claim))

@@ -21,7 +21,6 @@ def open_testbed(
     credentials: Credentials = NO_CREDENTIALS,
     duts: int | None = None,
     nic: str | None = None,
-    token: str | None = None,
     recovery: Recovery = DEFAULT_RECOVERY,
 ) -> Testbed:
     """Opens a testbed and sets up its DUTs; close it in the end.
@@ -33,7 +32,6 @@ def open_testbed(
         credentials: What to log in with on all nodes, where keys are not enough; see `lossratio.ssh.Credentials`.
         duts: Through how many DUTs the path goes, in the order of the file; None: through all.
         nic: NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``; None: any.
-        token: Of the reservation that is used; None: that in the environment, or else a new one.
         recovery: How much is done to go on after a fault of the infrastructure.
 
     Raises:
@@ -42,7 +40,7 @@ def open_testbed(
     """
     file = Path(topology)
     request = TestbedRequest(
-        load_topology(file), file, dut_request(dut, options or {}), credentials, duts, nic, token, recovery
+        load_topology(file), file, dut_request(dut, options or {}), credentials, duts, nic, recovery
     )
     # A path that is not there is found before anything is touched.
     _ = request.path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,7 @@ class Session:
         goals: What NDR and PDR are searched with, unless a keyword says otherwise.
         testbed: The testbed that is set up; None if none is.
         traffic: Traffic that flows until it is stopped; None if there is none.
+        reservation: Ends the reservation that outlasts the testbed's set-up; None if there is none.
         last_search: The last search for throughput; None if there was none.
         directory: Where the files of measurements go; None if none has begun.
     """
@@ -51,6 +53,7 @@ class Session:
         self.goals = goals
         self.testbed: Testbed | None = None
         self.traffic: RunningTraffic | None = None
+        self.reservation: ExitStack | None = None
         self.last_search: Search | None = None
         self.directory: RunDirectory | None = None
         self._resume = resume

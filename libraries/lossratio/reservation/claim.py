@@ -76,14 +76,13 @@ class Claim:
 
 
 def make_claim(
-    topology: Topology, *, purpose: str = "", token: str | None = None, seconds: float | None = None
+    topology: Topology, *, purpose: str = "", seconds: float | None = None
 ) -> Claim | None:
-    """The claim to a testbed; None: its topology says that nobody reserves it.
+    """The claim to a testbed, with the token in the environment; None: its topology says that nobody reserves it.
 
     Args:
         topology: The testbed.
         purpose: What it is for.
-        token: Of a lease that there is already; None: that in the environment variable, if there is one.
         seconds: How long the lease lasts without being renewed; None: as the topology says.
     """
     reservation: Reservation | None = topology.reservation
@@ -97,5 +96,5 @@ def make_claim(
         seconds=seconds or reservation.lease,
         owner=os.environ.get(OWNER_VARIABLE) or f"{getpass.getuser()}@{socket.gethostname()}",
         purpose=purpose,
-        token=token or os.environ.get(TOKEN_VARIABLE) or None,
+        token=os.environ.get(TOKEN_VARIABLE) or None,
     )
