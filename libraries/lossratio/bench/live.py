@@ -115,6 +115,11 @@ class LiveTestbed:
             return cls(request, set_up, agent, undo.pop_all())
 
     @property
+    def duts(self) -> tuple[Dut[DutOptions], ...]:
+        """The DUTs that were set up, from west to east."""
+        return self._set_up.duts
+
+    @property
     def generator_limit(self) -> float | None:
         """The topology's ``max_rate``, in frames per second per interface."""
         return self._set_up.generator.max_rate

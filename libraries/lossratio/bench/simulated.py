@@ -12,6 +12,7 @@ import numpy as np
 from lossratio.bench.description import describe_load, describe_traffic
 from lossratio.bench.testbed import Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
+from lossratio.dut import Dut, DutOptions
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.latency import LatencyOutput
 from lossratio.report.conditions import Conditions, describe_testbed, trial_timing
@@ -90,6 +91,11 @@ class SimulatedTestbed:
         self._model = self._topology_model() if known is None else known
         self._sut = self._made(self._model)
         self._recovery_time = 0.0 if request.dut is None else request.dut.options.recovery_time
+
+    @property
+    def duts(self) -> tuple[Dut[DutOptions], ...]:
+        """None, as nothing is real."""
+        return ()
 
     @property
     def generator_limit(self) -> float | None:

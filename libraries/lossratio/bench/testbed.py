@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lossratio.bench.repair import DEFAULT_RECOVERY, Recovery
-from lossratio.dut import DutOptions, parse_options
+from lossratio.dut import Dut, DutOptions, parse_options
 from lossratio.errors import DutError, TopologyError
 from lossratio.latency import LatencyOutput
 from lossratio.report.conditions import Conditions
@@ -141,6 +141,10 @@ class Testbed(Protocol):
     @property
     def request(self) -> TestbedRequest:
         """What it was opened for."""
+
+    @property
+    def duts(self) -> tuple[Dut[DutOptions], ...]:
+        """The DUTs that were set up, from west to east; none where that was not asked for, or nothing is real."""
 
     @property
     def generator_limit(self) -> float | None:

@@ -25,6 +25,7 @@ GROUP = "lossratio.dut"
 _OWN = tuple(
     EntryPoint(name, value, GROUP)
     for name, value in (
+        ("none", "lossratio.dut.cable:Cable"),
         ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
         ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
         ("ovs", "lossratio.dut.ovs:OpenVswitch"),

@@ -1,0 +1,103 @@
+"""Reconfiguration test: what is lost at the load of a strict search's result while the DUTs are being reconfigured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from lossratio.bench.measurement import TestPlace
+from lossratio.bench.progress import OnProgress
+from lossratio.bench.search import SearchRequest, find_conditional_throughput
+from lossratio.bench.telemetry import relevant_load
+from lossratio.bench.testbed import Testbed
+from lossratio.bench.traffic import start_traffic
+from lossratio.errors import DutError
+from lossratio.journal import read_journal
+from lossratio.mlrsearch import SearchGoal
+from lossratio.report.build import TestRun, reconfiguration_result
+from lossratio.report.model import ReconfigurationResult
+from lossratio.report.reconfiguration import reconfiguration_loss
+
+RECONFIGURATION_GOAL = SearchGoal(
+    name="RECONF",
+    loss_ratio=0.0,
+    exceed_ratio=0.0,
+    final_trial_duration=1.0,
+    initial_trial_duration=1.0,
+    duration_sum=11.0,
+    width=0.001,
+)
+"""FD.io CSIT's goal of the search before a reconfiguration: no loss in any trial."""
+
+LEAD = 0.5
+"""Seconds of traffic before the reconfiguration begins, and after it has ended."""
+
+
+@dataclass(frozen=True)
+class ReconfigurationRequest:
+    """What to reconfigure, and at which load.
+
+    Attributes:
+        search: The search for the load, by one goal: its relevant lower bound.
+        reconfigure: Does it; traffic flows all the while.
+    """
+
+    search: SearchRequest
+    reconfigure: Callable[[], object]
+
+
+def reconfigure_duts(testbed: Testbed, entries: int) -> None:
+    """Adds so many entries (routes, rules, addresses) to what each DUT forwards by.
+
+    Raises:
+        DutError: If a DUT refuses, has nothing to add them to, or there is no DUT of ours.
+    """
+    if not testbed.duts:
+        raise DutError("There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up.")
+    for dut in testbed.duts:
+        dut.reconfigure(entries)
+
+
+def measure_reconfiguration_loss(
+    testbed: Testbed, request: ReconfigurationRequest, place: TestPlace, on_progress: OnProgress | None = None
+) -> ReconfigurationResult:
+    """Searches for a load, sends at it while the DUTs are being reconfigured, and writes the result file.
+
+    The search has a result file of its own, with `` search`` behind the test's name.
+
+    Returns:
+        The result, as it was written.
+
+    Raises:
+        LossRatioError: If the search, the traffic or the reconfiguration failed. Where the search did not, the result
+            file says so.
+    """
+    searched = replace(place, test=place.test.model_copy(update={"name": f"{place.test.name} search"}))
+    found = find_conditional_throughput(testbed, request.search, searched, on_progress)
+    _, load = relevant_load(found, None)
+    started = datetime.now(timezone.utc)
+    lost: int | None = None
+    failure: BaseException | None = None
+    try:
+        lost = _lost_meanwhile(testbed, request, load)
+    except BaseException as error:
+        failure = error
+    error_text = None if failure is None else str(failure) or type(failure).__name__
+    run = TestRun(place.test, started, datetime.now(timezone.utc), found.conditions, found.remarks, error_text)
+    loss = None if lost is None else reconfiguration_loss(found.conditions.rate(load), lost)
+    entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
+    result = reconfiguration_result(run, found.max_load, loss, entries)
+    place.directory.write(result)
+    if failure is not None:
+        raise failure
+    return result
+
+
+def _lost_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: float) -> int:
+    with start_traffic(testbed, request.search.profile, load) as traffic:
+        time.sleep(LEAD)
+        request.reconfigure()
+        time.sleep(LEAD)
+        return traffic.stop().lost
