@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Callable
+from typing import Any, Callable
 
 from .configuration import Configuration, Direction
 from .links import Link
@@ -18,7 +18,6 @@ from .trex_settings import TrexSettings
 from .trex_streams import StreamMaker
 
 _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr")
-_OF_ONE_DIRECTION = ("unsupported", "trex")
 
 
 class TrexGenerator:
@@ -89,22 +88,20 @@ class TrexGenerator:
         """See `Generator.latency`."""
         rate = latency_rate(load)
         groups = {direction.name: group for group, direction in enumerate(self._directions, start=1)}
-        streams: dict[str, list[int]] = {}
         errors: dict[str, Message] = {}
+        added: list[tuple[list[int], int]] = []
         try:
             for direction in self._directions:
-                try:
-                    streams[direction.name] = self._add_latency_stream(direction, groups[direction.name], rate)
-                except AgentError as error:
-                    if error.kind not in _OF_ONE_DIRECTION:
-                        raise
-                    errors[direction.name] = latency_error(direction.name, str(error))
+                streams, error = self._latency_streams(direction, groups[direction.name], load, rate)
+                added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
+                if error is not None:
+                    errors[direction.name] = latency_error(direction.name, error)
             self._prepare()
             counters = self._measure(load, load - rate, duration, check)
             statistics = self._counters.statistics()
         finally:
-            for direction in self._directions:
-                self._connection.remove_streams(streams.get(direction.name, []), self._source(direction))
+            for numbers, port in added:
+                self._connection.remove_streams(numbers, port)
         return {
             "directions": counters,
             "latency": [errors.get(name) or latency_answer(name, statistics, group) for name, group in groups.items()],
@@ -158,10 +155,17 @@ class TrexGenerator:
             )
         return makers
 
-    def _add_latency_stream(self, direction: Direction, group: int, rate: float) -> list[int]:
-        # With its share of the load a direction gets its share of the latency frames, so that one factor fits all.
-        stream = self._makers[direction.name].latency_stream(group, rate * direction.load_share)
-        return self._connection.add_streams([stream], self._source(direction))
+    def _latency_streams(
+        self, direction: Direction, group: int, load: float, rate: float
+    ) -> tuple[list[Any], str | None]:
+        """What a direction sends in place of a part of its load, and why it does not measure latency, if so."""
+        maker = self._makers[direction.name]
+        try:
+            # With its share of the load a direction gets its share of the latency frames, so that one factor fits all.
+            return [maker.latency_stream(group, rate * direction.load_share)], None
+        except AgentError as error:
+            # The factor of the load, which is lower now, is for these streams, too.
+            return maker.load_streams(rate / (load - rate)), str(error)
 
     def _source(self, direction: Direction) -> int:
         return self._settings.ports[direction.transmit]

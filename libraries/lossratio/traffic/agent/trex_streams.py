@@ -39,14 +39,11 @@ class StreamMaker:
             for size, _ in direction.frames.sizes
         }
 
-    def load_streams(self) -> list[Any]:
-        """Streams, one for each size, whose rates sum up to the direction's share of a load of one frame per second."""
+    def load_streams(self, load: float = 1.0) -> list[Any]:
+        """Streams, one for each size, whose rates sum up to the direction's share of a load in frames per second."""
         weights = dict(self._direction.frames.sizes)
-        whole = sum(weights.values())
-        return [
-            self._stream(template, self._direction.load_share * weights[size] / whole)
-            for size, template in self._templates.items()
-        ]
+        rate = load * self._direction.load_share / sum(weights.values())
+        return [self._stream(template, rate * weights[size]) for size, template in self._templates.items()]
 
     def latency_stream(self, group: int, rate: float) -> Any:
         """A stream whose frames measure latency, of the smallest size that has room for TRex's latency header.

@@ -1,0 +1,237 @@
+"""Trials with TRex: what the generator makes of the client's behaviour, on a virtual clock."""
+
+import pytest
+from trex_lab import SETTINGS, generator, still_there, trial
+from trex_stand_in import MACS, Server, StandIn
+
+from lossratio.counters import output_from_counters
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic.agent.protocol import AgentError, ControllerGoneError
+from lossratio.traffic.agent.trex import TrexGenerator
+from lossratio.traffic.agent.trex_library import TrexLibrary
+from lossratio.traffic.answers import read_latency, read_stop
+from lossratio.trial import TrialInput
+
+
+def nobody_left():
+    raise ControllerGoneError
+
+
+def loss_ratio(counters, load=10_000.0, duration=1.0):
+    return output_from_counters(TrialInput(duration, load), counters).loss_ratio
+
+
+def test_a_trial_without_loss_has_every_frame_back():
+    west, east = trial(Server())
+    assert (west.name, west.intended, west.sent, west.received, west.unsent) == (
+        "port0>port1",
+        10_000,
+        10_001,
+        10_001,
+        0,
+    )
+    assert east.name == "port1>port0"
+    assert loss_ratio([west, east]) == 0.0
+
+
+def test_lost_frames_are_counted_for_their_direction():
+    west, east = trial(Server(lost=(0.1, 0.0)))
+    assert west.sent - west.received == pytest.approx(1000, abs=1)
+    assert east.sent == east.received
+
+
+@pytest.mark.parametrize("capacity", [9_500.0, 5_000.0, 1_000.0])
+def test_an_overloaded_server_leaves_frames_unsent_although_it_would_send_them_all(capacity):
+    counters = trial(Server(capacity=capacity))
+    assert loss_ratio(counters) == pytest.approx(1 - capacity / 10_000, abs=0.02)
+    assert all(each.sent == each.received for each in counters)
+
+
+def test_nothing_flows_any_more_when_an_overloaded_trial_is_counted():
+    server = Server(capacity=1_000.0)
+    trial(server)
+    assert not server.is_transmitting(0)
+    assert not server.is_transmitting(1)
+
+
+def test_a_server_that_begins_and_answers_slowly_sends_in_full():
+    counters = trial(Server(answer_seconds=0.01, start_seconds=0.015))
+    assert loss_ratio(counters) == 0.0
+    assert [each.unsent for each in counters] == [0, 0]
+
+
+def test_drops_inside_the_generator_are_told_apart_from_loss():
+    west, east = trial(Server(errors={"ierrors": 3, "oerrors": 4, "queue_full": 5}))
+    assert (west.generator_drops, east.generator_drops) == (12, 7)
+
+
+def test_foreign_frames_show_as_more_received_than_sent():
+    west, _ = trial(Server(foreign=7))
+    assert west.received - west.sent == 7
+
+
+def test_counters_are_read_only_after_traffic_has_stopped_and_settled():
+    server = Server()
+    trial(server, settle_time=0.25)
+    assert server.calls.index("stop") < server.calls.index("get_stats", server.calls.index("start"))
+    assert server.now > 1.25
+
+
+def test_frames_in_flight_for_less_than_the_settle_time_are_not_lost():
+    assert loss_ratio(trial(Server(late=(50, 0.09)), settle_time=0.1)) == 0.0
+
+
+def test_frames_that_come_too_late_are_lost_and_told_with_the_next_trial():
+    server = Server(late=(50, 0.3))
+    trex = generator(server, settle_time=0.1)
+    first = trial(server, trex=trex)
+    assert [each.sent - each.received for each in first] == [50, 50]
+    server.now += 1.0
+    server.late = (0, 0.0)
+    assert [each.late for each in trial(server, trex=trex)] == [50, 50]
+    assert [each.late for each in trial(server, trex=trex)] == [0, 0]
+
+
+def test_a_ramp_s_frames_are_not_counted():
+    server = Server()
+    counters = trial(server, ramp=1.0)
+    assert [each.sent for each in counters] == pytest.approx([10_000, 10_000], abs=1)
+    assert [each.late for each in counters] == [0, 0]
+    assert server.loads == [*(1_000.0 * step for step in range(1, 11)), 10_000.0]
+
+
+def test_one_connection_serves_all_trials_of_a_suite():
+    server = Server()
+    trex = generator(server)
+    for _ in range(3):
+        trial(server, trex=trex)
+    assert [server.calls.count(name) for name in ("connect", "acquire", "reset", "start")] == [1, 1, 1, 3]
+
+
+def test_an_odd_load_is_neither_rounded_nor_written_with_an_exponent():
+    server = Server()
+    trex = generator(server)
+    for load in (0.5, 12_345.678, 14_880_952.4):
+        trex.trial(load, 2.0, 0.0, still_there)
+    assert server.loads == [0.5, 12_345.678, 14_880_952.4]
+
+
+def test_a_direction_sends_its_share_of_the_load():
+    counters = trial(Server(), profile="ethip4-udp-download", frame_size=512)
+    assert counters[0].load_share != counters[1].load_share
+    for each in counters:
+        assert each.sent == pytest.approx(10_000 * each.load_share, abs=2)
+    assert loss_ratio(counters) == 0.0
+
+
+def test_only_one_port_sends_in_one_direction():
+    server = Server()
+    (west,) = trial(server, bidirectional=False)
+    assert west.sent == 10_001
+    assert server.ports[1].began is None
+
+
+def test_traffic_apart_from_trials_has_its_late_frames_apart():
+    server = Server(late=(20, 0.2))
+    trex = generator(server, settle_time=0.1)
+    trex.start(1_000.0)
+    server.now += 2.0
+    stopped = read_stop({"directions": trex.stop(0.5, still_there)})
+    for each in stopped.directions:
+        assert each.sent == pytest.approx(2_000, abs=10)
+        assert each.sent - each.received == 20
+        assert stopped.late_by_direction[each.name] == 20
+
+
+def measured(sent=100, received=100, hdrh="HISTFAAAAB", **errors):
+    counts = {"dropped": 0, "out_of_order": 0, "dup": 0, "seq_too_high": 0, "seq_too_low": 0}
+    latency = {
+        "jitter": 3,
+        "average": 42.5,
+        "total_max": 90,
+        "total_min": 12,
+        "last_max": 90,
+        "histogram": {100: 1, 20: 5},
+    }
+    return {
+        "frames": {"tx_pkts": {0: sent, "total": sent}, "rx_pkts": {1: received, "total": received}},
+        "err_cntrs": {**counts, **errors},
+        "latency": {**latency, "hdrh": hdrh} if hdrh else latency,
+    }
+
+
+def test_latency_frames_are_a_part_of_the_load():
+    server = Server(latency={1: measured(received=103, dup=3, out_of_order=2), 2: measured(hdrh=None)})
+    trex = generator(server)
+    answer = read_latency(trex.latency(10_000.0, 1.0, still_there))
+    assert [each.sent for each in answer.directions] == [10_001, 10_001]
+    west, east = answer.latency
+    assert (west.minimum, west.average, west.maximum, west.jitter) == (12.0, 42.5, 90.0, 3.0)
+    assert (west.received, west.duplicates, west.out_of_order) == (100, 3, 2)
+    assert (west.hdr, west.histogram) == ("HISTFAAAAB", ())
+    assert (east.hdr, east.histogram) == (None, ((20.0, 5), (100.0, 1)))
+    assert all(len(port.streams) == 1 for port in server.ports.values())
+
+
+def test_a_direction_whose_latency_frames_are_all_lost_keeps_the_other_s_latency():
+    server = Server(latency={1: measured(received=0), 2: measured()})
+    west, east = read_latency(generator(server).latency(10_000.0, 1.0, still_there)).latency
+    assert west.error == "none of its latency frames came back"
+    assert (west.sent, west.average) == (100, None)
+    assert east.error is None
+
+
+def test_frames_without_room_for_latency_s_header_say_so_and_the_load_is_counted():
+    answer = read_latency(generator(Server(), profile="ethip6-udp", frame_size=78).latency(1_000.0, 1.0, still_there))
+    assert [each.sent for each in answer.directions] == pytest.approx([1_000, 1_000], abs=2)
+    assert all("latency frames need" in each.error for each in answer.latency)
+
+
+def test_frames_are_addressed_to_the_other_port_or_to_the_next_router():
+    server = Server()
+    generator(server)
+    (stream,) = server.ports[0].streams.values()
+    assert stream.packet.pkt_buffer[:12].hex(":") == f"{MACS[1]}:{MACS[0]}"
+    routed = PortPair(TrafficPort("port0", "east", "02:11:22:33:44:55"), TrafficPort("port1", "west"))
+    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [routed], settle_time=0.0)
+    TrexGenerator(configuration, SETTINGS, TrexLibrary(StandIn(server), "here"), server.clock, server.sleep)
+    (stream,) = server.ports[0].streams.values()
+    assert stream.packet.pkt_buffer[:6].hex(":") == "02:11:22:33:44:55"
+
+
+def test_the_second_direction_begins_ten_microseconds_later():
+    server = Server()
+    generator(server)
+    assert [stream.isg for port in server.ports.values() for stream in port.streams.values()] == [0.0, 10.0]
+
+
+def test_a_controller_that_is_gone_leaves_no_traffic():
+    server = Server()
+    trex = generator(server)
+    with pytest.raises(ControllerGoneError):
+        trex.trial(10_000.0, 60.0, 0.0, nobody_left)
+    assert not server.is_transmitting(0)
+    assert server.now < 2.0
+    with pytest.raises(ControllerGoneError):
+        trex.trial(10_000.0, 1.0, 60.0, nobody_left)
+    assert not server.is_transmitting(0)
+
+
+def test_closing_stops_all_traffic_and_releases_the_ports():
+    server = Server()
+    trex = generator(server)
+    trex.start(1_000.0)
+    trex.close()
+    assert not server.is_transmitting(0)
+    assert not server.acquired
+
+
+def test_stopping_what_does_not_flow_is_an_error():
+    with pytest.raises(AgentError, match="no traffic to stop"):
+        generator(Server()).stop(0.0, still_there)
+
+
+def test_facts_name_the_server_s_version_and_its_ports():
+    facts = generator(Server()).facts()
+    assert (facts["version"], facts["client"]) == ("v3.08", "here")
+    assert facts["ports"]["west"]["mac"] == MACS[1]

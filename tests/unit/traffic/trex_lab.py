@@ -1,0 +1,37 @@
+"""What the tests of TRex do all the time: a generator that talks to a stand-in."""
+
+from trex_stand_in import StandIn
+
+from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic.agent.trex import TrexGenerator
+from lossratio.traffic.agent.trex_library import TrexLibrary
+from lossratio.traffic.agent.trex_settings import TrexSettings
+from lossratio.traffic.answers import read_counters
+
+PAIR = PortPair(TrafficPort("port0", "east"), TrafficPort("port1", "west"))
+SETTINGS = TrexSettings(
+    directory="/opt/trex",
+    ports={"east": 0, "west": 1},
+    rpc_port=4501,
+    publisher_port=4500,
+    uses_linux=False,
+    connect_timeout=5.0,
+    late_end=0.03,
+    largest_frame=9000,
+)
+
+
+def generator(server, profile="ethip4-udp", frame_size=64, settle_time=0.1, **options):
+    configuration = make_configuration(
+        load_profile(profile, frame_size=frame_size, **options), [PAIR], settle_time=settle_time
+    )
+    return TrexGenerator(configuration, SETTINGS, TrexLibrary(StandIn(server), "here"), server.clock, server.sleep)
+
+
+def still_there():
+    pass
+
+
+def trial(server, load=10_000.0, duration=1.0, ramp=0.0, trex=None, **options):
+    trex = trex or generator(server, **options)
+    return read_counters({"directions": trex.trial(load, duration, ramp, still_there)})

@@ -1,0 +1,320 @@
+"""A stand-in for TRex's client and its server, on a virtual clock, that behaves as the real ones were seen to.
+
+The server begins a little after it is asked, ends by itself when it can keep the load up, and otherwise sends every
+frame and takes longer. Its ports are joined by a path that may lose, delay and add frames.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+MACS = ("02:00:00:00:00:0a", "02:00:00:00:00:0b")
+
+
+class TRexError(Exception):
+    """As the client of an installation raises it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.msg = message
+
+
+class STLError(Exception):
+    """As trex-stl-lib raises it: it cannot even be printed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self.msg = message
+
+    def __str__(self) -> str:
+        raise AttributeError("'list' object has no attribute 'format'")
+
+
+class Recorded:
+    """Anything that the client makes: it remembers what it was made of."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self.arguments = arguments
+        self.__dict__.update(named)
+
+
+class STLPktBuilder(Recorded):
+    pass
+
+
+class STLStream(Recorded):
+    flow_stats: Any = None
+
+
+class STLTXCont(Recorded):
+    pass
+
+
+class STLFlowLatencyStats(Recorded):
+    pass
+
+
+class STLVmFlowVar:
+    def __init__(
+        self, name, init_value=None, min_value=0, max_value=255, size=4, step=1, op="inc", value_list=None,
+        split_to_cores=True,
+    ):  # fmt: skip
+        assert op == "inc"
+        assert not split_to_cores
+        assert value_list is None or len(value_list) < 1 << 16
+        self.name, self.size = name, size
+        self.values = value_list or range(min_value, max_value + 1)
+
+
+class STLVmWrFlowVar(Recorded):
+    pass
+
+
+class STLVmFixIpv4(Recorded):
+    pass
+
+
+class STLVmFixChecksumHw(Recorded):
+    pass
+
+
+class CTRexVmInsFixHwCs:
+    L4_TYPE_UDP, L4_TYPE_TCP = 11, 13
+
+
+@dataclass
+class Port:
+    """A port of the server.
+
+    Attributes:
+        streams: Its streams, by number.
+        factor: What their rates are multiplied by.
+        began: When its traffic began; None if it never did.
+        asked_until: When it should end.
+        stopped: When it was stopped.
+    """
+
+    streams: dict[int, STLStream] = field(default_factory=dict)
+    factor: float = 0.0
+    began: float | None = None
+    duration: float = math.inf
+    stopped: float = math.inf
+    sent_before: float = 0.0
+
+
+@dataclass
+class Server:
+    """The server, the path between its ports, and what is wrong with them.
+
+    Attributes:
+        capacity: Frames per second that a port can send.
+        answer_seconds: How long each request takes.
+        start_seconds: How long after the answer traffic begins.
+        lost: Share of the frames that the path loses, of each direction.
+        foreign: Frames that come from elsewhere to port 1 while traffic flows.
+        late: Frames, and seconds for which the last ones stay in flight.
+        errors: Values of ``ierrors``, ``oerrors`` and ``queue_full``.
+        failures: Errors to raise, by the name of the client's method.
+        jump: What is added to what was sent.
+    """
+
+    capacity: float = math.inf
+    answer_seconds: float = 0.002
+    start_seconds: float = 0.0005
+    lost: tuple[float, float] = (0.0, 0.0)
+    foreign: int = 0
+    late: tuple[int, float] = (0, 0.0)
+    errors: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, Exception] = field(default_factory=dict)
+    jump: int = 0
+    link: str = "UP"
+    port_count: int = 2
+    latency: dict[int, dict[str, Any]] = field(default_factory=dict)
+    is_event_thread_alive: bool = True
+    creeping: bool = False
+    now: float = 0.0
+    calls: list[str] = field(default_factory=list)
+    loads: list[float] = field(default_factory=list)
+    ports: dict[int, Port] = field(default_factory=lambda: {0: Port(), 1: Port()})
+    acquired: bool = False
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def sent(self, number: int) -> int:
+        """Frames that a port has sent by now: one more than is due, as the real one does."""
+        port = self.ports[number]
+        if port.began is None:
+            return 0
+        asked = self._rate(port)
+        flowed = max(0.0, min(self.now, port.stopped) - port.began)
+        most = asked * port.duration
+        sent = min(most, min(asked, self.capacity) * flowed)
+        if self.creeping and port.stopped < self.now:
+            sent += (self.now - port.stopped) * 1000
+        return math.floor(port.sent_before + sent + 1e-6) + (1 if flowed else 0)
+
+    def received(self, number: int) -> int:
+        """Frames that a port has received by now."""
+        other = self.ports[number ^ 1]
+        if other.began is None:
+            return 0
+        came = round(self.sent(number ^ 1) * (1 - self.lost[number ^ 1]))
+        frames, seconds = self.late
+        ended = min(other.stopped, other.began + other.duration)
+        if self.now < ended + seconds:
+            came -= frames
+        return came + (self.foreign if number == 1 else 0)
+
+    def is_transmitting(self, number: int) -> bool:
+        port = self.ports[number]
+        if port.began is None or self.now >= port.stopped:
+            return False
+        asked = self._rate(port)
+        return self.now < port.began + port.duration * max(1.0, asked / self.capacity)
+
+    def _rate(self, port: Port) -> float:
+        return sum(stream.mode.pps * (1.0 if stream.flow_stats else port.factor) for stream in port.streams.values())
+
+
+class StandIn:
+    """The module of TRex's client, for one server."""
+
+    STLPktBuilder, STLStream, STLTXCont = STLPktBuilder, STLStream, STLTXCont
+    STLFlowLatencyStats, STLVmFlowVar, STLVmWrFlowVar = STLFlowLatencyStats, STLVmFlowVar, STLVmWrFlowVar
+    STLVmFixIpv4, STLVmFixChecksumHw, CTRexVmInsFixHwCs = STLVmFixIpv4, STLVmFixChecksumHw, CTRexVmInsFixHwCs
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def STLClient(self, **named: Any) -> Client:  # noqa: N802 (as TRex calls it)
+        return Client(self.server)
+
+
+class Client:
+    """The client as far as the agent uses it."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._is_connected = False
+        self._reference: dict[int, tuple[int, int]] = {0: (0, 0), 1: (0, 0)}
+        self._frozen: dict[Any, Any] | None = None
+        self._next = 1
+
+    def connect(self):
+        self._called("connect")
+        self._is_connected = True
+
+    def disconnect(self, stop_traffic=True, release_ports=True):
+        self._called("disconnect")
+        self._server.acquired = False
+        self.stop(list(self._server.ports))
+        self._is_connected = False
+
+    def is_connected(self):
+        return self._is_connected and self._server.is_event_thread_alive
+
+    def get_server_version(self):
+        return {"version": "v3.08", "mode": "STL"}
+
+    def get_all_ports(self):
+        return list(range(self._server.port_count))
+
+    def acquire(self, ports, force=False):
+        self._called("acquire")
+        assert not force
+        self._server.acquired = True
+
+    def reset(self, ports):
+        self._called("reset")
+        for port in ports:
+            self._server.ports[port] = Port()
+
+    def get_port_info(self, ports):
+        self._called("get_port_info")
+        return [
+            {
+                "src_mac": MACS[port],
+                "status": "TRANSMITTING" if self._server.is_transmitting(port) else "IDLE",
+                "link": self._server.link,
+                "driver": "net_stand_in",
+                "speed": 10.0,
+            }
+            for port in ports
+        ]
+
+    def add_streams(self, streams, ports):
+        self._called("add_streams")
+        numbers = []
+        for stream in streams:
+            self._server.ports[ports[0]].streams[self._next] = stream
+            numbers.append(self._next)
+            self._next += 1
+        return numbers if len(numbers) > 1 else numbers[0]
+
+    def remove_streams(self, numbers, ports):
+        self._called("remove_streams")
+        for number in numbers:
+            del self._server.ports[ports[0]].streams[number]
+
+    def clear_stats(self, ports):
+        self._called("clear_stats")
+        self._reference = {port: (self._server.sent(port), self._server.received(port)) for port in ports}
+
+    def start(self, ports, mult, duration):
+        self._called("start")
+        self._server.loads.append(float(mult))
+        for port in ports:
+            assert not self._server.is_transmitting(port)
+            self._begin(self._server.ports[port], float(mult), duration, self._server.sent(port))
+
+    def update(self, ports, mult):
+        self._called("update")
+        self._server.loads.append(float(mult))
+        for port in ports:
+            self._begin(self._server.ports[port], float(mult), -1, self._server.sent(port))
+
+    def stop(self, ports):
+        self._called("stop")
+        for port in ports:
+            state = self._server.ports[port]
+            state.stopped = min(state.stopped, self._server.now)
+
+    def get_stats(self, ports):
+        self._called("get_stats")
+        if not self._server.is_event_thread_alive and self._frozen is not None:
+            return self._frozen
+        server, errors = self._server, self._server.errors
+        stats: dict[Any, Any] = {
+            port: {
+                "opackets": server.sent(port) - self._reference[port][0] + server.jump,
+                "ipackets": server.received(port) - self._reference[port][1],
+                "ierrors": errors.get("ierrors", 0),
+                "oerrors": errors.get("oerrors", 0),
+            }
+            for port in ports
+        }
+        stats["global"] = {"queue_full": errors.get("queue_full", 0)}
+        stats["latency"] = {group: {key: each[key] for key in ("latency", "err_cntrs")} for group, each in
+                            server.latency.items()}  # fmt: skip
+        stats["flow_stats"] = {group: each["frames"] for group, each in server.latency.items()}
+        self._frozen = stats
+        return stats
+
+    def _begin(self, port: Port, factor: float, duration: float, sent_before: int) -> None:
+        port.sent_before = max(0, sent_before - 1)
+        port.factor = factor
+        port.began = self._server.now + self._server.start_seconds
+        port.duration = math.inf if duration < 0 else duration
+        port.stopped = math.inf
+
+    def _called(self, method: str) -> None:
+        self._server.calls.append(method)
+        self._server.now += self._server.answer_seconds
+        if method in self._server.failures:
+            raise self._server.failures[method]
