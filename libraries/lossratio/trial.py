@@ -87,7 +87,8 @@ class TrialOutput:
         directions: The counters of each direction.
 
     Raises:
-        SearchError: If the loss ratio is not within 0 and 1, or a time is negative.
+        SearchError: If the loss ratio is not within 0 and 1, a time is negative, or no frame was sent and yet no loss
+            is claimed.
     """
 
     loss_ratio: float
@@ -108,6 +109,11 @@ class TrialOutput:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise SearchError(f"A trial's {name} must not be negative or infinite, as {value!r} is.")
+        if self.sent_frames == 0 and self.loss_ratio == 0.0:
+            raise SearchError(
+                "A trial that sent no frame has no loss ratio, and must not claim one of 0. "
+                "Raise the minimum load or the trial duration, so that each trial sends at least one frame."
+            )
 
 
 @dataclass(frozen=True)

@@ -121,3 +121,9 @@ def test_the_defaults_of_a_result_are_the_rfcs(duration, load, loss_ratio):
     assert result.effective_duration == duration
     assert result.elapsed == duration
     assert result.forwarding_rate == load * (1.0 - loss_ratio)
+
+
+def test_no_frames_are_not_taken_for_no_loss():
+    with pytest.raises(SearchError, match="no frame"):
+        TrialOutput(0.0, sent_frames=0)
+    assert TrialOutput(1.0, sent_frames=0, unsent_frames=10).loss_ratio == 1.0
