@@ -9,6 +9,7 @@ from typing import Any
 from lossratio.bench.live import LiveTestbed
 from lossratio.bench.repair import DEFAULT_RECOVERY, Recovery
 from lossratio.bench.testbed import Testbed, TestbedRequest, dut_request
+from lossratio.dut.cable import CABLE
 from lossratio.ssh import NO_CREDENTIALS, Credentials
 from lossratio.topology import TestbedKind, load_topology
 
@@ -38,6 +39,8 @@ def open_testbed(
         LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
             be set up (what was done is undone then).
     """
+    if dut == CABLE:
+        duts = 0
     file = Path(topology)
     request = TestbedRequest(
         load_topology(file), file, dut_request(dut, options or {}), credentials, duts, nic, recovery

@@ -78,21 +78,21 @@ def measure_reconfiguration_loss(
     found = find_conditional_throughput(testbed, request.search, searched, on_progress)
     _, load = relevant_load(found, None)
     started = datetime.now(timezone.utc)
-    lost: int | None = None
-    failure: BaseException | None = None
+
+    def write(lost: int | None, error: str | None) -> ReconfigurationResult:
+        run = TestRun(place.test, started, datetime.now(timezone.utc), found.conditions, found.remarks, error)
+        loss = None if lost is None else reconfiguration_loss(found.conditions.rate(load), lost)
+        entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
+        result = reconfiguration_result(run, found.max_load, loss, entries)
+        place.directory.write(result)
+        return result
+
     try:
         lost = _lost_meanwhile(testbed, request, load)
     except BaseException as error:
-        failure = error
-    error_text = None if failure is None else str(failure) or type(failure).__name__
-    run = TestRun(place.test, started, datetime.now(timezone.utc), found.conditions, found.remarks, error_text)
-    loss = None if lost is None else reconfiguration_loss(found.conditions.rate(load), lost)
-    entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
-    result = reconfiguration_result(run, found.max_load, loss, entries)
-    place.directory.write(result)
-    if failure is not None:
-        raise failure
-    return result
+        write(None, str(error) or type(error).__name__)
+        raise
+    return write(lost, None)
 
 
 def _lost_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: float) -> int:

@@ -132,7 +132,8 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
     """Where the frames of the trial went, in a line for each DUT and one for all."""
     lines = [
         f"{each.node} ({each.kind}): received {sum(each.received_frames.values()):,} frames, transmitted "
-        f"{sum(each.transmitted_frames.values()):,}, dropped {_drops(each)}; {each.unaccounted_frames:,} unaccounted for"
+        f"{sum(each.transmitted_frames.values()):,}, dropped {_drops(each)}; "
+        f"{each.unaccounted_frames:,} unaccounted for"
         for each in trial.duts
     ]
     return "\n".join((*lines, f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}"))

@@ -28,8 +28,8 @@ class Cable(Dut[CableOptions]):
             DutError: Always.
         """
         raise DutError(
-            f"{self.hop.node_name}: kind {CABLE!r} is a cable, and this path goes through a node. Leave the kind out if "
-            f"the node forwards without being set up, or use a topology with a link from the TG to the TG."
+            f"{self.hop.node_name}: kind {CABLE!r} is a cable, and this path goes through a node. Leave the kind out "
+            f"if the node forwards without being set up, or use a topology with a link from the TG to the TG."
         )
 
     def set_up(self, west_mac: str, east_mac: str) -> None:

@@ -42,8 +42,8 @@ class DeviceKeywords(Keywords):
     ) -> ThroughputResult:
         """Makes one more trial after a search, asks the devices around it, and returns the search's result with that.
 
-        The trial is at the relevant lower bound of ``goal``, by default PDR, and is none of the search's: nothing asks a
-        device while a search runs. The result then has, for each device, the frames that it received, transmitted and
+        The trial is at the relevant lower bound of ``goal``, by default PDR, and is none of the search's: nothing asks
+        a device while a search runs. The result then has, for each device, the frames that it received, transmitted and
         dropped (by place, so that each is accounted for), and what its kind tells: VPP ``show runtime``, testpmd's and
         Open vSwitch's statistics, of all kinds the counters of interfaces and CPUs, and ``perf stat`` where that is
         there and allowed.
@@ -87,10 +87,10 @@ class DeviceKeywords(Keywords):
     ) -> ReconfigurationResult:
         """Measures what is lost while the devices are being reconfigured, and returns the result, as FD.io CSIT does.
 
-        First comes a search with a strict ``goal`` (CSIT's: no loss in any trial, 11 s, width 0.1 %). Then traffic flows
-        at its relevant lower bound while `Reconfigure DUTs` adds so many ``entries``, or another ``keyword`` of yours
-        does what it does. The result has the frames lost, without those that the generator could not send, and the lost
-        time: how long nothing at all would have been forwarded.
+        First comes a search with a strict ``goal`` (CSIT's: no loss in any trial, 11 s, width 0.1 %). Then traffic
+        flows at its relevant lower bound while `Reconfigure DUTs` adds so many ``entries``, or another ``keyword`` of
+        yours does what it does. The result has the frames lost, without those that the generator could not send, and
+        the lost time: how long nothing at all would have been forwarded.
 
         | `Measure Reconfiguration Loss`    frame_size=64B    entries=10000
         | `Measure Reconfiguration Loss`    frame_size=64B    keyword=Restart The Routing Daemon
