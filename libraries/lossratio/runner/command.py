@@ -49,18 +49,22 @@ def _any_of_expanded(args: Sequence[str]) -> list[str]:
     multiple=True,
     help="Several equal testbeds; the first one that is free is taken.",
 )
+@click.option("--job", metavar="FILE", type=click.Path(path_type=Path), help="The job, in place of suites.")
 @click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
 @click.option("--wait", type=DURATION, help="How long to wait for the testbed at most, e.g. 2h.")
 @click.option("--purpose", default="", help="What it is for, as others see it who wait for the testbed.")
+@click.option("--results", metavar="URL", help="The archive to send the run to, e.g. s3://bucket/path or a folder.")
 @click.pass_context
 def run(
     ctx: click.Context,
     suites: tuple[Path, ...],
     topology: Path | None,
     any_of: tuple[Path, ...],
+    job: Path | None,
     include: tuple[str, ...],
     wait: float | None,
     purpose: str,
+    results: str | None,
 ) -> None:
     """Run suites on a testbed that is reserved meanwhile.
 
@@ -74,16 +78,34 @@ def run(
     from lossratio.runner.request import RunRequest
 
     topologies = (*((topology,) if topology else ()), *any_of)
-    if not topologies:
+    if not topologies and job is None:
         raise click.UsageError("Say which testbed: --topology FILE, or --any-of FILE FILE.")
-    if not suites:
-        raise click.UsageError("Say which suites to run.")
-    outcome = runner.run(RunRequest(topologies, suites, include, ctx.obj or (), wait or 0.0, purpose))
+    if not suites and job is None:
+        raise click.UsageError("Say which suites to run, or --job FILE.")
+    outcome = runner.run(RunRequest(topologies, suites, include, ctx.obj or (), wait or 0.0, purpose, job))
     if outcome.error is None:
         click.echo(_summary(outcome.verdicts, int(outcome.status)), err=True)
     else:
         click.echo(f"Error: {outcome.error}", err=True)
+    if results is not None and outcome.directory is not None:
+        _send(outcome.directory, results)
     sys.exit(int(outcome.status))
+
+
+def _send(directory: Path, url: str) -> None:
+    """Sends a run to the archive; one that cannot be reached is no failure of the run, which waits on this machine."""
+    from lossratio.archive.outbox import Outbox
+    from lossratio.errors import ArchiveError, ReportError
+
+    outbox = Outbox.of(url)
+    try:
+        for problem in outbox.add(directory):
+            click.echo(problem, err=True)
+        outbox.send()
+    except (ArchiveError, ReportError) as error:
+        click.echo(
+            f"Not sent: {error} What is in {outbox.path} is sent by the next run, or 'lossratio send'.", err=True
+        )
 
 
 def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,11 +17,12 @@ class RunRequest:
 
     Attributes:
         topologies: Topology files of equal testbeds; the first one that is free is taken.
-        suites: Files and directories with suites.
+        suites: Files and directories with suites; none: those of the job.
         include: Tag patterns that select tests; none: all tests.
         robot_options: More options for Robot Framework, as on its command line.
         wait: Seconds to wait for a testbed at most.
         purpose: What it is for, as others see it who wait for the testbed.
+        job: The job file that says what is measured on the testbed, if there is one.
         credentials: What to log in with on all nodes, where keys are not enough.
     """
 
@@ -30,16 +32,20 @@ class RunRequest:
     robot_options: tuple[str, ...] = ()
     wait: float = 0.0
     purpose: str = ""
+    job: Path | None = None
     credentials: Credentials = NO_CREDENTIALS
 
-    def robot_command(self) -> RobotCommand:
+    def robot_command(self, suites: Sequence[Path]) -> RobotCommand:
         """What Robot Framework is asked for.
+
+        Args:
+            suites: Files and directories with suites.
 
         Raises:
             RobotOptionsError: If its options are wrong.
         """
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
-        return parse_command([*included, *self.robot_options, *(str(suite) for suite in self.suites)])
+        return parse_command([*included, *self.robot_options, *(str(suite) for suite in suites)])
 
 
 def default_directory(testbed: str) -> Path:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from lossratio.bench.inspection import inspect_nodes
 from lossratio.errors import LossRatioError, NodeError
+from lossratio.runner.assignment import assignments_of
 from lossratio.runner.choice import Candidate, candidate, reserved
 from lossratio.runner.exit_status import ExitStatus, exit_status, status_of_kinds
 from lossratio.runner.request import RunRequest, default_directory
 from lossratio.runner.robot_run import run_robot
 from lossratio.runner.verdicts import TestVerdict, kind_of_error
 from lossratio.ssh import Credentials
-from lossratio.topology import TestbedKind, load_topology
+from lossratio.topology import TestbedKind
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,23 @@ def run(request: RunRequest) -> RunOutcome:
 
 
 def _run(request: RunRequest) -> RunOutcome:
-    command = request.robot_command()
-    purpose = request.purpose or " ".join(str(suite) for suite in request.suites)
-    candidates = [candidate(file, load_topology(file), purpose=purpose) for file in request.topologies]
+    assignments = assignments_of(request)
+    # Wrong options are told before anybody waits for a testbed.
+    commands = {each.file: request.robot_command(each.suites) for each in assignments}
+    purpose = request.purpose or assignments[0].name
+    candidates = [candidate(each.file, each.topology, purpose=purpose) for each in assignments]
     with reserved(candidates, request.credentials, request.wait) as chosen:
         # Only now: a log-in on a DUT during somebody else's trial costs frames.
         _check_nodes(chosen, request.credentials)
+        command = commands[chosen.file]
+        assignment = next(each for each in assignments if each.file == chosen.file)
         directory = Path(command.options.get("outputdir") or default_directory(chosen.topology.name))
-        outcome = run_robot(command, variables={"TOPOLOGY": chosen.file}, output_directory=str(directory))
+        outcome = run_robot(
+            command,
+            variables={"TOPOLOGY": chosen.file, **assignment.variables},
+            output_directory=str(directory),
+            modifiers=[assignment.modifier],
+        )
     return RunOutcome(exit_status(outcome.return_code, outcome.verdicts), directory, outcome.verdicts)
 
 
