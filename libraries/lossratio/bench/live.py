@@ -136,7 +136,7 @@ class LiveTestbed:
             agent, facts = self._configured(configuration)
             conditions = self._conditions(profile, {**asdict(agent.facts), **facts})
             measurer = TrafficMeasurer(agent, idle_time=self._idle_time, ramp=ramp)
-            yield Ready(self._repairing(measurer, configuration), measurer, with_ramp(conditions, ramp))
+            yield Ready(self._repairing(measurer, configuration, ramp), measurer, with_ramp(conditions, ramp))
         except BaseException as error:
             # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
             self._end_agent()
@@ -191,12 +191,12 @@ class LiveTestbed:
         check_path(self._agent)
         return self._agent, facts
 
-    def _repairing(self, measurer: Measurer, configuration: Configuration) -> Measurer:
+    def _repairing(self, measurer: Measurer, configuration: Configuration, ramp: float) -> Measurer:
         def repair() -> Measurer:
             self._end_agent()
             self._restore()
             agent, _ = self._configured(configuration)
-            return TrafficMeasurer(agent, idle_time=self._idle_time)
+            return TrafficMeasurer(agent, idle_time=self._idle_time, ramp=ramp)
 
         return RepairingMeasurer(
             measurer,
