@@ -164,7 +164,8 @@ class MLRsearch:
         goals = tuple(
             proposal.goal
             for proposal in proposals
-            if proposal.load == best.load and proposal.target.trial_duration == best.target.trial_duration
+            if (proposal.load, proposal.expected) == (best.load, best.expected)
+            and proposal.target.trial_duration == best.target.trial_duration
         )
         return trial, Purpose(
             goals,
