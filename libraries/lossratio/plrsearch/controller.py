@@ -44,7 +44,7 @@ class Durations:
             )
 
 
-_DURATIONS = {SelectionName.DRAFT: Durations(5.1, 0.1), SelectionName.POSTERIOR: Durations(2.0, 0.0)}
+_DURATIONS = {SelectionName.DRAFT: Durations(5.1, 0.1), SelectionName.POSTERIOR: Durations(3.0, 0.0)}
 
 
 class PLRsearch:
@@ -89,7 +89,7 @@ class PLRsearch:
             weighting: How the fitting functions are combined.
             selection: How loads are chosen.
             initial_duration: Seconds of the first trial; None: 5.1 for the draft's selection, else 3.
-            duration_increment: Seconds that each trial is longer than the last; None: 0.1 for the draft's, else 0.02.
+            duration_increment: Seconds that each trial is longer than the last; None: 0.1 for the draft's, else 0.
             warm_start: Loads of the first trials in frames per second, or an MLRsearch result of the same SUT.
 
         Raises:
@@ -178,8 +178,7 @@ class PLRsearch:
         usable = len(self._rows) - self._selection.lag
         if len(self._rows) < self._selection.needs_posterior_from:
             return ()
-        if usable > self._tracker.trials:
-            self._tracker.follow(self._rows[:usable])
+        if usable > self._tracker.trials and self._tracker.follow(self._rows[:usable]):
             self.history += (self._tracker.interval(self.elapsed),)
             if usable >= _MIN_TRIALS_TO_STOP:
                 self._stopped_by = self._reason_to_stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lossratio.plrsearch import nested, posterior
 from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
 from lossratio.plrsearch.counts import TrialCounts
 from lossratio.plrsearch.critical import CriticalLoadQuestion
@@ -9,13 +10,8 @@ from lossratio.plrsearch.density import Model
 from lossratio.plrsearch.distribution import Posterior
 from lossratio.plrsearch.functions import FUNCTIONS, FittingFunction
 from lossratio.plrsearch.likelihood import GeometricLikelihood, Likelihood, PoissonLikelihood
-from lossratio.plrsearch.nested import RESOLUTION, integrate_varying
 from lossratio.plrsearch.options import LikelihoodName
-from lossratio.plrsearch.posterior import EXACT, ROUGH, integrate
 from lossratio.plrsearch.prior import Prior
-
-_ROUGH_RESOLUTION = 8
-"""What posteriors that only choose loads are computed with, where the capacity varies."""
 
 
 def posteriors(
@@ -31,19 +27,22 @@ def posteriors(
     """
     prior = Prior(question.max_load / 2.0)
     if likelihood is LikelihoodName.VARYING:
-        varying, resolution = VaryingCapacityLikelihood(counts), _ROUGH_RESOLUTION if for_selection else RESOLUTION
+        varying = VaryingCapacityLikelihood(counts)
+        resolution = nested.ROUGH if for_selection else nested.EXACT
 
         def with_varying(function: FittingFunction) -> Posterior:
-            panels = integrate_varying(Model(function, varying, prior), varying, question, resolution)
+            panels = nested.integrate_varying(Model(function, varying, prior), varying, question, resolution)
             return Posterior(function, question, panels, varying.constant)
 
         return tuple(with_varying(function) for function in FUNCTIONS)
     bound = bound_likelihood(counts, likelihood)
-    accuracy = ROUGH if for_selection else EXACT
-    return tuple(
-        Posterior(function, question, integrate(Model(function, bound, prior), question, accuracy), bound.constant)
-        for function in FUNCTIONS
-    )
+    accuracy = posterior.ROUGH if for_selection else posterior.EXACT
+
+    def constant(function: FittingFunction) -> Posterior:
+        panels = posterior.integrate(Model(function, bound, prior), question, accuracy)
+        return Posterior(function, question, panels, bound.constant)
+
+    return tuple(constant(function) for function in FUNCTIONS)
 
 
 def bound_likelihood(counts: TrialCounts, likelihood: LikelihoodName) -> Likelihood:

@@ -22,11 +22,26 @@ from lossratio.plrsearch.panels import NODES, Panels, lobatto, moments_of, node_
 from lossratio.plrsearch.ridge import explaining_starts, find_rows
 from lossratio.plrsearch.support import DEEP, DEPTH, Support, deviation_bounds, extent, find_support
 
-RESOLUTION = 12
-"""Nodes in log s, and in log a, at which the density is computed."""
 
-_FINER = (2, 3)
-"""How many times more nodes in log s and log a the density is interpolated to: else quantiles would have steps."""
+@dataclass(frozen=True)
+class Resolution:
+    """How fine the quadrature is.
+
+    Attributes:
+        nodes: Nodes in log s, and in log a, at which the density is computed.
+        finer: How many times more nodes in log s and log a it is interpolated to: else quantiles would have steps.
+    """
+
+    nodes: int
+    finer: tuple[int, int]
+
+
+EXACT = Resolution(12, (2, 3))
+"""For results."""
+
+ROUGH = Resolution(8, (1, 2))
+"""For choosing loads."""
+
 _CORRECTIONS = 3
 _STEPS = 6
 _ENOUGH_TRIALS = 25
@@ -82,7 +97,7 @@ class _SmoothRows:
 
 
 def integrate_varying(
-    model: Model, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion, resolution: int = RESOLUTION
+    model: Model, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion, resolution: Resolution = EXACT
 ) -> Panels:
     """Panels that integrate the posterior.
 
@@ -90,12 +105,12 @@ def integrate_varying(
         model: The posterior.
         likelihood: The model's likelihood.
         question: What the critical load is.
-        resolution: Nodes in log s, and in log a.
+        resolution: How fine the quadrature is.
     """
     bounds = deviation_bounds(likelihood.groups)
     support = find_support(model, likelihood)
     for correction in range(_CORRECTIONS):
-        grid = _Grid.of(support, bounds[1] - bounds[0], resolution, resolution)
+        grid = _Grid.of(support, bounds[1] - bounds[0], resolution.nodes, resolution.nodes)
         rows = grid.rows(model)
         smooth = _smooth_rows(rows, likelihood, question)
         panels = _cut_panels(grid, rows, question) if smooth is None else _assembled(grid, smooth)
@@ -105,7 +120,9 @@ def integrate_varying(
         support = corrected
     if smooth is None:
         return panels
-    finer = _Grid.of(support, bounds[1] - bounds[0], resolution * _FINER[0], resolution * _FINER[1])
+    finer = _Grid.of(
+        support, bounds[1] - bounds[0], resolution.nodes * resolution.finer[0], resolution.nodes * resolution.finer[1]
+    )
     interpolated = _assembled(finer, _interpolated(smooth, resolution))
     return interpolated if _agree(panels, interpolated) else panels
 
@@ -175,14 +192,14 @@ def _log_critical_loads(rows: RowDensity, question: CriticalLoadQuestion, low: A
     return log_loads
 
 
-def _interpolated(smooth: _SmoothRows, resolution: int) -> _SmoothRows:
+def _interpolated(smooth: _SmoothRows, resolution: Resolution) -> _SmoothRows:
     """The rows of a finer grid."""
-    nodes, _ = lobatto(resolution)
-    to_coefficients = np.linalg.inv(legvander(nodes, resolution - 1))
-    outer, inner = (legvander(lobatto(resolution * times)[0], resolution - 1) @ to_coefficients for times in _FINER)
+    nodes = resolution.nodes
+    to_coefficients = np.linalg.inv(legvander(lobatto(nodes)[0], nodes - 1))
+    outer, inner = (legvander(lobatto(nodes * times)[0], nodes - 1) @ to_coefficients for times in resolution.finer)
 
     def finer(values: Array) -> Array:
-        table = values.reshape(resolution, resolution, -1)
+        table = values.reshape(nodes, nodes, -1)
         fine = np.einsum("is,ja,sak->ijk", outer, inner, table, optimize=True)
         return np.asarray(fine.reshape(-1, *values.shape[1:]))
 

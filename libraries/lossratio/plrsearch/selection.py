@@ -122,7 +122,7 @@ class PosteriorSelection:
     in a short time. How much the capacity varies decides about a loss ratio of 1e-7.
     """
 
-    needs_posterior_from = 3
+    needs_posterior_from = 5
     lag = 0
 
     def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName) -> None:

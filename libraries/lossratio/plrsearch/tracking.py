@@ -15,8 +15,10 @@ from lossratio.plrsearch.integration import posteriors
 from lossratio.plrsearch.options import LikelihoodName, Weighting
 from lossratio.plrsearch.updating import updated
 
-_GROWTH = 1.25
+_GROWTH = 1.5
 """How many times more trials there must be until the posteriors are integrated anew in any case."""
+_STEP = 1.02
+"""How many times more trials there must be for the posteriors to follow: choices do not change that fast."""
 _FEW_TRIALS = 25
 """Trials up to which a varying capacity is not inferred for a choice: it takes long, and tells nothing yet."""
 
@@ -37,12 +39,14 @@ class Tracker:
         self.trials = 0
         self.posteriors: tuple[Posterior, ...] = ()
 
-    def follow(self, rows: Sequence[tuple[float, float, float]]) -> None:
-        """Takes in the trials that are new.
+    def follow(self, rows: Sequence[tuple[float, float, float]]) -> bool:
+        """Takes in the trials that are new, if they are enough; says whether they were.
 
         Args:
             rows: Load, exposure and lost frames of all trials so far.
         """
+        if self.posteriors and len(rows) < max(self.trials + 1.0, _STEP * self.trials):
+            return False
         enough = self._wanted is not LikelihoodName.VARYING or len(rows) >= _FEW_TRIALS
         likelihood = self._wanted if enough else LikelihoodName.GEOMETRIC
         few_new = self.posteriors and len(rows) < max(self._integrated_trials + 1.0, _GROWTH * self._integrated_trials)
@@ -51,6 +55,7 @@ class Tracker:
             self._integrated = posteriors(from_rows(rows), self._question, likelihood, for_selection=True)
             self.posteriors, self._integrated_trials = self._integrated, len(rows)
         self.trials = len(rows)
+        return True
 
     def interval(self, elapsed: float) -> IntervalAfterTrial:
         """The estimate now.
@@ -68,14 +73,13 @@ class Tracker:
         return IntervalAfterTrial(self.trials, elapsed, float(mean), float(low), float(high))
 
     def _add(self, rows: Sequence[tuple[float, float, float]]) -> bool:
-        """Adds trials one by one, if the nodes still do."""
-        for row in rows:
-            after = [
-                updated(before, integrated, from_rows([row]), self._likelihood)
-                for before, integrated in zip(self.posteriors, self._integrated, strict=True)
-            ]
-            known = tuple(each for each in after if each is not None)
-            if len(known) < len(after):
-                return False
-            self.posteriors = known
+        """Adds trials, if the nodes still do."""
+        after = [
+            updated(before, integrated, from_rows(rows), self._likelihood)
+            for before, integrated in zip(self.posteriors, self._integrated, strict=True)
+        ]
+        known = tuple(each for each in after if each is not None)
+        if len(known) < len(after):
+            return False
+        self.posteriors = known
         return True

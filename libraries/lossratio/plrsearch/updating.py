@@ -1,4 +1,4 @@
-"""One trial more: a term more at each node of a posterior, as long as the nodes still are where the posterior is."""
+"""More trials: more terms at each node of a posterior, as long as the nodes still are where the posterior is."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _ROUGH = 1e-2
 """Share of the mass by which all panels together may be wrong."""
 _DEEP = 12.0
 """Nats below the maximum at which an edge of the nodes' range never matters."""
-_NEARER = 0.6
-"""To which share of its depth an edge may rise, before it shows that the posterior leaves the nodes' range."""
+_RISE = 3.0
+"""Nats by which an edge may rise, before it shows that the posterior leaves the nodes' range."""
 
 
 def updated(
-    before: Posterior, integrated: Posterior, trial: TrialCounts, likelihood: LikelihoodName
+    before: Posterior, integrated: Posterior, trials: TrialCounts, likelihood: LikelihoodName
 ) -> Posterior | None:
-    """The posterior after one trial more; None if it has to be integrated anew.
+    """The posterior after some trials more; None if it has to be integrated anew.
 
     Args:
-        before: The posterior before the trial.
+        before: The posterior before these trials.
         integrated: The one that was integrated last; it has the same nodes.
-        trial: The trial.
+        trials: The new trials.
         likelihood: How counts are distributed.
     """
-    bound = bound_likelihood(trial, likelihood)
+    bound = bound_likelihood(trials, likelihood)
     panels = before.panels
     at = Parameters(
         mrr=np.exp(panels.log_mrr)[:, :, None],
@@ -42,7 +42,7 @@ def updated(
     )
     after = replace(panels, log_density=panels.log_density + bound.value(before.function, at))
     edges = np.minimum(_depths(integrated.panels), _DEEP)
-    if _error(after) > _ROUGH or np.any(_depths(after) < _NEARER * edges):
+    if _error(after) > _ROUGH or np.any(_depths(after) < edges - _RISE):
         return None
     return Posterior(before.function, before.question, after, before.constant + bound.constant)
 
