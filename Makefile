@@ -21,7 +21,7 @@ lint: environment
 	.venv/bin/mypy
 	.venv/bin/robocop check $(ROBOT_FILES)
 	.venv/bin/robocop format --check $(ROBOT_FILES)
-	for topology in topologies/*.yaml; do .venv/bin/robot --dryrun --output NONE --log NONE --report NONE --console quiet \
+	for topology in topologies/*.yaml topologies/examples/*.yaml; do .venv/bin/robot --dryrun --output NONE --log NONE --report NONE --console quiet \
 	    --prerunmodifier "lossratio.keywords.Catalogue:$$topology" tests/performance || exit; done
 
 environment:

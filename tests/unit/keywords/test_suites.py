@@ -13,7 +13,7 @@ from lossratio.keywords import Catalogue
 
 PERFORMANCE = ROOT / "tests" / "performance"
 SUITES = sorted(PERFORMANCE.glob("*.robot"))
-TOPOLOGIES = sorted((ROOT / "topologies").glob("*.yaml"))
+TOPOLOGIES = sorted((ROOT / "topologies").rglob("*.yaml"))
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ def test_two_links_between_the_same_nodes_are_used_once_each(tmp_path):
     assert (str(path.west), str(path.east), path.hops) == ("TG.port0", "TG.port1", ())
 
 
-@pytest.mark.parametrize("path", sorted(TOPOLOGIES.glob("*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(TOPOLOGIES.rglob("*.yaml")), ids=lambda path: path.name)
 def test_the_shipped_topologies_are_usable(path):
     assert len(load_topology(path).path().ports) >= 2
 

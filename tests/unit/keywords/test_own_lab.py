@@ -1,0 +1,73 @@
+"""The guide's lab is set up as its reader would: own topology, own path, own device, own suite; with real frames."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import pytest
+from robot_runs import ROOT, RobotRun
+
+from lossratio.testbed.requirements import why_unavailable
+from lossratio.topology import load_topology
+
+TEXT = (ROOT / "docs" / "how-to" / "add-a-topology.md").read_text()
+WHY_NOT = why_unavailable()
+
+
+def example(language):
+    (text,) = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    return text
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """The directory with the reader's files, and the package installed."""
+    (tmp_path / "our-lab.yaml").write_text(example("yaml"))
+    (tmp_path / "our_suite.robot").write_text(example("robotframework"))
+    (tmp_path / "our_duts.py").write_text(example("python"))
+    group, entry = example("toml").strip().splitlines()
+    assert group == '[project.entry-points."lossratio.dut"]'
+    metadata = tmp_path / "our_duts-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: our_duts\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[lossratio.dut]\n{entry.replace(chr(34), '')}\n")
+    return tmp_path
+
+
+def test_its_paths_are_those_that_the_guide_tells(lab):
+    topology = load_topology(lab / "our-lab.yaml")
+    assert [str(port) for port in (topology.path().west, topology.path().east)] == ["TG.p0", "TG.p1"]
+    assert [hop.node_name for hop in topology.path().hops] == ["first", "second"]
+    assert [str(port) for port in topology.path(duts=1).ports] == ["TG.p0", "first.west", "first.home", "TG.p2"]
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+@pytest.mark.parametrize(
+    ("catalogue", "include", "tests"),
+    [
+        ("our-lab.yaml", "3_node_single_link_topoANDmrr", ["64B-1c-eth-l2bdlong-mrr", "IMIX-1c-eth-l2bdlong-mrr"]),
+        ("our-lab.yaml:duts=1", "64b", ["64B-1c-eth-l2bdlong-mrr"]),
+    ],
+)
+def test_its_suite_measures_on_it(lab, catalogue, include, tests):
+    assert f"lossratio.keywords.Catalogue:{catalogue} --include {include} our_suite.robot" in TEXT
+    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as state:
+        path = os.pathsep.join((str(ROOT / "libraries"), str(lab)))
+        run = subprocess.run(
+            [
+                *(sys.executable, "-m", "robot", "--outputdir", "out", "--include", include),
+                *("--prerunmodifier", f"lossratio.keywords.Catalogue:{catalogue}", "our_suite.robot"),
+            ],
+            cwd=lab,
+            env={**os.environ, "PYTHONPATH": path, "XDG_STATE_HOME": state},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert list(RobotRun(lab / "out", run.returncode).tests) == tests
