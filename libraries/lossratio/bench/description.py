@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lossratio.report.conditions import FrameSizeShare, LoadSemantics, Traffic
+from collections.abc import Sequence
+
+from lossratio.report.conditions import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.traffic import TrafficProfile
 from lossratio.traffic.wording import addresses, frame_format, ip_versions, modifiers
 
@@ -26,13 +28,19 @@ def describe_traffic(profile: TrafficProfile) -> Traffic:
     )
 
 
-def describe_load(profile: TrafficProfile, west: str, east: str) -> LoadSemantics:
+def describe_load(
+    profile: TrafficProfile, pairs: Sequence[tuple[str, str]], *, encapsulation_overhead: int = 0
+) -> LoadSemantics:
     """What a load of this profile is.
 
     Args:
         profile: The traffic.
-        west: Name of the path's first port.
-        east: Name of its second port.
+        pairs: Names of the first and the second port of each path.
+        encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
     """
-    directions = (f"{west}>{east}", f"{east}>{west}")[: profile.transmitting_directions]
-    return LoadSemantics(directions=directions, aggregate_factor=len(directions))
+    shares = {
+        f"{source}>{sink}": direction.load_share
+        for west, east in pairs
+        for direction, (source, sink) in zip(profile.directions, ((west, east), (east, west)), strict=False)
+    }
+    return load_semantics(shares, encapsulation_overhead=encapsulation_overhead)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from lossratio.bench.loads import link_speed, load_range
+from lossratio.bench.limits import load_limits
+from lossratio.bench.loads import load_range
 from lossratio.bench.measurement import TestPlace
 from lossratio.bench.testbed import Testbed
 from lossratio.counters import output_from_counters
@@ -127,7 +128,7 @@ def measure_latency(
     if not request.points:
         raise SearchError("Say at which loads to measure latency; no search has found any.")
     offered = [point.load for point in request.points]
-    loads = load_range(testbed.generator_limit, min_load=min(offered), max_load=max(offered))
+    loads = load_range(load_limits(testbed, request.profile), min_load=min(offered), max_load=max(offered))
     started = datetime.now(timezone.utc)
     conditions: Conditions | None = None
     all_measured = []
@@ -139,10 +140,9 @@ def measure_latency(
     if conditions is None:
         raise TrafficError(f"No latency could be measured at any load. {all_measured[0].outcome}")
     run = TestRun(place.test, started, datetime.now(timezone.utc), conditions, loads.remarks)
-    speed = link_speed(testbed.request.path)
     result = latency_result(
         run,
-        conditions.max_load(loads.max_load, loads.origin, link_speed=speed),
+        loads.describe(conditions),
         [measured.at_load(conditions, request) for measured in all_measured],
         [measured.trial for measured in all_measured if measured.trial is not None],
     )

@@ -230,7 +230,11 @@ class LiveTestbed:
                 for hop in path.hops
             },
             traffic=describe_traffic(profile),
-            load=describe_load(profile, path.west.name, path.east.name),
+            load=describe_load(
+                profile,
+                [(path.west.name, path.east.name)],
+                encapsulation_overhead=self.request.encapsulation_overhead,
+            ),
             timing=self._timing(),
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from lossratio.bench.loads import link_speed, load_range
+from lossratio.bench.limits import load_limits
+from lossratio.bench.loads import load_range
 from lossratio.bench.measurement import TestPlace, perform
 from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
@@ -24,7 +25,7 @@ class MrrRequest:
 
     Attributes:
         profile: What the traffic is.
-        max_load: The load of all trials, frames per second per interface; None: what the generator can send.
+        max_load: The load of all trials, frames per second per interface; None: see `lossratio.bench.limits`.
         trials: How many trials.
         trial_duration: Seconds of each.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
@@ -77,7 +78,7 @@ def measure_mrr(
         LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
             says so, and holds the trials there were.
     """
-    loads = load_range(testbed.generator_limit, min_load=None, max_load=request.max_load)
+    loads = load_range(load_limits(testbed, request.profile), min_load=None, max_load=request.max_load)
     controller = RepeatedTrial(TrialInput(request.trial_duration, loads.max_load), request.trials)
 
     def tell(trial: TrialResult) -> None:
@@ -101,9 +102,7 @@ def measure_mrr(
         on_trial=tell,
         ramp=request.ramp,
     )
-    speed = link_speed(testbed.request.path)
-    max_load = measured.run.conditions.max_load(loads.max_load, loads.origin, link_speed=speed)
-    result = mrr_result(measured.run, max_load, measured.entries)
+    result = mrr_result(measured.run, loads.describe(measured.run.conditions), measured.entries)
     place.directory.write(result)
     measured.raise_failure()
     return result

@@ -10,7 +10,8 @@ from typing import Any
 
 from lossratio.bench.description import describe_traffic
 from lossratio.bench.hints import EarlierSearch, describe_hints, earlier_searches, remark_on_hints
-from lossratio.bench.loads import LoadRange, link_speed, load_range
+from lossratio.bench.limits import load_limits
+from lossratio.bench.loads import LoadRange, load_range
 from lossratio.bench.measurement import TestPlace, perform
 from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
@@ -34,7 +35,7 @@ class SearchRequest:
         goals: The search goals.
         profile: What the traffic is.
         min_load: Smallest load per interface, frames per second; None: see `lossratio.bench.loads.load_range`.
-        max_load: Largest load per interface; None: what the generator can send.
+        max_load: Largest load per interface; None: the smallest limit of `lossratio.bench.limits.load_limits`.
         timeout: Seconds of trials after which the search ends with what it knows; None: never.
         warm_up_duration: Seconds of a first trial at maximum load that does not count, with the same traffic; None:
             there is none.
@@ -81,7 +82,8 @@ def find_conditional_throughput(
         LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
             says so, and holds the trials there were.
     """
-    loads = load_range(testbed.generator_limit, min_load=request.min_load, max_load=request.max_load)
+    limits = load_limits(testbed, request.profile)
+    loads = load_range(limits, min_load=request.min_load, max_load=request.max_load)
     earlier = _earlier(request, place)
     controller, advice = _controller(request, loads, earlier)
     settings = request.settings()
@@ -112,8 +114,7 @@ def find_conditional_throughput(
         on_trial=tell,
         ramp=request.ramp,
     )
-    speed = link_speed(testbed.request.path)
-    max_load = measured.run.conditions.max_load(loads.max_load, loads.origin, link_speed=speed)
+    max_load = loads.describe(measured.run.conditions)
     warm_ups = 0 if request.warm_up_duration is None else 1
     setup = SearchSetup("MLRsearch", settings, controller.goals, loads.min_load, max_load, warm_ups)
     result = throughput_result(measured.run, setup, measured.result, measured.entries)

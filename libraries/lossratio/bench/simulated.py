@@ -104,7 +104,15 @@ class SimulatedTestbed:
 
     @contextmanager
     def ready_for(self, profile: TrafficProfile, *, ramp: float = 0.0) -> Iterator[Ready]:
-        """A measurer on a virtual clock, which begins anew each time."""
+        """A measurer on a virtual clock, which begins anew each time.
+
+        Raises:
+            TrafficError: If the directions do not send the same load.
+        """
+        if profile.load_factor != profile.transmitting_directions:
+            raise TrafficError(
+                f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions."
+            )
         directions = profile.transmitting_directions
         measurer = SimulatedMeasurer(
             [self._sut] * directions if self._has_known_truth else self._sut,
@@ -139,7 +147,9 @@ class SimulatedTestbed:
             generator=self._generator.model_dump(mode="json"),
             duts=dict.fromkeys(topology.dut_names, dut),
             traffic=describe_traffic(profile),
-            load=describe_load(profile, "port0", "port1"),
+            load=describe_load(
+                profile, [("port0", "port1")], encapsulation_overhead=self.request.encapsulation_overhead
+            ),
             timing=trial_timing(
                 learning="never",
                 wait_before=0.0,

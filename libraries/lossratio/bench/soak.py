@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lossratio.bench.loads import link_speed, load_range
+from lossratio.bench.limits import load_limits
+from lossratio.bench.loads import load_range
 from lossratio.bench.measurement import Measurement, TestPlace, perform
 from lossratio.bench.testbed import Testbed
 from lossratio.errors import SearchError
@@ -37,7 +38,7 @@ class SoakRequest:
         profile: What the traffic is.
         target_loss_ratio: The loss ratio at the critical load.
         min_load: Smallest load per interface, frames per second; None: see `lossratio.bench.loads.load_range`.
-        max_load: Largest load per interface; None: what the generator can send.
+        max_load: Largest load per interface; None: the smallest limit of `lossratio.bench.limits.load_limits`.
         timeout: Seconds of trials after which the search ends.
         precision: Width of the 95 % interval, as a share of the mean, that ends it earlier; None: only time does.
         stop_on_misfit: Whether it ends as soon as the model does not fit the trials.
@@ -131,7 +132,8 @@ def find_critical_load(
         LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
             says so, and holds the trials there were.
     """
-    loads = load_range(testbed.generator_limit, min_load=request.min_load, max_load=request.max_load)
+    limits = load_limits(testbed, request.profile)
+    loads = load_range(limits, min_load=request.min_load, max_load=request.max_load)
     controller = request.controller(loads.min_load, loads.max_load)
 
     def tell(trial: TrialResult) -> None:
@@ -151,7 +153,7 @@ def find_critical_load(
         controller, testbed, request.profile, place, inputs=inputs, remarks=loads.remarks, on_trial=tell
     )
     conditions = measured.run.conditions
-    max_load = conditions.max_load(loads.max_load, loads.origin, link_speed=link_speed(testbed.request.path))
+    max_load = loads.describe(conditions)
     setup = SoakSetup(request.target_loss_ratio, request.settings(), loads.min_load, max_load)
     found = None if measured.failure is not None else describe_critical_load(measured.result, conditions)
     result = soak_result(measured.run, setup, found, measured.entries)

@@ -87,6 +87,11 @@ class TestbedRequest:
         except TopologyError as error:
             raise TopologyError(f"{self.file}: {error}") from error
 
+    @property
+    def encapsulation_overhead(self) -> int:
+        """Bytes that encapsulation adds to each frame between two DUTs."""
+        return 0 if self.dut is None else self.dut.options.encapsulation_overhead
+
 
 class TrafficSource(Protocol):
     """What can be done with traffic besides measuring loss; `lossratio.traffic.TrafficMeasurer` is one."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Literal
 
@@ -10,7 +12,6 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.report.facts import ControllerFacts, NodeFacts
 from lossratio.report.record import Rate, Ratio, Record, Seconds, make_rate
 from lossratio.topology import Topology, TrafficPath
-from lossratio.units import L1_OVERHEAD
 
 _RFC2544_WAIT_BEFORE = 2.0
 _RFC2544_WAIT_AFTER = 2.0
@@ -87,20 +88,50 @@ class Traffic(Record):
 
 
 class LoadSemantics(Record):
-    """What a load is."""
+    """What a load is. Make it with `load_semantics`."""
 
-    applies_to: Literal["each transmitting interface"] = "each transmitting interface"
-    """A load is what each transmitting interface sends; all of them send at the same load."""
+    applies_to: str = "each transmitting interface"
+    """Which interfaces send what a load says; the others send their share of it."""
     directions: tuple[str, ...] = Field(min_length=1)
     """The directions of the traffic, e.g. ``port0>port1``: one for each transmitting interface."""
-    aggregate_factor: int = Field(ge=1)
-    """The aggregate of a load is the load times this: the number of transmitting interfaces."""
+    shares_ratio: tuple[Ratio, ...]
+    """What each direction sends of the load."""
+    aggregate_factor: float = Field(gt=0.0)
+    """The aggregate of a load is the load times this: what the shares add up to."""
+    encapsulation_overhead_bytes: int = Field(default=0, ge=0)
+    """What encapsulation adds to each frame between DUTs; bandwidths are those of the fatter frames."""
 
     @model_validator(mode="after")
     def _factor_counts_directions(self) -> LoadSemantics:
-        if self.aggregate_factor != len(self.directions):
-            raise ValueError(f"the aggregate factor must be {len(self.directions)}, the number of directions")
+        if len(self.shares_ratio) != len(self.directions):
+            raise ValueError(f"{len(self.directions)} directions have {len(self.shares_ratio)} shares of the load")
+        if not math.isclose(self.aggregate_factor, sum(self.shares_ratio)):
+            raise ValueError(f"the aggregate factor must be {sum(self.shares_ratio):g}, the sum of the shares")
         return self
+
+    @property
+    def directions_in_words(self) -> str:
+        """The directions, each with its share of the load where that is not all of it."""
+        shares = zip(self.directions, self.shares_ratio, strict=True)
+        return ", ".join(name if share == 1.0 else f"{share:g} of it {name}" for name, share in shares)
+
+
+def load_semantics(shares: Mapping[str, float], *, encapsulation_overhead: int = 0) -> LoadSemantics:
+    """What a load is.
+
+    Args:
+        shares: What each direction, by its name, sends of a load.
+        encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
+    """
+    full = [name for name, share in shares.items() if share == 1.0]
+    everywhere = len(full) == len(shares)
+    return LoadSemantics(
+        applies_to="each transmitting interface" if everywhere else f"what sends {', '.join(full)}",
+        directions=tuple(shares),
+        shares_ratio=tuple(shares.values()),
+        aggregate_factor=sum(shares.values()),
+        encapsulation_overhead_bytes=encapsulation_overhead,
+    )
 
 
 class Deviation(Record):
@@ -200,6 +231,8 @@ class LoadOrigin(str, Enum):
     """The most that the generator can send: its self-test without SUT, or what the topology file says."""
     LINK = "link"
     """The most that fits the slowest link."""
+    NIC = "nic"
+    """The most that a NIC of this model can do."""
     GIVEN = "given"
     """Whoever asked for the test."""
 
@@ -210,9 +243,12 @@ class MaxLoad(Record):
     rate: Rate
     """The load."""
     origin: LoadOrigin
-    """Where it came from: ``generator`` (its self-test, or the topology file), ``link`` (its speed) or ``given``."""
+    """Where it came from: ``generator`` (its self-test, or the topology file), ``link`` (its speed), ``nic`` (what its
+    model can do) or ``given``."""
     theoretical_maximum: Rate | None
     """The most frames of this average size that the links can carry; None if they have no known speed."""
+    limits: tuple[str, ...] = ()
+    """What limits the load, from the smallest limit on, each with how it is computed."""
 
 
 class Conditions(Record):
@@ -241,18 +277,25 @@ class Conditions(Record):
         Args:
             per_interface: Frames per second of each transmitting interface.
         """
-        return make_rate(
-            per_interface, factor=self.load.aggregate_factor, frame_size=self.traffic.average_frame_size_bytes
-        )
+        size = self.traffic.average_frame_size_bytes + self.load.encapsulation_overhead_bytes
+        return make_rate(per_interface, factor=self.load.aggregate_factor, frame_size=size)
 
-    def max_load(self, per_interface: float, origin: LoadOrigin, *, link_speed: float | None = None) -> MaxLoad:
+    def max_load(
+        self,
+        per_interface: float,
+        origin: LoadOrigin,
+        *,
+        link_limit: float | None = None,
+        limits: Sequence[str] = (),
+    ) -> MaxLoad:
         """The maximum load under these conditions.
 
         Args:
             per_interface: Frames per second of each transmitting interface.
             origin: Where the number came from.
-            link_speed: Bits per second of the slowest link on the path, in each direction; None: not known.
+            link_limit: The most frames per second of an interface that the links can carry; None: not known.
+            limits: What limits the load, in words.
         """
-        wire_bits = (self.traffic.average_frame_size_bytes + L1_OVERHEAD) * 8
-        maximum = None if link_speed is None else self.rate(link_speed / wire_bits)
-        return MaxLoad(rate=self.rate(per_interface), origin=origin, theoretical_maximum=maximum)
+        maximum = None if link_limit is None else self.rate(link_limit)
+        rate = self.rate(per_interface)
+        return MaxLoad(rate=rate, origin=origin, theoretical_maximum=maximum, limits=tuple(limits))

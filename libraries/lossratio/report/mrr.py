@@ -93,7 +93,7 @@ def _value(trial: TrialResult, conditions: Conditions) -> MrrValue:
     )
 
 
-def _forwarded(trial: TrialResult, factor: int) -> float:
+def _forwarded(trial: TrialResult, factor: float) -> float:
     """Frames forwarded in all directions; as exactly as the measurer tells."""
     output = trial.output
     if output.directions:

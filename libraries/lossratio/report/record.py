@@ -48,13 +48,13 @@ class Rate(Record):
     """Bits per second on the wire (layer 1: with preamble, start of frame delimiter and interframe gap), aggregate."""
 
 
-def make_rate(per_interface: float, *, factor: int, frame_size: float) -> Rate:
+def make_rate(per_interface: float, *, factor: float, frame_size: float) -> Rate:
     """A rate in all its units.
 
     Args:
         per_interface: Frames per second of each transmitting interface.
-        factor: How many interfaces transmit.
-        frame_size: Average frame size in bytes, with the frame check sequence.
+        factor: What the aggregate is per rate of an interface: how many of them transmit, if all send the same.
+        frame_size: Average frame size in bytes, with the frame check sequence and what encapsulation adds.
     """
     aggregate = per_interface * factor
     return Rate(

@@ -202,10 +202,12 @@ def _closing_lines(result: Result) -> Iterator[str]:
     load = result.conditions.load
     elapsed = sum(trial.elapsed_s for trial in result.trials)
     yield (
-        f"Aggregate is per interface x {load.aggregate_factor} ({', '.join(load.directions)}); "
+        f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}); "
         f"frames of {result.conditions.traffic.average_frame_size_bytes:.6g} bytes on average; "
         f"{len(result.trials)} trials in {elapsed:.1f} s."
     )
+    if result.max_load.limits:
+        yield f"Maximum load from: {result.max_load.origin.value}. Limits: {'; '.join(result.max_load.limits)}."
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
     if short:
         yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."

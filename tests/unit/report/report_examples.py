@@ -15,9 +15,9 @@ from lossratio.report.conditions import (
     Conditions,
     FrameSizeShare,
     LoadOrigin,
-    LoadSemantics,
     Traffic,
     describe_testbed,
+    load_semantics,
     trial_timing,
 )
 from lossratio.report.facts import ControllerFacts, NodeFacts, ToolVersions
@@ -29,6 +29,7 @@ from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialRes
 
 STARTED = datetime(2026, 8, 1, 12, 0, 0, 250_000, tzinfo=timezone.utc)
 MIN_LOAD, MAX_LOAD = 9_001.0, 400_000.0
+LINK_LIMIT = 1e9 / ((64 + 20) * 8)
 ROOT = Path(__file__).parents[3]
 
 
@@ -64,7 +65,7 @@ def conditions(directions=("port0>port1", "port1>port0")):
             pattern="bidirectional" if len(directions) > 1 else "unidirectional",
             profile={"name": "ethip4-udp", "frame_size": "64B"},
         ),
-        load=LoadSemantics(directions=directions, aggregate_factor=len(directions)),
+        load=load_semantics(dict.fromkeys(directions, 1.0)),
         timing=trial_timing(
             learning="before the search",
             wait_before=0.0,
@@ -95,7 +96,7 @@ def run(name="64B-1c-eth-l2bdbase-ndrpdr", *, error=None, remarks=(), seconds=40
 
 
 def setup(test_run, goals=(NDR, PDR), *, origin=LoadOrigin.GENERATOR, max_load=MAX_LOAD, min_load=MIN_LOAD):
-    maximum = test_run.conditions.max_load(max_load, origin, link_speed=1e9)
+    maximum = test_run.conditions.max_load(max_load, origin, link_limit=LINK_LIMIT)
     return SearchSetup("MLRsearch", {"timeout": None, "fail_fast": True}, goals, min_load, maximum)
 
 
@@ -128,7 +129,9 @@ def mrr(sut=None, *, error=None, trials=10, **generator):
     trial = TrialInput(1.0, MAX_LOAD)
     entries = [JournalEntry(TrialResult(trial, measurer.measure(trial))) for _ in range(trials)]
     test_run = run("64B-1c-eth-l2bdbase-mrr", error=error)
-    return mrr_result(test_run, test_run.conditions.max_load(MAX_LOAD, LoadOrigin.GENERATOR, link_speed=1e9), entries)
+    return mrr_result(
+        test_run, test_run.conditions.max_load(MAX_LOAD, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT), entries
+    )
 
 
 def as_json(result):

@@ -11,7 +11,7 @@ def sized(size, *, name=None, error=None):
     sizes = (FrameSizeShare(size_bytes=size, share_ratio=1.0),)
     traffic = result.conditions.traffic.model_copy(update={"frame_sizes": sizes, "average_frame_size_bytes": size})
     conditions = result.conditions.model_copy(update={"traffic": traffic})
-    max_load = conditions.max_load(MAX_LOAD, LoadOrigin.GENERATOR, link_speed=1e9)
+    max_load = conditions.max_load(MAX_LOAD, LoadOrigin.GENERATOR, link_limit=1e9 / ((size + 20) * 8))
     return result.model_copy(update={"conditions": conditions, "max_load": max_load})
 
 

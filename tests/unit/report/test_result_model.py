@@ -10,6 +10,7 @@ from report_examples import (
     MAX_LOAD,
     MIN_LOAD,
     as_json,
+    conditions,
     mrr,
     mrr_results,
     run,
@@ -21,7 +22,7 @@ from report_examples import (
 
 from lossratio.mlrsearch.goal import NDR, PDR
 from lossratio.report.build import throughput_result
-from lossratio.report.conditions import LoadOrigin, LoadSemantics, trial_timing
+from lossratio.report.conditions import LoadOrigin, LoadSemantics, load_semantics, trial_timing
 from lossratio.report.model import RESULT, Outcome
 from lossratio.simulation.knees import SharpKnee
 
@@ -218,9 +219,19 @@ def test_never_learning_is_a_deviation_without_a_time():
     assert [each.instead for each in timing.deviations] == ["never"]
 
 
-def test_the_aggregate_factor_is_the_number_of_directions():
-    with pytest.raises(ValidationError, match="must be 1, the number of directions"):
-        LoadSemantics(directions=("port0>port1",), aggregate_factor=2)
+def test_the_aggregate_factor_is_the_sum_of_the_directions_shares():
+    with pytest.raises(ValidationError, match="must be 1, the sum of the shares"):
+        LoadSemantics(directions=("port0>port1",), shares_ratio=(1.0,), aggregate_factor=2)
+    with pytest.raises(ValidationError, match="1 directions have 2 shares"):
+        LoadSemantics(directions=("port0>port1",), shares_ratio=(1.0, 1.0), aggregate_factor=2)
+
+
+def test_a_load_of_one_direction_has_the_aggregate_that_the_shares_make():
+    load = load_semantics({"port0>port1": 1.0, "port1>port0": 0.25}, encapsulation_overhead=50)
+    assert load.applies_to == "what sends port0>port1"
+    assert load.directions_in_words == "port0>port1, 0.25 of it port1>port0"
+    rate = conditions().model_copy(update={"load": load}).rate(1000.0)
+    assert (rate.aggregate_fps, rate.aggregate_l1_bps) == (1250.0, 1250.0 * (64 + 50 + 20) * 8)
 
 
 def test_a_failed_search_has_trials_but_no_result():
