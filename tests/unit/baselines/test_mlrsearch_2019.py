@@ -1,6 +1,5 @@
 import math
 
-import numpy as np
 import pytest
 
 from lossratio.baselines import MLRsearch2019
@@ -243,14 +242,6 @@ def test_it_finds_both_rates_of_a_sut_with_a_known_capacity(searched, capacity):
     assert len(trials) == len(set(trials)) <= 16
 
 
-def test_a_lossless_sut_ends_at_the_maximum_load(searched):
-    result, _ = searched(controller(), lambda each: 0.0)
-    assert result.finished
-    for goal in (NDR, PDR):
-        assert result[goal].reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND
-        assert (result[goal].relevant_lower_bound, result[goal].relevant_upper_bound) == (1e6, 1e6)
-
-
 def test_a_search_that_would_need_less_than_the_minimum_load_fails(searched):
     result, trials = searched(controller(min_load=300e3), lambda each: 0.5)
     assert result.finished
@@ -290,19 +281,6 @@ def test_no_trial_starts_after_the_timeout(searched, capacity):
     assert sum(each.duration for each in trials[:-1]) < 40.0 <= sum(each.duration for each in trials)
     assert not result.finished
     assert result[PDR].reason is IrregularReason.TIMEOUT
-
-
-def test_any_answers_end_within_the_loads(searched):
-    rng = np.random.default_rng(1)
-    for _ in range(100):
-        search = controller(min_load=1e5)
-        result, trials = searched(search, lambda each: float(rng.choice([0.0, 0.003, 0.01, 0.3, 1.0])))
-        assert len(trials) < 300
-        assert all(1e5 <= each.load <= 1e6 for each in trials)
-        for goal_result in result.values():
-            lower, upper = goal_result.relevant_lower_bound, goal_result.relevant_upper_bound
-            assert lower is None or upper is None or lower <= upper
-            assert result.finished
 
 
 def test_results_before_the_end_know_only_final_trials(follow):
@@ -348,30 +326,3 @@ def test_the_order_of_the_goals_does_not_matter(searched, capacity):
     assert trials == reversed_trials
     assert one[NDR] == other[NDR]
     assert step_up(one[NDR].relevant_lower_bound, WIDTH) >= one[NDR].relevant_upper_bound * (1 - 1e-9)
-
-
-def test_unasked_trials_outside_the_loads_or_after_the_end_only_take_time(searched, capacity):
-    asked, trials = searched(controller(), capacity(5e5))
-    search = controller()
-    search.record(TrialResult(TrialInput(1.0, 1.0), TrialOutput(1.0)))
-    search.record(TrialResult(TrialInput(1.0, 2e6), TrialOutput(0.0)))
-    result, others = searched(search, capacity(5e5))
-    assert others == trials
-    search.record(TrialResult(TrialInput(1.0, result[NDR].relevant_lower_bound), TrialOutput(1.0)))
-    assert search.result()[NDR] == asked[NDR]
-    assert search.result().elapsed == pytest.approx(asked.elapsed + 3.0)
-
-
-def test_any_unasked_trials_leave_it_within_its_loads_and_let_it_end():
-    rng = np.random.default_rng(2)
-    for _ in range(100):
-        search = controller(min_load=1e5)
-        asked = 0
-        while (trial := search.next_trial()) is not None:
-            assert 1e5 <= trial.load <= 1e6
-            asked += 1
-            assert asked < 500
-            search.record(TrialResult(trial, TrialOutput(float(rng.choice([0.0, 0.003, 0.3])))))
-            if asked < 50:
-                unasked = TrialInput(float(rng.choice([1.0, 7.0, 30.0])), float(10 ** rng.uniform(4.5, 6.5)))
-                search.record(TrialResult(unasked, TrialOutput(float(rng.choice([0.0, 0.003, 0.3])))))
