@@ -17,6 +17,9 @@ class AfPacketGenerator(FileModel):
     """Python 3.8 or later on the TG node, with numpy."""
     max_rate: FrameRate | None = None
     """The most frames per second that it is known to send per interface: the default max load of a search."""
+    self_test: str | None = None
+    """File with what its self-test found, as seen from the topology file: the default max load, too, where it knows
+    the frames."""
 
 
 class TrexCores(FileModel):
@@ -39,6 +42,9 @@ class TrexGenerator(FileModel):
     """Python 3.8 to 3.12 on the TG node, for TRex's own client."""
     max_rate: FrameRate | None = None
     """The most frames per second that it is known to send per interface: the default max load of a search."""
+    self_test: str | None = None
+    """File with what its self-test found, as seen from the topology file: the default max load, too, where it knows
+    the frames."""
     software: bool = False
     """Whether it sends through packet sockets on Linux interfaces, instead of with cards that DPDK drives. Needs no
     hugepages, and is slow."""
@@ -84,6 +90,9 @@ class SimulatedGenerator(FileModel):
     kind: Literal["simulated"]
     max_rate: FrameRate | None = None
     """The most frames per second it can send per interface; more are unsent."""
+    self_test: str | None = None
+    """File with what its self-test found, as seen from the topology file: the default max load, too, where it knows
+    the frames."""
     overhead: Duration | None = None
     """Virtual seconds that a trial takes beyond its own duration."""
     seed: int = 1
