@@ -175,6 +175,7 @@ class MLRsearch:
             best.interval.lower,
             best.interval.upper,
             best.coarse,
+            best.hinted,
         )
 
     def _proposals(self) -> list[Proposal]:

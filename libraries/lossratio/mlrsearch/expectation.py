@@ -85,6 +85,11 @@ class Expectation:
         self._curve = curve
         self._hinted = hinted
 
+    @property
+    def is_hinted(self) -> bool:
+        """Whether the bound is expected where a hint says, as nothing has spoken against it yet."""
+        return self._hinted is not None
+
     def update(self, before: Interval, after: Interval, next_upper: float | None) -> None:
         """Looks at the coarsest target's interval after a trial that the loss curve has counted.
 

@@ -26,6 +26,7 @@ class Purpose:
         lower: The tightest lower bound of the first goal when the trial was chosen; None if there was none.
         upper: The tightest upper bound, likewise.
         coarse: Whether single trials still search for the bounds; else a bound found so is being proved.
+        hinted: Whether it is earlier searches that let expect the bound here.
     """
 
     goals: tuple[SearchGoal, ...]
@@ -35,12 +36,13 @@ class Purpose:
     lower: float | None
     upper: float | None
     coarse: bool
+    hinted: bool = False
 
     def __str__(self) -> str:
         if not self.goals:
             return "warm-up at the maximum load; its result is discarded"
         names = ", ".join(str(goal) for goal in self.goals)
-        expectation = _EXPECTATIONS[self.expected]
+        expectation = _EXPECTATIONS[self.expected] + (", as in earlier searches" if self.hinted else "")
         if not self.coarse:
             return f"{names}: prove the {self.expected.value} in {self.duration_sum:.3g} s; {expectation}"
         lower = "the minimum load" if self.lower is None else f"{self.lower:,.0f}"

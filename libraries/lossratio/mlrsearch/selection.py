@@ -46,6 +46,7 @@ class Proposal:
         expected: What the load is expected to be.
         interval: Where the target's bounds are.
         coarse: Whether the target is the goal's coarsest one.
+        hinted: Whether earlier searches let expect the bound here.
     """
 
     goal: SearchGoal
@@ -54,6 +55,7 @@ class Proposal:
     expected: Bound
     interval: Interval
     coarse: bool
+    hinted: bool
 
 
 class GoalSearch:
@@ -99,7 +101,9 @@ class GoalSearch:
         stage = self._stages.stages[number]
         if stage.evidence.tally(load).full_trials >= STALLED_AFTER * stage.target.trials:
             return None
-        return Proposal(self.goal, stage.target, load, expected, self._stages.intervals[number], number == 0)
+        is_coarse = number == 0
+        hinted = self._expectation.is_hinted if is_coarse else load in self._hinted_loads()
+        return Proposal(self.goal, stage.target, load, expected, self._stages.intervals[number], is_coarse, hinted)
 
     def is_failed(self) -> bool:
         """Whether the minimum load is an upper bound."""
@@ -141,6 +145,12 @@ class GoalSearch:
             return number, *self._prove(intervals[number], intervals[number - 1])
         index, expected = self._search(intervals[0])
         return 0, self._grid.load(index), expected
+
+    def _hinted_loads(self) -> tuple[float, ...]:
+        """The pair of loads where earlier searches let expect the bounds of a goal with growing trials."""
+        if self._hinted is None:
+            return ()
+        return self._grid.load(self._hinted), self._grid.load(self._hinted + self._width)
 
     def _prove(self, interval: Interval, pair: Interval) -> tuple[float, Bound]:
         """The load that a finer target still has to prove: of the coarser target's pair, the lower one first."""

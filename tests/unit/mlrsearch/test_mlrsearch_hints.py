@@ -104,3 +104,11 @@ def test_where_short_trials_stop_elsewhere_the_pair_moves_with_them():
     assert bounds(second) == bounds(plain)
     long_trials = [trial.load for trial in again if trial.duration == 60.0]
     assert len(long_trials) <= 2
+
+
+def test_the_purpose_says_where_a_hint_is_followed():
+    _, trials = night([NDR], knee(1e6))
+    controller = MLRsearch([NDR], MIN, MAX, hints=[trials])
+    assert str(controller.purpose).endswith("high loss is expected, as in earlier searches")
+    controller.record(measured(controller.next_trial().load, 1.0, 0.0))
+    assert "earlier" not in str(controller.purpose)
