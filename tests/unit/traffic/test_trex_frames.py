@@ -87,12 +87,9 @@ def test_both_generators_send_the_same_headers(profile):
 
 def test_a_million_flows_are_a_few_numbers_that_step():
     (stream,) = streams(spec("ethip6-ip6scale2m", 128))
-    variables = [step for step in stream.packet.vm if isinstance(step, STLVmFlowVar)]
-    assert (
-        max(len(variable.values) for variable in variables) == load_profile("ethip6-ip6scale2m", frame_size=128).flows
-    )
-    last = Ether(next(iter(built(stream, 1))))
-    assert last[IPv6].src.startswith("2001:2")
+    flows = load_profile("ethip6-ip6scale2m", frame_size=128).flows
+    assert flows >= 1_000_000
+    assert max(len(step.values) for step in stream.packet.vm if isinstance(step, STLVmFlowVar)) == flows
 
 
 def test_a_random_order_takes_every_value_once_and_is_the_same_each_time():
