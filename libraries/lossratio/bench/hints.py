@@ -79,7 +79,7 @@ def remark_on_hints(path: Path, controller: MLRsearch, earlier: Sequence[Earlier
         return f"hints were asked for, but there is no earlier search of this test in {path}"
     starts = ", ".join(f"{goal} at {format_frame_rate(load)}" for goal, load in controller.hinted_loads.items())
     return (
-        f"hints from {len(earlier)} earlier searches in {path} chose where this search started: {starts}, "
+        f"hints from earlier searches ({len(earlier)} in {path}) chose where this search started: {starts}, "
         f"per interface; none of their trials is evidence"
     )
 

@@ -15,6 +15,7 @@ from lossratio.report.bounds import GoalBounds
 from lossratio.report.conditions import MaxLoad
 from lossratio.report.latency_text import latency_lines
 from lossratio.report.model import (
+    FrameLossResult,
     GoalReport,
     LatencyResult,
     MrrResult,
@@ -26,6 +27,7 @@ from lossratio.report.model import (
 )
 from lossratio.report.mrr import Mrr
 from lossratio.report.record import Rate
+from lossratio.report.spread import spread_lines
 from lossratio.trial import TrialResult
 from lossratio.units import format_bit_rate, format_frame_rate, format_ratio
 
@@ -130,7 +132,7 @@ def _digits(width: float) -> int:
 def _trial(number: int, trial: TrialResult) -> str:
     unsent = trial.output.unsent_frames
     loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
-    return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:g} s  {loss:<13}"
+    return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:.4g} s  {loss:<13}"
 
 
 def _lines(result: Result) -> Iterator[str]:
@@ -138,6 +140,8 @@ def _lines(result: Result) -> Iterator[str]:
         return _throughput_lines(result)
     if isinstance(result, MrrResult):
         return _mrr_lines(result)
+    if isinstance(result, FrameLossResult):
+        return _frame_loss_lines(result)
     if isinstance(result, LatencyResult):
         return latency_lines(result.latency)
     return _soak_lines(result) if isinstance(result, SoakResult) else _reconfiguration_lines(result)
@@ -155,6 +159,7 @@ def _throughput_lines(result: ThroughputResult) -> Iterator[str]:
             yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
             yield _rate_line("conditional throughput", report.result.conditional_throughput)
     yield from latency_lines(result.latency)
+    yield from spread_lines(result.spread)
 
 
 def _mrr_lines(result: MrrResult) -> Iterator[str]:
@@ -168,6 +173,18 @@ def _mrr_lines(result: MrrResult) -> Iterator[str]:
     values = " ".join(f"{value.forwarding_rate.per_interface_fps:,.0f}" for value in result.mrr.values)
     yield f"  {'values':<{_LABEL_WIDTH}}  {values} fps per interface"
     yield f"  {'loss':<{_LABEL_WIDTH}}  {_loss(result.mrr)}"
+
+
+def _frame_loss_lines(result: FrameLossResult) -> Iterator[str]:
+    if result.frame_loss is None:
+        yield from _failure(result)
+        return
+    yield f"frame loss rate, from the maximum load downwards ({_per_interface(result.max_load)})"
+    for each in result.frame_loss.loads:
+        share = f"{each.share_of_max_load_ratio:.0%}"
+        unsent = f", {each.unsent_frames:,} unsent" if each.unsent_frames else ""
+        load = f"{each.load.per_interface_fps:>12,.0f} fps per interface"
+        yield f"  {share:<{_LABEL_WIDTH}}  {load}  loss {format_ratio(each.frame_loss_ratio)}{unsent}"
 
 
 def _soak_lines(result: SoakResult) -> Iterator[str]:

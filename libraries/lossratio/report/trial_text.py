@@ -15,6 +15,6 @@ def trials_in_words(trials: Iterable[Trial]) -> str:
         passed += trial.elapsed_s
         lines.append(
             f"{trial.number:>4}  at {passed:>6.1f} s  {format_frame_rate(trial.load_per_interface_fps):>11} "
-            f"for {trial.duration_s:g} s  loss {format_ratio(trial.loss_ratio):<9}  {trial.purpose or ''}".rstrip()
+            f"for {trial.duration_s:.4g} s  loss {format_ratio(trial.loss_ratio):<9}  {trial.purpose or ''}".rstrip()
         )
     return "\n".join(lines)

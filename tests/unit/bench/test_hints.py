@@ -53,7 +53,7 @@ def test_the_result_and_the_journal_tell_what_the_hints_were(nightly, tmp_path):
     assert [Path(each["file"]).parts[-3] for each in told["searches"]] == ["first", "second"]
     assert told["start_fps"]["NDR"] == hinted.goals[0].result.relevant_lower_bound.per_interface_fps
     assert read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").search["settings"]["hints"] == told
-    assert any("hints from 2 earlier searches" in remark for remark in hinted.remarks)
+    assert any("hints from earlier searches (2 in " in remark for remark in hinted.remarks)
 
 
 def test_without_hints_nothing_is_told_of_them(tmp_path):
