@@ -7,8 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from lossratio.bench.demand import require_throughput
+from lossratio.bench.measurement import TestPlace
 from lossratio.bench.mrr import MrrRequest, measure_mrr
-from lossratio.bench.search import SearchRequest, find_conditional_throughput
+from lossratio.bench.repetition import repeat_search
+from lossratio.bench.search import SearchRequest
 from lossratio.bench.warm_up import WarmUp
 from lossratio.errors import SearchError
 from lossratio.keywords.arguments import FrameRate, FrameSize, GoalSet, seconds, typed_keyword
@@ -42,6 +44,7 @@ class ThroughputKeywords(Keywords):
         warm_up_profile: str | None = None,
         ramp: timedelta = _NO_RAMP,
         hints: Path | None = None,
+        repeat: int = 1,
         resume: Path | None = None,
     ) -> ThroughputResult:
         """Searches for the non-drop rate and the partial drop rate at once, and returns the result.
@@ -49,6 +52,9 @@ class ThroughputKeywords(Keywords):
         ``goals`` says with which search goals: ``csit`` (comparable with FD.io CSIT's numbers), ``quick`` (a tenth of
         the evidence), presets, or a file of your own. Left out, it is what the library was imported with. The other
         arguments are described under `Arguments of measurements`.
+
+        ``repeat`` makes the same search several times. Each search has a result of its own; the message tells mean,
+        standard deviation and range of what they found, and the last result is returned.
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
@@ -65,7 +71,7 @@ class ThroughputKeywords(Keywords):
             warm_up=_warm_up(warm_up, warm_up_profile, frame_size, bidirectional),
             ramp=ramp.total_seconds(),
         )
-        return self._search(request, resume)
+        return self._search(request, resume, repeat)
 
     @typed_keyword()
     def find_conditional_throughput(
@@ -147,13 +153,17 @@ class ThroughputKeywords(Keywords):
         """
         require_throughput(self.session.last_result, least, goal)
 
-    def _search(self, request: SearchRequest, resume: Path | None) -> ThroughputResult:
-        place = self.session.place(resume)
-        announce(f"Searching for {_listed(request.goals)}: {describe_profile(request.profile)}")
-        result = find_conditional_throughput(self.session.ready_testbed(), request, place, show_progress)
-        self.session.remember_search(result, request.profile, place)
-        show_result(result, place.directory)
-        return result
+    def _search(self, request: SearchRequest, resume: Path | None, times: int = 1) -> ThroughputResult:
+        def begin() -> TestPlace:
+            announce(f"Searching for {_listed(request.goals)}: {describe_profile(request.profile)}")
+            return self.session.place(resume)
+
+        def keep(result: ThroughputResult, place: TestPlace) -> None:
+            self.session.remember_search(result, request.profile, place)
+            show_result(result, place.directory)
+
+        testbed = self.session.ready_testbed()
+        return repeat_search(testbed, request, begin, times, on_progress=show_progress, on_result=keep)
 
 
 def _warm_up(

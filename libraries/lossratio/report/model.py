@@ -1,8 +1,8 @@
 """The result of one test, as its file in the run directory holds it: format ``lossratio-result/1``.
 
-A result has a kind (``throughput``, ``mrr``, ``soak``, ``frame_loss``, ``latency``, ``reconfiguration``); what all kinds
-share is in `TestResult`. A failed or irregular test is an outcome of its own: nothing in the file stands in for a number
-that was not found.
+A result has a kind (``throughput``, ``mrr``, ``soak``, ``frame_loss``, ``latency``, ``reconfiguration``); what all
+kinds share is in `TestResult`. A failed or irregular test is an outcome of its own: nothing in the file stands in for a
+number that was not found.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lossratio.report.mrr import Mrr
 from lossratio.report.reconfiguration import ReconfigurationLoss
 from lossratio.report.record import Rate, Ratio, Record, Seconds, UtcTime
 from lossratio.report.soak import CriticalLoad
+from lossratio.report.spread import GoalSpread
 from lossratio.report.telemetry import TelemetryTrial
 from lossratio.report.trials import Trial
 
@@ -165,6 +166,8 @@ class ThroughputResult(TestResult):
     """Latency at shares of the loads that were found; empty: it was not measured."""
     telemetry: tuple[TelemetryTrial, ...] = ()
     """Trials after the search around which the DUTs were asked; empty: there were none."""
+    spread: tuple[GoalSpread, ...] = ()
+    """Spread of this result and those before it, where the search was repeated; empty: it was not, or is the first."""
 
     @model_validator(mode="after")
     def _outcome_is_that_of_the_goals(self) -> ThroughputResult:

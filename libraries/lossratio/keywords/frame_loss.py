@@ -1,0 +1,47 @@
+"""The keyword of frame loss rates."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from lossratio.bench.frame_loss import LARGEST_STEP, TRIAL_DURATION, FrameLossRequest, measure_frame_loss_rate
+from lossratio.keywords.arguments import FrameRate, FrameSize, Share, typed_keyword
+from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
+from lossratio.keywords.session import Keywords
+from lossratio.report.model import FrameLossResult
+from lossratio.traffic import load_profile
+
+
+class FrameLossKeywords(Keywords):
+    """Frame loss rate over load."""
+
+    @typed_keyword()
+    def measure_frame_loss_rate(
+        self,
+        frame_size: FrameSize,
+        profile: str = "ethip4-udp",
+        *,
+        step: Share = Share(LARGEST_STEP),  # noqa: B008 (a number, which nobody changes)
+        trial_duration: timedelta = timedelta(seconds=TRIAL_DURATION),
+        bidirectional: bool | None = None,
+        max_load: FrameRate | None = None,
+        resume: Path | None = None,
+    ) -> FrameLossResult:
+        """Measures which share of the frames is lost at each load (RFC 2544, section 26.3), and returns the result.
+
+        It begins at the maximum load and goes down by ``step`` of it, at most 10 %, until two trials in a row lose
+        nothing. Each trial takes ``trial_duration``; RFC 2544 wants 60 s at least. The log and the page have the graph.
+        The other arguments are described under `Arguments of measurements`.
+
+        | `Measure Frame Loss Rate`    frame_size=64B
+        | `Measure Frame Loss Rate`    1518B    step=5 %    trial_duration=10 s    max_load=1 Mpps
+        """
+        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
+        request = FrameLossRequest(traffic, max_load, step, trial_duration.total_seconds())
+        place = self.session.place(resume)
+        announce(f"Measuring the frame loss rate: {describe_profile(traffic)}")
+        result = measure_frame_loss_rate(self.session.ready_testbed(), request, place, show_progress)
+        self.session.last_result = result
+        show_result(result, place.directory)
+        return result
