@@ -66,4 +66,5 @@ def _without_unsent(trial: TrialResult) -> TrialResult:
     sent, lost = trial.output.sent_frames, trial.output.lost_frames
     if sent is None or lost is None or not trial.output.unsent_frames:
         return trial
-    return replace(trial, output=replace(trial.output, loss_ratio=min(1.0, lost / sent) if sent else 0.0))
+    loss_ratio = min(1.0, lost / sent) if sent else 0.0
+    return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio, sent_frames=None))
