@@ -10,19 +10,32 @@ import lossratio
 from lossratio.bench.goal_sets import goal_set_from
 from lossratio.bench.goals import NdrPdrGoals
 from lossratio.keywords.arguments import CONVERTERS
+from lossratio.keywords.devices import DeviceKeywords
+from lossratio.keywords.frame_loss import FrameLossKeywords
 from lossratio.keywords.latency import LatencyKeywords
 from lossratio.keywords.page import SuitePage
 from lossratio.keywords.regression import RegressionKeywords
+from lossratio.keywords.reservation import ReservationKeywords
 from lossratio.keywords.session import Session
 from lossratio.keywords.soak import SoakKeywords
 from lossratio.keywords.testbed import TestbedKeywords
+from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.keywords.traffic import TrafficKeywords
 
 
 @library(scope="SUITE", version=lossratio.__version__, converters=dict(CONVERTERS), doc_format="ROBOT")
 class LossRatio(
-    TestbedKeywords, ThroughputKeywords, SoakKeywords, LatencyKeywords, TrafficKeywords, RegressionKeywords
+    TestbedKeywords,
+    ReservationKeywords,
+    ThroughputKeywords,
+    SoakKeywords,
+    FrameLossKeywords,
+    LatencyKeywords,
+    TrafficKeywords,
+    TesterKeywords,
+    DeviceKeywords,
+    RegressionKeywords,
 ):
     """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
 

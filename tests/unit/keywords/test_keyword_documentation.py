@@ -11,15 +11,21 @@ KEYWORDS = {keyword.name: keyword for keyword in LIBRARY.keywords}
 
 def test_the_names_are_those_that_suites_use():
     assert {
+        "Collect Telemetry",
+        "Find Conditional Throughput",
+        "Find Critical Load",
+        "Find NDR And PDR",
+        "Measure Frame Loss Rate",
+        "Measure Latency",
+        "Measure MRR",
+        "Measure Reconfiguration Loss",
+        "Reconfigure DUTs",
+        "Release Testbed",
+        "Reserve Testbed",
         "Set Up Testbed",
         "Start Traffic",
         "Stop Traffic",
         "Tear Down Testbed",
-        "Find NDR And PDR",
-        "Find Conditional Throughput",
-        "Find Critical Load",
-        "Measure Latency",
-        "Measure MRR",
         "Throughput Should Be At Least",
         "Throughput Should Not Have Regressed",
     } == KEYWORDS.keys()
