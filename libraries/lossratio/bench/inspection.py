@@ -6,51 +6,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from lossratio.bench.interfaces import InterfaceState, known_as, read_interfaces
 from lossratio.bench.reaching import reachable
 from lossratio.errors import NodeError
 from lossratio.report.facts import NodeFacts, node_facts
 from lossratio.ssh import NO_CREDENTIALS, Credentials, NodeSession
-from lossratio.topology import AfPacketGenerator, Interface, Node, NodeType, Topology
+from lossratio.topology import AfPacketGenerator, Node, NodeType, Topology
 from lossratio.units import format_bit_rate
 
 _PACKAGES = {"ip": "iproute2", "nft": "nftables", "ethtool": "ethtool"}
-_SPEED_UNIT = 1e6
-"""The kernel tells the speed of a link in Mbit/s."""
-
-_INTERFACES = r"""
-for port; do
-    case $port in
-        *:*:*.*) device=/sys/bus/pci/devices/$port; name=$(ls "$device/net" 2>/dev/null | head -n 1) ;;
-        *) name=$port; device=/sys/class/net/$name ;;
-    esac
-    if [ -e "$device" ]; then
-        net=/sys/class/net/$name
-        driver=$(basename "$(readlink "$net/device/driver" || readlink "$device/driver")" 2>/dev/null)
-        printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$port" "$name" "$driver" "$(cat "$net/address" 2>/dev/null)" \
-            "$(cat "$net/operstate" 2>/dev/null)" "$(cat "$net/speed" 2>/dev/null)"
-    fi
-done
-"""
 _PYTHON = "import sys, numpy; print('.'.join(map(str, sys.version_info[:3])), numpy.__version__)"
-
-
-@dataclass(frozen=True)
-class InterfaceState:
-    """What a node says about one of its interfaces.
-
-    Attributes:
-        name: Its name in Linux; empty if the kernel does not have it (a driver for user space has).
-        driver: The driver that it is bound to; empty if there is none, as for virtual ones.
-        mac_address: Its MAC address; empty if the kernel does not have it.
-        state: ``up`` or ``down``, in the kernel's words.
-        speed: Speed of its link, bits per second; None: it does not tell.
-    """
-
-    name: str
-    driver: str
-    mac_address: str
-    state: str
-    speed: float | None
 
 
 @dataclass(frozen=True)
@@ -92,43 +57,26 @@ def _inspect(name: str, node: Node, credentials: Credentials) -> NodeReport:
     try:
         with NodeSession.connect(name, node, credentials) as session:
             facts = node_facts(session)
-            states = _interfaces(session, node)
+            states = read_interfaces(session, node.interfaces)
             problems = (*_missing_interfaces(node, states), *_missing_tools(session, node, facts))
     except NodeError as error:
         return NodeReport(name, None, {}, (str(error),))
     return NodeReport(name, facts, states, problems)
 
 
-def _interfaces(session: NodeSession, node: Node) -> dict[str, InterfaceState]:
-    asked = {port: _known_as(interface) for port, interface in node.interfaces.items()}
-    answer = session.run("sh", "-c", _INTERFACES, "sh", *asked.values(), check=False).stdout
-    found = {row[0]: row[1:] for row in (line.split("\t") for line in answer.splitlines())}
-    return {port: _state(*found[known_as]) for port, known_as in asked.items() if known_as in found}
-
-
-def _known_as(interface: Interface) -> str:
-    return interface.name or interface.pci_address or ""
-
-
-def _state(name: str, driver: str, mac_address: str, state: str, speed: str) -> InterfaceState:
-    # A link that is down has the speed -1.
-    known = speed.isdecimal() and int(speed) > 0
-    return InterfaceState(name, driver, mac_address, state, int(speed) * _SPEED_UNIT if known else None)
-
-
 def _missing_interfaces(node: Node, states: Mapping[str, InterfaceState]) -> Iterator[str]:
     for port, interface in node.interfaces.items():
         state = states.get(port)
         if state is None:
-            yield f"port {port}: there is no interface {_known_as(interface)!r}; correct it in the topology file"
+            yield f"port {port}: there is no interface {known_as(interface)!r}; correct it in the topology file"
         elif interface.mac_address is not None and state.mac_address not in ("", interface.mac_address.lower()):
             yield (
-                f"port {port}: {_known_as(interface)} has the MAC address {state.mac_address}, "
+                f"port {port}: {known_as(interface)} has the MAC address {state.mac_address}, "
                 f"and not {interface.mac_address}; correct it in the topology file"
             )
         elif interface.speed is not None and state.speed is not None and state.speed < interface.speed:
             yield (
-                f"port {port}: the link of {_known_as(interface)} has {format_bit_rate(state.speed)}, "
+                f"port {port}: the link of {known_as(interface)} has {format_bit_rate(state.speed)}, "
                 f"and not {format_bit_rate(interface.speed)}"
             )
 

@@ -11,6 +11,7 @@ from typing import Any
 from lossratio.bench.description import describe_load, describe_traffic
 from lossratio.bench.dut_set_up import checked_duts, set_up_duts
 from lossratio.bench.holding import hold
+from lossratio.bench.interfaces import check_link_speeds
 from lossratio.bench.reaching import reachable
 from lossratio.bench.repair import RepairingMeasurer
 from lossratio.bench.testbed import Ready, TestbedRequest
@@ -93,6 +94,7 @@ class LiveTestbed:
                 path.tg_name: tg,
                 **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
             }
+            check_link_speeds(path.ports, sessions)
             duts = checked_duts(request.dut, path, sessions)
             agent = undo.enter_context(_start_agent(tg, generator, request))
             facts = agent.facts
