@@ -156,6 +156,27 @@ class Journal:
             ) from error
 
 
+def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
+    """Makes the trials of one search those of another one, although these differ: only where somebody insists on it.
+
+    Args:
+        earlier: The journal there is.
+        path: The new one, which may be the same file.
+        search: Everything needed to repeat the other search, as JSON data.
+
+    Raises:
+        SearchError: If the journal cannot be read.
+        StorageError: If the new one cannot be written.
+    """
+    entries = read_journal(earlier).entries
+    unfinished = path.with_name(f".{path.name}.part")
+    unfinished.unlink(missing_ok=True)
+    with Journal.open(unfinished, search) as journal:
+        for entry in entries:
+            journal.append(entry.result, entry.purpose)
+    unfinished.replace(path)
+
+
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

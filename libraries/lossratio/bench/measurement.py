@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import lossratio
 from lossratio.bench.testbed import Ready, Testbed
-from lossratio.journal import Journal, JournalEntry, read_journal
+from lossratio.journal import Journal, JournalEntry, adopt_journal, read_journal
 from lossratio.report.build import TestRun
 from lossratio.report.model import TestIdentity
 from lossratio.report.run_directory import RunDirectory
@@ -30,6 +30,7 @@ class TestPlace:
         test: The test; no two measurements of a run have the same full name.
         directory: The directory of the run.
         resume: The directory of an earlier run, whose journal of the same test is continued if there is one.
+        forced: What is different from that run, where it is continued all the same; every result says so.
     """
 
     __test__ = False
@@ -37,6 +38,7 @@ class TestPlace:
     test: TestIdentity
     directory: RunDirectory
     resume: RunDirectory | None = None
+    forced: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def perform(
         failure = error
     ended = datetime.now(timezone.utc)
     error_text = None if failure is None else str(failure) or type(failure).__name__
-    run = TestRun(place.test, started, ended, ready.conditions, remarks, error_text)
+    forced = () if place.forced is None else (f"resumed by force, although {place.forced}",)
+    run = TestRun(place.test, started, ended, ready.conditions, (*remarks, *forced), error_text)
     return Measurement(run, controller.result(), read_journal(journal.path).entries, failure)
 
 
@@ -122,6 +125,7 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
         "path": [str(port) for port in testbed.request.path.ports],
         "dut": None if dut is None else dut.to_json(),
         "kernels": {name: facts.kernel for name, facts in ready.conditions.nodes.items()},
+        "dut_versions": {name: facts.get("version") for name, facts in ready.conditions.duts.items()},
     }
 
 
@@ -130,6 +134,8 @@ def _journal(place: TestPlace, search: Mapping[str, Any]) -> Journal:
     earlier = None if place.resume is None else place.resume.journal_path(place.test.full_name)
     if earlier is None or not earlier.exists():
         path.unlink(missing_ok=True)
+    elif place.forced is not None:
+        adopt_journal(earlier, path, search)
     elif earlier.resolve() != path.resolve():
         _copy_journal(earlier, path, search)
     return Journal.open(path, search)

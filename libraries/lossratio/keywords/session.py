@@ -124,7 +124,8 @@ class Session:
         )
         self.directory = RunDirectory(Path(variables["OUTPUT DIR"]))
         earlier = resume or self._resume
-        return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier))
+        forced = variables.get("RESUME_FORCED") or None
+        return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier), forced)
 
 
 class Keywords:

@@ -13,8 +13,9 @@ from lossratio.report.findings import findings_of
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import RunDirectory
 from lossratio.runner.exit_status import ExitStatus
+from lossratio.runner.outcome import RunOutcome
 from lossratio.runner.request import RunRequest
-from lossratio.runner.run import RunOutcome, run
+from lossratio.runner.run import run
 
 SKIP = 125
 """Exit status of a set-up command that says that this revision cannot be measured, as with ``git bisect run``."""

@@ -53,6 +53,11 @@ def _any_of_expanded(args: Sequence[str]) -> list[str]:
 @click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
 @click.option("--wait", type=DURATION, help="How long to wait for the testbed at most, e.g. 2h.")
 @click.option("--purpose", default="", help="What it is for, as others see it who wait for the testbed.")
+@click.option("--resume", metavar="DIR", type=click.Path(path_type=Path), help="Go on with the run in this directory.")
+@click.option("--force", is_flag=True, help="Resume it although not everything is as it was.")
+@click.option("--test-timeout", type=DURATION, help="How long each test may take, e.g. 1h; its tear-down comes on top.")
+@click.option("--suite-timeout", type=DURATION, help="How long each suite may take; what is left of it fails.")
+@click.option("--run-timeout", type=DURATION, help="How long all of it may take; it is stopped in order then.")
 @click.option("--results", metavar="URL", help="The archive to send the run to, e.g. s3://bucket/path or a folder.")
 @click.pass_context
 def run(
@@ -64,6 +69,11 @@ def run(
     include: tuple[str, ...],
     wait: float | None,
     purpose: str,
+    resume: Path | None,
+    force: bool,
+    test_timeout: float | None,
+    suite_timeout: float | None,
+    run_timeout: float | None,
     results: str | None,
 ) -> None:
     """Run suites on a testbed that is reserved meanwhile.
@@ -74,15 +84,23 @@ def run(
     75 the testbed is not available, 130 stopped by somebody. 69 and 75 are worth another attempt.
     """
     # Imported here, as Robot Framework and all that measures take a while, which a wrong option need not wait for.
-    from lossratio.runner import run as runner
-    from lossratio.runner.request import RunRequest
+    from lossratio.runner.request import ResumeRequest, RunRequest
+    from lossratio.runner.resume import resume as go_on
+    from lossratio.runner.run import run as begin
+    from lossratio.runner.watchdog import Limits
 
+    limits = Limits(test_timeout, suite_timeout, run_timeout)
     topologies = (*((topology,) if topology else ()), *any_of)
-    if not topologies and job is None:
-        raise click.UsageError("Say which testbed: --topology FILE, or --any-of FILE FILE.")
-    if not suites and job is None:
-        raise click.UsageError("Say which suites to run, or --job FILE.")
-    outcome = runner.run(RunRequest(topologies, suites, include, ctx.obj or (), wait or 0.0, purpose, job))
+    if resume is not None:
+        if topologies or suites or include or job or ctx.obj:
+            raise click.UsageError("A run that is resumed goes on as it began: give nothing else to run.")
+        outcome = go_on(ResumeRequest(resume, force, wait or 0.0, limits))
+    else:
+        if not topologies and job is None:
+            raise click.UsageError("Say which testbed: --topology FILE, or --any-of FILE FILE.")
+        if not suites and job is None:
+            raise click.UsageError("Say which suites to run, or --job FILE.")
+        outcome = begin(RunRequest(topologies, suites, include, ctx.obj or (), wait or 0.0, purpose, job, limits))
     if outcome.error is None:
         click.echo(_summary(outcome.verdicts, int(outcome.status)), err=True)
     else:

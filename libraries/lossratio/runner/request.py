@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from lossratio.runner.robot_run import RobotCommand, parse_command
+from lossratio.runner.watchdog import NO_LIMITS, Limits
 from lossratio.ssh import NO_CREDENTIALS, Credentials
 
 
@@ -23,6 +24,7 @@ class RunRequest:
         wait: Seconds to wait for a testbed at most.
         purpose: What it is for, as others see it who wait for the testbed.
         job: The job file that says what is measured on the testbed, if there is one.
+        limits: For how long tests, suites and all of it may go on.
         credentials: What to log in with on all nodes, where keys are not enough.
     """
 
@@ -33,6 +35,7 @@ class RunRequest:
     wait: float = 0.0
     purpose: str = ""
     job: Path | None = None
+    limits: Limits = NO_LIMITS
     credentials: Credentials = NO_CREDENTIALS
 
     def robot_command(self, suites: Sequence[Path]) -> RobotCommand:
@@ -46,6 +49,25 @@ class RunRequest:
         """
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
         return parse_command([*included, *self.robot_options, *(str(suite) for suite in suites)])
+
+
+@dataclass(frozen=True)
+class ResumeRequest:
+    """A run to go on with.
+
+    Attributes:
+        directory: Its directory.
+        force: Whether it goes on although not everything is as it was.
+        wait: Seconds to wait for the testbed at most.
+        limits: For how long tests, suites and all of it may go on.
+        credentials: What to log in with on all nodes, where keys are not enough.
+    """
+
+    directory: Path
+    force: bool = False
+    wait: float = 0.0
+    limits: Limits = NO_LIMITS
+    credentials: Credentials = NO_CREDENTIALS
 
 
 def default_directory(testbed: str) -> Path:

@@ -1,0 +1,75 @@
+"""Goes on with a run that was interrupted: what is finished is kept, and all attempts become one run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lossratio.runner.assignment import Assignment, assignments_of
+from lossratio.runner.attempts import Attempts, OnlyRest
+from lossratio.runner.choice import Candidate, candidate, reserved
+from lossratio.runner.exit_status import exit_status
+from lossratio.runner.merging import merged, verdicts_of, write_result
+from lossratio.runner.nodes import check_nodes
+from lossratio.runner.outcome import RunOutcome, outcome_of
+from lossratio.runner.record import ResumeError, make_record, read_record
+from lossratio.runner.request import ResumeRequest
+from lossratio.runner.robot_run import RobotCommand, RobotOutcome, run_robot
+from lossratio.runner.watchdog import Watchdog
+
+
+def resume(request: ResumeRequest) -> RunOutcome:
+    """Goes on with a run; an error before the first test is told in the outcome, with the status it means."""
+    return outcome_of(lambda: _resume(request))
+
+
+def _resume(request: ResumeRequest) -> RunOutcome:
+    directory = request.directory
+    record = read_record(directory)
+    original = record.request()
+    (assignment,) = assignments_of(original)
+    command = original.robot_command(assignment.suites)
+    # What can be seen without any machine is refused before one is touched.
+    _refuse(directory, record.differences(make_record(original, assignment, record.kernels)), request.force)
+    wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name)
+    with reserved([wanted], request.credentials, request.wait) as chosen:
+        now = make_record(original, assignment, check_nodes(chosen, request.credentials))
+        differences = record.differences(now)
+        _refuse(directory, differences, request.force)
+        now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
+        outcome = _run_rest(command, assignment, chosen, request, differences)
+    result = merged([*Attempts(directory).outputs, directory / "output.xml"])
+    write_result(result, directory, command.options)
+    verdicts = verdicts_of(result)
+    return RunOutcome(exit_status(outcome.return_code, verdicts), directory, verdicts)
+
+
+def _run_rest(
+    command: RobotCommand,
+    assignment: Assignment,
+    chosen: Candidate,
+    request: ResumeRequest,
+    differences: Sequence[str],
+) -> RobotOutcome:
+    attempts = Attempts(request.directory)
+    attempts.keep_newest()
+    finished = [verdict.name for verdict in attempts.verdicts() if verdict.is_final]
+    # The log and the report are of all attempts. All tests may be finished: then there is nothing but these to write.
+    options = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
+    ours = {"TOPOLOGY": chosen.file, "RESUME": request.directory, "RESUME_FORCED": "; ".join(differences)}
+    return run_robot(
+        RobotCommand({**command.options, **options}, command.suites),
+        variables={**ours, **assignment.variables},
+        output_directory=str(request.directory),
+        listeners=[Watchdog(request.limits)],
+        modifiers=[assignment.modifier, OnlyRest(finished)],
+    )
+
+
+def _refuse(directory: Path, differences: Sequence[str], force: bool) -> None:
+    if differences and not force:
+        listed = "\n".join(f"  {difference}" for difference in differences)
+        raise ResumeError(
+            f"The run in {directory} is not resumed, as not everything is as it was:\n{listed}\n"
+            f"Put it back, begin a new run, or resume it all the same with --force; then the report says so."
+        )

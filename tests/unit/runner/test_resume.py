@@ -1,0 +1,138 @@
+"""Runs that are interrupted and go on, as processes of their own on the simulated testbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from robot.api import ExecutionResult
+from runner_examples import ROOT, SIMULATED
+
+from lossratio.journal import read_journal
+from lossratio.report.run_directory import RunDirectory
+
+SUITE = """
+*** Settings ***
+Library        OperatingSystem
+Resource       lossratio/resources/performance.resource
+Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
+*** Test Cases ***
+Before
+    Measure MRR    64B
+Fails Because Of The Device
+    Measure MRR    64B
+    Throughput Should Be At Least    1 kpps
+In Flight
+    Find NDR And PDR    64B    goals=quick
+    Wait Until Created    GO    timeout=60 s
+After
+    Measure MRR    128B
+"""
+
+
+def wait_until(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def topology(tmp_path):
+    file = tmp_path / "topology.yaml"
+    file.write_text(SIMULATED.read_text())
+    return file
+
+
+@pytest.fixture
+def begin(tmp_path, topology):
+    """Begins a run that hangs in the midst of its third test, and stops it with a signal."""
+
+    def begin(number, times=1):
+        file = tmp_path / "suite.robot"
+        file.write_text(SUITE.replace("GO", str(tmp_path / "go")))
+        command = [sys.executable, "-c", "from lossratio.cli import main; main()", "run", "--topology", str(topology)]
+        process = subprocess.Popen(
+            [*command, str(file), "--", "--outputdir", str(tmp_path / "out")],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            wait_until((tmp_path / "out" / "results" / "Suite.In_Flight.json").exists)
+            for _ in range(times):
+                process.send_signal(number)
+                time.sleep(0.3)
+            process.wait(30)
+        finally:
+            process.kill()
+            process.wait()
+        (tmp_path / "go").write_text("")
+        return RunDirectory(tmp_path / "out"), process.returncode
+
+    return begin
+
+
+def statuses(directory):
+    result = ExecutionResult(str(directory.path / "output.xml"))
+    return {test.name: test.status for test in result.suite.all_tests}, result
+
+
+@pytest.mark.parametrize(
+    ("number", "times", "status"),
+    [(signal.SIGKILL, 1, -signal.SIGKILL), (signal.SIGINT, 1, 130), (signal.SIGINT, 2, 130)],
+    ids=["killed", "ctrl-c", "ctrl-c twice"],
+)
+def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, begin, number, times, status):
+    directory, code = begin(number, times)
+    assert code == status
+    journal = directory.journal_path("Suite.In Flight")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    # As if it had been stopped in the midst of its search, and in the midst of a line.
+    journal.write_bytes(b"".join(lines[:6]) + lines[6][:20])
+    before = directory.result_path("Suite.Before").read_bytes()
+    done = lossratio("run", "--resume", directory.path)
+    assert done.status == 1, done.err
+    found, result = statuses(directory)
+    assert found == {
+        "Before": "PASS",
+        "Fails Because Of The Device": "FAIL",
+        "In Flight": "PASS",
+        "After": "PASS",
+    }
+    assert directory.result_path("Suite.Before").read_bytes() == before
+    assert journal.read_bytes().splitlines(keepends=True)[:6] == lines[:6]
+    assert len(read_journal(journal).entries) == len(lines) - 1
+    assert result.suite.name == "Suite"
+    assert not result.suite.message
+    for page in ("log.html", "report.html", "lossratio.html"):
+        assert (directory.path / page).exists()
+    again = lossratio("run", "--resume", directory.path)
+    assert (again.status, statuses(directory)[0]) == (1, found)
+
+
+def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lossratio, begin, topology):
+    directory, _ = begin(signal.SIGKILL)
+    topology.write_text(topology.read_text().replace("400 kfps", "300 kfps"))
+    refused = lossratio("run", "--resume", directory.path)
+    assert refused.status == 2
+    assert "topology.nodes.TG.generator.max_rate was 400000.0, now 300000.0" in refused.err
+    assert "--force" in refused.err
+    assert lossratio("run", "--resume", directory.path, "--force").status == 1
+    result = json.loads(directory.result_path("Suite.After").read_text())
+    assert any("resumed by force" in remark and "max_rate" in remark for remark in result["remarks"])
+    assert json.loads((directory.path / "run.json").read_text())["forced"]
+
+
+def test_a_directory_without_a_run_is_one_clear_error(lossratio, tmp_path):
+    done = lossratio("run", "--resume", tmp_path)
+    assert (done.status, "run.json: No such file" in done.err) == (2, True)
+
+
+def test_what_is_resumed_takes_nothing_else_to_run(lossratio, tmp_path):
+    done = lossratio("run", "--resume", tmp_path, "--topology", SIMULATED)
+    assert (done.status, "goes on as it began" in done.err) == (2, True)
