@@ -9,6 +9,7 @@ import click
 
 import lossratio
 from lossratio.archive.command import fetch, send
+from lossratio.bench.self_test_command import self_test
 from lossratio.errors import LossRatioError, NodeError, ReservationError
 from lossratio.history.commands import trend
 from lossratio.nightly.commands import matrix, plan
@@ -95,7 +96,7 @@ def study(arguments: tuple[str, ...]) -> None:
     command.main(list(arguments), prog_name="lossratio study", standalone_mode=False)
 
 
-MORE_COMMANDS = (ab, bisect, compare, csit, fetch, matrix, plan, report, run, send, soak, trend)
+MORE_COMMANDS = (ab, bisect, compare, csit, fetch, matrix, plan, report, run, self_test, send, soak, trend)
 """Commands that the rooms bring along."""
 
 for command in (*MORE_COMMANDS, *reserve_commands.COMMANDS):

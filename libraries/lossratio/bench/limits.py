@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lossratio.bench.testbed import Testbed
+from lossratio.bench.tester_record import recorded_limit
 from lossratio.report.conditions import LoadOrigin
 from lossratio.topology import NicModel, Port
 from lossratio.traffic import TrafficProfile
@@ -38,7 +39,7 @@ def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, .
         testbed: The testbed.
         profile: The traffic.
     """
-    limits = [*_generator_limits(testbed), *_port_limits(testbed, profile)]
+    limits = [*_generator_limits(testbed), *_tester_limits(testbed, profile), *_port_limits(testbed, profile)]
     return tuple(sorted(limits, key=lambda limit: limit.load))
 
 
@@ -48,6 +49,14 @@ def _generator_limits(testbed: Testbed) -> Iterator[LoadLimit]:
         yield LoadLimit(
             rate, LoadOrigin.GENERATOR, f"the generator's max_rate, {format_frame_rate(rate)} per interface"
         )
+
+
+def _tester_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:
+    limit = recorded_limit(testbed.request, profile)
+    if limit is not None:
+        rate = format_frame_rate(limit.max_load)
+        reason = f"the tester's self-test of {limit.measured}, {rate} per interface"
+        yield LoadLimit(limit.max_load, LoadOrigin.GENERATOR, reason)
 
 
 def _port_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:

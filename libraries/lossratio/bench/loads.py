@@ -14,6 +14,9 @@ from lossratio.units import format_frame_rate
 DEFAULT_MIN_LOAD = 9001.0
 """Frames per second per interface: the minimum load of FD.io CSIT's searches."""
 
+MAX_LOAD_REMARK = "the maximum load"
+"""How a remark begins that is a warning: the maximum load is above a limit."""
+
 MIN_LOAD_SHARE = 0.1
 """Share of the maximum load that is the default minimum load where the maximum is below CSIT's minimum."""
 
@@ -90,6 +93,6 @@ def _default_min_load(max_load: float) -> float:
 def _remarks(max_load: float, limits: Sequence[LoadLimit]) -> tuple[str, ...]:
     exceeded = [limit for limit in limits if max_load > limit.load]
     return tuple(
-        f"the maximum load ({format_frame_rate(max_load)}) is above {_NAMES[limit.origin]} ({limit.reason})"
+        f"{MAX_LOAD_REMARK} ({format_frame_rate(max_load)}) is above {_NAMES[limit.origin]} ({limit.reason})"
         for limit in exceeded[:1]
     )

@@ -20,6 +20,8 @@ FORMAT: Literal["lossratio-self-test/1"] = "lossratio-self-test/1"
 class TesterLimit(FileModel):
     """The largest load that a tester could send and receive in full."""
 
+    __test__ = False
+
     frame_size: int | str
     """Frame size in bytes, or the name of a mix of sizes."""
     bidirectional: bool

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
+from lossratio.bench.loads import MAX_LOAD_REMARK
 from lossratio.bench.progress import Progress
 from lossratio.bench.soak import SoakProgress
 from lossratio.report.bounds import bounds_history
@@ -67,6 +68,9 @@ def show_result(result: Result, directory: RunDirectory) -> None:
         logger.info(draw_soak(result), html=True)
         if result.critical_load is not None and result.critical_load.reason is not None:
             logger.warn(f"{result.test.full_name}: irregular: {result.critical_load.reason}")
+    for remark in result.remarks:
+        if remark.startswith(MAX_LOAD_REMARK):
+            logger.warn(f"{result.test.full_name}: {remark}")
     logger.info(_links(result.test.full_name, directory), html=True)
     if BuiltIn().get_variable_value("${TEST NAME}") is None:
         logger.info(text)

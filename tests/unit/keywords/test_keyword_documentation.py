@@ -15,6 +15,7 @@ def test_the_names_are_those_that_suites_use():
         "Find Conditional Throughput",
         "Find Critical Load",
         "Find NDR And PDR",
+        "Find Tester Limit",
         "Measure Frame Loss Rate",
         "Measure Latency",
         "Measure MRR",

@@ -1,0 +1,72 @@
+"""The command ``lossratio self-test``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lossratio.units import parse_frame_rate
+
+if TYPE_CHECKING:
+    from lossratio.bench.progress import Progress
+
+
+@click.command("self-test")
+@click.argument("topology", type=click.Path(path_type=Path))
+@click.option("--frame-size", "sizes", multiple=True, default=("64",), show_default=True, help="May be given again.")
+@click.option("--profile", default="ethip4-udp", show_default=True, help="What the traffic is.")
+@click.option("--one-way", is_flag=True, help="Transmit from the first port only.")
+@click.option("--max-load", metavar="RATE", help="Try no more than this, e.g. '1 Mfps'.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    help="Write the limits into this file, for topologies to name as the 'self_test' of their generator.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("results/self-test"),
+    show_default=True,
+    help="Directory for the results.",
+)
+def self_test(
+    topology: Path,
+    sizes: tuple[str, ...],
+    profile: str,
+    one_way: bool,
+    max_load: str | None,
+    record: Path | None,
+    output: Path,
+) -> None:
+    """Find the largest load that the tester itself can send and receive.
+
+    TOPOLOGY is a file in which a cable joins the ports of the TG, e.g. topologies/local-cable.yaml.
+    """
+    # Imported here, as other commands need none of what it takes to reach a testbed.
+    from lossratio.bench.measurement import TestPlace
+    from lossratio.bench.opening import open_testbed
+    from lossratio.bench.self_test import SelfTestRequest, find_tester_limit
+    from lossratio.report.model import TestIdentity
+    from lossratio.report.run_directory import RunDirectory
+    from lossratio.traffic import load_profile
+
+    traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
+    highest = None if max_load is None else parse_frame_rate(max_load)
+    testbed = open_testbed(topology)
+    try:
+        for traffic in traffics:
+            place = TestPlace(TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output))
+            request = SelfTestRequest(traffic, highest, record)
+            click.echo(find_tester_limit(testbed, request, place, _tell))
+    finally:
+        testbed.close()
+    if record is None:
+        click.echo("To use it: --record FILE, and 'self_test: FILE' with the generator in the topology file.")
+
+
+def _tell(progress: Progress) -> None:
+    from lossratio.report.text import progress_line
+
+    click.echo(progress_line(progress.number, progress.trial, progress.bounds), err=True)

@@ -1,0 +1,133 @@
+"""The self-test of the tester: what it finds over a cable, and what becomes of it."""
+
+import os
+import tempfile
+
+import pytest
+from bench_examples import LOCAL, PROFILE, ROOT, SIMULATED, place, policed
+
+from lossratio.bench.limits import load_limits
+from lossratio.bench.loads import load_range
+from lossratio.bench.opening import open_testbed
+from lossratio.bench.self_test import SelfTestRequest, find_tester_limit
+from lossratio.bench.tester_record import SelfTestRecord, TesterLimit, read_record, write_limit
+from lossratio.errors import TopologyError
+from lossratio.mlrsearch import SearchGoal
+from lossratio.report.conditions import LoadOrigin
+from lossratio.testbed.requirements import why_unavailable
+from lossratio.traffic import load_profile
+
+WHY_NOT = why_unavailable()
+CABLE = ROOT / "topologies" / "local-cable.yaml"
+BRIEF = SearchGoal(0.0, 0.0, 0.1, 0.2, 0.1, 0.1, name="tester")
+
+
+def limit(max_load=123e3, frame_size=64, bidirectional=True):
+    return TesterLimit(
+        frame_size=frame_size,
+        bidirectional=bidirectional,
+        max_load=max_load,
+        profile="ethip4-udp",
+        measured="2026-08-01T12:00:00+00:00",
+    )
+
+
+def simulated(directory, *limits, generator="simulated"):
+    """A simulated testbed whose tester was tested."""
+    for each in limits:
+        write_limit(directory / "self-test.yaml", generator, each)
+    text = SIMULATED.read_text().replace("max_rate: 400 kfps", "max_rate: 400 kfps, self_test: self-test.yaml")
+    (directory / "topology.yaml").write_text(text)
+    return open_testbed(directory / "topology.yaml")
+
+
+@pytest.fixture(scope="module")
+def state_home():
+    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as path, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", path)
+        yield
+
+
+def test_a_record_has_one_limit_for_the_same_frames(tmp_path):
+    file = tmp_path / "new" / "self-test.yaml"
+    for each in (limit(1e3), limit(2e3, bidirectional=False), limit(3e3, "IMIX_v4_1"), limit(4e3)):
+        write_limit(file, "afpacket", each)
+    record = read_record(file)
+    assert [each.max_load for each in record.limits] == [2e3, 3e3, 4e3]
+    assert record.limit_for(PROFILE).max_load == 4e3
+    assert record.limit_for(load_profile("ethip4-ip4base", frame_size=64)).max_load == 4e3
+    assert record.limit_for(load_profile("ethip4-udp", frame_size="imix_v4_1")).max_load == 3e3
+    assert record.limit_for(load_profile("ethip4-udp", frame_size=64, bidirectional=False)).max_load == 2e3
+    assert record.limit_for(load_profile("ethip4-udp", frame_size=1518)) is None
+    assert SelfTestRecord.model_validate(record.model_dump()) == record
+
+
+def test_a_record_is_of_one_generator(tmp_path):
+    file = tmp_path / "self-test.yaml"
+    write_limit(file, "trex", limit())
+    with pytest.raises(TopologyError, match="is about the generator trex, and this one is afpacket"):
+        write_limit(file, "afpacket", limit())
+
+
+def test_the_limit_is_the_maximum_load_where_none_is_given(tmp_path):
+    testbed = simulated(tmp_path, limit())
+    loads = load_range(load_limits(testbed, PROFILE), min_load=None, max_load=None)
+    assert (loads.max_load, loads.origin) == (123e3, LoadOrigin.GENERATOR)
+    assert loads.remarks == ()
+
+
+def test_a_larger_maximum_load_is_remarked(tmp_path):
+    loads = load_range(load_limits(simulated(tmp_path, limit()), PROFILE), min_load=None, max_load=200e3)
+    (remark,) = loads.remarks
+    assert "the maximum load (200.00 kfps) is above what the generator can send" in remark
+    assert "self-test" in remark
+
+
+def test_a_limit_with_other_frames_changes_nothing(tmp_path):
+    limits = load_limits(simulated(tmp_path, limit(frame_size=1518)), PROFILE)
+    assert [each.load for each in limits if each.origin is LoadOrigin.GENERATOR] == [400e3]
+
+
+def test_the_record_of_another_generator_is_refused(tmp_path):
+    with pytest.raises(TopologyError, match="the generator is simulated, and its self_test, .*, is about afpacket"):
+        load_limits(simulated(tmp_path, limit(), generator="afpacket"), PROFILE)
+
+
+def test_a_record_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(TopologyError, match=r"Cannot read .*self-test.yaml"):
+        load_limits(simulated(tmp_path), PROFILE)
+
+
+def test_a_simulated_tester_is_not_tested(tmp_path):
+    with pytest.raises(TopologyError, match="a simulated tester needs no test"):
+        find_tester_limit(policed(police="10 kfps"), SelfTestRequest(PROFILE), place(tmp_path))
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+@pytest.mark.usefixtures("state_home")
+class TestOnARealTestbed:
+    def opened(self, directory, example, name, **options):
+        file = directory / f"{name}.yaml"
+        file.write_text(example.read_text().replace("name: local", f"name: {name}-{os.getpid()}-local", 1))
+        return open_testbed(file, **options)
+
+    def test_over_a_cable_it_finds_and_records_a_limit(self, tmp_path):
+        testbed = self.opened(tmp_path, CABLE, "cable")
+        record = tmp_path / "self-test.yaml"
+        try:
+            request = SelfTestRequest(PROFILE, max_load=2000.0, record=record, goal=BRIEF)
+            test = find_tester_limit(testbed, request, place(tmp_path))
+        finally:
+            testbed.close()
+        assert 0 < test.limit.max_load <= 2000.0
+        assert read_record(record).limits == (test.limit,)
+        assert "the tester sends and receives all of " in str(test)
+
+    def test_with_a_device_in_between_it_refuses(self, tmp_path):
+        testbed = self.opened(tmp_path, LOCAL, "device", dut="linux_bridge")
+        try:
+            with pytest.raises(TopologyError, match="between the TG's ports there is DUT1"):
+                find_tester_limit(testbed, SelfTestRequest(PROFILE), place(tmp_path))
+        finally:
+            testbed.close()
