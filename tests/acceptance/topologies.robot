@@ -1,0 +1,72 @@
+*** Settings ***
+Documentation    Paths of several devices, and without any: real frames, and a policer as the truth.
+
+Resource         acceptance.resource
+
+Suite Setup      Skip Without A Local Testbed
+Test Teardown    Tear Down Testbed
+
+Test Tags        topologies
+
+
+*** Variables ***
+${THREE_NODES}    ${CURDIR}/../../topologies/local-3n.yaml
+# What a policer of 20 kfps with bursts of 400 frames passes in 1 s.
+${TRUTH}          ${20400}
+
+
+*** Test Cases ***
+Two Bridges In A Row Pass What One Does
+    [Documentation]    Both police to the same rate, so the second one finds nothing left to drop.
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    5 s    Two Policed Bridges Are As Fast As One
+
+Two Routers In A Row Forward Both Versions Of IP
+    [Documentation]    Each is the other's neighbour, and readdresses the frames.
+    [Template]    Two Routers Lose Nothing At A Small Load
+    4    ethip4-udp    64B
+    6    ethip6-udp    128B
+
+A Path May Leave DUTs Out
+    [Documentation]    The cable from the generator to itself is a path through no DUT.
+    Set Up Testbed    ${THREE_NODES}    duts=0
+    ${result}    Measure MRR    64B    trials=1    max_load=10 kpps
+    Should Be Equal    ${result.conditions.testbed.path}    ${{('TG.port2', 'TG.port3')}}
+
+A Path Longer Than The Topology
+    [Documentation]    The error counts the DUTs there are, before anything is touched.
+    Run Keyword And Expect Error    TopologyError: *asked to go through 3 DUTs, and there are 2 (DUT1, DUT2).
+    ...    Set Up Testbed    ${THREE_NODES}    duts=3    dut=linux_bridge
+
+A NIC Model That Is Not There
+    [Documentation]    The error names the nodes and the models that they have.
+    Run Keyword And Expect Error    TopologyError: *between TG and DUT1 on a NIC of model 'Intel-X710'*
+    ...    Set Up Testbed    ${THREE_NODES}    nic=Intel-X710    dut=linux_bridge
+
+The Frame Loss Rate Of A Policer Is What It Drops
+    [Documentation]    1 - (N + B/T) / load at each load, and nothing below N + B/T.
+    Set Up Testbed    ${LOCAL}    dut=linux_bridge    police=20 kfps    burst=400
+    ${result}    Measure Frame Loss Rate    64B    max_load=40 kpps    trial_duration=1 s
+    Should Be True    $result.frame_loss.is_complete
+    FOR    ${each}    IN    @{result.frame_loss.loads}
+        # What could not be sent in time was not there to be dropped.
+        VAR    ${offered}    ${{ $each.sent_frames / 2 }}
+        VAR    ${dropped}    ${{ max(0, 1 - $TRUTH / $offered) }}
+        Should Be True    abs($each.frame_loss_ratio - $dropped) < 0.002    ${each} should be ${dropped}
+    END
+
+
+*** Keywords ***
+Two Policed Bridges Are As Fast As One
+    [Documentation]    The truth of one is that of both.
+    Tear Down Testbed
+    Set Up Testbed    ${THREE_NODES}    dut=linux_bridge    police=20 kfps    burst=400
+    ${report}    Find Zero Loss Throughput    1 s
+    Should Be Regular And Enclose    ${report}    ${TRUTH}
+
+Two Routers Lose Nothing At A Small Load
+    [Documentation]    The journal tells the loss of the trial.
+    [Arguments]    ${version}    ${profile}    ${frame_size}
+    Set Up Testbed    ${THREE_NODES}    dut=linux_router    ip_version=${version}
+    ${result}    Measure MRR    ${frame_size}    profile=${profile}    trials=2    max_load=10 kpps
+    Should Be Equal As Integers    ${result.mrr.lost_frames}    0
+    Tear Down Testbed
