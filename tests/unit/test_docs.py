@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from lossratio.topology import AfPacketGenerator, Interface, Node, SimulatedGenerator, Topology, load_topology
+from lossratio.traffic import load_profile, profile_names
+from lossratio.traffic.headers import AddressRange, Headers, Ipv4, Ipv6, PortHeader, VlanTag, Vxlan
+from lossratio.traffic.profile import ProfileFile, Reverse
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -43,6 +46,24 @@ def test_the_example_suites_pass_on_the_simulated_testbed(tmp_path):
     command = [sys.executable, "-m", "robot", *variables, "--outputdir", str(tmp_path / "out"), str(tmp_path)]
     run = subprocess.run(command, check=False, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout
+
+
+def test_the_example_traffic_profile_is_usable(tmp_path):
+    (example,) = blocks(DOCS / "reference" / "traffic-profiles.md", "yaml")
+    (tmp_path / "mine.yaml").write_text(example)
+    profile = load_profile(tmp_path / "mine.yaml", frame_size="downloads")
+    assert (profile.load_factor, profile.flows) == (1.4, 5000)
+
+
+@pytest.mark.parametrize("model", [ProfileFile, Headers, Ipv4, Ipv6, PortHeader, Vxlan, Reverse, VlanTag, AddressRange])
+def test_the_reference_of_traffic_profiles_names_every_field(model):
+    text = (DOCS / "reference" / "traffic-profiles.md").read_text()
+    assert {field for field in model.model_fields if f"`{field}`" not in text} == set()
+
+
+def test_the_reference_of_traffic_profiles_names_every_profile():
+    text = (DOCS / "reference" / "traffic-profiles.md").read_text()
+    assert {name for name in profile_names() if f"`{name}`" not in text} == set()
 
 
 @pytest.mark.parametrize("model", [Topology, Node, Interface, AfPacketGenerator, SimulatedGenerator])

@@ -52,8 +52,6 @@ def to_frame_size(value: str | int) -> FrameSize:
 
     The mix is ``IMIX_v4_1`` (``IMIX`` for short), or one that the traffic profile's file has under ``mixes``.
     """
-    if str(value).strip().casefold() == "imix":
-        return FrameSize("IMIX_v4_1")
     try:
         return FrameSize(parse_frame_size(value))
     except ValueError as error:

@@ -8,8 +8,13 @@ from types import MappingProxyType
 
 from lossratio.units import parse_bytes
 
-IMIX: Mapping[str, Mapping[int, int]] = MappingProxyType({"IMIX_v4_1": {64: 28, 570: 16, 1518: 4}})
+_IMIX = "IMIX_v4_1"
+
+IMIX: Mapping[str, Mapping[int, int]] = MappingProxyType({_IMIX: {64: 28, 570: 16, 1518: 4}})
 """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
+
+RESERVED_NAMES = frozenset({"imix", *(name.casefold() for name in IMIX)})
+"""Names, in lower case, that mean the same in every profile."""
 
 SMALLEST_FRAME = 64
 """Bytes, with FCS, of the smallest Ethernet frame."""
@@ -27,10 +32,14 @@ LONGEST_PATTERN = 4096
 def parse_frame_size(frame_size: int | str) -> int | str:
     """Reads bytes of a frame with FCS (``64``, ``64B``); anything else is the name of a mix of sizes.
 
+    ``IMIX`` is short for ``IMIX_v4_1``.
+
     Raises:
         ValueError: If it begins like a number, and is no number of bytes.
     """
     text = str(frame_size).strip()
+    if text.casefold() == "imix":
+        return _IMIX
     if text[:1].isalpha():
         return next((name for name in IMIX if name.casefold() == text.casefold()), text)
     return parse_bytes(text)

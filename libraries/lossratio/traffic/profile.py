@@ -9,12 +9,13 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, computed_field, model_validator
+from pydantic import Field, ValidationError, computed_field, field_validator, model_validator
 
 from lossratio.errors import TrafficError
 from lossratio.traffic.agent.configuration import FCS_BYTES, TAG_BYTES
 from lossratio.traffic.frame_sizes import (
     LARGEST_FRAME,
+    RESERVED_NAMES,
     SMALLEST_FRAME,
     SMALLEST_IPV6_FRAME,
     parse_frame_size,
@@ -61,6 +62,14 @@ class ProfileFile(Headers):
     """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
     seed: int = Field(default=1, ge=0, lt=1 << 16)
     """Of all random orders; each field and direction draws its own, and the same one in every test."""
+
+    @field_validator("mixes")
+    @classmethod
+    def _names_are_free(cls, mixes: dict[str, dict[int, int]]) -> dict[str, dict[int, int]]:
+        for name in mixes:
+            if name.casefold() in RESERVED_NAMES or not name[:1].isalpha():
+                raise ValueError(f"{name!r} cannot be the name of a mix: it is taken, or does not begin with a letter")
+        return mixes
 
 
 class TrafficDirection(ProfilePart):

@@ -24,7 +24,9 @@ def test_every_profile_that_comes_along_can_be_read(name, frame_size):
     assert profile.transmitting_directions == 2
 
 
-@pytest.mark.parametrize(("given", "size"), [(64, 64), ("64B", 64), ("1518", 1518), ("imix_V4_1", "IMIX_v4_1")])
+@pytest.mark.parametrize(
+    ("given", "size"), [(64, 64), ("64B", 64), ("1518", 1518), ("imix_V4_1", "IMIX_v4_1"), ("IMIX", "IMIX_v4_1")]
+)
 def test_frame_sizes_are_bytes_or_the_name_of_a_mix(given, size):
     assert load_profile("ethip4-udp", frame_size=given).frame_size == size
 
@@ -33,7 +35,7 @@ def test_the_average_of_the_mix_is_the_known_one():
     assert load_profile("ethip4-udp", frame_size="IMIX_v4_1").average_frame_size == pytest.approx(353.8333, abs=1e-4)
 
 
-@pytest.mark.parametrize("frame_size", [63, 9001, 0, -64, "64.5", "IMIX", ""])
+@pytest.mark.parametrize("frame_size", [63, 9001, 0, -64, "64.5", "MIX", ""])
 def test_an_impossible_frame_size_is_refused(frame_size):
     with pytest.raises(TrafficError, match="frame size"):
         load_profile("ethip4-udp", frame_size=frame_size)
@@ -98,6 +100,8 @@ def test_a_missing_file_is_named():
         ("ipv6: {source: {count: 1048577}}", r"ipv6\.source\.count: .*less than or equal to 1048576"),
         ("ipv4: {source: {order: shuffled}}", r"ipv4\.source\.order: .*'increment' or 'random'"),
         ("ipv4: {}\nload_share: 1.5", r"mine\.yaml:4: load_share: .*less than or equal to 1"),
+        ("ipv4: {}\nmixes: {Imix: {64: 1}}", r"mine\.yaml:4: mixes: 'Imix' cannot be the name of a mix: it is taken"),
+        ("ipv4: {}\nmixes: {64B: {64: 1}}", r"'64B' cannot be the name of a mix"),
         ("ipv4: {}\nreverse: {load: 1}", r"mine\.yaml:4: reverse\.load: unknown field"),
     ],
 )
