@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from lossratio.bench.goal_file import GoalFile
+from lossratio.nightly.job import JobFile
 from lossratio.report.schema import file_schema, result_schema
 from lossratio.topology import Topology
 from lossratio.traffic.profile import ProfileFile
@@ -15,6 +16,7 @@ def main() -> None:
     schemas = {
         "result": result_schema(),
         "goals": file_schema("A lossratio file of search goals", GoalFile),
+        "job": file_schema("A lossratio job", JobFile),
         "topology": file_schema("A lossratio topology", Topology),
         "traffic-profile": file_schema("A lossratio traffic profile", ProfileFile),
     }
