@@ -1,0 +1,27 @@
+"""Keywords that break a device under test, as no user would wish for."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+from robot.libraries.BuiltIn import BuiltIn
+
+
+class DutFaults:
+    """Works on the devices of the suite's testbed."""
+
+    def kill_program_later(self, name: str, delay: timedelta) -> None:
+        """Kills a program of the first device while something else goes on."""
+        library = BuiltIn().get_library_instance("lossratio.keywords.LossRatio")
+        (daemon,) = (each for each in library.session.testbed.duts[0].daemons if each.name == name)
+        kill = f"kill -KILL $(cut -d ' ' -f 1 {daemon.directory}/{name}.pid)"
+        threading.Timer(delay.total_seconds(), daemon.node.run, ("sh", "-c", kill)).start()
+
+    def stop_forwarding_for(self, duration: timedelta) -> None:
+        """Makes the first device, a bridge, drop everything for so long."""
+        library = BuiltIn().get_library_instance("lossratio.keywords.LossRatio")
+        dut = library.session.testbed.duts[0]
+        table = "table bridge gap { chain forward { type filter hook forward priority -10; policy drop; }; }"
+        script = f"nft '{table}' && sleep {duration.total_seconds()} && nft delete table bridge gap"
+        dut.node.run("sh", "-c", script)

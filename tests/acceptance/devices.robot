@@ -1,0 +1,158 @@
+*** Settings ***
+Documentation    Every kind of device on the local testbed: those with a policer are measured, and the result encloses
+...              what the policer passes; after that, each frame of a trial is accounted for. Where a device is not
+...              installed, its test is skipped and says which package it takes.
+
+Library          OperatingSystem
+Library          DutFaults.py
+Resource         acceptance.resource
+
+Suite Setup      Skip Without A Local Testbed
+Test Teardown    Tear Down Testbed
+
+Test Tags        devices
+
+
+*** Variables ***
+${CABLE}            ${CURDIR}/../../topologies/local-cable.yaml
+${VPP_STAND_IN}     ${CURDIR}/../unit/dut/vpp_stand_in
+# Frames per second of a policer, and frames in a full bucket; with that in each trial of 0.2 s it passes the truth.
+&{POLICER}          police=20 kfps    burst=2000
+${TRUTH}            ${30000}
+# Packet sockets hold 300 frames, which Open vSwitch must fetch in time.
+&{SLOW_POLICER}     police=2 kfps    burst=200
+${SLOW_TRUTH}       ${3000}
+# Strict, and quick: what a policer passes is the same however short the trials are.
+&{QUICK}            name=quick    loss_ratio=0    exceed_ratio=0.75    final_trial_duration=200 ms
+...                 duration_sum=600 ms    width=2 %
+# Without loss in any trial, as before a reconfiguration, and quick.
+&{STRICT}           name=strict    loss_ratio=0    exceed_ratio=0.5    final_trial_duration=200 ms
+...                 duration_sum=400 ms    width=20 %
+${SLOW_STAND_IN}    4 kpps
+
+
+*** Test Cases ***
+Cable
+    [Documentation]    Nothing stands between the ports.
+    Set Up Testbed    ${CABLE}    dut=none
+    ${result}    Measure MRR    64B    trials=1    trial_duration=200 ms    max_load=20 kpps
+    Should Be Equal As Integers    ${result.mrr.lost_frames}    0
+
+Linux Bridge Between VXLAN Tunnels
+    [Documentation]    The policer is behind the first tunnel's end.
+    Policer Is Found    ${TRUTH}    linux_bridge    114B    ethip4vxlan-l2bdbase    vxlan=true    rules=5    &{POLICER}
+
+Linux Router With Many IPv6 Routes
+    [Documentation]    Test traffic goes to as many hosts as there are routes.
+    Policer Is Found    ${TRUTH}    linux_router    78B    ethip6-ip6scale20k    ip_version=6    routes=20000
+    ...    &{POLICER}
+
+Open VSwitch
+    [Documentation]    A meter polices.
+    Skip Without    ovs-vswitchd    openvswitch-switch
+    Skip Without Root
+    Policer Is Found    ${SLOW_TRUTH}    ovs    64B    ethip4-ip4base    &{SLOW_POLICER}
+
+Testpmd
+    [Documentation]    Nothing is known about it beforehand, but each frame is accounted for.
+    Skip Without    dpdk-testpmd    dpdk-dev
+    Set Up Testbed    ${LOCAL}    dut=testpmd    mode=mac
+    Find Conditional Throughput    ${QUICK}    frame_size=64B    max_load=20 kpps
+    Every Frame Is Accounted For
+
+VPP As Its Stand-In
+    [Documentation]    Answers as VPP does, so that everything but VPP is seen to work.
+    Set Up Testbed    ${LOCAL}    dut=vpp    home=${VPP_STAND_IN}    forwarding=ip4    routes=20000
+    Find Conditional Throughput    ${QUICK}    frame_size=64B    profile=ethip4-ip4scale20k
+    ...    min_load=1 kpps    max_load=${SLOW_STAND_IN}
+    ${trial}    Every Frame Is Accounted For
+    Should Contain    ${trial.duts[0].told}    show runtime
+
+VPP
+    [Documentation]    A policer of VPP's passes (bit rate + 8 bucket / T) / (8 (frame size - 4)) frames per second.
+    [Tags]    vpp
+    ${home}    Get Environment Variable    VPP_HOME    ${EMPTY}
+    Skip If    not $home    No VPP here; the environment variable VPP_HOME says where one is installed.
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    5 s    VPP Policer Is Found
+
+Killed During A Search
+    [Documentation]    One error with the last output, and the next test begins afresh.
+    Skip Without    dpdk-testpmd    dpdk-dev
+    Set Up Testbed    ${LOCAL}    dut=testpmd
+    Kill Program Later    testpmd    2 s
+    Run Keyword And Expect Error    DutError: DUT1: testpmd has died*It wrote last:*set it up again.
+    ...    Find Conditional Throughput    NDR    frame_size=64B    max_load=20 kpps
+    Tear Down Testbed
+    Set Up Testbed    ${LOCAL}    dut=testpmd
+    Measure MRR    64B    trials=1    trial_duration=200 ms    max_load=10 kpps
+
+Reconfigured Bridge And Router
+    [Documentation]    Neither loses anything as its table grows.
+    FOR    ${kind}    IN    linux_bridge    linux_router
+        Set Up Testbed    ${LOCAL}    dut=${kind}
+        ${result}    Measure Reconfiguration Loss    64B    goal=${STRICT}    max_load=20 kpps    entries=2000
+        Should Be Equal As Integers    ${result.loss.lost_frames}    0
+        Tear Down Testbed
+    END
+
+Reconfiguration That Loses Frames
+    [Documentation]    A gap of half a second is a lost time of half a second.
+    Set Up Testbed    ${LOCAL}    dut=linux_bridge
+    ${result}    Measure Reconfiguration Loss    64B    goal=${STRICT}    max_load=20 kpps
+    ...    keyword=A Gap Of Half A Second
+    Should Be True    0.49 <= $result.loss.lost_time_s <= 0.75    ${result.loss.lost_time_s}
+
+
+*** Keywords ***
+Policer Is Found
+    [Documentation]    Searches until the machine was not too busy, and accounts for a trial's frames.
+    [Arguments]    ${truth}    ${kind}    ${frame_size}    ${profile}    &{options}
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    5 s
+    ...    Policer Is Found Once    ${truth}    ${kind}    ${frame_size}    ${profile}    &{options}
+
+Policer Is Found Once
+    [Documentation]    Searches, and accounts for a trial's frames.
+    [Arguments]    ${truth}    ${kind}    ${frame_size}    ${profile}    &{options}
+    Tear Down Testbed
+    Set Up Testbed    ${LOCAL}    dut=${kind}    &{options}
+    ${result}    Find Conditional Throughput    ${QUICK}    frame_size=${frame_size}    profile=${profile}
+    ...    min_load=${{$truth / 5}}    max_load=${{$truth * 3}}
+    Should Be Regular And Enclose    ${result.goals}[0]    ${truth}
+    Every Frame Is Accounted For
+
+VPP Policer Is Found
+    [Documentation]    60 bytes of each frame are policed.
+    Tear Down Testbed
+    Set Up Testbed    ${LOCAL}    dut=vpp    forwarding=ip4    police=9600 kbps    burst=120000
+    ${result}    Find Conditional Throughput
+    ...    ${QUICK}
+    ...    frame_size=64B
+    ...    profile=ethip4-ip4base
+    ...    max_load=100 kpps
+    Should Be Regular And Enclose    ${result.goals}[0]    ${TRUTH}
+    Every Frame Is Accounted For
+
+Every Frame Is Accounted For
+    [Documentation]    In a trial after the search, at its relevant lower bound: what is sent is forwarded, or dropped
+    ...    at a place that has a name. Returns the trial.
+    ${result}    Collect Telemetry    duration=200 ms
+    VAR    ${trial}    ${result.telemetry[-1]}
+    VAR    ${dut}    ${trial.duts[0]}
+    Should Be Equal As Integers    ${dut.unaccounted_frames}    0
+    Should Be Equal As Integers    ${trial.sent_frames}    ${{sum($dut.received_frames.values())}}
+    Should Be Equal As Integers    ${trial.received_frames}    ${{sum($dut.transmitted_frames.values())}}
+    RETURN    ${trial}
+
+A Gap Of Half A Second
+    [Documentation]    The bridge drops everything for that long.
+    Stop Forwarding For    500 ms
+
+Skip Without
+    [Documentation]    Skips where a program is not installed, and names its package.
+    [Arguments]    ${program}    ${package}
+    ${found}    Evaluate    shutil.which($program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")    modules=shutil,os
+    Skip If    $found is None    No ${program} here; Debian's package is ${package}.
+
+Skip Without Root
+    [Documentation]    Skips where TAP devices cannot be had.
+    Skip If    ${{os.geteuid()}} != 0    Open vSwitch's userspace datapath takes root.
