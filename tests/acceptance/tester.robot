@@ -1,0 +1,42 @@
+*** Settings ***
+Documentation    The self-test of the tester over a cable, and what becomes of its limit.
+
+Library          OperatingSystem
+Library          String
+Resource         acceptance.resource
+
+Suite Setup      Skip Without A Local Testbed
+Test Teardown    Tear Down Testbed
+
+Test Tags        tester
+
+
+*** Variables ***
+${CABLE}     ${CURDIR}/../../topologies/local-cable.yaml
+${RECORD}    ${OUTPUT_DIR}/local.self-test.yaml
+${TESTED}    ${OUTPUT_DIR}/tested.yaml
+
+
+*** Test Cases ***
+Over A Cable The Tester's Limit Is Found And Recorded
+    [Documentation]    At a load that any machine can send, that load is the limit, or a little less on a busy one.
+    Set Up Testbed    ${CABLE}
+    ${test}    Find Tester Limit    64B    max_load=10 kpps    record=${RECORD}
+    Should Be True    9000 <= $test.limit.max_load <= 10000    ${test}
+    File Should Exist    ${RECORD}
+
+A Search Goes Up To The Limit And Warns Above It
+    [Documentation]    The topology of the same tester names the record.
+    ${text}    Get File    ${LOCAL}
+    ${text}    Replace String    ${text}    max_rate:    self_test: local.self-test.yaml, max_rate:    count=1
+    Create File    ${TESTED}    ${text}
+    Set Up Testbed    ${TESTED}    dut=linux_bridge
+    ${result}    Measure MRR    64B    trials=1    trial_duration=200 ms
+    Should Be True    9000 <= $result.max_load.rate.per_interface_fps <= 10000
+    ${result}    Measure MRR    64B    trials=1    trial_duration=200 ms    max_load=20 kpps
+    Should Be True    any("self-test" in remark for remark in $result.remarks)    ${result.remarks}
+
+With A Device In Between There Is No Self-Test
+    [Documentation]    What would be found is the device's limit.
+    Set Up Testbed    ${LOCAL}    dut=linux_bridge
+    Run Keyword And Expect Error    *between the TG's ports there is DUT1*    Find Tester Limit    64B
