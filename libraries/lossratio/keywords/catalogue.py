@@ -21,6 +21,7 @@ FRAME_SIZES = (*RFC2544_FRAME_SIZES, "IMIX")
 
 _FRAME_SIZE = "${FRAME_SIZE}"
 _CORES = "${CORES}"
+_TOPOLOGY = "${TOPOLOGY}"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,12 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
         """
         self._frame_sizes = _listed(frame_sizes)
         self._cores = _listed(cores)
-        self._places = (_Place(),) if topology is None else _places(Path(topology), duts, nic)
+        self._file = None if topology is None else Path(topology)
+        self._topology = None if topology is None else load_topology(topology)
+        self._duts = None if duts is None else int(duts)
+        self._nic = nic
+        if self._topology is not None:
+            self._topology.path(duts=self._duts, nic=nic)
 
     def start_suite(self, suite: TestSuite) -> None:
         """Expands a suite, if it has tests to expand."""
@@ -111,9 +117,23 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
                 {**place.variables, _CORES: cores},
                 place.tags,
             )
-            for place in self._places
+            for place in self._places(suite)
             for cores in counts
         ]
+
+    def _places(self, suite: TestSuite) -> tuple[_Place, ...]:
+        """The paths that the suite can be made for; one that nothing is known about, if there is none."""
+        if self._topology is None or self._file is None:
+            return (_Place(),)
+        asked = _literal_argument(suite, "duts")
+        duts = self._duts if asked is None else int(asked)
+        models = (self._nic,) if self._nic is not None else _models_with_a_path(self._topology, duts)
+        several = len(models) > 1
+        return tuple(
+            _place(self._topology, self._file, duts, model, several=several)
+            for model in models
+            if _has_path(self._topology, duts, model)
+        ) or (_Place(variables={_TOPOLOGY: str(self._file)}),)
 
     def _expand(self, suite: TestSuite, setting: _Setting) -> None:
         if suite.has_setup:
@@ -134,16 +154,9 @@ def _copies(test: TestCase, sizes: Sequence[str], setting: _Setting) -> Iterable
         yield copy
 
 
-def _places(file: Path, duts: str | None, nic: str | None) -> tuple[_Place, ...]:
-    topology = load_topology(file)
-    count = None if duts is None else int(duts)
-    models = (nic,) if nic is not None else _models_with_a_path(topology, count)
-    return tuple(_place(topology, file, count, model, several=len(models) > 1) for model in models)
-
-
 def _place(topology: Topology, file: Path, duts: int | None, nic: str | None, *, several: bool) -> _Place:
     path = topology.path(duts=duts, nic=nic)
-    variables = {"${TOPOLOGY}": str(file), "${DUTS}": str(len(path.hops)), **({} if nic is None else {"${NIC}": nic})}
+    variables = {_TOPOLOGY: str(file), "${DUTS}": str(len(path.hops)), **({} if nic is None else {"${NIC}": nic})}
     tags = [f"{len(path.hops) + 1}_node_single_link_topo"]
     if topology.testbed is TestbedKind.LAB:
         tags.append("hw_env")
@@ -159,7 +172,7 @@ def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | Non
     return tuple(model for model in models if _has_path(topology, duts, model)) or (None,)
 
 
-def _has_path(topology: Topology, duts: int | None, nic: str) -> bool:
+def _has_path(topology: Topology, duts: int | None, nic: str | None) -> bool:
     try:
         topology.path(duts=duts, nic=nic)
     except TopologyError:
@@ -169,6 +182,12 @@ def _has_path(topology: Topology, duts: int | None, nic: str) -> bool:
 
 def _listed(text: str | None) -> tuple[str, ...]:
     return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _literal_argument(suite: TestSuite, name: str) -> str | None:
+    """An argument of the suite's set-up that no variable is in; None: there is none."""
+    values = (str(arg).partition("=") for arg in suite.setup.args) if suite.has_setup else ()
+    return next((value for key, _, value in values if key == name and "{" not in value), None)
 
 
 def _listed_by(suite: TestSuite, name: str) -> tuple[str, ...]:

@@ -126,3 +126,16 @@ def test_a_suite_runs_with_and_without_the_catalogue(tmp_path):
         "plain": (0, ["64B-2c-eth-l2bdbase-mrr", "Another Test"]),
         "expanded": (0, ["64B-1c-eth-l2bdbase-mrr"]),
     }
+
+
+def test_a_suite_for_one_dut_takes_its_own_path_of_a_larger_topology(tmp_path):
+    file = lab(tmp_path, "Intel-E810CQ")
+    suite = expanded(Catalogue(str(file)), SUITE.replace("duts=${DUTS}", "duts=1"))
+    assert "2_node_single_link_topo" in suite.tests[0].tags
+
+
+def test_a_suite_whose_path_the_topology_does_not_have_has_no_topology_tag():
+    file = str(ROOT / "topologies" / "local-3n.yaml")
+    suite = expanded(Catalogue(file), SUITE.replace("duts=${DUTS}", "duts=1"))
+    assert suite.setup.args[0] == file
+    assert set(suite.tests[0].tags) == {"mrr", "64B", "1c"}

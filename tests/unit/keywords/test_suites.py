@@ -66,7 +66,7 @@ def test_every_suite_is_clean_for_every_topology(topology):
         output=None,
         log=None,
         report=None,
-        prerunmodifier=f"lossratio.keywords.Catalogue:{topology}:frame_sizes=78B,IMIX",
+        prerunmodifier=f"lossratio.keywords.Catalogue:{topology}:frame_sizes=78B:cores=1",
         pythonpath=[str(ROOT / "libraries")],
         stdout=console,
         stderr=console,
