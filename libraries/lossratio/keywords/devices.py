@@ -42,11 +42,11 @@ class DeviceKeywords(Keywords):
     ) -> ThroughputResult:
         """Makes one more trial after a search, asks the devices around it, and returns the search's result with that.
 
-        The trial is at the relevant lower bound of ``goal``, by default PDR, and is none of the search's: nothing asks
-        a device while a search runs. The result then has, for each device, the frames that it received, transmitted and
-        dropped (by place, so that each is accounted for), and what its kind tells: VPP ``show runtime``, testpmd's and
-        Open vSwitch's statistics, of all kinds the counters of interfaces and CPUs, and ``perf stat`` where that is
-        there and allowed.
+        The trial of ``duration`` is at the relevant lower bound of ``goal``, by default PDR, and is none of the
+        search's: nothing asks a device while a search runs. The result then has, for each device, the frames that it
+        received, transmitted and dropped (by place, so that each is accounted for), and what its kind tells: VPP
+        ``show runtime``, testpmd's and Open vSwitch's statistics, of all kinds the counters of interfaces and CPUs, and
+        ``perf stat`` where that is there and allowed.
 
         | `Find NDR And PDR`    frame_size=64B
         | `Collect Telemetry`
@@ -64,7 +64,7 @@ class DeviceKeywords(Keywords):
 
     @typed_keyword("Reconfigure DUTs")
     def reconfigure_duts(self, entries: int = _ENTRIES) -> None:
-        """Adds so many entries to what each device forwards by, which are of no concern to test traffic.
+        """Adds so many ``entries`` to what each device forwards by, which are of no concern to test traffic.
 
         They are addresses of a bridge, routes of a router, rules of Open vSwitch, and with VPP whatever it forwards by.
         `Tear Down Testbed` takes them away.

@@ -1,0 +1,152 @@
+"""What every kind of device forwards on this machine, one way and both ways, beside the bare cable.
+
+Builds local testbeds, sets up each device in turn, and measures its forwarding rate at maximum load (MRR) and its
+zero-loss throughput by short trials (a goal of RFC 9971). The table says which ran for real, and why others did not.
+VPP runs where the environment variable VPP_HOME says that it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from lossratio.bench.measurement import TestPlace
+from lossratio.bench.mrr import MrrRequest, measure_mrr
+from lossratio.bench.opening import open_testbed
+from lossratio.bench.search import SearchRequest, find_conditional_throughput
+from lossratio.bench.testbed import Testbed
+from lossratio.errors import LossRatioError
+from lossratio.mlrsearch import SearchGoal
+from lossratio.report.model import TestIdentity
+from lossratio.report.run_directory import RunDirectory
+from lossratio.traffic import load_profile
+
+TOPOLOGIES = Path(__file__).parent.parent / "topologies"
+CABLE = TOPOLOGIES / "local-cable.yaml"
+THROUGH_A_NODE = TOPOLOGIES / "local.yaml"
+KILO = 1e3
+GOAL = SearchGoal(0.0, 0.5, final_trial_duration=0.2, duration_sum=1.0, width=0.02, name="no loss")
+"""Short trials: a second of them for each bound."""
+
+TUNNELLED = "ethip4vxlan-l2bdbase"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device of the table.
+
+    Attributes:
+        name: What the table calls it.
+        kind: Kind of the DUT.
+        options: What it is asked for.
+        profile: Traffic profile.
+        frame_size: Bytes with FCS.
+    """
+
+    name: str
+    kind: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    profile: str = "ethip4-ip4base"
+    frame_size: int = 64
+
+
+DEVICES = (
+    Device("bare cable", "none"),
+    Device("Linux bridge", "linux_bridge"),
+    Device("Linux bridge, 100 rules", "linux_bridge", {"rules": "100"}),
+    Device("Linux bridge between VXLAN tunnels", "linux_bridge", {"vxlan": "true"}, TUNNELLED, 114),
+    Device("Linux router, IPv4", "linux_router"),
+    Device("Linux router, IPv4, 10,000 routes", "linux_router", {"routes": "20000"}, "ethip4-ip4scale20k"),
+    Device("Linux router, IPv4, 120,000 routes", "linux_router", {"routes": "120000"}, "ethip4-ip4scale120k"),
+    Device("Linux router, IPv6", "linux_router", {"ip_version": "6"}, "ethip6-ip6base", 78),
+    Device("Linux router, 300 rules in a thread", "linux_router", {"rules": "300"}),
+    Device("testpmd, io", "testpmd"),
+    Device("testpmd, mac", "testpmd", {"mode": "mac"}),
+    Device("Open vSwitch, OpenFlow", "ovs"),
+    Device("Open vSwitch, learning", "ovs", {"forwarding": "learning"}),
+    Device("Open vSwitch, 10,000 rules each way", "ovs", {"rules": "10000"}, "ethip4-ip4scale20k"),
+    Device("VPP, cross-connect", "vpp"),
+    Device("VPP, bridge domain", "vpp", {"forwarding": "l2bd"}),
+    Device("VPP, VXLAN tunnels", "vpp", {"forwarding": "l2bd", "vxlan": "true"}, TUNNELLED, 114),
+    Device("VPP, IPv4", "vpp", {"forwarding": "ip4"}),
+    Device("VPP, IPv4, 120,000 routes", "vpp", {"forwarding": "ip4", "routes": "120000"}, "ethip4-ip4scale120k"),
+    Device("VPP, IPv4, ACL of 50 rules", "vpp", {"forwarding": "ip4", "acl": "50"}),
+    Device("VPP, IPv6", "vpp", {"forwarding": "ip6"}, "ethip6-ip6base", 78),
+)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured in one way of sending, in frames per second per interface.
+
+    Attributes:
+        mrr: Forwarding rate at maximum load.
+        throughput: Conditional throughput without loss; None: even the minimum load lost frames.
+        is_limit: Whether the maximum load was forwarded without loss, so that the generator is the limit.
+    """
+
+    mrr: float
+    throughput: float | None
+    is_limit: bool
+
+    def __str__(self) -> str:
+        found = "-" if self.throughput is None else f"{self.throughput / KILO:.0f}{'+' if self.is_limit else ''}"
+        return f"{self.mrr / KILO:8.0f} {found:>8}"
+
+
+@click.command(help=__doc__)
+@click.option("--max-load", default=500.0, show_default=True, help="Largest load, in thousand frames per second.")
+@click.option("--only", default="", help="Only devices with these letters in their names, and the cable.")
+def main(max_load: float, only: str) -> None:
+    """Measures every device, and prints a table."""
+    vpp = os.environ.get("VPP_HOME")
+    click.echo(f"Thousand frames per second per interface; + is all that was asked for. VPP_HOME: {vpp or 'not set'}")
+    click.echo(f"{'':42} {'size':>5} | {'one way':^17} | {'both ways':^17} |")
+    click.echo(f"{'device':42} {'bytes':>5} | {'MRR':>8} {'no loss':>8} | {'MRR':>8} {'no loss':>8} | ran")
+    for device in DEVICES:
+        if device is not DEVICES[0] and only not in device.name:
+            continue
+        click.echo(f"{device.name:42} {device.frame_size:>5} | ", nl=False)
+        try:
+            click.echo("".join(f"{figures} | " for figures in measured(device, max_load * KILO)) + "for real")
+        except LossRatioError as error:
+            click.echo(f"not: {error}")
+
+
+def measured(device: Device, max_load: float) -> Iterator[Figures]:
+    """Sets a device up, and measures it one way and both ways.
+
+    Raises:
+        LossRatioError: If it cannot be had here, or a measurement failed.
+    """
+    file = CABLE if device.kind == "none" else THROUGH_A_NODE
+    testbed = open_testbed(file, dut=device.kind, options=device.options)
+    try:
+        for bidirectional in (False, True):
+            yield figures_of(testbed, device, max_load, bidirectional=bidirectional)
+    finally:
+        testbed.close()
+
+
+def figures_of(testbed: Testbed, device: Device, max_load: float, *, bidirectional: bool) -> Figures:
+    """Measures one way of sending."""
+    profile = load_profile(device.profile, frame_size=device.frame_size, bidirectional=bidirectional)
+    with tempfile.TemporaryDirectory() as directory:
+        identity = TestIdentity(name="device", suite="benchmark", documentation="", tags=())
+        place = TestPlace(identity, RunDirectory(Path(directory)))
+        mrr = measure_mrr(testbed, MrrRequest(profile, max_load, trials=3, trial_duration=0.5), place)
+        search = SearchRequest((GOAL,), profile, max_load=max_load, timeout=60.0)
+        (report,) = find_conditional_throughput(testbed, search, place).goals
+    result, rate = report.result, None if mrr.mrr is None else mrr.mrr.mean.per_interface_fps
+    found = None if result is None else result.conditional_throughput
+    top = result is not None and result.relevant_upper_bound == result.relevant_lower_bound
+    return Figures(rate or 0.0, None if found is None else found.per_interface_fps, is_limit=top)
+
+
+if __name__ == "__main__":
+    main()
