@@ -50,6 +50,7 @@ _POINTS = 7
 _REACH = 5.5
 _END = 8.0
 _SMOOTH = 0.05
+_ROUNDING = 1e-12
 _SMOOTH_LOADS = 1e-5
 _SAME = 0.1
 
@@ -113,7 +114,7 @@ def integrate_varying(
         grid = _Grid.of(support, bounds[1] - bounds[0], resolution.nodes, resolution.nodes)
         rows = grid.rows(model)
         smooth = _smooth_rows(rows, likelihood, question)
-        panels = _cut_panels(grid, rows, question) if smooth is None else _assembled(grid, smooth)
+        panels = _cut_panels(grid, rows, question) if smooth is None else _assembled(grid, smooth, question)
         corrected = _corrected(panels, grid, bounds)
         if corrected is None or correction == _CORRECTIONS - 1:
             break
@@ -123,7 +124,7 @@ def integrate_varying(
     finer = _Grid.of(
         support, bounds[1] - bounds[0], resolution.nodes * resolution.finer[0], resolution.nodes * resolution.finer[1]
     )
-    interpolated = _assembled(finer, _interpolated(smooth, resolution))
+    interpolated = _assembled(finer, _interpolated(smooth, resolution), question)
     return interpolated if _agree(panels, interpolated) else panels
 
 
@@ -208,7 +209,11 @@ def _interpolated(smooth: _SmoothRows, resolution: Resolution) -> _SmoothRows:
     )
 
 
-def _assembled(grid: _Grid, smooth: _SmoothRows) -> Panels:
+def _assembled(grid: _Grid, smooth: _SmoothRows, question: CriticalLoadQuestion) -> Panels:
+    """Panels of smooth rows; loads that rounding moves from a limit are put back."""
+    load = np.exp(smooth.log_critical_load)
+    load = np.where(load < question.min_load * (1.0 + _ROUNDING), question.min_load, load)
+    load = np.where(load > question.max_load * (1.0 - _ROUNDING), question.max_load, load)
     return Panels(
         np.arange(grid.log_spread.size),
         grid.log_spread.ravel(),
@@ -217,7 +222,7 @@ def _assembled(grid: _Grid, smooth: _SmoothRows) -> Panels:
         smooth.high,
         grid.log_weight.ravel(),
         smooth.log_density,
-        np.exp(smooth.log_critical_load),
+        load,
     )
 
 

@@ -27,7 +27,15 @@ from lossratio.plrsearch.panels import (
     node_positions,
     roughness,
 )
-from lossratio.plrsearch.ridge import DROP, Modes, explaining_starts, find_modes, find_rows, neighbouring_starts
+from lossratio.plrsearch.ridge import (
+    DROP,
+    FEW_LOADS,
+    Modes,
+    explaining_starts,
+    find_modes,
+    find_rows,
+    neighbouring_starts,
+)
 from lossratio.plrsearch.smooth import POINTS, SmoothRows
 
 
@@ -58,7 +66,6 @@ _ROUNDS = 200
 _INNER = 0.02
 """How much smaller errors in log m must be than those in log a, where they would look like roughness."""
 _STEPS = 6
-_FEW_LOADS = 8
 _QUANTILE_ERROR = 1e-7
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
@@ -185,15 +192,15 @@ class _Quadrature:
 
     def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
         log_mrr = node_positions(low, high)
-        log_density, log_load = self._smooth.at(row, log_mrr)
+        log_density, load = self._smooth.at(row, log_mrr)
         rough = ~self._smooth.holds[row]
         if rough.any():
             log_density[rough] = _rows(self.model, log_spread[rough]).log_density(log_mrr[rough])
             curves = self._curves(log_spread[rough], ORDER)
-            loads = critical_load(curves, self.question, np.exp(log_mrr[rough]).ravel())
-            log_load[rough] = np.log(loads).reshape(-1, ORDER)
+            # Loads at a limit have to be that limit exactly, so there is no logarithm on their way.
+            load[rough] = critical_load(curves, self.question, np.exp(log_mrr[rough]).ravel()).reshape(-1, ORDER)
         constant = np.zeros_like(log_spread)
-        return Panels(row, log_spread, constant, low, high, log_weight, log_density, np.exp(log_load))
+        return Panels(row, log_spread, constant, low, high, log_weight, log_density, load)
 
     def _curves(self, log_spread: Array, times: int) -> Curves:
         """Each row's curve, so many times."""
@@ -213,7 +220,7 @@ class _Quadrature:
     def _knees(self, log_spread: Array) -> Array:
         """Log m around which single trials may make the density steep: where few trials leave it broad otherwise."""
         groups = self.model.likelihood.groups
-        loads = groups.load if len(groups) <= _FEW_LOADS else groups.load[groups.lost == 0][-1:]
+        loads = groups.load if len(groups) <= FEW_LOADS else groups.load[groups.lost == 0][-1:]
         reach = 20.0 * np.exp(log_spread)[:, None]
         return np.asarray(
             np.log(np.maximum(np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0))

@@ -17,6 +17,8 @@ from lossratio.plrsearch.likelihood import Score
 
 DROP = 28.0
 """Depth in nats below a row's maximum to which its support reaches; what lies beyond has 1e-14 of the mass."""
+FEW_LOADS = 8
+"""Distinct loads up to which single trials may leave the density anything but a Gaussian."""
 _CANDIDATES = 8
 _ITERATIONS = 80
 _GAIN = 0.1
@@ -65,12 +67,15 @@ class Rows:
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
-    """Finds each row's maximum, and its integral as if the density were a Gaussian.
+    """Finds each row's maximum and about its integral: where trials are many, as if the density were a Gaussian.
 
     Args:
         density: The rows, sorted by log a.
         starts: Log m at which the search begins, shape (rows, candidates).
     """
+    if len(density.model.likelihood.groups) <= FEW_LOADS:
+        rows = find_rows(density, starts)
+        return Modes(density.log_spread, rows.mode, rows.log_mass)
     ceiling, starts = _domain(density, starts, DROP)
     mode, peak, information = _maximum(density, starts, density.score(starts), ceiling)
     return Modes(density.log_spread, mode, peak - 0.5 * np.log(information))
@@ -170,12 +175,12 @@ def _maximum(density: RowDensity, starts: Array, scores: Score, ceiling: Array) 
 def _crossings(
     density: RowDensity, mode: Array, peak: Array, information: Array, ceiling: Array, drop: float
 ) -> tuple[Array, Array]:
-    """Where the density has dropped by `drop` nats (or a third more) on both sides of the mode, or the domain ends."""
-    level = (peak - 1.17 * drop)[:, None]
+    """Where the density has dropped by `drop` nats (or a tenth more) on both sides of the mode, or the domain ends."""
+    level = (peak - 1.05 * drop)[:, None]
     inside = np.stack([mode, mode], axis=1)
     outside = np.stack([density.log_spread, ceiling], axis=1)
     at_end = density.log_density(outside) > level
-    reach = np.sqrt(2.34 * drop / information)
+    reach = np.sqrt(2.1 * drop / information)
     x = np.clip(np.stack([mode - reach, mode + reach], axis=1), outside[:, :1], outside[:, 1:])
     x = np.where(at_end, outside, x)
     active = np.flatnonzero(~at_end.all(axis=1))
@@ -190,7 +195,7 @@ def _crossings(
         lower, upper = np.minimum(inside, outside)[active], np.maximum(inside, outside)[active]
         target = here - excess / np.where(score.slope == 0, 1e-300, score.slope)
         target = np.where((target > lower) & (target < upper), target, 0.5 * (lower + upper))
-        finished |= (np.abs(excess) <= 0.17 * drop) | (upper - lower <= 1e-13 * np.abs(upper))
+        finished |= (np.abs(excess) <= 0.05 * drop) | (upper - lower <= 1e-13 * np.abs(upper))
         x[active] = np.where(finished, here, target)
         at_end[active] = finished
         active = active[~finished.all(axis=1)]

@@ -79,11 +79,12 @@ class SmoothRows:
         return SmoothRows(*(np.concatenate([getattr(each, one.name) for each in every]) for one in fields(self)))
 
     def at(self, row: Indices, log_mrr: Array) -> tuple[Array, Array]:
-        """Log density and log critical load, of shape (panels, nodes) as `log_mrr`, where the rows are smooth."""
+        """Log density and critical load, of shape (panels, nodes) as `log_mrr`; zeros where rows are not smooth."""
+        log_density, load = np.zeros_like(log_mrr), np.zeros_like(log_mrr)
+        holds = self.holds[row]
+        row = row[holds]
         low, high = self.low[row, None], self.high[row, None]
-        x = (2.0 * log_mrr - low - high) / np.maximum(high - low, 1e-300)
-        log_density, log_load = (
-            np.asarray(legval(x, coefficients[row].T[:, :, None], tensor=False))
-            for coefficients in (self.log_density, self.log_load)
-        )
-        return log_density, log_load
+        x = (2.0 * log_mrr[holds] - low - high) / (high - low)
+        log_density[holds] = legval(x, self.log_density[row].T[:, :, None], tensor=False)
+        load[holds] = np.exp(legval(x, self.log_load[row].T[:, :, None], tensor=False))
+        return log_density, load
