@@ -11,6 +11,7 @@ from typing import Any
 from lossratio.bench.description import describe_load, describe_traffic
 from lossratio.bench.dut_set_up import checked_duts, set_up_duts
 from lossratio.bench.holding import hold
+from lossratio.bench.hops import check_hops
 from lossratio.bench.interfaces import check_link_speeds
 from lossratio.bench.reaching import reachable
 from lossratio.bench.repair import RepairingMeasurer
@@ -33,7 +34,6 @@ from lossratio.traffic import (
     TrafficMeasurer,
     TrafficPort,
     TrafficProfile,
-    check_path,
     make_configuration,
     open_generator,
 )
@@ -190,7 +190,7 @@ class LiveTestbed:
             tg = self._set_up.sessions[self._set_up.path.tg_name]
             self._agent = _start_agent(tg, self._set_up.generator, self.request)
         facts = self._agent.configure(configuration, generator=access.name, options=access.ready())
-        check_path(self._agent)
+        check_hops(self._agent, self._set_up.path, self._set_up.duts)
         return self._agent, facts
 
     def _repairing(self, measurer: Measurer, configuration: Configuration, ramp: float) -> Measurer:

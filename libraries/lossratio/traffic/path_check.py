@@ -15,6 +15,10 @@ CHECK_DURATION = 0.1
 _ATTEMPTS = 5
 
 
+class DeadPathError(TrafficError):
+    """Nothing gets through, in one direction at least."""
+
+
 def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
     """Sends a few frames in each direction, and makes sure that some come through.
 
@@ -22,7 +26,7 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
     counters are the answer.
 
     Raises:
-        TrafficError: If nothing gets through in a direction; names it.
+        DeadPathError: If nothing gets through in a direction; names it.
     """
     for _ in range(_ATTEMPTS):
         counters = agent.trial(CHECK_LOAD, CHECK_DURATION)
@@ -31,11 +35,11 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
             return counters
     sent = ", ".join(f"{each.name} (sent {each.sent} frames, received 0)" for each in dead)
     if len(dead) == len(counters):
-        raise TrafficError(
+        raise DeadPathError(
             f"Node {agent.node_name}: the path is a black hole; nothing comes through in direction {sent}. "
             "Check the links' ends in the topology, and that the DUT is set up to forward."
         )
-    raise TrafficError(
+    raise DeadPathError(
         f"Node {agent.node_name}: the path works one way only; nothing comes through in direction {sent}. "
         "Check the DUT's forwarding (addresses, routes, MAC addresses) in that direction."
     )
