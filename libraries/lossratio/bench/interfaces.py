@@ -1,13 +1,14 @@
-"""What nodes say about their interfaces, and whether links are as fast as the topology file says."""
+"""What nodes say about their interfaces: whether links have the speed of the topology file, and room for frames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lossratio.errors import TopologyError
+from lossratio.errors import TopologyError, TrafficError
 from lossratio.ssh import NodeSession
 from lossratio.topology import Interface, Port
+from lossratio.traffic.agent.configuration import Configuration
 from lossratio.units import format_bit_rate
 
 _SPEED_UNIT = 1e6
@@ -22,8 +23,8 @@ for port; do
     if [ -e "$device" ]; then
         net=/sys/class/net/$name
         driver=$(basename "$(readlink "$net/device/driver" || readlink "$device/driver")" 2>/dev/null)
-        printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$port" "$name" "$driver" "$(cat "$net/address" 2>/dev/null)" \
-            "$(cat "$net/operstate" 2>/dev/null)" "$(cat "$net/speed" 2>/dev/null)"
+        printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$port" "$name" "$driver" "$(cat "$net/address" 2>/dev/null)" \
+            "$(cat "$net/operstate" 2>/dev/null)" "$(cat "$net/speed" 2>/dev/null)" "$(cat "$net/mtu" 2>/dev/null)"
     fi
 done
 """
@@ -39,6 +40,7 @@ class InterfaceState:
         mac_address: Its MAC address; empty if the kernel does not have it.
         state: ``up`` or ``down``, in the kernel's words.
         speed: Speed of its link, bits per second; None: it does not tell.
+        mtu: Its MTU, bytes; None: the kernel does not have it.
     """
 
     name: str
@@ -46,6 +48,7 @@ class InterfaceState:
     mac_address: str
     state: str
     speed: float | None
+    mtu: int | None = None
 
 
 def read_interfaces(session: NodeSession, interfaces: Mapping[str, Interface]) -> dict[str, InterfaceState]:
@@ -69,43 +72,65 @@ def known_as(interface: Interface) -> str:
     return interface.name or interface.pci_address or ""
 
 
-def _state(name: str, driver: str, mac_address: str, state: str, speed: str) -> InterfaceState:
+def _state(name: str, driver: str, mac_address: str, state: str, speed: str, mtu: str) -> InterfaceState:
     # A link that is down has the speed -1.
-    known = speed.isdecimal() and int(speed) > 0
-    return InterfaceState(name, driver, mac_address, state, int(speed) * _SPEED_UNIT if known else None)
+    bit_rate = int(speed) * _SPEED_UNIT if speed.isdecimal() and int(speed) > 0 else None
+    return InterfaceState(name, driver, mac_address, state, bit_rate, int(mtu) if mtu.isdecimal() else None)
 
 
-def check_link_speeds(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> None:
+@dataclass(frozen=True)
+class PortState:
+    """A port of the topology, and what its node says about it."""
+
+    port: Port
+    state: InterfaceState
+
+
+def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tuple[PortState, ...]:
+    """Asks nodes about ports; those that a node does not have are missing in the answer.
+
+    Args:
+        ports: The ports.
+        sessions: Log-ins on nodes; only these are asked.
+    """
+    found: list[PortState] = []
+    for node, session in sessions.items():
+        asked = {port.name: port for port in ports if port.node_name == node}
+        states = read_interfaces(session, {name: port.interface for name, port in asked.items()}) if asked else {}
+        found += [PortState(asked[name], state) for name, state in states.items()]
+    return tuple(found)
+
+
+def check_link_speeds(ports: Sequence[PortState]) -> None:
     """Checks that links are as fast as the topology file says, where it says so and the node can tell.
 
     Interfaces without a driver of their own are virtual, and their speed says nothing; the kernel does not tell that of
     interfaces that a driver for user space has.
 
-    Args:
-        ports: Interfaces that traffic goes through.
-        sessions: Log-ins on their nodes.
-
     Raises:
         TopologyError: If a link has another speed.
     """
-    for node, session in sessions.items():
-        stated = {port.name: port for port in ports if port.node_name == node and port.interface.speed is not None}
-        if stated:
-            states = read_interfaces(session, {name: port.interface for name, port in stated.items()})
-            for name, state in states.items():
-                check_link_speed(stated[name], state)
+    for each in ports:
+        stated, real = each.port.interface.speed, each.state.speed
+        if each.state.driver and stated is not None and real is not None and real != stated:
+            raise TopologyError(
+                f"{each.port}: the link of {known_as(each.port.interface)} has {format_bit_rate(real)}, and the "
+                f"topology file says {format_bit_rate(stated)}. Look at the cable, the transceivers and "
+                "autonegotiation; or correct the 'speed' in the file."
+            )
 
 
-def check_link_speed(port: Port, state: InterfaceState) -> None:
-    """Checks that one link is as fast as the topology file says.
+def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None:
+    """Checks that ports have room for the largest frames, as far as the kernel has these ports.
 
     Raises:
-        TopologyError: If it has another speed.
+        TrafficError: If one has not.
     """
-    stated = port.interface.speed
-    if state.driver and stated is not None and state.speed is not None and state.speed != stated:
-        raise TopologyError(
-            f"{port}: the link of {known_as(port.interface)} has {format_bit_rate(state.speed)}, and the topology file "
-            f"says {format_bit_rate(stated)}. Look at the cable, the transceivers and autonegotiation; "
-            "or correct the 'speed' in the file."
-        )
+    largest = max((direction.frames for direction in configuration.directions), key=lambda frames: frames.mtu)
+    for each in ports:
+        if each.state.mtu is not None and each.state.mtu < largest.mtu:
+            raise TrafficError(
+                f"Frames of {largest.max_size} bytes do not go through {each.port} ({each.state.name}), whose MTU is "
+                f"{each.state.mtu}. Raise it to {largest.mtu} (ip link set dev {each.state.name} mtu {largest.mtu}), "
+                "or use smaller frames."
+            )

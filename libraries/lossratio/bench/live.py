@@ -12,7 +12,7 @@ from lossratio.bench.description import describe_load, describe_traffic
 from lossratio.bench.dut_set_up import checked_duts, set_up_duts
 from lossratio.bench.holding import hold
 from lossratio.bench.hops import check_hops
-from lossratio.bench.interfaces import check_link_speeds
+from lossratio.bench.interfaces import PortState, check_link_speeds, check_mtus, read_ports
 from lossratio.bench.reaching import reachable
 from lossratio.bench.repair import RepairingMeasurer
 from lossratio.bench.testbed import Ready, TestbedRequest
@@ -49,6 +49,7 @@ class _SetUp:
     """What `LiveTestbed.open` has found and made."""
 
     path: TrafficPath
+    ports: tuple[PortState, ...]
     generator: RealGenerator
     access: GeneratorAccess
     lease: Lease | None
@@ -94,7 +95,8 @@ class LiveTestbed:
                 path.tg_name: tg,
                 **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
             }
-            check_link_speeds(path.ports, sessions)
+            ports = read_ports(path.ports, sessions)
+            check_link_speeds(ports)
             duts = checked_duts(request.dut, path, sessions)
             agent = undo.enter_context(_start_agent(tg, generator, request))
             facts = agent.facts
@@ -105,6 +107,7 @@ class LiveTestbed:
             )
             set_up = _SetUp(
                 path,
+                ports,
                 generator,
                 access,
                 lease,
@@ -135,6 +138,7 @@ class LiveTestbed:
         try:
             self._is_in_use = True
             configuration = make_configuration(profile, [self._port_pair()], settle_time=self._settle_time)
+            check_mtus(self._set_up.ports, configuration)
             agent, facts = self._configured(configuration)
             conditions = self._conditions(profile, {**asdict(agent.facts), **facts})
             measurer = TrafficMeasurer(agent, idle_time=self._idle_time, ramp=ramp)

@@ -78,7 +78,7 @@ class Traffic(Record):
     ip_versions: dict[str, Ratio]
     """Shares of the frames by IP version (``IPv4``, ``IPv6``); empty if there is no IP in them."""
     pattern: Literal["unidirectional", "bidirectional"]
-    """Whether traffic goes one way, or both ways at the same load."""
+    """Whether traffic goes one way, or both ways; what each direction sends of a load is in its semantics."""
     meshed: bool = False
     """Whether each transmitting interface sends to more than one other."""
     load_shape: Literal["constant"] = "constant"
