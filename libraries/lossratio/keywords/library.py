@@ -56,10 +56,10 @@ class LossRatio(
     = Arguments of measurements =
 
     | =Argument=        | =What it is= |
-    | ``frame_size``    | Bytes with frame check sequence (``64B``), or a mix of sizes (``IMIX_v4_1``). |
-    | ``profile``       | Name of a traffic profile that comes with the library (``ethip4-udp``, ``ethip4-ip4base``), or a file of your own. |
-    | ``bidirectional`` | Whether both ports transmit, at the same load. Left out: as the profile says. |
-    | ``max_load``      | The largest load, per transmitting interface. Left out: ``max_rate`` of the generator in the topology file. |
+    | ``frame_size``    | Bytes with frame check sequence (``64B``), or a mix of sizes: ``IMIX_v4_1``, or one of the profile's own. |
+    | ``profile``       | Name of a traffic profile that comes with the library (``ethip4-udp``, ``ethip6-udp``, ``dot1q-ip4base`` ...), or the path of a file of your own. |
+    | ``bidirectional`` | Whether both ports transmit. Left out: as the profile says. |
+    | ``max_load``      | The largest load, per transmitting interface (where directions differ: of the one that sends most). Left out: the smallest of what the generator, the links and the NICs can do, as far as the topology file says. |
     | ``min_load``      | The smallest load, likewise. Left out: 9001 fps as in FD.io CSIT; if that is above the maximum load, a tenth of this. |
     | ``timeout``       | After this much time no trial begins; the result is what is known then, and irregular. |
     | ``warm_up``       | Length of a first trial at maximum load whose result is discarded. Left out: there is none. |
