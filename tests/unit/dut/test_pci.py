@@ -1,0 +1,142 @@
+"""Cards are taken from the kernel and given back, on a node whose sysfs behaves as the kernel's."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from lossratio.dut import create_dut
+from lossratio.dut.changes import Changes
+from lossratio.dut.linux.pci import bind, bound_driver, check_hugepages, check_pci
+from lossratio.dut.linux.program_dut import ProgramDut
+from lossratio.dut.node import DutNode
+from lossratio.errors import DutError
+from lossratio.ssh import CommandResult
+from lossratio.topology import Hop, Interface, Port
+
+WEST, EAST = "0000:18:00.0", "0000:18:00.1"
+ENVIRONMENT_LENGTH = 3
+
+
+class SysfsNode:
+    """A node with two cards, whose /sys is a directory; writing to its files does what the kernel does."""
+
+    name = "DUT1"
+
+    def __init__(self, root, *, probes=True):
+        self._bus = root / "bus" / "pci"
+        self._root = root
+        self._probes = probes
+        for driver in ("ice", "vfio-pci"):
+            (self._bus / "drivers" / driver).mkdir(parents=True)
+        for address in (WEST, EAST):
+            device = self._bus / "devices" / address
+            (device / "net" / f"eth{address[-1]}").mkdir(parents=True)
+            (device / "driver_override").write_text("(null)\n")
+            (device / "numa_node").write_text("1\n")
+            (device / "driver").symlink_to(self._bus / "drivers" / "ice")
+
+    def run(self, *command, timeout=30.0, check=True, stdin=None):
+        line = [word.replace("/sys/", f"{self._root}/") for word in command[ENVIRONMENT_LENGTH:]]
+        if line == ["cat", "/proc/meminfo"]:
+            text = "MemTotal: 64 kB\nHugePages_Free: 3\nHugepagesize: 2048 kB\n"
+            return CommandResult(command, 0, text, "")
+        if line[0] == "tee":
+            return self._write(command, line[1], stdin)
+        done = subprocess.run(line, input=stdin or "", capture_output=True, text=True, check=False)
+        return CommandResult(command, done.returncode, done.stdout.replace(str(self._root), "/sys"), done.stderr)
+
+    def _write(self, command, path, text):
+        if path.endswith("/unbind"):
+            (self._bus / "devices" / text.strip() / "driver").unlink()
+        elif path.endswith("/drivers_probe"):
+            device = self._bus / "devices" / text.strip()
+            wanted = (device / "driver_override").read_text().strip()
+            driver = "ice" if wanted in ("(null)", "") else wanted
+            if self._probes or driver == "ice":
+                (device / "driver").symlink_to(self._bus / "drivers" / driver)
+        else:
+            (self._root / path).write_text(text)
+        return CommandResult(command, 0, "", "")
+
+
+@pytest.fixture
+def node(tmp_path):
+    return DutNode(SysfsNode(tmp_path))
+
+
+def test_a_card_goes_to_another_driver_and_back(node):
+    changes = Changes(node)
+    bind(changes, node, WEST, "vfio-pci")
+    assert (bound_driver(node, WEST), bound_driver(node, EAST)) == ("vfio-pci", "ice")
+    changes.roll_back()
+    assert bound_driver(node, WEST) == "ice"
+
+
+def test_a_card_that_has_the_driver_already_keeps_it(node):
+    first, second = Changes(node), Changes(node)
+    bind(first, node, WEST, "vfio-pci")
+    bind(second, node, WEST, "vfio-pci")
+    second.roll_back()
+    assert bound_driver(node, WEST) == "vfio-pci"
+
+
+def test_a_card_of_a_driver_that_programs_share_with_the_kernel_stays_there(node):
+    changes = Changes(node)
+    bind(changes, node, WEST, "mlx5_core")
+    assert (bound_driver(node, WEST), changes.commands) == ("ice", [])
+
+
+def test_a_card_that_does_not_go_to_the_driver_is_given_back(tmp_path):
+    node = DutNode(SysfsNode(tmp_path, probes=False))
+    changes = Changes(node)
+    with pytest.raises(DutError, match=r"DUT1: PCI device 0000:18:00\.0 did not go to the driver 'vfio-pci'.*IOMMU"):
+        bind(changes, node, WEST, "vfio-pci")
+    (tmp_path / "bus/pci/devices" / WEST / "driver").symlink_to(tmp_path / "bus/pci/drivers/vfio-pci")
+    changes.roll_back()
+    assert bound_driver(node, WEST) == "ice"
+
+
+@pytest.mark.parametrize(
+    ("address", "driver", "message"),
+    [
+        ("0000:99:00.0", "vfio-pci", r"DUT1 has no PCI device 0000:99:00\.0\. Correct it in the topology file"),
+        (WEST, "igb_uio", r"has not loaded the driver 'igb_uio'.*modprobe igb_uio"),
+    ],
+)
+def test_a_missing_card_or_driver_is_named(node, address, driver, message):
+    with pytest.raises(DutError, match=message):
+        check_pci(node, address, driver)
+
+
+def test_missing_hugepages_are_said_with_how_to_reserve_them(node):
+    with pytest.raises(DutError, match=r"hugepages missing: 1024 MB are needed, and 6 MB are free.*nr_hugepages=512"):
+        check_hugepages(node, 1024)
+    check_hugepages(node, 6)
+
+
+def hop(west, east):
+    return Hop(
+        "DUT1", Port("DUT1", "port0", Interface(link="a", **west)), Port("DUT1", "port1", Interface(link="b", **east))
+    )
+
+
+@pytest.mark.parametrize("kind", ["testpmd", "ovs", "vpp"])
+def test_a_driver_in_the_topology_means_that_the_card_is_taken(node, kind):
+    named = {"name": "eth0", "pci_address": WEST, "driver": "vfio-pci"}
+    dut = create_dut(kind, node, hop(named, {"pci_address": EAST}), {})
+    assert isinstance(dut, ProgramDut)
+    assert (dut.west, dut.east, dut.kernel_interfaces) == (WEST, EAST, ())
+
+
+@pytest.mark.parametrize(
+    ("west", "east", "message"),
+    [
+        ({"name": "eth0"}, {"pci_address": EAST, "driver": "vfio-pci"}, "both interfaces of DUT1 from the kernel"),
+        ({"driver": "vfio-pci", "name": "eth0"}, {"pci_address": EAST}, r"needs the 'pci_address' of DUT1\.port0"),
+    ],
+)
+def test_interfaces_that_do_not_go_together_are_refused(node, west, east, message):
+    with pytest.raises(DutError, match=message):
+        create_dut("testpmd", node, hop(west, east), {})
