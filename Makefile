@@ -29,6 +29,7 @@ environment:
 
 packages:
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool
+	@-tools/system-packages dpdk-testpmd=dpdk-dev ovs-vswitchd=openvswitch-switch
 
 clean:
 	rm -rf .venv results build dist libraries/*.egg-info
