@@ -21,12 +21,15 @@ def is_url(text: str) -> bool:
 
 
 def open_history(place: str) -> History:
-    """The history in a folder, or a mirror of that of an archive with a URL.
+    """The history in a folder, that of an archive in a folder, or a mirror of that of an archive with a URL.
 
     Raises:
         ArchiveError: If the archive does not give it, or has no history.
     """
-    return mirror_history(ObjectStore(place)) if is_url(place) else History(Path(place))
+    if is_url(place):
+        return mirror_history(ObjectStore(place))
+    archived = Path(place) / HISTORY
+    return History(archived if archived.is_dir() else Path(place))
 
 
 def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
