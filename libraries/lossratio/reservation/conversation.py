@@ -10,6 +10,14 @@ from typing import Any
 from lossratio.errors import NodeError, ReservationError
 from lossratio.ssh import NodeProcess, NodeSession
 
+# The program comes over the wire, so that neither a full disk nor an old copy on the node gets in its way. What comes
+# after it is its input: no byte of that may be read here.
+_START = (
+    "import json, os; line = b''\n"
+    "while line[-1:] != b'\\n': line += os.read(0, 1) or os._exit(1)\n"
+    "exec(json.loads(line))"
+)
+
 ANSWER_SECONDS = 30.0
 """Seconds that an answer may take."""
 
@@ -25,7 +33,8 @@ class Conversation:
         """
         source = files("lossratio").joinpath("reservation/keeper.py").read_text(encoding="utf-8")
         self._node_name = session.name
-        self._process: NodeProcess = session.start(python, "-I", "-S", "-c", source)
+        self._process: NodeProcess = session.start(python, "-I", "-S", "-c", _START)
+        self._process.write_line(json.dumps(source))
         self.tell(request)
 
     def tell(self, message: Mapping[str, Any]) -> None:

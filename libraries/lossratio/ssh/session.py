@@ -62,6 +62,7 @@ class NodeSession:
         self.node = node
         self.environment: Mapping[str, str] = {}
         self._client = client
+        self._is_open = True
         self._credentials = credentials
 
     @classmethod
@@ -94,7 +95,7 @@ class NodeSession:
         Raises:
             NodeError: As `connect` does.
         """
-        if self._client.get_transport() is None:
+        if not self._is_open:
             return
         try:
             # Asking is the only way to know: a loss may not have been noticed yet.
@@ -105,6 +106,7 @@ class NodeSession:
 
     def close(self) -> None:
         """Closes the connection; the standard input of every process started over it closes with it."""
+        self._is_open = False
         self._client.close()
 
     def run(
@@ -197,7 +199,8 @@ class NodeSession:
     def _open_channel(self, command: tuple[str, ...], timeout: float) -> paramiko.Channel:
         transport = self._client.get_transport()
         if transport is None:
-            raise NodeError(f"Node {self.name}: the session is closed; cannot run {shown(command)}.")
+            why = "the connection is lost" if self._is_open else "the session is closed"
+            raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.")
         try:
             return transport.open_session(timeout=timeout)
         except (paramiko.SSHException, EOFError, OSError) as cause:

@@ -2,7 +2,7 @@ import os
 import signal
 
 import pytest
-from ssh_server import needs_sshd, sshd_of
+from ssh_server import free_port, needs_sshd, sshd_of
 
 from lossratio.errors import NodeError
 
@@ -51,3 +51,15 @@ class TestLostConnections:
         session.close()
         with pytest.raises(NodeError, match="the session is closed"):
             session.run("true")
+
+    def test_a_session_that_could_not_be_restored_is_restored_later(self, server):
+        with server.connect() as session:
+            right, session.node = session.node, session.node.model_copy(update={"port": free_port()})
+            os.kill(sshd_of(session), signal.SIGKILL)
+            with pytest.raises(NodeError, match="connection refused"):
+                session.restore()
+            with pytest.raises(NodeError, match="the connection is lost; cannot run `true`"):
+                session.run("true")
+            session.node = right
+            session.restore()
+            assert session.run("echo", "again").stdout == "again\n"
