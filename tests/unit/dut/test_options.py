@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lossratio.dut import load_kind, parse_options
+from lossratio.dut import dut_kinds, load_kind, parse_options
 from lossratio.dut.linux.options import parse_cpus
 from lossratio.dut.linux.steering import cpu_mask
 from lossratio.errors import DutError
@@ -41,7 +41,7 @@ def test_values_may_be_text_as_robot_framework_passes_them():
     assert (options.ip_version, options.rules, options.rps_cpus) == (6, 300, (1,))
 
 
-@pytest.mark.parametrize("kind", ["linux_bridge", "linux_router"])
+@pytest.mark.parametrize("kind", dut_kinds())
 def test_the_reference_names_every_option(kind):
     text = (Path(__file__).parents[3] / "docs" / "reference" / "duts.md").read_text()
     assert f"## {kind}" in text
@@ -49,9 +49,20 @@ def test_the_reference_names_every_option(kind):
         assert f"| `{option}` |" in text
 
 
-def test_options_survive_being_written_down():
-    options = parse_options("linux_router", {"police": "50 kfps", "rps_cpus": "0,2-3", "ip_version": "6"})
-    assert parse_options("linux_router", options.model_dump()) == options
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("linux_router", {"police": "50 kfps", "rps_cpus": "0,2-3", "ip_version": "6"}),
+        ("linux_bridge", {"police": "50 kfps", "vxlan": "true", "rules": "7"}),
+        ("testpmd", {"mode": "5tswap", "cores": "2"}),
+        ("ovs", {"police": "10 kfps", "rules": "100"}),
+        ("vpp", {"police": "80 Mbps", "forwarding": "ip6", "routes": "20000", "acl": "5"}),
+        ("none", {}),
+    ],
+)
+def test_options_survive_being_written_down(kind, options):
+    parsed = parse_options(kind, options)
+    assert parse_options(kind, parsed.model_dump()) == parsed
 
 
 @pytest.mark.parametrize(

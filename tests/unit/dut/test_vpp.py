@@ -143,7 +143,7 @@ def test_options_that_make_no_sense_are_refused(options, message):
 
 def test_a_bucket_takes_so_long_to_fill_again():
     options = parse_options("vpp", {"police": "80 Mbps"})
-    assert (options.police, options.bucket, options.recovery_time) == (80_000, 200_000, 0.02)
+    assert (options.police_kilobits, options.bucket, options.recovery_time) == (80_000, 200_000, 0.02)
 
 
 def test_counters_are_read_as_vpp_tells_them():

@@ -152,7 +152,7 @@ def _access_list(options: VppOptions, ports: tuple[VppPort, VppPort]) -> Iterato
 def _policers(options: VppOptions, ports: tuple[VppPort, VppPort]) -> Iterator[Command]:
     if options.police is None:
         return
-    bucket = f"rate kbps cir {options.police} cb {options.bucket} type 1r2c"
+    bucket = f"rate kbps cir {options.police_kilobits} cb {options.bucket} type 1r2c"
     actions = "conform-action transmit exceed-action drop violate-action drop"
     for port in ports:
         yield Command(f"policer add name {policer_name(port)} {bucket} {actions}", answer=r"(\d+)?")

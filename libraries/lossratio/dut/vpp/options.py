@@ -35,13 +35,13 @@ class VppForwarding(str, Enum):
     """IPv6 routing."""
 
 
-def _kilobits(value: Any) -> int | None:
+def _whole_kilobits(value: Any) -> int | None:
     if value is None:
         return None
     rate = parse_bit_rate(value)
     if rate < _KILO or rate % _KILO:
         raise ValueError(f"{value!r} is not a rate that VPP can police: whole kbit/s, e.g. '50 Mbps'")
-    return int(rate) // _KILO
+    return int(rate)
 
 
 class VppOptions(ProgramOptions):
@@ -59,9 +59,9 @@ class VppOptions(ProgramOptions):
     """Whether frames come and go in VXLAN tunnels, one on each link, with a bridge domain between them."""
     acl: int | None = Field(default=None, ge=1, le=100)
     """Rules of an access control list that every frame walks; the last one permits it."""
-    police: Annotated[int | None, BeforeValidator(_kilobits)] = None
-    """Bit rate (in kbit/s) that what comes in on each interface is policed to, e.g. ``50 Mbps``, reckoned of frames
-    without their FCS."""
+    police: Annotated[int | None, BeforeValidator(_whole_kilobits)] = None
+    """Bits per second that what comes in on each interface is policed to, e.g. ``50 Mbps``, reckoned of frames without
+    their FCS."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds; where missing, 20 ms of its rate."""
     frame_queue: int = Field(default=1024, ge=64, le=65_536)
@@ -81,15 +81,20 @@ class VppOptions(ProgramOptions):
         return self
 
     @property
+    def police_kilobits(self) -> int | None:
+        """The policer's rate in kbit/s."""
+        return None if self.police is None else self.police // _KILO
+
+    @property
     def bucket(self) -> int | None:
         """Bytes that a full bucket of the policer holds."""
         if self.police is None:
             return None
-        return self.burst or math.ceil(self.police * _KILO / _BITS_PER_BYTE * _BURST_SECONDS)
+        return self.burst or math.ceil(self.police / _BITS_PER_BYTE * _BURST_SECONDS)
 
     @property
     def recovery_time(self) -> float:
         """Idle seconds after which an empty bucket is full again."""
         if self.police is None or self.bucket is None:
             return 0.0
-        return self.bucket * _BITS_PER_BYTE / (self.police * _KILO)
+        return self.bucket * _BITS_PER_BYTE / self.police
