@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from lossratio.topology import AfPacketGenerator, Interface, Node, SimulatedGenerator, Topology, load_topology
+from lossratio.topology import (
+    AfPacketGenerator,
+    Interface,
+    Node,
+    Reservation,
+    SimulatedGenerator,
+    Topology,
+    load_topology,
+)
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.headers import AddressRange, Headers, Ipv4, Ipv6, PortHeader, VlanTag, Vxlan
 from lossratio.traffic.profile import ProfileFile, Reverse
@@ -66,7 +74,7 @@ def test_the_reference_of_traffic_profiles_names_every_profile():
     assert {name for name in profile_names() if f"`{name}`" not in text} == set()
 
 
-@pytest.mark.parametrize("model", [Topology, Node, Interface, AfPacketGenerator, SimulatedGenerator])
+@pytest.mark.parametrize("model", [Topology, Node, Interface, AfPacketGenerator, SimulatedGenerator, Reservation])
 def test_the_topology_reference_names_every_field(model):
     text = (DOCS / "reference" / "topology.md").read_text()
     for field in model.model_fields:
