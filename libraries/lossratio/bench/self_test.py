@@ -16,7 +16,7 @@ from lossratio.errors import TopologyError, TrafficError
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.conditions import LoadOrigin
 from lossratio.report.model import ThroughputResult
-from lossratio.topology import TestbedKind
+from lossratio.topology import TestbedKind, Topology, TrafficPath
 from lossratio.traffic import TrafficProfile
 
 TESTER = SearchGoal(0.0, 0.0, 1.0, 5.0, 0.02, 1.0, name="tester")
@@ -75,7 +75,7 @@ def find_tester_limit(
         TrafficError: If there is no such load.
         LossRatioError: If the measurement failed.
     """
-    _check_cable(testbed)
+    check_cable(testbed.request.file, testbed.request.topology, testbed.request.path)
     highest = request.max_load or _highest(testbed, request.profile)
     search = SearchRequest((request.goal,), request.profile, max_load=highest)
     result = find_conditional_throughput(testbed, search, place, on_progress)
@@ -98,14 +98,23 @@ def find_tester_limit(
     return SelfTest(limit, result)
 
 
-def _check_cable(testbed: Testbed) -> None:
-    request = testbed.request
-    if request.topology.testbed is TestbedKind.SIMULATED:
-        raise TopologyError(f"{request.file}: a simulated tester needs no test: its limit is the 'max_rate' there.")
-    if request.path.hops:
-        names = ", ".join(hop.node_name for hop in request.path.hops)
+def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
+    """Makes sure that a self-test is one.
+
+    Args:
+        file: The topology file.
+        topology: What is in it.
+        path: The way of the test traffic.
+
+    Raises:
+        TopologyError: If there is a DUT on the path, or nothing is real.
+    """
+    if topology.testbed is TestbedKind.SIMULATED:
+        raise TopologyError(f"{file}: a simulated tester needs no test: its limit is the 'max_rate' there.")
+    if path.hops:
+        names = ", ".join(hop.node_name for hop in path.hops)
         raise TopologyError(
-            f"{request.file}: between the TG's ports there is {names}, and what is found would be its limit. "
+            f"{file}: between the TG's ports there is {names}, and what is found would be its limit. "
             "For a self-test, the link of both ports must be the same; see topologies/local-cable.yaml."
         )
 

@@ -47,13 +47,16 @@ def self_test(
     # Imported here, as other commands need none of what it takes to reach a testbed.
     from lossratio.bench.measurement import TestPlace
     from lossratio.bench.opening import open_testbed
-    from lossratio.bench.self_test import SelfTestRequest, find_tester_limit
+    from lossratio.bench.self_test import SelfTestRequest, check_cable, find_tester_limit
     from lossratio.report.model import TestIdentity
     from lossratio.report.run_directory import RunDirectory
+    from lossratio.topology import load_topology
     from lossratio.traffic import load_profile
 
     traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
     highest = None if max_load is None else parse_frame_rate(max_load)
+    described = load_topology(topology)
+    check_cable(topology, described, described.path())
     testbed = open_testbed(topology)
     try:
         for traffic in traffics:

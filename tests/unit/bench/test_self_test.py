@@ -11,6 +11,7 @@ from lossratio.bench.loads import load_range
 from lossratio.bench.opening import open_testbed
 from lossratio.bench.self_test import SelfTestRequest, find_tester_limit
 from lossratio.bench.tester_record import SelfTestRecord, TesterLimit, read_record, write_limit
+from lossratio.cli import main
 from lossratio.errors import TopologyError
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.conditions import LoadOrigin
@@ -101,6 +102,13 @@ def test_a_record_that_is_not_there_is_an_error(tmp_path):
 def test_a_simulated_tester_is_not_tested(tmp_path):
     with pytest.raises(TopologyError, match="a simulated tester needs no test"):
         find_tester_limit(policed(police="10 kfps"), SelfTestRequest(PROFILE), place(tmp_path))
+
+
+def test_with_a_device_in_between_the_command_touches_nothing(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["lossratio", "self-test", str(LOCAL)])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "local.yaml: between the TG's ports there is DUT1" in capsys.readouterr().err
 
 
 @pytest.mark.netns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from robot_runs import run_suite, write_suite
+from robot_runs import ROOT, run_suite, write_suite
 
 from lossratio.report.run_directory import RunDirectory
 
@@ -24,6 +24,9 @@ Without A Search
     Run Keyword And Expect Error    *No search in this test*    Measure Latency
     Run Keyword And Expect Error    *Say the frame_size*    Measure Latency    10 kpps
 """
+
+
+HOW_TO = ROOT / "docs" / "how-to" / "measure-latency.md"
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,13 @@ def test_goal_shares_and_duration_can_be_chosen(results):
         ("NDR", 0.25, 2.0),
         ("NDR", 0.0, 2.0),
     ]
+
+
+def test_the_example_of_the_documentation_passes(tmp_path):
+    example = tmp_path / "example.robot"
+    example.write_text(HOW_TO.read_text().split("```robotframework\n")[1].split("```")[0])
+    run = run_suite(example, GOALS="quick")
+    assert [test.status for test in run.tests.values()] == ["PASS", "PASS"]
 
 
 def test_the_log_and_the_page_have_the_picture(run):
