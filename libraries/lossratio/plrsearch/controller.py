@@ -68,7 +68,7 @@ class PLRsearch:
         timeout: float = TIMEOUT,
         precision: float | None = None,
         stop_on_misfit: bool = False,
-        likelihood: LikelihoodName | str = LikelihoodName.GEOMETRIC,
+        likelihood: LikelihoodName | str = LikelihoodName.VARYING,
         weighting: Weighting | str = Weighting.EVIDENCE,
         selection: SelectionName | str = SelectionName.POSTERIOR,
         initial_duration: float | None = None,

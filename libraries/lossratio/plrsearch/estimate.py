@@ -138,7 +138,7 @@ def estimate(
     target_loss_ratio: float,
     min_load: float,
     max_load: float,
-    likelihood: LikelihoodName | str = LikelihoodName.GEOMETRIC,
+    likelihood: LikelihoodName | str = LikelihoodName.VARYING,
     weighting: Weighting | str = Weighting.EVIDENCE,
 ) -> CriticalLoadEstimate:
     """Estimates the critical load from trial results; the same results always give the same estimate.

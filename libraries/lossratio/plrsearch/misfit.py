@@ -120,7 +120,7 @@ def check(
     reasons = [
         *(_shape(residuals) if likelihood is LikelihoodName.VARYING else _spread(chi_squared)),
         *_surprise(residuals),
-        *_trend(drift, drift_stdev),
+        *_trend(residuals, drift),
     ]
     return Misfit(
         reasons=tuple(reasons),
@@ -158,10 +158,16 @@ def _shape(residuals: _Residuals) -> list[str]:
             f"The capacity varies, but not normally: it is skewed by {stats.skew(values):.2f}. Some trials are "
             f"unusually {slow}; a target loss ratio is decided by the slow ones, and they are not modelled."
         )
-    if stats.kurtosistest(values, alternative="greater").pvalue < _IMPROBABLE:
+    kurtosis = stats.kurtosistest(values)
+    if kurtosis.pvalue < _IMPROBABLE:
+        far = "some trials are unusually far from the others" if kurtosis.statistic > 0 else "there are two bands"
         reasons.append(
-            f"The capacity varies, but not normally: some trials are unusually far from the others (excess kurtosis "
-            f"{stats.kurtosis(values):.2f}), and how often cannot be told from so few."
+            f"The capacity varies, but not normally: {far} (excess kurtosis {stats.kurtosis(values):.2f}). How often "
+            f"it is how low cannot be told from so few trials."
+        )
+    if stats.chi2.sf(np.sum(values**2), len(values)) < _IMPROBABLE:
+        reasons.append(
+            f"The capacity varies more than the model allows, by {np.mean(values**2):.3g} times its largest variance."
         )
     return reasons
 
@@ -180,12 +186,17 @@ def _surprise(residuals: _Residuals) -> list[str]:
     ]
 
 
-def _trend(drift: float | None, stdev: float | None) -> list[str]:
-    if drift is None or stdev is None or 2.0 * stats.norm.sf(abs(drift) / stdev) > _IMPROBABLE:
+def _trend(residuals: _Residuals, drift: float | None) -> list[str]:
+    """By ranks, so that no single trial makes a trend."""
+    values = residuals.standardized
+    if drift is None or not np.ptp(values) > 0.0:
+        return []
+    ranks = stats.spearmanr(np.arange(len(values)), values)
+    if ranks.pvalue > _IMPROBABLE:
         return []
     return [
-        f"The SUT's capacity changed by {drift:+.3%} from the first to the last trial, "
-        f"{abs(drift) / stdev:.1f} times what chance would do: it was not in a steady state."
+        f"The SUT's capacity changed by about {drift:+.3%} from the first to the last trial (by chance with a "
+        f"probability of {ranks.pvalue:.2g} only): it was not in a steady state."
     ]
 
 
@@ -200,7 +211,7 @@ def _drift(residuals: _Residuals) -> tuple[float | None, float | None]:
     power = float(np.sum(weight * centred**2))
     slope = float(np.sum(weight * centred * capacity)) / power
     left = capacity - np.average(capacity, weights=weight) - slope * centred
-    excess = float(np.sum(weight * left**2)) / (len(time) - 2)
+    excess = float(np.sum(weight * left**2)) / (len(time) - _PARAMETERS)
     return slope, float(np.sqrt(max(excess, 1.0) / power))
 
 

@@ -1,0 +1,92 @@
+"""SUTs for `soak.py`, with their true critical loads: inside PLRsearch's model family, and outside of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, stats
+
+from lossratio.simulation import PerformanceSpectrum, RareStalls, SmoothKnee, Sut
+from lossratio.simulation.sut import RunningSut, Traffic, random_rounding
+
+CAPACITY = 18e6
+MIN_LOAD, MAX_LOAD = 1e4, 30e6
+TARGET = 1e-7
+
+
+@dataclass(frozen=True)
+class Case:
+    """A SUT and what is right about it.
+
+    Attributes:
+        sut: The SUT.
+        critical_load: Its true critical load in frames per second; None if there is none to be found.
+        healthy: Whether it is inside the model family, so that it should not be flagged.
+    """
+
+    sut: Sut
+    critical_load: float | None
+    healthy: bool = False
+
+
+@dataclass(frozen=True)
+class DrawnCapacity:
+    """A sharp knee whose place is drawn for each trial.
+
+    Attributes:
+        draw: Draws a capacity, as a share of `CAPACITY`.
+    """
+
+    draw: Callable[[np.random.Generator], float]
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory."""
+
+        def lost_frames(traffic: Traffic) -> int:
+            capacity = CAPACITY * max(self.draw(rng), 0.0)
+            return random_rounding(traffic.frames * max(0.0, 1.0 - capacity / traffic.load), rng)
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Not asked for here."""
+        return None
+
+
+def _of_knee(sut: SmoothKnee) -> Case:
+    def excess(load: float) -> float:
+        return math.log(max(sut.loss_rate(load), 1e-300) / load / TARGET)
+
+    return Case(sut, optimize.brentq(excess, 0.1 * CAPACITY, 1.1 * CAPACITY, xtol=1e-3), healthy=True)
+
+
+def _of_capacities(sut: Sut, quantile: Callable[[np.ndarray], np.ndarray]) -> Case:
+    """The load at which the mean of what sharp knees lose is the target; by a sum over their quantiles."""
+    edges = np.concatenate([np.geomspace(1e-14, 1e-3, 4001), np.linspace(1e-3, 1.0, 4001)[1:]])
+    capacities, shares = CAPACITY * quantile(0.5 * (edges[1:] + edges[:-1])), np.diff(edges)
+
+    def excess(load: float) -> float:
+        return float(np.sum(shares * np.maximum(0.0, 1.0 - capacities / load))) - TARGET
+
+    return Case(sut, optimize.brentq(excess, 0.3 * CAPACITY, 1.2 * CAPACITY, xtol=1e-3))
+
+
+CASES = {
+    "stretch": _of_knee(SmoothKnee(CAPACITY, 5e4)),
+    "erf": _of_knee(SmoothKnee(CAPACITY, 2e5, "erf")),
+    "sharp": _of_knee(SmoothKnee(CAPACITY, 500.0)),
+    "normal 0.4 %": _of_capacities(
+        PerformanceSpectrum(CAPACITY, 0.004), lambda share: 1.0 + 0.004 * stats.norm.ppf(share)
+    ),
+    "lognormal 0.8 %": _of_capacities(
+        DrawnCapacity(lambda rng: math.exp(0.008 * rng.standard_normal())),
+        lambda share: np.exp(0.008 * stats.norm.ppf(share)),
+    ),
+    "rare slow trials": Case(PerformanceSpectrum(CAPACITY, 0.002, tail_share=0.02, tail_size=0.05), None),
+    "heavy tails": Case(DrawnCapacity(lambda rng: 1.0 + 0.003 * rng.standard_t(3)), None),
+    "rare stalls": Case(RareStalls(CAPACITY, interval=60.0, stall=0.01), None),
+}
+"""What is measured, by name."""
