@@ -112,8 +112,8 @@ class Expectation:
         if after.upper is not None and after.upper != before.upper:
             surprised = self._grid.position(after.upper) <= old
             self.surprises = min(self.surprises, 0) - 1 if surprised else 0
-            has_receded = not surprised and self.position is not None and self.position <= old - 1.0
-            self.recessions = self.recessions + 1 if has_receded else 0
+            has_receded = self.position is not None and math.floor(self.position) < math.floor(old)
+            self.recessions = self.recessions + 1 if has_receded and not surprised else 0
         elif after.lower is not None and after.lower != before.lower:
             surprised = self._grid.position(after.lower) > old
             self.surprises = max(self.surprises, 0) + 1 if surprised else 0

@@ -25,7 +25,7 @@ class Hint:
     """Where a goal's bounds were in earlier searches; whole steps on the grid of loads.
 
     Attributes:
-        lower: The second largest of the relevant lower bounds (the only one, if there is one).
+        lower: The relevant lower bound that is expected: the second largest one (the only one, if there is one).
         start: Where the search by single short trials is to start: at the same, if all trials are of one length;
             otherwise where it usually stopped.
         stops: The smallest and the largest load at which it stopped.
@@ -35,10 +35,13 @@ class Hint:
     start: int
     stops: tuple[int, int]
 
-    def moved(self, stopped: int) -> int:
-        """Where the relevant lower bound is expected when short trials stopped at a load of this search."""
+    def expected(self, stopped: int) -> int | None:
+        """Where the relevant lower bound is expected when short trials stopped at a load of this search.
+
+        None where they never stopped so far: the SUT has changed, and with it how much less long trials allow.
+        """
         smallest, largest = self.stops
-        return max(0, self.lower + stopped - min(max(stopped, smallest), largest))
+        return min(stopped, self.lower) if smallest <= stopped <= largest else None
 
 
 def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialResult]]) -> Hint | None:
@@ -56,8 +59,8 @@ def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialRe
     last = found[-EARLIER_SEARCHES:]
     if not last:
         return None
-    lower = sorted(lower for lower, _ in last)[-2:][0]
-    stops = sorted(stop for _, stop in last)
+    lower = _second_largest([lower for _, lower in last])
+    stops = sorted(stop for stop, _ in last)
     is_growing = goal.first_duration < goal.final_trial_duration
     return Hint(lower, stops[(len(stops) - 1) // 2] if is_growing else lower, (stops[0], stops[-1]))
 
@@ -84,19 +87,24 @@ def hinted_trial(stages: Stages, grid: LoadGrid, width: int, hinted: int) -> tup
     lower, upper = grid.load(hinted), grid.load(hinted + width)
     evidence = [stage.evidence for stage in stages.stages]
     is_refused = any(each.bound(lower) is Bound.UPPER for each in evidence)
-    is_passed = any(each.bound(upper) is Bound.LOWER for each in evidence[1:])
-    if is_refused or is_passed:
+    if is_refused:
         return None
     if interval.first <= hinted <= interval.last:
         return final, lower, Bound.LOWER
     if interval.lower == lower and interval.first <= hinted + width <= interval.last:
-        is_lossy = Bound.UPPER in (evidence[0].bound(upper), evidence[1].bound(upper))
-        return final if is_lossy else 1, upper, Bound.UPPER
+        # As long as no shorter trial was lossy, the next longer one may be; a longer one that was not says nothing.
+        is_lossy = any(each.bound(upper) is Bound.UPPER for each in evidence)
+        longer = (number for number in range(1, final) if evidence[number].bound(upper) is Bound.UNDECIDED)
+        return final if is_lossy else next(longer, final), upper, Bound.UPPER
     return None
 
 
+def _second_largest(values: list[int]) -> int:
+    return sorted(values)[-2:][0]
+
+
 def _bounds(goal: SearchGoal, grid: LoadGrid, trials: Sequence[TrialResult]) -> tuple[int, int] | None:
-    """The relevant lower bound, and the load at which the search by single short trials stopped first."""
+    """The load at which the search by single short trials stopped first, and the relevant lower bound."""
     stages = Stages(goal, grid)
     stopped = None
     for trial in trials:
@@ -107,4 +115,4 @@ def _bounds(goal: SearchGoal, grid: LoadGrid, trials: Sequence[TrialResult]) -> 
     if lower is None:
         return None
     index = min(grid.top, max(0, math.floor(grid.position(lower))))
-    return index, index if stopped is None else max(0, stopped)
+    return index if stopped is None else max(0, stopped), index

@@ -28,6 +28,12 @@ STALLED_AFTER = 100
 FADING_STEPS = 8
 """How much farther than the last time loss that fades from load to load is followed at most, in goal widths."""
 
+FIRST_FADING_STEPS = 4
+"""How far loss that fades is followed at most at first, in goal widths, where it proved fading without a surprise."""
+
+FADING_RECESSIONS = 2
+"""Recessions in a row that tell a gradual end of loss: after a single one, a burst that a bucket took may be missing."""
+
 LEAP = 0.7
 """Factor and exponent of the steps leapt over when the bound proved higher than expected: 3 of 10, 90 of 1000."""
 
@@ -86,7 +92,7 @@ class GoalSearch:
         next_upper = None if after.upper is None else self._stages.stages[0].evidence.upper_above(after.upper)
         self._expectation.update(before, after, next_upper)
         if self._hint is not None and not after.open:
-            self._hinted = self._hint.moved(after.first - 1)
+            self._hinted = self._hint.expected(after.first - 1)
             self._hint = None
 
     def relevant_bounds(self) -> tuple[float | None, float | None]:
@@ -188,7 +194,7 @@ class GoalSearch:
 
         As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no
         upper bound, the expected bound was too low and its lower side need not be measured. Where the expected bound
-        recedes from each trial, loss ends gradually, and is followed to where it should have faded.
+        keeps receding, loss ends gradually, and is followed to where it should have faded.
         """
         first, last = interval.first, interval.last
         width = self._width * self._stages.stages[0].target.widths
@@ -208,8 +214,8 @@ class GoalSearch:
             leap = max(width, int(LEAP * interval.steps**LEAP)) * 2 ** (surprises - 1)
             return max(below, min(middle, first - 1 + leap)), Bound.UPPER
         faded, recessions = self._expectation.faded, self._expectation.recessions
-        if recessions > 0 and faded is not None and faded < below:
-            farthest = below - width * FADING_STEPS**recessions
+        if recessions >= FADING_RECESSIONS and faded is not None and faded < below:
+            farthest = below - width * FIRST_FADING_STEPS * FADING_STEPS ** (recessions - FADING_RECESSIONS)
             return max(lowest, round(max(faded, farthest))), Bound.UNDECIDED
         if below < first - width:
             return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER

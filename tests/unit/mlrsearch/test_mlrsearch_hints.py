@@ -97,13 +97,20 @@ def test_the_order_of_goals_and_seeds_leave_hinted_searches_regular():
         assert all(found.regular for found in forwards.result().values())
 
 
-def test_where_short_trials_stop_elsewhere_the_pair_moves_with_them():
+def test_where_short_trials_stop_as_ever_long_ones_start_at_the_pair_they_proved():
+    first, trials = night([RFC2544], policer(1e6, 50_000.0))
+    second, again = night([RFC2544], policer(1e6, 50_000.0), [trials])
+    assert bounds(second) == bounds(first)
+    assert [trial.duration for trial in again] == pytest.approx([1.0, 1.0, 60.0, 60.0**0.5, 60.0])
+
+
+def test_where_short_trials_stop_elsewhere_long_ones_are_approached_as_without_hints():
     _, trials = night([RFC2544], policer(1e6, 50_000.0))
     second, again = night([RFC2544], policer(8e5, 40_000.0), [trials])
-    plain, _ = night([RFC2544], policer(8e5, 40_000.0))
+    plain, usual = night([RFC2544], policer(8e5, 40_000.0))
     assert bounds(second) == bounds(plain)
-    long_trials = [trial.load for trial in again if trial.duration == 60.0]
-    assert len(long_trials) <= 2
+    long_trials = [[trial.load for trial in each if trial.duration > 1.0] for each in (again, usual)]
+    assert long_trials[0] == long_trials[1]
 
 
 def test_the_purpose_says_where_a_hint_is_followed():
