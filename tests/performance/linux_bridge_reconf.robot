@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] Linux bridge that is given 10,000 static
-...               addresses under traffic. [Ver] Frames lost, and lost time, at the load of a strict search. [Ref] RFC 9971.
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] Linux bridge that is given 10,000 static addresses
+...               under traffic. [Ver] Frames lost, and lost time, at the load of a strict search. [Ref] RFC 9971.
 
 Resource          lossratio/resources/performance.resource
 

@@ -15,7 +15,7 @@ Test Tags    perftest
 ...          ip4fwd
 ...          base
 ...          vpp
-...          ethip4-ip4base-vpp-reconf
+...          ethip4-ip4base-add10k
 ...          ${FRAME_SIZE}
 ...          ${CORES}c
 
