@@ -15,6 +15,7 @@ from lossratio.bench.hops import check_hops
 from lossratio.bench.interfaces import PortState, check_link_speeds, check_mtus, read_ports
 from lossratio.bench.reaching import reachable
 from lossratio.bench.repair import RepairingMeasurer
+from lossratio.bench.resetting import resetting
 from lossratio.bench.testbed import Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
 from lossratio.dut import DestinationMacs, Dut, DutOptions
@@ -204,13 +205,14 @@ class LiveTestbed:
             agent, _ = self._configured(configuration)
             return TrafficMeasurer(agent, idle_time=self._idle_time, ramp=ramp)
 
-        return RepairingMeasurer(
+        repairing = RepairingMeasurer(
             measurer,
             repair=repair,
             check=self._check_lease,
             doubt=self._verify_duts,
             recovery=self.request.recovery,
         )
+        return resetting(repairing, self.duts)
 
     def _end_agent(self) -> None:
         agent, self._agent = self._agent, None

@@ -30,6 +30,9 @@ class DutOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    reset: bool = False
+    """Whether what trials leave behind (such as a policer's empty bucket) is brought back before each trial."""
+
     def modelled_as(self) -> dict[str, Any] | None:
         """Data of the simulation model with the same truth; None: the DUT has no truth that is known beforehand."""
         return None

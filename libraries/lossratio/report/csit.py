@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from lossratio.errors import ReportError
 from lossratio.mlrsearch.goal import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.result import IrregularReason
@@ -106,7 +108,7 @@ def csit_export(result: Result) -> CsitExport:
         tg_type=_generator(result)[0],
         tg_version=_generator(result)[1],
         tags=result.test.tags,
-        telemetry=(),
+        telemetry=_telemetry(result),
         test_documentation=result.test.documentation,
         test_id=names.test_id,
         test_name_short=names.name_short,
@@ -239,6 +241,11 @@ def _generator(result: Result) -> tuple[str, str]:
     if not (kind and version):
         raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
     return kind.upper(), str(version)
+
+
+def _telemetry(result: Result) -> tuple[JsonValue, ...]:
+    trials = result.telemetry if isinstance(result, ThroughputResult) else ()
+    return tuple(trial.model_dump(mode="json") for trial in trials)
 
 
 def _time(moment: datetime) -> str:
