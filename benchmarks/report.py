@@ -24,13 +24,13 @@ from lossratio.report.conditions import (
     LoadSemantics,
     Traffic,
     describe_testbed,
-    trial_timing,
 )
 from lossratio.report.facts import NodeFacts, controller_facts
 from lossratio.report.formats import ReportFormat, render, write_report
 from lossratio.report.model import TestIdentity, ThroughputResult
 from lossratio.report.run import read_run
 from lossratio.report.run_directory import RunDirectory
+from lossratio.report.timing import trial_timing
 from lossratio.simulation.knees import SmoothKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.topology import load_topology

@@ -20,9 +20,10 @@ from lossratio.bench.testbed import Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
 from lossratio.dut import DestinationMacs, Dut, DutOptions
 from lossratio.errors import TopologyError, TrafficError
-from lossratio.report.conditions import Conditions, TrialTiming, describe_testbed, trial_timing
+from lossratio.report.conditions import Conditions, describe_testbed
 from lossratio.report.facts import NodeFacts, controller_facts, node_facts
 from lossratio.report.ramp import with_ramp
+from lossratio.report.timing import TrialTiming, trial_timing
 from lossratio.reservation import Lease
 from lossratio.ssh import NodeSession
 from lossratio.topology import RealGenerator, SimulatedGenerator, Topology, TrafficPath

@@ -10,8 +10,8 @@ from lossratio.bench.limits import load_limits
 from lossratio.bench.measurement import TestPlace
 from lossratio.bench.progress import OnProgress
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
-from lossratio.bench.tester_record import TesterLimit, write_limit
 from lossratio.bench.testbed import Testbed
+from lossratio.bench.tester_record import TesterLimit, write_limit
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.conditions import LoadOrigin
@@ -83,8 +83,8 @@ def find_tester_limit(
     bound = None if found is None else found.relevant_lower_bound
     if bound is None:
         raise TrafficError(
-            f"The tester sends and receives all frames at no load from {result.min_load.per_interface_fps:,.0f} fps on. "
-            "Look for other work on its node, and for faults of the cable."
+            f"The tester sends and receives all frames at no load, from {result.min_load.per_interface_fps:,.0f} fps "
+            "on. Look for other work on its node, and for faults of the cable."
         )
     limit = TesterLimit(
         frame_size=request.profile.frame_size,

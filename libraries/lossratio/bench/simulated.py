@@ -15,9 +15,10 @@ from lossratio.counters import START_TOLERANCE
 from lossratio.dut import Dut, DutOptions
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.latency import LatencyOutput
-from lossratio.report.conditions import Conditions, describe_testbed, trial_timing
+from lossratio.report.conditions import Conditions, describe_testbed
 from lossratio.report.facts import NodeFacts, controller_facts
 from lossratio.report.ramp import with_ramp
+from lossratio.report.timing import trial_timing
 from lossratio.simulation import SimulatedMeasurer, Sut, sut_from
 from lossratio.simulation.latency import LATENCY_RATE, LATENCY_SHARE, simulated_latency
 from lossratio.topology import SimulatedGenerator

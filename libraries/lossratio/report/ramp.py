@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lossratio.report.conditions import Conditions, Deviation
+from lossratio.report.conditions import Conditions
+from lossratio.report.timing import Deviation
 
 
 def with_ramp(conditions: Conditions, ramp: float) -> Conditions:

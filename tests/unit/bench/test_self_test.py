@@ -90,7 +90,7 @@ def test_a_limit_with_other_frames_changes_nothing(tmp_path):
 
 
 def test_the_record_of_another_generator_is_refused(tmp_path):
-    with pytest.raises(TopologyError, match="the generator is simulated, and its self_test, .*, is about afpacket"):
+    with pytest.raises(TopologyError, match=r"the generator is simulated, and its self_test, .*, is about afpacket"):
         load_limits(simulated(tmp_path, limit(), generator="afpacket"), PROFILE)
 
 

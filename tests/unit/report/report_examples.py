@@ -18,10 +18,10 @@ from lossratio.report.conditions import (
     Traffic,
     describe_testbed,
     load_semantics,
-    trial_timing,
 )
 from lossratio.report.facts import ControllerFacts, NodeFacts, ToolVersions
 from lossratio.report.model import RESULT, TestIdentity
+from lossratio.report.timing import trial_timing
 from lossratio.simulation.knees import SharpKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.topology import load_topology

@@ -3,7 +3,7 @@ from report_examples import counted_trial, throughput_of
 
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal
 from lossratio.report.compliance import Compliance, compliance_of
-from lossratio.report.conditions import trial_timing
+from lossratio.report.timing import trial_timing
 
 SHORT = SearchGoal(0.0, 0.0, 10.0, 10.0, 0.005, name="short")
 

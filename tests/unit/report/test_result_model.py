@@ -22,8 +22,9 @@ from report_examples import (
 
 from lossratio.mlrsearch.goal import NDR, PDR
 from lossratio.report.build import throughput_result
-from lossratio.report.conditions import LoadOrigin, LoadSemantics, load_semantics, trial_timing
+from lossratio.report.conditions import LoadOrigin, LoadSemantics, load_semantics
 from lossratio.report.model import RESULT, Outcome
+from lossratio.report.timing import trial_timing
 from lossratio.simulation.knees import SharpKnee
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json").read_text())
