@@ -57,7 +57,7 @@ class SoakRequest:
     timeout: float = TIMEOUT
     precision: float | None = None
     stop_on_misfit: bool = False
-    likelihood: LikelihoodName = LikelihoodName.GEOMETRIC
+    likelihood: LikelihoodName = LikelihoodName.VARYING
     weighting: Weighting = Weighting.EVIDENCE
     selection: SelectionName = SelectionName.POSTERIOR
     trial_duration: float | None = None

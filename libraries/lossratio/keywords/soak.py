@@ -46,7 +46,7 @@ class SoakKeywords(Keywords):
         | =Argument=           | =What it is= |
         | ``precision``        | Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``. |
         | ``stop_on_misfit``   | Whether the search ends as soon as the trials contradict the model. |
-        | ``likelihood``       | How counts of lost frames are distributed: ``geometric``, ``poisson`` or ``varying``. |
+        | ``likelihood``       | How counts of lost frames are distributed: ``varying`` (with the SUT's capacity), ``poisson`` or ``geometric``. |
         | ``selection``        | How loads are chosen: ``posterior``, or ``draft`` as in the Internet draft. |
         | ``trial_duration``   | Duration of the first trial. Left out: 3 s, or 5.1 s with ``selection=draft``. |
         | ``trial_growth``     | How much longer each trial is than the last. Left out: as the selection has it. |

@@ -46,7 +46,7 @@ def replay(path: Path, request: ReplayRequest) -> CriticalLoadEstimate:
         target_loss_ratio=_given(request.target_loss_ratio, search, "target_loss_ratio", path),
         min_load=_given(request.min_load, search, "min_load_fps", path),
         max_load=_given(request.max_load, search, "max_load_fps", path),
-        likelihood=request.likelihood or settings.get("likelihood", LikelihoodName.GEOMETRIC),
+        likelihood=request.likelihood or settings.get("likelihood", LikelihoodName.VARYING),
         weighting=request.weighting or settings.get("weighting", Weighting.EVIDENCE),
     )
 

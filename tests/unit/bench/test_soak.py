@@ -115,7 +115,7 @@ def test_a_policers_truth_is_in_the_interval_or_the_model_does_not_fit(tmp_path)
     found = result.critical_load
     inside = found.least_95.per_interface_fps <= 51e3 <= found.most_95.per_interface_fps
     assert inside or found.misfit
-    assert found.mean.per_interface_fps == pytest.approx(51e3, rel=1e-3)
+    assert found.mean.per_interface_fps == pytest.approx(51e3, rel=0.03)
 
 
 def test_a_warm_start_begins_at_the_bounds_of_the_search_before(tmp_path):
