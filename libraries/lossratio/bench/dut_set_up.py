@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 
+from lossratio.bench.last_will import LastWill, execute_last_wills
 from lossratio.bench.neighbours import address_path
 from lossratio.bench.testbed import DutRequest
 from lossratio.dut import DestinationMacs, Dut, DutOptions, create_dut
+from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.errors import DutError, NodeError
 from lossratio.ssh import NodeSession
 from lossratio.topology import TrafficPath
@@ -16,7 +18,7 @@ from lossratio.topology import TrafficPath
 def checked_duts(
     request: DutRequest | None, path: TrafficPath, sessions: Mapping[str, NodeSession]
 ) -> tuple[Dut[DutOptions], ...]:
-    """Makes the DUTs of a path, and checks that they can be set up; touches nothing.
+    """Makes the DUTs of a path, and checks that they can be set up; touches nothing but what dead controllers left.
 
     Args:
         request: What they are to be; None: they stay as they are, and are none of ours.
@@ -31,6 +33,8 @@ def checked_duts(
     options = request.options.model_dump()
     duts = tuple(create_dut(request.kind, sessions[hop.node_name], hop, options) for hop in path.hops)
     for dut in duts:
+        if isinstance(dut, NodeDut):
+            execute_last_wills(sessions[dut.hop.node_name])
         dut.check()
     return duts
 
@@ -61,9 +65,19 @@ def set_up_duts(
         return None
     addressing = address_path(duts, west_mac, east_mac)
     for dut, neighbours in zip(duts, addressing.neighbours, strict=True):
-        undo.callback(_put_back, dut, sessions[dut.hop.node_name])
+        session = sessions[dut.hop.node_name]
+        if isinstance(dut, NodeDut):
+            dut.node.will = LastWill(session)
+        undo.callback(_put_back, dut, session)
         dut.set_up(neighbours.west, neighbours.east)
     return addressing.from_tg
+
+
+def keep_last_wills(duts: tuple[Dut[DutOptions], ...]) -> None:
+    """Makes sure that the DUTs would be put back if this process died, after a connection may have been lost."""
+    for dut in duts:
+        if isinstance(dut, NodeDut) and isinstance(dut.node.will, LastWill):
+            dut.node.will.keep()
 
 
 def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:

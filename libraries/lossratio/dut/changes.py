@@ -55,16 +55,20 @@ class Changes:
         Raises:
             DutError: If it fails.
         """
-        steps = [_Step(tuple(undo), undo_stdin)] if undo else []
+        if undo:
+            # Before the change, as nobody may be left to do it afterwards.
+            self._add(_Step(tuple(undo), undo_stdin))
         try:
             self._node.run(*command, stdin=stdin)
         except DutError:
+            if undo:
+                self._drop_last()
             raise
         except BaseException:
             # Interrupted, or the connection was lost: the node may have done it all the same.
-            self._undo += [replace(step, is_needed=False) for step in steps]
+            if undo:
+                self._undo[-1] = replace(self._undo[-1], is_needed=False)
             raise
-        self._undo += steps
         self.commands.append(shown(command, stdin))
 
     def write(self, path: str, value: str, *, optional: bool = False) -> None:
@@ -89,11 +93,11 @@ class Changes:
 
     def write_back(self, path: str, value: str) -> None:
         """Sees to it that a setting gets a value when the changes made after this call have been undone."""
-        self._undo.append(_Step(("tee", path), f"{value}\n"))
+        self._add(_Step(("tee", path), f"{value}\n"))
 
     def clean_up(self, *command: str) -> None:
         """Sees to it that a command is run when the changes made after this call have been undone; it may fail then."""
-        self._undo.append(_Step(command, is_needed=False))
+        self._add(_Step(command, is_needed=False))
 
     def roll_back(self) -> None:
         """Undoes everything, the last change first. What cannot be undone does not keep the rest from it.
@@ -106,7 +110,7 @@ class Changes:
         while self._undo:
             step = self._undo[-1]
             result = self._node.attempt(*step.command, stdin=step.stdin)
-            self._undo.pop()
+            self._drop_last()
             if result.exit_status != 0 and step.is_needed:
                 failures.append(f"{shown(step.command, step.stdin)}: {reason(result)}")
         if failures:
@@ -114,3 +118,11 @@ class Changes:
                 f"{self._node.name}: not everything could be brought back to how it was before the set-up; "
                 f"somebody else has changed it since. " + "; ".join(failures)
             )
+
+    def _add(self, step: _Step) -> None:
+        self._undo.append(step)
+        self._node.will.add(step.command, step.stdin)
+
+    def _drop_last(self) -> None:
+        self._undo.pop()
+        self._node.will.drop_last()

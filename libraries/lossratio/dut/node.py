@@ -29,10 +29,35 @@ class CommandRunner(Protocol):
         """Runs a command to its end; see `lossratio.ssh.NodeSession.run`."""
 
 
+class Will(Protocol):
+    """Knows what brings back what was there, in case that whoever has changed it dies before he can."""
+
+    def add(self, command: Sequence[str], stdin: str | None) -> None:
+        """Adds a command that is to be run before all earlier ones."""
+
+    def drop_last(self) -> None:
+        """Takes the command out that was added last."""
+
+
+class NoWill:
+    """Nobody brings anything back; a `Will`."""
+
+    def add(self, command: Sequence[str], stdin: str | None) -> None:
+        """Nothing is kept."""
+
+    def drop_last(self) -> None:
+        """There is nothing to take out."""
+
+
 class DutNode:
-    """A DUT's node."""
+    """A DUT's node.
+
+    Attributes:
+        will: Is told what undoes each change, before it is made.
+    """
 
     def __init__(self, session: CommandRunner) -> None:
+        self.will: Will = NoWill()
         self._session = session
 
     @property

@@ -1,0 +1,135 @@
+"""Has a DUT put back to how it was although the controller that has set it up died: by whoever comes next."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from lossratio.errors import NodeError
+from lossratio.ssh import NodeProcess, NodeSession
+
+_LOG = logging.getLogger(__name__)
+_MARK = "LOSSRATIO_WILL"
+_START_SECONDS = 10.0
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# Keeps the commands, the newest first. As long as its input is open, its controller is alive, and it obeys nobody else.
+# Afterwards it has a child whose environment says so, and a signal makes it run them. It waits for that child with
+# `wait`, as a shell sees to a signal at once only then.
+_KEEP = """
+trap '' USR1 HUP TERM
+echo $$
+undo=
+while IFS= read -r line; do
+    case $line in
+        +*) undo="${line#+}
+$undo" ;;
+        -) undo="${undo#*
+}" ;;
+        .) exit 0 ;;
+    esac
+done
+exec > /dev/null 2>&1
+trap 'kill $!; eval "$undo"; exit 0' USR1
+while :; do MARK=open sleep 3600 & wait $!; done
+""".replace("MARK", _MARK)
+
+_EXECUTE = """
+found=
+for environment in $(grep -slz '^MARK=open$' /proc/[0-9]*/environ); do
+    found="$found $(sed -n 's/^PPid:[[:space:]]*//p' "${environment%environ}status" 2>/dev/null)"
+done
+[ -n "$found" ] || exit 0
+kill -USR1 $found
+tries=0
+while [ "$tries" -lt 100 ] && kill -0 $found 2>/dev/null; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+echo executed
+""".replace("MARK", _MARK)
+
+
+@dataclass
+class LastWill:
+    """What undoes the changes to a DUT, kept by a process on its node; a `lossratio.dut.node.Will`.
+
+    Attributes:
+        session: The log-in on the node.
+    """
+
+    session: NodeSession
+    _lines: list[str] = field(default_factory=list)
+    _process: NodeProcess | None = None
+    _pid: str = ""
+
+    def add(self, command: Sequence[str], stdin: str | None) -> None:
+        """Adds a command that is to be run before all earlier ones."""
+        line = shlex.join(command)
+        if stdin is not None:
+            line = f"echo {base64.b64encode(stdin.encode()).decode()} | base64 -d | {line}"
+        self._lines.append(line)
+        self._tell(f"+{line}")
+
+    def drop_last(self) -> None:
+        """Takes the command out that was added last; with the last one, it ends."""
+        self._lines.pop()
+        if self._lines:
+            self._tell("-")
+        else:
+            self._end()
+
+    def keep(self) -> None:
+        """Makes sure that it is kept, after the connection may have been lost."""
+        if not self._lines:
+            return
+        try:
+            if self._process is None:
+                raise NodeError("It was lost.")
+            self._process.write_line(":")
+        except NodeError:
+            # The old one would be executed by whoever comes next.
+            self.session.run("kill", "-KILL", self._pid, check=False)
+            self._start()
+
+    def _tell(self, line: str) -> None:
+        try:
+            if self._process is None:
+                self._start()
+            else:
+                self._process.write_line(line)
+        except NodeError as error:
+            # The change that follows finds out what is wrong with the node.
+            self._process = None
+            _LOG.info("Nobody would put %s back if this process died: %s", self.session.name, error)
+
+    def _start(self) -> None:
+        self._process = self.session.start("env", f"PATH={_PATH}", "LC_ALL=C", "sh", "-c", _KEEP)
+        self._pid = self._process.read_line(_START_SECONDS)
+        for line in self._lines:
+            self._process.write_line(f"+{line}")
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(NodeError):
+            process.write_line(".")
+        process.close()
+
+
+def execute_last_wills(session: NodeSession) -> None:
+    """Puts a DUT back to how it was before controllers set it up that are gone now.
+
+    Those that are alive are left alone: their wills are not open yet.
+
+    Raises:
+        NodeError: If the connection is lost.
+    """
+    done = session.run("sh", "-c", _EXECUTE)
+    if done.stdout.strip():
+        _LOG.warning("%s was put back to how it was: whoever had set it up is gone.", session.name)

@@ -1,0 +1,76 @@
+"""What brings a DUT back to how it was after the death of its controller, over real SSH; files stand for settings."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from ssh_server import Server, needs_sshd, sshd_of
+
+from lossratio.bench.last_will import LastWill, execute_last_wills
+
+pytestmark = needs_sshd
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("sshd"), "/nowhere")
+    yield server
+    server.close()
+
+
+def die(session):
+    """Ends a connection as the death of its controller does."""
+    os.kill(sshd_of(session), signal.SIGKILL)
+    time.sleep(0.3)
+
+
+def is_gone(will):
+    return not Path(f"/proc/{will._pid}").exists()
+
+
+def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
+    session, other = server.connect(), server.connect()
+    will = LastWill(session)
+    will.add(("sh", "-c", f"cat {tmp_path}/newer >> {tmp_path}/both; echo older >> {tmp_path}/both"), None)
+    will.add(("false",), None)
+    will.add(("tee", str(tmp_path / "newer")), "it's\ntwo lines\n")
+    die(session)
+    assert list(tmp_path.iterdir()) == []
+    execute_last_wills(other)
+    assert (tmp_path / "both").read_text() == "it's\ntwo lines\nolder\n"
+    assert is_gone(will)
+    execute_last_wills(other)
+    assert (tmp_path / "both").read_text().count("older") == 1
+    other.close()
+
+
+def test_nobody_executes_that_of_the_living(server, tmp_path):
+    with server.connect() as session, server.connect() as other:
+        will = LastWill(session)
+        will.add(("touch", str(tmp_path / "undone")), None)
+        execute_last_wills(other)
+        assert not (tmp_path / "undone").exists()
+        will.drop_last()
+        assert is_gone(will)
+    execute_last_wills(server.connect())
+    assert not (tmp_path / "undone").exists()
+
+
+def test_after_a_new_log_in_it_is_kept_again(server, tmp_path):
+    with server.connect() as session, server.connect() as other:
+        will = LastWill(session)
+        will.add(("touch", str(tmp_path / "undone")), None)
+        first = will._pid
+        die(session)
+        session.restore()
+        will.keep()
+        assert will._pid != first
+        execute_last_wills(other)
+        assert not (tmp_path / "undone").exists()
+        die(session)
+        execute_last_wills(other)
+        assert (tmp_path / "undone").exists()
