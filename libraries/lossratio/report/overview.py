@@ -79,7 +79,7 @@ def _row(finding: Finding) -> OverviewRow:
         lower_bound=_per_interface(finding.lower_bound),
         upper_bound=_per_interface(finding.upper_bound),
         throughput=_per_interface(found) + ("" if deviation is None else f" ± {_per_interface(deviation)}"),
-        aggregate=NOTHING if found is None else f"{format_frames_per_second(found.aggregate_fps)} (x {factor})",
+        aggregate=NOTHING if found is None else f"{format_frames_per_second(found.aggregate_fps)} (x {factor:g})",
         bandwidth=NOTHING if found is None else format_bit_rate(found.aggregate_l1_bps),
         share=NOTHING if share is None else format_ratio(share),
         trials=str(len(result.trials)),
