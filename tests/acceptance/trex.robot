@@ -11,13 +11,16 @@ Test Tags        trex
 
 
 *** Variables ***
-${TREX}    ${CURDIR}/../../topologies/local-trex.yaml
+${TREX}         ${CURDIR}/../../topologies/local-trex.yaml
+# In software mode TRex sends the frames of its first milliseconds at once, so that they share the policer's rate of a
+# shorter time: seven milliseconds of four seconds, or a bit more where it gets no realtime priority.
+${TOLERANCE}    ${3e-3}
 
 
 *** Test Cases ***
 TRex Finds What A Policer Passes
-    Set Up Testbed    ${TREX}    dut=linux_bridge    police=10 kfps    burst=200
-    Wait Until Keyword Succeeds    ${ATTEMPTS}    1 s    Truth Is Found    10200
+    Set Up Testbed    ${TREX}    dut=linux_bridge    police=10 kfps    burst=1000
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    1 s    Truth Is Found    ${10250}
 
 
 *** Keywords ***
@@ -30,5 +33,5 @@ Skip Without TRex
 Truth Is Found
     [Documentation]    Searches for the largest load without loss.
     [Arguments]    ${truth}
-    ${report}    Find Zero Loss Throughput    1 s
+    ${report}    Find Zero Loss Throughput    4 s
     Should Be Regular And Enclose    ${report}    ${truth}

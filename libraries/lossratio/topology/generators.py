@@ -73,12 +73,12 @@ class TrexGenerator(FileModel):
     @model_validator(mode="after")
     def _has_all_cores(self) -> TrexGenerator:
         threads = [thread for pair in self.cores for thread in pair.threads]
-        others = [self.master_core, self.latency_core]
-        if bool(self.cores) != all(core is not None for core in others) or (not self.cores and any(others)):
+        others = [core for core in (self.master_core, self.latency_core) if core is not None]
+        if len(others) != (2 if self.cores else 0):
             raise ValueError("'cores', 'master_core' and 'latency_core' go together: give all of them, or none")
         if len({len(pair.threads) for pair in self.cores}) > 1:
             raise ValueError("each pair of ports needs the same number of 'threads'")
-        taken = [*threads, *(core for core in others if core is not None)]
+        taken = [*threads, *others]
         if len(set(taken)) < len(taken):
             raise ValueError("each CPU can only be used once among 'cores', 'master_core' and 'latency_core'")
         return self

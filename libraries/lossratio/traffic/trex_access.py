@@ -11,8 +11,15 @@ from lossratio.ssh import NodeSession
 from lossratio.topology import Port, TrexGenerator
 from lossratio.traffic.agent.trex_settings import TrexSettings
 from lossratio.traffic.generator_access import linux_mac_address
-from lossratio.traffic.trex_config import ServerPort, largest_frame, port_name, server_arguments, server_configuration
-from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
+from lossratio.traffic.trex_config import (
+    ServerPort,
+    is_low_end,
+    largest_frame,
+    port_name,
+    server_arguments,
+    server_configuration,
+)
+from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path, state_directory
 
 TREX_HOME = "TREX_HOME"
 """Environment variable with TRex's directory on the TG, for topologies that do not have it."""
@@ -49,15 +56,16 @@ class TrexAccess:
         self._interfaces = interfaces
         self._ports = ports
         self._directory = _directory(generator, session.name)
-        name = generator.prefix or _DEFAULT_NAME
+        state = state_directory(generator.prefix or _DEFAULT_NAME)
         self._session = session
         self._plan = ServerPlan(
             directory=self._directory,
             configuration=server_configuration(generator, self._server_ports(), cpus),
-            arguments=server_arguments(generator, configuration_path(name)),
-            name=name,
+            arguments=server_arguments(generator, configuration_path(state)),
+            state=state,
             rpc_port=generator.rpc_port,
             software=generator.software,
+            sleeps=is_low_end(generator, cpus),
             start_timeout=generator.start_timeout,
         )
         self._server: TrexServer | None = None

@@ -57,6 +57,11 @@ def largest_frame(generator: TrexGenerator) -> int:
     return _LARGEST_FRAME if generator.software and not generator.jumbo else _LARGEST_JUMBO_FRAME
 
 
+def is_low_end(generator: TrexGenerator, cpus: int) -> bool:
+    """Whether TRex has to share its CPUs with others: then it sleeps between its frames instead of waiting for them."""
+    return not generator.cores and cpus < _FEW_CPUS
+
+
 def server_configuration(generator: TrexGenerator, ports: Sequence[ServerPort], cpus: int) -> str:
     """The server's configuration file.
 
@@ -85,7 +90,7 @@ def server_configuration(generator: TrexGenerator, ports: Sequence[ServerPort], 
             "latency_thread_id": generator.latency_core,
             "dual_if": [{"socket": pair.socket, "threads": list(pair.threads)} for pair in generator.cores],
         }
-    elif cpus < _FEW_CPUS:
+    elif is_low_end(generator, cpus):
         fields["low_end"] = True
     return yaml.safe_dump([fields], sort_keys=False)
 

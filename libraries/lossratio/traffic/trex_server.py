@@ -11,7 +11,9 @@ from lossratio.errors import TrafficError
 from lossratio.traffic.agent_client import Session
 from lossratio.traffic.trex_config import PROGRAM
 
-_STATES = "/run/lossratio"
+STATES = "/run/lossratio"
+"""Where servers' files are on a node, all gone after a reboot."""
+
 _POLL_SECONDS = 0.25
 _STOP_SECONDS = 15.0
 _LOG_LINES = 4
@@ -35,10 +37,12 @@ elif grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then
 fi
 """
 
+# Where it sleeps between its frames, it must get a CPU at once when it wakes up.
 _START = """
-state=$1 directory=$2
-shift 2
+state=$1 directory=$2 priority=$3
+shift 3
 rm -f "$state/pid"
+if [ "$priority" = realtime ] && chrt -r 10 true 2>/dev/null; then set -- chrt -r 10 "$@"; fi
 cd "$directory" && LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \\
     setsid sh -c 'echo $$ > "$0/pid"; exec "$@" > "$0/log" 2>&1 < /dev/null' "$state" "$@" > /dev/null 2>&1 &
 """
@@ -58,18 +62,20 @@ class ServerPlan:
         directory: The installation on the node.
         configuration: Contents of the configuration file.
         arguments: The command line behind the program; it names the configuration file as `configuration_path` says.
-        name: Keeps servers apart that run on one node.
+        state: The server's own directory on the node, see `state_directory`.
         rpc_port: TCP port of its requests.
         software: Whether it needs no hugepages.
+        sleeps: Whether it sleeps between its frames, so that realtime priority does no harm to others.
         start_timeout: Seconds that it may take to start.
     """
 
     directory: str
     configuration: str
     arguments: tuple[str, ...]
-    name: str
+    state: str
     rpc_port: int
     software: bool
+    sleeps: bool
     start_timeout: float
 
     @property
@@ -78,14 +84,19 @@ class ServerPlan:
         return f"{self.directory}\n{shlex.join(self.arguments)}\n{self.configuration}"
 
 
-def state_directory(name: str) -> str:
-    """Where a server's files are on the node, all gone after a reboot."""
-    return f"{_STATES}/trex-{name}"
+def state_directory(name: str, states: str = STATES) -> str:
+    """Where a server's files are on the node.
+
+    Args:
+        name: Keeps servers apart that run on one node.
+        states: Where those of all servers are.
+    """
+    return f"{states}/trex-{name}"
 
 
-def configuration_path(name: str) -> str:
-    """Path of a server's configuration file on the node."""
-    return f"{state_directory(name)}/config.yaml"
+def configuration_path(state: str) -> str:
+    """Path of the configuration file in a server's directory."""
+    return f"{state}/config.yaml"
 
 
 class TrexServer:
@@ -103,7 +114,7 @@ class TrexServer:
         self.adopted = False
         self._session = session
         self._plan = plan
-        self._state = state_directory(plan.name)
+        self._state = plan.state
 
     def ensure(self) -> None:
         """Makes sure that it runs: starts it, unless it runs already.
@@ -182,12 +193,11 @@ class TrexServer:
 
     def _start(self) -> None:
         self._session.run("mkdir", "-p", "-m", "700", self._state)
-        self._session.put(self._plan.configuration.encode(), f"{self._state}/config.yaml")
+        self._session.put(self._plan.configuration.encode(), configuration_path(self._state))
         self._session.put(self._plan.described.encode(), f"{self._state}/started-with")
-        program = f"./{PROGRAM}"
-        self._session.run(
-            "sh", "-c", _START, "start", self._state, self._plan.directory, program, *self._plan.arguments
-        )
+        priority = "realtime" if self._plan.sleeps else "normal"
+        command = (f"./{PROGRAM}", *self._plan.arguments)
+        self._session.run("sh", "-c", _START, "start", self._state, self._plan.directory, priority, *command)
         self.adopted = False
         self._wait_until_ready()
 

@@ -1,0 +1,182 @@
+"""TRex's server on a node: a stand-in for its program, started, adopted, refused and stopped for real."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lossratio.errors import TrafficError
+from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
+
+PROGRAM = f"""#!{sys.executable}
+import signal, socket, sys, time
+from pathlib import Path
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+behaviour = Path("behaviour").read_text()
+print("Starting  TRex v3.08 please wait  ...", flush=True)
+if behaviour.startswith("refuse "):
+    print("usage: many lines\\n" * 50 + "EAL: core 7 unavailable\\n You might need to run ./trex-cfg  once", flush=True)
+    sys.exit(1)
+if behaviour == "slow":
+    time.sleep(600)
+listener = socket.create_server(("127.0.0.1", int(Path("port").read_text())))
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    sys.exit(255)
+"""
+
+
+class Here:
+    """A session on this machine."""
+
+    name = "TG"
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, check=True, capture_output=True, text=True)
+
+    def put(self, data: bytes, path: str) -> None:
+        Path(path).write_bytes(data)
+
+
+@pytest.fixture
+def plan(tmp_path):
+    directory = tmp_path / "trex"
+    directory.mkdir()
+    program = directory / "_t-rex-64"
+    program.write_text(PROGRAM)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (directory / "port").write_text(str(port))
+    (directory / "behaviour").write_text("serve")
+    state = str(tmp_path / "state")
+    yield ServerPlan(
+        directory=str(directory),
+        configuration="- version: 2\n",
+        arguments=("-i", "--stl", "--cfg", configuration_path(state)),
+        state=state,
+        rpc_port=port,
+        software=True,
+        sleeps=True,
+        start_timeout=20.0,
+    )
+    if (pid := pid_of(state)) is not None:
+        os.kill(pid, signal.SIGKILL)
+
+
+def pid_of(state):
+    """The server's process, if it still runs."""
+    try:
+        pid = int(Path(state, "pid").read_text())
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ValueError, ProcessLookupError):
+        return None
+    return pid if configuration_path(state).encode() in command.split(b"\0") else None
+
+
+def behave(plan, behaviour):
+    Path(plan.directory, "behaviour").write_text(behaviour)
+
+
+def test_a_server_is_started_in_a_session_of_its_own_and_stopped_by_its_pid(plan):
+    server = TrexServer(Here(), plan)
+    server.ensure()
+    pid = pid_of(plan.state)
+    assert os.getsid(pid) == pid
+    assert server.is_running()
+    assert not server.adopted
+    assert Path(plan.state, "config.yaml").read_text() == plan.configuration
+    server.stop()
+    assert pid_of(plan.state) is None
+    assert not server.is_running()
+    assert "Starting  TRex" in server.log()
+
+
+def test_a_server_that_runs_with_the_same_configuration_is_adopted_and_left_running(plan):
+    TrexServer(Here(), plan).ensure()
+    pid = pid_of(plan.state)
+    other = TrexServer(Here(), plan)
+    other.ensure()
+    assert other.adopted
+    other.stop()
+    assert pid_of(plan.state) == pid
+
+
+@pytest.mark.parametrize("change", [{"configuration": "- version: 2\n  c: 4\n"}, {"arguments": ("-i", "--astf")}])
+def test_a_server_that_runs_with_another_configuration_is_refused(plan, change):
+    TrexServer(Here(), plan).ensure()
+    pid = pid_of(plan.state)
+    with pytest.raises(TrafficError, match=rf"Node TG: .*another configuration.*kill -INT {pid}"):
+        TrexServer(Here(), replace(plan, **change)).ensure()
+    assert pid_of(plan.state) == pid
+
+
+def test_a_program_that_has_the_server_s_port_is_left_alone(plan):
+    with (
+        socket.create_server(("127.0.0.1", plan.rpc_port)),
+        pytest.raises(TrafficError, match=f"TCP port {plan.rpc_port} is taken by a program that"),
+    ):
+        TrexServer(Here(), plan).ensure()
+
+
+def test_a_pid_that_now_is_another_program_s_is_neither_adopted_nor_stopped(plan):
+    with subprocess.Popen(["sleep", "60"]) as other:
+        Path(plan.state).mkdir()
+        Path(plan.state, "pid").write_text(f"{other.pid}\n")
+        server = TrexServer(Here(), plan)
+        server.stop()
+        assert other.poll() is None
+        server.ensure()
+        assert pid_of(plan.state) != other.pid
+        other.kill()
+
+
+def test_a_configuration_that_trex_refuses_is_told_in_its_own_words(plan):
+    behave(plan, "refuse it")
+    with pytest.raises(TrafficError, match=r"does not start .* it says: EAL: core 7 unavailable$"):
+        TrexServer(Here(), plan).ensure()
+
+
+def test_a_server_that_does_not_get_ready_is_stopped_again(plan):
+    behave(plan, "slow")
+    with pytest.raises(TrafficError, match=r"not ready within 1 s; it says: Starting TRex"):
+        TrexServer(Here(), replace(plan, start_timeout=1.0)).ensure()
+    assert pid_of(plan.state) is None
+
+
+def test_a_server_that_dies_can_be_started_again(plan):
+    server = TrexServer(Here(), plan)
+    server.ensure()
+    os.kill(pid_of(plan.state), signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while server.is_running():
+        assert time.monotonic() < deadline
+    server.ensure()
+    assert server.is_running()
+
+
+def test_no_directory_says_what_to_set(plan):
+    with pytest.raises(TrafficError, match=r"no directory '/nowhere'.*or TREX_HOME"):
+        TrexServer(Here(), replace(plan, directory="/nowhere")).ensure()
+
+
+def test_a_wrong_directory_says_what_it_should_hold(plan, tmp_path):
+    with pytest.raises(TrafficError, match="holds no TRex: there is no _t-rex-64 in it"):
+        TrexServer(Here(), replace(plan, directory=str(tmp_path))).ensure()
+
+
+def test_cards_without_hugepages_are_refused_before_anything_is_started(plan):
+    if "HugePages_Total:       0" not in Path("/proc/meminfo").read_text():
+        pytest.skip("this machine has hugepages")
+    with pytest.raises(TrafficError, match="needs hugepages for its cards, and there are none"):
+        TrexServer(Here(), replace(plan, software=False)).ensure()
+    assert not Path(plan.state).exists()
