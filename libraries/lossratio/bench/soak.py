@@ -10,6 +10,7 @@ from lossratio.bench.limits import load_limits
 from lossratio.bench.loads import load_range
 from lossratio.bench.measurement import Measurement, TestPlace, perform
 from lossratio.bench.testbed import Testbed
+from lossratio.bench.warm_up import WarmUp, run_warm_up
 from lossratio.errors import SearchError
 from lossratio.plrsearch import (
     TIMEOUT,
@@ -48,6 +49,8 @@ class SoakRequest:
         trial_duration: Seconds of the first trial; None: as the selection has it.
         trial_growth: Seconds that each trial is longer than the last; None: as the selection has it.
         warm_start: Loads of the first trials, frames per second per interface: where the knee is thought to be.
+        warm_up: A warm-up at maximum load before everything else, with traffic of its own; None: there is none.
+        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
     """
 
     profile: TrafficProfile
@@ -63,6 +66,8 @@ class SoakRequest:
     trial_duration: float | None = None
     trial_growth: float | None = None
     warm_start: tuple[float, ...] = ()
+    warm_up: WarmUp | None = None
+    ramp: float = 0.0
 
     def settings(self) -> dict[str, Any]:
         """What the controller is told besides target and loads, as JSON data; times in seconds."""
@@ -76,6 +81,7 @@ class SoakRequest:
             "trial_duration_s": self.trial_duration,
             "trial_growth_s": self.trial_growth,
             "warm_start_per_interface_fps": list(self.warm_start),
+            **({} if self.warm_up is None else {"warm_up": self.warm_up.to_json()}),
         }
 
     def controller(self, min_load: float, max_load: float) -> PLRsearch:
@@ -135,6 +141,9 @@ def find_critical_load(
     limits = load_limits(testbed, request.profile)
     loads = load_range(limits, min_load=request.min_load, max_load=request.max_load)
     controller = request.controller(loads.min_load, loads.max_load)
+    remarks = loads.remarks
+    if request.warm_up is not None:
+        remarks = (*remarks, run_warm_up(testbed, request.warm_up, loads.max_load))
 
     def tell(trial: TrialResult) -> None:
         if on_progress is not None:
@@ -150,7 +159,14 @@ def find_critical_load(
         "settings": request.settings(),
     }
     measured: Measurement[CriticalLoadEstimate] = perform(
-        controller, testbed, request.profile, place, inputs=inputs, remarks=loads.remarks, on_trial=tell
+        controller,
+        testbed,
+        request.profile,
+        place,
+        inputs=inputs,
+        remarks=remarks,
+        on_trial=tell,
+        ramp=request.ramp,
     )
     conditions = measured.run.conditions
     max_load = loads.describe(conditions)

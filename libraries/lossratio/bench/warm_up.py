@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lossratio.bench.testbed import Testbed
-from lossratio.traffic import TrafficProfile
+from lossratio.errors import SearchError
+from lossratio.traffic import TrafficProfile, load_profile
 from lossratio.trial import TrialInput
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -26,6 +28,28 @@ class WarmUp:
     def to_json(self) -> dict[str, Any]:
         """The warm-up as JSON data."""
         return {"duration_s": self.duration, "profile": self.profile.description_in_full()}
+
+
+def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str | Path | None = None) -> WarmUp | None:
+    """A warm-up before a measurement.
+
+    Args:
+        traffic: The measurement's traffic, whose frame size and directions the warm-up has, too.
+        duration: Seconds; None: there is no warm-up.
+        profile: Traffic profile of the warm-up, by name or file; None: that of the measurement.
+
+    Raises:
+        SearchError: If there is a profile, and no duration.
+        TrafficError: If there is no such profile, or it cannot have frames of that size.
+    """
+    if duration is None:
+        if profile is not None:
+            raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")
+        return None
+    if profile is None:
+        return WarmUp(duration, traffic)
+    own = load_profile(profile, frame_size=traffic.frame_size, bidirectional=traffic.bidirectional)
+    return WarmUp(duration, own)
 
 
 def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:

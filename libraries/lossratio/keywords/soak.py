@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lossratio.bench.soak import TARGET_LOSS_RATIO, SoakRequest, find_critical_load, warm_start_from
+from lossratio.bench.warm_up import warm_up_like
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_result, show_soak_progress
 from lossratio.keywords.session import Keywords
@@ -36,6 +37,9 @@ class SoakKeywords(Keywords):
         bidirectional: bool | None = None,
         min_load: FrameRate | None = None,
         max_load: FrameRate | None = None,
+        warm_up: timedelta | None = None,
+        warm_up_profile: str | None = None,
+        ramp: timedelta = timedelta(),
         resume: Path | None = None,
     ) -> SoakResult:
         """Searches for the critical load: that with a loss ratio of ``target_loss_ratio`` in the long run (PLRsearch).
@@ -71,6 +75,8 @@ class SoakKeywords(Keywords):
             trial_duration=seconds(trial_duration),
             trial_growth=seconds(trial_growth),
             warm_start=warm_start_from(self.session.last_result, traffic) if warm_start else (),
+            warm_up=warm_up_like(traffic, seconds(warm_up), warm_up_profile),
+            ramp=ramp.total_seconds(),
         )
         place = self.session.place(resume)
         announce(

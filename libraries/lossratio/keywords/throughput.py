@@ -11,8 +11,7 @@ from lossratio.bench.measurement import TestPlace
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.repetition import repeat_search
 from lossratio.bench.search import SearchRequest
-from lossratio.bench.warm_up import WarmUp
-from lossratio.errors import SearchError
+from lossratio.bench.warm_up import warm_up_like
 from lossratio.keywords.arguments import FrameRate, FrameSize, GoalSet, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
 from lossratio.keywords.session import Keywords
@@ -60,15 +59,16 @@ class ThroughputKeywords(Keywords):
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
         | `Find NDR And PDR`    frame_size=64B    hints=/srv/nightly
         """
+        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         request = SearchRequest(
             self.session.goals if goals is None else goals.goals,
-            load_profile(profile, frame_size=frame_size, bidirectional=bidirectional),
+            traffic,
             min_load,
             max_load,
             seconds(timeout),
             seconds(warm_up) if warm_up_profile is None else None,
             hints=hints,
-            warm_up=_warm_up(warm_up, warm_up_profile, frame_size, bidirectional),
+            warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
         )
         return self._search(request, resume, repeat)
@@ -97,15 +97,16 @@ class ThroughputKeywords(Keywords):
         | `Find Conditional Throughput`    RFC2544    frame_size=1518B    timeout=1 h
         | `Find Conditional Throughput`    NDR    {"loss_ratio": "0.1 %", "width": "2 %"}    frame_size=64B
         """
+        traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         request = SearchRequest(
             goals,
-            load_profile(profile, frame_size=frame_size, bidirectional=bidirectional),
+            traffic,
             min_load,
             max_load,
             seconds(timeout),
             seconds(warm_up) if warm_up_profile is None else None,
             hints=hints,
-            warm_up=_warm_up(warm_up, warm_up_profile, frame_size, bidirectional),
+            warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
         )
         return self._search(request, resume)
@@ -164,17 +165,6 @@ class ThroughputKeywords(Keywords):
 
         testbed = self.session.ready_testbed()
         return repeat_search(testbed, request, begin, times, on_progress=show_progress, on_result=keep)
-
-
-def _warm_up(
-    duration: timedelta | None, profile: str | None, frame_size: FrameSize, bidirectional: bool | None
-) -> WarmUp | None:
-    """A warm-up with a traffic profile of its own; None without one."""
-    if profile is None:
-        return None
-    if duration is None:
-        raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")
-    return WarmUp(duration.total_seconds(), load_profile(profile, frame_size=frame_size, bidirectional=bidirectional))
 
 
 def _listed(goals: Iterable[SearchGoal]) -> str:

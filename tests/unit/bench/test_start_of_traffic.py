@@ -5,7 +5,9 @@ from bench_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
-from lossratio.bench.warm_up import WarmUp
+from lossratio.bench.soak import SoakRequest, find_critical_load
+from lossratio.bench.warm_up import WarmUp, warm_up_like
+from lossratio.errors import SearchError
 from lossratio.traffic import load_profile
 
 
@@ -44,3 +46,19 @@ def test_a_warm_up_has_traffic_of_its_own_and_counts_for_nothing(tmp_path):
     (remark,) = [remark for remark in result.remarks if "warm-up" in remark]
     assert "a warm-up of 2 s at 20.000 kfps per interface with the traffic profile ethip4-ip4base" in remark
     assert result.settings["warm_up"]["duration_s"] == 2.0
+
+
+def test_a_soak_test_may_have_both(tmp_path):
+    request = SoakRequest(PROFILE, max_load=20e3, timeout=10.0, warm_up=warm_up_like(PROFILE, 1.0), ramp=0.25)
+    result = find_critical_load(policed(police="10 kfps"), request, place(tmp_path))
+    assert result.conditions.timing.ramp_s == 0.25
+    assert any("a warm-up of 1 s" in remark for remark in result.remarks)
+
+
+def test_a_warm_up_is_like_the_measurement_unless_it_has_a_profile():
+    assert warm_up_like(PROFILE, None) is None
+    assert warm_up_like(PROFILE, 2.0) == WarmUp(2.0, PROFILE)
+    own = warm_up_like(PROFILE, 2.0, "ethip4-ip4base")
+    assert (own.profile.name, own.profile.frame_size) == ("ethip4-ip4base", 64)
+    with pytest.raises(SearchError, match="How long is the warm-up with ethip4-ip4base"):
+        warm_up_like(PROFILE, None, "ethip4-ip4base")
