@@ -75,9 +75,7 @@ class Claim:
         return {"op": operation, "directory": self.directory, "name": self.name}
 
 
-def make_claim(
-    topology: Topology, *, purpose: str = "", seconds: float | None = None
-) -> Claim | None:
+def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None = None) -> Claim | None:
     """The claim to a testbed, with the token in the environment; None: its topology says that nobody reserves it.
 
     Args:
