@@ -1,16 +1,16 @@
 """The rule for the next trial of one goal.
 
 The trial chosen is for the coarsest target whose interval is still open. The coarsest target of all searches for a
-load (`_search`); a finer one proves the pair of loads that the coarser one left (`_prove`), or, where the coarser one
-has promised too much, goes down from there by itself (`_descend`).
+load (`lossratio.mlrsearch.bracketing`); a finer one proves the pair of loads that the coarser one left (`_prove`), or,
+where the coarser one has promised too much, goes down from there by itself (`_descend`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lossratio.mlrsearch.bracketing import next_look
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.forecast import Outlook, Pace, outlook
@@ -24,21 +24,6 @@ from lossratio.trial import TrialResult
 
 STALLED_AFTER = 100
 """A goal is given up when a load is undecided after so many times the trials that its target should need."""
-
-FADING_STEPS = 8
-"""How much farther than the last time loss that fades from load to load is followed at most, in goal widths."""
-
-FIRST_FADING_STEPS = 4
-"""How far loss that fades is followed at most at first, in goal widths, where it proved fading without a surprise."""
-
-FADING_RECESSIONS = 2
-"""Recessions in a row that tell a gradual end of loss: after a single one, a burst that a bucket took may be missing."""
-
-LEAP = 0.7
-"""Factor and exponent of the steps leapt over when the bound proved higher than expected: 3 of 10, 90 of 1000."""
-
-SPLIT = 0.25
-"""Where an interval is split, from its lower bound, when the expected bound is below it."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +134,8 @@ class GoalSearch:
             if intervals[0].lower == self._grid.max_load:
                 return len(intervals) - 1, self._grid.max_load, Bound.LOWER
             return number, *self._prove(intervals[number], intervals[number - 1])
-        index, expected = self._search(intervals[0])
+        coarsest = self._stages.stages[0].target
+        index, expected = next_look(intervals[0], self._expectation, self._width * coarsest.widths)
         return 0, self._grid.load(index), expected
 
     def _hinted_loads(self) -> tuple[float, ...]:
@@ -188,48 +174,3 @@ class GoalSearch:
             if not is_shorter and candidate.evidence.bound(load) is not Bound.LOWER:
                 return coarser, load, Bound.LOWER
         return None
-
-    def _search(self, interval: Interval) -> tuple[int, Bound]:
-        """The index that a single short trial is to look at, and what it is expected to be.
-
-        As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no
-        upper bound, the expected bound was too low and its lower side need not be measured. Where the expected bound
-        keeps receding, loss ends gradually, and is followed to where it should have faded.
-        """
-        first, last = interval.first, interval.last
-        width = self._width * self._stages.stages[0].target.widths
-        expected, surprises = self._expectation.position, self._expectation.surprises
-        if interval.upper is None and expected is None:
-            return last, Bound.UPPER
-        middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
-        lowest = first if interval.lower is None else middle
-        if expected is None:
-            return (last if interval.lower is None else middle), Bound.UNDECIDED
-        if expected <= 0.0 and interval.lower is None:
-            return middle, Bound.UNDECIDED
-        below = min(last, math.floor(expected))
-        if surprises < 0:
-            return max(lowest, min(below, last + 1 - width * self._steps_down(last + 1))), Bound.LOWER
-        if surprises > 0:
-            leap = max(width, int(LEAP * interval.steps**LEAP)) * 2 ** (surprises - 1)
-            return max(below, min(middle, first - 1 + leap)), Bound.UPPER
-        faded, recessions = self._expectation.faded, self._expectation.recessions
-        if recessions >= FADING_RECESSIONS and faded is not None and faded < below:
-            farthest = below - width * FIRST_FADING_STEPS * FADING_STEPS ** (recessions - FADING_RECESSIONS)
-            return max(lowest, round(max(faded, farthest))), Bound.UNDECIDED
-        if below < first - width:
-            return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER
-        above = max(first - 1, below) + width
-        return (above, Bound.UPPER) if above <= last else (max(first, below), Bound.LOWER)
-
-    def _steps_down(self, upper: int) -> int:
-        """How many widths to go down from the index of an upper bound after the bound was lower than expected.
-
-        Steps double, or follow the loss to where it should have faded.
-        """
-        times, faded = -self._expectation.surprises, self._expectation.faded
-        doubled: int = 2 ** (times - 1)
-        if faded is None:
-            return doubled
-        limit: int = FADING_STEPS**times
-        return max(doubled, round(min((upper - faded) / self._width, limit)))

@@ -1,0 +1,81 @@
+"""Where single short trials look for a bound: the rule of the coarsest target, given where the bound is expected."""
+
+from __future__ import annotations
+
+import math
+
+from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.expectation import Expectation
+from lossratio.mlrsearch.stages import Interval
+
+FADING_STEPS = 8
+"""How much farther than the last time loss that fades from load to load is followed at most, in target widths."""
+
+FADING_RECESSIONS = 2
+"""Recessions in a row that tell a gradual end of loss: after one, a burst may be missing that a bucket took before."""
+
+FIRST_FADING_STEPS = 4
+"""How far loss is followed at most when that many recessions are reached, in target widths."""
+
+LEAP = 0.7
+"""Factor and exponent of the steps leapt over when the bound proved higher than expected: 3 of 10, 90 of 1000."""
+
+SPLIT = 0.25
+"""Where an interval is split, from its lower bound, when the expected bound is below it."""
+
+
+def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple[int, Bound]:
+    """The index that a single short trial is to look at, and what it is expected to be.
+
+    As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no upper
+    bound, the expected bound was too low and its lower side need not be measured.
+
+    Args:
+        interval: Where the target's bounds are; not closed yet.
+        expectation: Where the bound is expected.
+        width: The target's width in grid steps.
+    """
+    first, last, position = interval.first, interval.last, expectation.position
+    if interval.upper is None and position is None:
+        return last, Bound.UPPER
+    middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
+    if position is None:
+        return (last if interval.lower is None else middle), Bound.UNDECIDED
+    if position <= 0.0 and interval.lower is None:
+        return middle, Bound.UNDECIDED
+    lowest = first if interval.lower is None else middle
+    below = min(last, math.floor(position))
+    if expectation.surprises < 0:
+        return max(lowest, min(below, last + 1 - width * _steps_down(expectation, last + 1, width))), Bound.LOWER
+    if expectation.surprises > 0:
+        leap = max(width, int(LEAP * interval.steps**LEAP)) * 2 ** (expectation.surprises - 1)
+        return max(below, min(middle, first - 1 + leap)), Bound.UPPER
+    faded = _where_loss_fades(expectation, below, width)
+    if faded is not None:
+        return max(lowest, faded), Bound.UNDECIDED
+    if below < first - width:
+        return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER
+    above = max(first - 1, below) + width
+    return (above, Bound.UPPER) if above <= last else (max(first, below), Bound.LOWER)
+
+
+def _steps_down(expectation: Expectation, upper: int, width: int) -> int:
+    """How many widths to go down from the index of an upper bound after the bound was lower than expected.
+
+    Steps double, or follow the loss to where it should have faded.
+    """
+    times = -expectation.surprises
+    doubled: int = 2 ** (times - 1)
+    if expectation.faded is None:
+        return doubled
+    limit: int = FADING_STEPS**times
+    return max(doubled, round(min((upper - expectation.faded) / width, limit)))
+
+
+def _where_loss_fades(expectation: Expectation, below: int, width: int) -> int | None:
+    """The index where loss should have faded, if the expected bound keeps receding before it; else None."""
+    times = expectation.recessions - FADING_RECESSIONS
+    if times < 0 or expectation.faded is None or expectation.faded >= below:
+        return None
+    farthest: int = below - width * FIRST_FADING_STEPS * FADING_STEPS**times
+    return round(max(expectation.faded, farthest))
