@@ -33,5 +33,8 @@ Skip Without TRex
 Truth Is Found
     [Documentation]    Searches for the largest load without loss.
     [Arguments]    ${truth}
-    ${report}    Find Zero Loss Throughput    4 s
+    VAR    &{goal}    name=no loss in 4 s    loss_ratio=0    initial_trial_duration=4 s    final_trial_duration=4 s
+    ...    exceed_ratio=0.75    duration_sum=4 s    width=0.5 %
+    ${result}    Find Conditional Throughput    ${goal}    frame_size=64B
+    VAR    ${report}    ${result.goals}[0]
     Should Be Regular And Enclose    ${report}    ${truth}

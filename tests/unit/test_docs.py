@@ -16,6 +16,7 @@ from lossratio.topology import (
     Reservation,
     SimulatedGenerator,
     Topology,
+    TrexGenerator,
     load_topology,
 )
 from lossratio.traffic import load_profile, profile_names
@@ -74,7 +75,9 @@ def test_the_reference_of_traffic_profiles_names_every_profile():
     assert {name for name in profile_names() if f"`{name}`" not in text} == set()
 
 
-@pytest.mark.parametrize("model", [Topology, Node, Interface, AfPacketGenerator, SimulatedGenerator, Reservation])
+@pytest.mark.parametrize(
+    "model", [Topology, Node, Interface, AfPacketGenerator, TrexGenerator, SimulatedGenerator, Reservation]
+)
 def test_the_topology_reference_names_every_field(model):
     text = (DOCS / "reference" / "topology.md").read_text()
     for field in model.model_fields:
