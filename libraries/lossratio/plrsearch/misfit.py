@@ -5,6 +5,7 @@ standard deviations that the model allows it. What a model cannot explain shows 
 
 - *spread*: around the best Poisson curve a healthy SUT's counts have a chi-squared of about 1 per trial;
 - *shape*: where the capacity may vary, it has to vary normally, neither skewed nor with heavy tails;
+- *curve*: residuals that go along with the load, because the loss has another shape;
 - *surprise*: a trial that loses frames where (nearly) none can be lost;
 - *trend*: residuals that rise or fall with time (draft 4.3.10).
 """
@@ -65,6 +66,7 @@ class _Residuals:
     """Arrays of one entry per trial, in the order of measurement.
 
     Attributes:
+        load: Loads, in frames per second.
         expected: Lost frames that the curve expects.
         lost: Lost frames.
         capacity: Capacity that explains the count, as a share of the curve's own, less 1.
@@ -72,6 +74,7 @@ class _Residuals:
         certain: Whether loss had to be expected, so that the residual has no limit.
     """
 
+    load: Array
     expected: Array
     lost: Array
     capacity: Array
@@ -88,7 +91,14 @@ class _Residuals:
         width = -1.0 / (slope * np.sqrt(np.maximum(counts.lost, 1.0)))
         unlucky = function.log_loss_rate(counts.load, mrr + _CERTAIN * mode.deviation, spread)
         certain = np.exp(unlucky) * counts.exposure > _CERTAIN**2
-        return cls(expected, counts.lost, place / mode.mrr - 1.0, np.hypot(width, mode.deviation) / mode.mrr, certain)
+        return cls(
+            counts.load,
+            expected,
+            counts.lost,
+            place / mode.mrr - 1.0,
+            np.hypot(width, mode.deviation) / mode.mrr,
+            certain,
+        )
 
     @property
     def standardized(self) -> Array:
@@ -118,7 +128,7 @@ def check(
     chi_squared = around_poisson.chi_squared
     drift, drift_stdev = _drift(residuals)
     reasons = [
-        *(_shape(residuals) if likelihood is LikelihoodName.VARYING else _spread(chi_squared)),
+        *([*_shape(residuals), *_curve(residuals)] if likelihood is LikelihoodName.VARYING else _spread(chi_squared)),
         *_surprise(residuals),
         *_trend(residuals, drift),
     ]
@@ -170,6 +180,21 @@ def _shape(residuals: _Residuals) -> list[str]:
             f"The capacity varies more than the model allows, by {np.mean(values**2):.3g} times its largest variance."
         )
     return reasons
+
+
+def _curve(residuals: _Residuals) -> list[str]:
+    """Whether neighbours in load have similar residuals: by the correlation of their ranks."""
+    order = np.argsort(residuals.load[residuals.certain], kind="stable")
+    values = residuals.standardized[order]
+    if len(values) < _ENOUGH_FOR_SHAPE or not np.ptp(values) > 0.0:
+        return []
+    likeness = stats.spearmanr(values[1:], values[:-1])
+    if likeness.statistic < 0.0 or likeness.pvalue > 2.0 * _IMPROBABLE:
+        return []
+    return [
+        f"Neither function has the shape of the SUT's loss: trials at neighbouring loads err to the same side "
+        f"(correlation {likeness.statistic:.2f})."
+    ]
 
 
 def _surprise(residuals: _Residuals) -> list[str]:

@@ -1,0 +1,84 @@
+"""What must not change an estimate, and what must."""
+
+import numpy as np
+import pytest
+from soak_trials import LIMITS, estimated, loads_around, trial, trials_of
+
+from lossratio.plrsearch import Weighting
+from lossratio.plrsearch.counts import collect
+from lossratio.plrsearch.critical import CriticalLoadQuestion
+from lossratio.plrsearch.density import Model
+from lossratio.plrsearch.functions import FUNCTIONS
+from lossratio.plrsearch.likelihood import PoissonLikelihood
+from lossratio.plrsearch.panels import moments_of
+from lossratio.plrsearch.posterior import EXACT, Accuracy, integrate
+from lossratio.plrsearch.prior import Prior
+from lossratio.simulation import SmoothKnee
+
+KNEE = SmoothKnee(6e6, 2e4)
+RESULTS = trials_of(KNEE, loads_around(5.9e6, 40))
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "geometric", "varying"])
+def test_the_order_of_trials_does_not_matter(likelihood):
+    shuffled = [RESULTS[index] for index in np.random.default_rng(1).permutation(len(RESULTS))]
+    one, other = (estimated(results, likelihood=likelihood) for results in (RESULTS, shuffled))
+    assert one.mean == pytest.approx(other.mean, rel=1e-12)
+    assert one.stdev == pytest.approx(other.stdev, rel=1e-9)
+
+
+def test_splitting_trials_at_the_same_load_changes_nothing_for_poisson():
+    halves = []
+    for each in RESULTS:
+        sent, lost = each.output.sent_frames, each.output.lost_frames
+        halves += [
+            trial(each.load, lost // 2, sent=sent // 2, duration=2.5),
+            trial(each.load, lost - lost // 2, sent=sent - sent // 2, duration=2.5),
+        ]
+    one, other = estimated(RESULTS), estimated(halves)
+    assert one.mean == pytest.approx(other.mean, rel=1e-11)
+    assert one.stdev == pytest.approx(other.stdev, rel=1e-7)
+
+
+def test_finer_panels_change_nothing():
+    question = CriticalLoadQuestion(1e-7, **LIMITS)
+    for function in FUNCTIONS:
+        model = Model(function, PoissonLikelihood(collect(RESULTS)), Prior(0.5e7))
+        usual = moments_of(integrate(model, question))
+        finer = moments_of(integrate(model, question, Accuracy(1e-2 * EXACT.tolerance, with_quantiles=True)))
+        assert usual.mean == pytest.approx(finer.mean, rel=1e-9)
+        assert usual.stdev == pytest.approx(finer.stdev, rel=1e-6)
+        assert usual.log_mass == pytest.approx(finer.log_mass, abs=1e-6)
+
+
+def test_another_unit_of_load_scales_the_estimate():
+    scaled = [trial(1e2 * each.load, each.output.lost_frames * 100, duration=5.0) for each in RESULTS]
+    small = [trial(each.load, each.output.lost_frames) for each in RESULTS]
+    one = estimated(small, likelihood="geometric", target=1e-5)
+    other = estimated(scaled, likelihood="geometric", target=1e-5, min_load=1e6, max_load=1e9)
+    assert other.mean == pytest.approx(1e2 * one.mean, rel=1e-3)
+
+
+def test_a_larger_target_means_a_larger_load():
+    means = [estimated(RESULTS, target=target).mean for target in (1e-9, 1e-7, 1e-5)]
+    assert means == sorted(means)
+
+
+def test_both_weightings_are_there_and_equal_weights_mix_both_functions():
+    found = estimated(RESULTS)
+    functions = [each.mean for each in found.functions.values()]
+    assert found.combinations[Weighting.EQUAL].mean == pytest.approx(np.mean(functions))
+    assert found.mean == found.combinations[Weighting.EVIDENCE].mean
+    assert min(functions) <= found.mean <= max(functions)
+
+
+def test_the_density_integrates_to_what_is_between_the_limits():
+    found = estimated(RESULTS, likelihood="varying")
+    low, high = found.combined.quantile(0.001), found.combined.quantile(0.999)
+    loads = np.linspace(low, high, 100)
+    assert np.trapezoid(found.combined.density(loads), loads) == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_likeliest_curve_has_the_target_about_at_the_mean():
+    found = estimated(RESULTS)
+    assert found.functions["stretch"].loss_ratio([found.functions["stretch"].mean])[0] == pytest.approx(1e-7, rel=0.1)

@@ -1,0 +1,144 @@
+"""Trials that tell little, too much, or contradict each other: each has a defined answer, in finite numbers."""
+
+import numpy as np
+import pytest
+from soak_trials import estimated, loads_around, trial, trials_at, trials_of
+
+from lossratio.errors import SearchError
+from lossratio.plrsearch import LikelihoodName
+from lossratio.plrsearch.counts import collect
+from lossratio.simulation import BackgroundLoss, SharpKnee
+
+each_likelihood = pytest.mark.parametrize("likelihood", [each.value for each in LikelihoodName])
+LOADS = np.linspace(1e6, 1e7, 8)
+
+
+def is_finite(found):
+    numbers = [found.mean, found.stdev, *found.interval(0.95), found.combined.p_at_min, found.combined.p_at_max]
+    numbers += [value for each in found.functions.values() for value in (each.log_evidence, each.mean_log)]
+    numbers += [*found.combined.density([2e6, 8e6])]
+    numbers += [value for each in found.functions.values() for value in each.loss_ratio([1e4, 1e6, 1e7])]
+    return bool(np.isfinite(numbers).all()) and 0.0 < found.mean <= 1e7
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "varying"])
+def test_no_trials_say_what_the_prior_says(likelihood):
+    found = estimated([], likelihood=likelihood)
+    assert is_finite(found)
+    assert found.mean == pytest.approx(4.65e6, rel=0.01)
+    assert found.misfit.fits
+
+
+@each_likelihood
+def test_one_trial_says_little(likelihood):
+    found = estimated([trial(5e6, 100)], likelihood=likelihood)
+    assert is_finite(found)
+    assert found.interval(0.95)[1] < 5e6
+    assert found.stdev > 1e5
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "varying"])
+def test_no_loss_anywhere_says_at_least_the_maximum_load(likelihood):
+    found = estimated([trial(1e7, 0) for _ in range(30)], likelihood=likelihood)
+    assert is_finite(found)
+    assert found.is_at_least_max_load
+    assert "at least the maximum load" in found.limits
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "varying"])
+def test_total_loss_everywhere_says_at_most_the_minimum_load(likelihood):
+    found = estimated(trials_at(LOADS, lambda load: 5.0 * load), likelihood=likelihood)
+    assert is_finite(found)
+    assert found.is_at_most_min_load
+    assert "at most the minimum load" in found.limits
+
+
+@each_likelihood
+def test_a_maximum_load_far_below_the_capacity_says_at_least(likelihood):
+    found = estimated(trials_of(SharpKnee(1e9), [1e7] * 20), likelihood=likelihood)
+    assert found.is_at_least_max_load
+    assert not found.is_at_most_min_load
+
+
+@each_likelihood
+def test_a_minimum_load_above_the_critical_load_says_at_most(likelihood):
+    results = trials_of(SharpKnee(5e5), np.linspace(1e6, 2e6, 20))
+    found = estimated(results, likelihood=likelihood, min_load=1e6)
+    assert is_finite(found)
+    assert found.is_at_most_min_load
+
+
+@each_likelihood
+def test_ten_billion_frames_in_a_trial_keep_their_digits(likelihood):
+    results = [
+        trial(8e6, 0, sent=10**10),
+        trial(9e6, 1, sent=10**10),
+        trial(9.1e6, 10**7, sent=10**10),
+        trial(9.2e6, 2 * 10**8, sent=10**10),
+    ]
+    found = estimated(results, likelihood=likelihood)
+    assert is_finite(found)
+    assert 7e6 < found.mean < 9.2e6
+
+
+@pytest.mark.parametrize("target", [1e-12, 0.5])
+@pytest.mark.parametrize("likelihood", ["poisson", "varying"])
+def test_extreme_targets_have_answers(target, likelihood):
+    results = trials_of(SharpKnee(3e6), np.linspace(2.9e6, 9e6, 12))
+    found = estimated(results, target=target, likelihood=likelihood)
+    assert is_finite(found)
+    assert found.mean == pytest.approx(3e6 if target < 0.1 else 6e6, rel=0.02)
+
+
+@pytest.mark.parametrize("target", [0.0, 1.0, -1e-7, 1.5, float("nan"), float("inf")])
+def test_targets_beyond_0_and_1_are_refused(target):
+    with pytest.raises(SearchError, match="target loss ratio"):
+        estimated([], target=target)
+
+
+@pytest.mark.parametrize("limits", [(0.0, 1e7), (1e7, 1e4), (1e4, float("inf")), (float("nan"), 1e7)])
+def test_limits_that_make_no_sense_are_refused(limits):
+    with pytest.raises(SearchError, match="minimum"):
+        estimated([], min_load=limits[0], max_load=limits[1])
+
+
+def test_a_trial_with_much_unsent_is_refused_and_named():
+    with pytest.raises(SearchError, match=r"trial at 5000000 frames/s of 5 s.*could not send 300000"):
+        estimated([trial(5e6, 0, sent=24_700_000, unsent=300_000)])
+
+
+def test_unsent_frames_are_no_loss_and_only_shrink_the_exposure():
+    counts = collect([trial(5e6, 0, sent=24_800_000, unsent=200_000)])
+    assert counts.lost[0] == 0
+    assert counts.exposure[0] == pytest.approx(24_800_000 / 5e6)
+
+
+@each_likelihood
+def test_background_loss_above_the_target_is_no_good_fit(likelihood):
+    results = trials_of(BackgroundLoss(8e6, 1e-3), loads_around(8e6, 60, below=0.5, above=0.2))
+    found = estimated(results, likelihood=likelihood)
+    assert is_finite(found)
+    assert not found.misfit.fits
+
+
+@each_likelihood
+def test_two_capacities_are_no_good_fit(likelihood):
+    results = [
+        trial(load, max(0, round(5.0 * (load - (8.0e6 if number % 2 else 8.4e6)))))
+        for number, load in enumerate(loads_around(8.8e6, 80))
+    ]
+    found = estimated(results, likelihood=likelihood)
+    assert is_finite(found)
+    assert not found.misfit.fits
+
+
+def test_five_thousand_trials_at_few_loads_cost_no_more_than_few():
+    results = trials_of(SharpKnee(8e6), np.linspace(7.9e6, 8.1e6, 10).tolist() * 500)
+    found = estimated(results)
+    assert is_finite(found)
+    assert len(found.functions["erf"].posterior.panels.low) < 2000
+
+
+def test_probabilities_beyond_0_and_1_are_refused():
+    with pytest.raises(SearchError, match="probability"):
+        estimated(trials_of(SharpKnee(8e6), np.linspace(7.9e6, 8.1e6, 20))).interval(1.0)

@@ -1,0 +1,57 @@
+"""Whether the model fits: SUTs inside its family do, others do not. Seeds make each answer always the same."""
+
+import pytest
+from soak_trials import estimated, loads_around, trials_of
+
+from lossratio.simulation import CapacityDrift, PerformanceSpectrum, Policer, RareStalls, SmoothKnee
+
+NUMBER = 80
+
+
+def misfit_of(sut, likelihood, *, seed=1, below=0.03, above=0.03):
+    results = trials_of(sut, loads_around(6e6, NUMBER, below=below, above=above), seed=seed)
+    return estimated(results, likelihood=likelihood).misfit
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "geometric", "varying"])
+def test_healthy_suts_fit(likelihood):
+    flagged = [not misfit_of(SmoothKnee(6e6, 2e4), likelihood, seed=seed).fits for seed in range(4)]
+    assert not any(flagged)
+
+
+def test_a_capacity_that_varies_normally_fits_where_it_is_modelled_and_only_there():
+    sut = PerformanceSpectrum(6e6, 0.004)
+    assert misfit_of(sut, "varying").fits
+    assert "more than chance" in misfit_of(sut, "poisson").reasons[0]
+
+
+def test_rare_slow_trials_are_seen():
+    misfit = misfit_of(
+        PerformanceSpectrum(6e6, 0.002, tail_share=0.05, tail_size=0.05), "varying", below=0.0, above=0.1
+    )
+    assert any("slow" in reason for reason in misfit.reasons)
+
+
+def test_stalls_are_seen():
+    misfit = misfit_of(RareStalls(6e6, interval=30.0, stall=0.02), "poisson", below=0.3)
+    assert not misfit.fits
+
+
+def test_a_capacity_that_falls_all_the_time_is_a_trend():
+    misfit = misfit_of(CapacityDrift(6e6, -1e-4), "varying", below=0.0, above=0.1)
+    assert any("steady state" in reason for reason in misfit.reasons)
+    assert misfit.drift < 0.0
+
+
+def test_few_trials_never_speak_against_a_model():
+    results = trials_of(SmoothKnee(6e6, 2e4), [5.9e6, 6e6, 6.1e6])
+    assert estimated(results).misfit.fits
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "varying"])
+def test_the_interval_of_a_policer_contains_its_truth_or_the_model_does_not_fit(likelihood):
+    sut = Policer(5e4, 1000.0)
+    results = trials_of(sut, loads_around(5.02e4, 60), duration=5.0)
+    found = estimated(results, likelihood=likelihood)
+    low, high = found.interval(0.95)
+    assert low <= 5e4 + 1000.0 / 5.0 <= high or not found.misfit.fits
