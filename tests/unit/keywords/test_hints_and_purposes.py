@@ -1,0 +1,36 @@
+"""Hints from earlier nights, and why each trial was measured, as a suite's user meets them."""
+
+from __future__ import annotations
+
+import pytest
+from robot_runs import run_suite, write_suite
+
+from lossratio.report.run_directory import RunDirectory
+
+NIGHTLY = """
+A Test
+    Find NDR And PDR    frame_size=64B    goals=quick    hints=${HINTS}
+"""
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("robot")
+    file = write_suite(folder, NIGHTLY)
+    (folder / "nightly").mkdir()
+    return [run_suite(file, f"nightly/{name}", HINTS=folder / "nightly") for name in ("first", "second")]
+
+
+def test_the_second_night_starts_where_the_first_one_ended_and_says_so(nights):
+    (first,), (second,) = (RunDirectory(night.directory).results() for night in nights)
+    assert [report.result for report in second.goals] == [report.result for report in first.goals]
+    assert len(second.trials) < len(first.trials)
+    assert "no earlier search of this test" in nights[0].tests["A Test"].message
+    assert "hints from earlier searches (1 in " in nights[1].tests["A Test"].message
+
+
+def test_the_log_says_why_each_trial_was_measured(nights):
+    (told,) = [message for message in nights[1].messages if message.startswith("Why each trial was measured")]
+    (result,) = RunDirectory(nights[1].directory).results()
+    assert len(told.splitlines()) == 1 + len(result.trials)
+    assert "search between the minimum load and the maximum load; high loss is expected, as in earlier searches" in told
