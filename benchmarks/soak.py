@@ -162,7 +162,8 @@ def coverage(arguments: argparse.Namespace) -> None:
                 if arguments.store:
                     with arguments.store.open("a") as file:
                         file.write(json.dumps({"key": key, **known[key]}) + "\n")
-    print(f"{'SUT':18} {'seeds':>5} {'coverage':>9} {'width, %':>9} {'rms, %':>8} {'flagged':>8}")
+    heads = ("coverage", "width, %", "rms, %", "equal: cov.", "width, %", "rms, %", "flagged")
+    print(f"{'SUT':18} {'seeds':>5} " + " ".join(f"{head:>11}" for head in heads))
     for name in arguments.suts:
         prefix = f"{name}/{arguments.selection}/{arguments.likelihood}/{arguments.timeout:g}/"
         runs = [run for key, run in known.items() if key.startswith(prefix)]
@@ -171,12 +172,16 @@ def coverage(arguments: argparse.Namespace) -> None:
 
 
 def _summary(name: str, runs: Sequence[dict]) -> str:
-    width = float(np.median([run["width_percent"] for run in runs]))
-    flagged = float(np.mean([run["flagged"] for run in runs]))
-    if CASES[name].critical_load is None:
-        return f"{'':>9} {width:9.4f} {'':>8} {flagged:8.2f}"
-    covered = float(np.mean([run["covered"] for run in runs]))
-    return f"{covered:9.2f} {width:9.4f} {_rms([run['error_percent'] for run in runs]):8.4f} {flagged:8.2f}"
+    """Coverage, width and error with the weights that were asked for and with equal ones, and the share of flags."""
+    has_truth = CASES[name].critical_load is not None
+    columns = []
+    for prefix in ("", "equal_"):
+        columns += [
+            f"{np.mean([run[f'{prefix}covered'] for run in runs]):11.2f}" if has_truth else " " * 11,
+            f"{np.median([run[f'{prefix}width_percent'] for run in runs]):11.4f}",
+            f"{_rms([run[f'{prefix}error_percent'] for run in runs]):11.4f}" if has_truth else " " * 11,
+        ]
+    return " ".join([*columns, f"{np.mean([run['flagged'] for run in runs]):11.2f}"])
 
 
 def _stored(path: Path | None) -> Iterator[tuple[str, dict]]:
@@ -191,16 +196,19 @@ def _search(name: str, seed: int, seconds: float, options: dict) -> dict:
     case = CASES[name]
     controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=seconds, **options)
     found = run_search(controller, SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD))
-    low, high = found.interval(0.95)
     truth = found.mean if case.critical_load is None else case.critical_load
-    return {
-        "covered": low <= truth <= high,
-        "width_percent": 100.0 * (high - low) / truth,
-        "error_percent": 100.0 * (found.mean / truth - 1.0),
+    run = {
         "flagged": not found.misfit.fits,
         "reasons": [each.split(":")[0] for each in found.misfit.reasons],
         "trials": controller.trials,
     }
+    for weighting, prefix in ((found.weighting, ""), (Weighting.EQUAL, "equal_")):
+        combined = found.combinations[weighting]
+        low, high = combined.interval(0.95)
+        run[f"{prefix}covered"] = low <= truth <= high
+        run[f"{prefix}width_percent"] = 100.0 * (high - low) / truth
+        run[f"{prefix}error_percent"] = 100.0 * (combined.mean / truth - 1.0)
+    return run
 
 
 def _rms(values: Sequence[float]) -> float:
