@@ -141,6 +141,43 @@ def test_a_trial_is_one_line_out_and_one_line_in():
     assert (direction.generator_drops, direction.late, direction.elapsed) == (2, 3, 1.0)
 
 
+COUNTERS = {"name": "a>b", "intended": 9, "sent": 8, "received": 7, "unsent": 1, "generator_drops": 2}
+COUNTERS |= {"late_of_trial_before": 3, "elapsed": 1.0}
+LATENCY = {"name": "a>b", "sent": 5, "received": 4, "out_of_order": 1, "duplicates": 2, "resolution_us": 0.1}
+LATENCY |= {"min_us": 1.0, "average_us": 2.0, "max_us": 3.0, "jitter_us": 0.5, "hdr": None, "error": None}
+LATENCY |= {"histogram": [[1.0, 3], [3.0, 1]]}
+
+
+def test_a_latency_trial_has_counters_and_latencies():
+    result = {"directions": [COUNTERS], "latency": [LATENCY]}
+    process = ScriptedProcess(greeting(), {"id": 2, "result": result})
+    output = AgentClient("TG", process).latency(9.0, 1.0)
+    assert process.written[1:] == [{"id": 2, "op": "latency", "load": 9.0, "duration": 1.0}]
+    (latency,) = output.latency
+    assert (output.directions[0].sent, latency.sent, latency.received) == (8, 5, 4)
+    assert (latency.out_of_order, latency.duplicates, latency.resolution) == (1, 2, 0.1)
+    assert (latency.minimum, latency.average, latency.maximum, latency.jitter) == (1.0, 2.0, 3.0, 0.5)
+    assert latency.histogram == ((1.0, 3), (3.0, 1))
+
+
+@pytest.mark.parametrize("missing", ["min_us", "error", "histogram"])
+def test_a_latency_that_lacks_something_is_garbage(missing):
+    latency = {name: value for name, value in LATENCY.items() if name != missing}
+    process = ScriptedProcess(greeting(), {"id": 2, "result": {"directions": [COUNTERS], "latency": [latency]}})
+    with pytest.raises(TrafficError, match="instead of an answer"):
+        AgentClient("TG", process).latency(9.0, 1.0)
+
+
+def test_stopped_traffic_has_its_late_frames_apart():
+    lines = [{"id": 2, "result": {}}, {"id": 3, "result": {"directions": [{**COUNTERS, "late": 1}]}}]
+    process = ScriptedProcess(greeting(), *lines)
+    agent = AgentClient("TG", process)
+    agent.start_traffic(9.0)
+    stopped = agent.stop_traffic(0.5)
+    assert process.written[2] == {"id": 3, "op": "stop", "late_wait": 0.5}
+    assert (stopped.sent, stopped.received, stopped.late, stopped.lost, stopped.unsent) == (8, 7, 1, 0, 1)
+
+
 @pytest.mark.netns
 def test_the_agent_is_put_on_the_node_only_once(session):
     puts = []

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossratio.counters import output_from_counters
-from lossratio.traffic.agent.pacing import CATCH_UP, LEAD, frames_within, transmit
+from lossratio.traffic.agent.pacing import CATCH_UP, LEAD, RAMP_STEPS, frames_within, ramp_up, transmit
 from lossratio.trial import DirectionCounters, TrialInput
 
 
@@ -22,7 +22,8 @@ class World:
 
     def sleep(self, seconds):
         assert seconds > 0
-        self._pass(seconds)
+        # No shorter than what this clock can still tell after a while.
+        self._pass(max(seconds, 1e-9))
 
     def offer(self, count):
         count = min(count, self._batch)
@@ -37,6 +38,23 @@ class World:
 
     def transmit(self, load, duration, is_stopped=lambda: False):
         return transmit(self.offer, load, duration, is_stopped, self.clock, self.sleep)
+
+
+def test_a_ramp_grows_from_nothing_to_the_load_in_its_time():
+    world = World()
+    ramp_up(world.offer, 10_000.0, 1.0, lambda: False, world.clock, world.sleep)
+    assert world.now == pytest.approx(1.0, abs=1e-3)
+    quarters = [sum(start <= at < start + 0.25 for at in world.sent_at) for start in (0.0, 0.25, 0.5, 0.75)]
+    assert quarters == sorted(quarters)
+    assert sum(quarters) == pytest.approx(5000, rel=0.01)
+    assert quarters[-1] < 2500
+    assert quarters[0] == pytest.approx(10_000 * sum(range(1, 6)) / (RAMP_STEPS + 1) / RAMP_STEPS, rel=0.05)
+
+
+def test_a_ramp_ends_when_it_is_stopped():
+    world = World()
+    ramp_up(world.offer, 10_000.0, 1.0, lambda: world.now > 0.1, world.clock, world.sleep)
+    assert world.now < 0.15
 
 
 loads = st.floats(1.0, 100_000.0)
