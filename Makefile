@@ -25,7 +25,7 @@ lint: environment
 	    --prerunmodifier "lossratio.keywords.Catalogue:$$topology" tests/performance || exit; done
 
 environment:
-	@tools/virtual-environment test
+	@tools/virtual-environment test trex
 
 packages:
 	@tools/system-packages sshd=openssh-server ip=iproute2 nft=nftables ethtool=ethtool

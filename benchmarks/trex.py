@@ -1,0 +1,110 @@
+"""TRex beside the embedded generator: what both find for the same policers in the local testbed.
+
+A policer of rate N and burst B passes N + B/T frames per second in trials of T seconds from rest. TRex runs in software
+mode, from the installation that TREX_HOME names; without it only the embedded generator is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from lossratio.bench import SearchRequest, TestPlace, find_conditional_throughput, open_testbed
+from lossratio.mlrsearch import SearchGoal
+from lossratio.report.model import TestIdentity
+from lossratio.report.run_directory import RunDirectory
+from lossratio.traffic import load_profile
+from lossratio.traffic.trex_access import TREX_HOME
+
+TOPOLOGIES = Path(__file__).parent.parent / "topologies"
+GENERATORS = {"embedded": TOPOLOGIES / "local.yaml", "TRex": TOPOLOGIES / "local-trex.yaml"}
+POLICERS = ((5_000, 500), (10_000, 1_000), (20_000, 2_000))
+BATCH = 0.01
+"""Seconds of traffic that TRex in software mode may send at once, so that the policer's rate counts for less time."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a generator found for a policer, in frames per second per interface.
+
+    Attributes:
+        lower: The relevant lower bound.
+        upper: The relevant upper bound.
+        trials: How many trials it took.
+        version: The generator's version.
+    """
+
+    lower: float
+    upper: float
+    trials: int
+    version: str
+
+
+@click.command(help=__doc__)
+@click.option("--duration", default=4.0, show_default=True, help="Seconds of a trial.")
+@click.option("--width", default=0.005, show_default=True, help="Relative width that bounds must reach.")
+@click.option("--policer", "policers", multiple=True, type=(int, int), help="Rate N and burst B; may be repeated.")
+def main(duration: float, width: float, policers: tuple[tuple[int, int], ...]) -> None:
+    """Measures everything, and prints a table."""
+    home = os.environ.get(TREX_HOME)
+    generators = dict(GENERATORS) if home else {"embedded": GENERATORS["embedded"]}
+    print(f"A real TRex server: {f'yes, from {home}' if home else f'no, {TREX_HOME} is not set'}.")
+    print(f"Trials of {duration:g} s, goal width {width:.2%}, 64 byte frames both ways; frames/s per interface.\n")
+    print(f"{'N, B':>14} {'truth':>9}  {'generator':10} {'lower':>9} {'upper':>9} {'trials':>7}  encloses the truth")
+    for rate, burst in policers or POLICERS:
+        truth = rate + burst / duration
+        found = {name: search(file, rate, burst, duration, width) for name, file in generators.items()}
+        for name, each in found.items():
+            print(
+                f"{f'{rate}, {burst}':>14} {truth:9.0f}  {name:10} {each.lower:9.1f} {each.upper:9.1f} {each.trials:7}"
+                f"  {verdict(each, truth, rate * BATCH / duration if name == 'TRex' else 0.0)}  ({each.version})"
+            )
+        if len(found) == 2:
+            print(f"{'':24}  they differ by {difference(*found.values()):.2%}, the goal's width is {width:.2%}")
+
+
+def search(file: Path, rate: int, burst: int, duration: float, width: float) -> Found:
+    """Searches for the largest load without loss through a policer."""
+    goal = SearchGoal(
+        loss_ratio=0.0,
+        exceed_ratio=0.75,
+        initial_trial_duration=duration,
+        final_trial_duration=duration,
+        duration_sum=duration,
+        width=width,
+    )
+    request = SearchRequest((goal,), load_profile("ethip4-udp", frame_size=64), max_load=2.0 * rate)
+    options = {"police": str(rate), "burst": str(burst)}
+    opened = open_testbed(file, dut="linux_bridge", options=options)
+    with tempfile.TemporaryDirectory() as directory, closing(opened) as testbed:
+        place = TestPlace(TestIdentity(name=f"{file.stem} {rate}", suite="trex"), RunDirectory(Path(directory)))
+        result = find_conditional_throughput(testbed, request, place)
+    (report,) = result.goals
+    lower, upper = report.result.relevant_lower_bound, report.result.relevant_upper_bound
+    if lower is None or upper is None:
+        raise click.ClickException(f"{file.stem}: no regular result: {report.result.reason}")
+    version = result.conditions.generator.get("version") or result.conditions.generator["kind"]
+    return Found(lower.per_interface_fps, upper.per_interface_fps, len(result.trials), version)
+
+
+def verdict(found: Found, truth: float, missing: float) -> str:
+    """Whether the bounds enclose the truth, or the one that batches of the generator's own make of it."""
+    if found.lower <= truth * (1 + 1e-4) and found.upper >= truth * (1 - 1e-4):
+        return "yes"
+    if found.lower <= truth and found.upper >= truth - missing:
+        return f"yes, less what {BATCH * 1e3:g} ms of batches cost"
+    return "NO"
+
+
+def difference(one: Found, other: Found) -> float:
+    """Relative difference of two lower bounds."""
+    return abs(one.lower - other.lower) / max(one.lower, other.lower)
+
+
+if __name__ == "__main__":
+    main()
