@@ -62,6 +62,17 @@ def load_yaml_file(
     raise error("\n".join(_describe(path, lines, location, text) for location, text in problems))
 
 
+def describe_problem(path: str | Path, location: Location, text: str) -> str:
+    """Says what is wrong with a file that was read before, as `load_yaml_file` does: with file, line and field."""
+    path = Path(path)
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        # It was there and right before; what is wrong with it is still worth saying.
+        node = None
+    return _describe(path, {} if node is None else dict(_lines(node)), location, text)
+
+
 def _describe(path: Path, lines: dict[Location, int], location: Location, text: str) -> str:
     known = location
     while known and known not in lines:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.ssh import NodeSession
-from lossratio.topology import Interface, Port
+from lossratio.topology import Interface, Port, TrafficPath
 from lossratio.traffic.agent.configuration import Configuration
 from lossratio.units import format_bit_rate
+from lossratio.yaml_file import describe_problem
 
 _SPEED_UNIT = 1e6
 """The kernel tells the speed of a link in Mbit/s."""
@@ -99,6 +101,59 @@ def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tu
         states = read_interfaces(session, {name: port.interface for name, port in asked.items()}) if asked else {}
         found += [PortState(asked[name], state) for name, state in states.items()]
     return tuple(found)
+
+
+def check_presence(file: Path, path: TrafficPath, found: Sequence[PortState]) -> None:
+    """Checks that nodes have the interfaces of the path.
+
+    Args:
+        file: The topology file.
+        path: The way of the test traffic.
+        found: What `read_ports` says about the ports on it.
+
+    Raises:
+        TopologyError: If interfaces are missing; each with file, line and field.
+    """
+    there = {str(each.port) for each in found}
+    problems = [
+        describe_problem(
+            file,
+            (
+                "nodes",
+                port.node_name,
+                "interfaces",
+                port.name,
+                "pci_address" if port.interface.name is None else "name",
+            ),
+            f"node {port.node_name} has no interface {known_as(port.interface)!r}; correct it in the topology file",
+        )
+        for port in path.ports
+        if str(port) not in there
+    ]
+    if problems:
+        raise TopologyError("\n".join(problems))
+
+
+def with_names(path: TrafficPath, found: Sequence[PortState]) -> TrafficPath:
+    """The path with the names that Linux has for interfaces of which the topology file gives PCI addresses only.
+
+    Those of DUTs with a ``driver`` keep none: they are cards that the DUT takes from the kernel.
+
+    Args:
+        path: The way of the test traffic.
+        found: What `read_ports` says about the ports on it.
+    """
+    names = {str(each.port): each.state.name for each in found}
+
+    def named(port: Port) -> Port:
+        is_card = port.node_name != path.tg_name and port.interface.driver is not None
+        name = names.get(str(port))
+        if port.interface.name is not None or not name or is_card:
+            return port
+        return replace(port, interface=port.interface.model_copy(update={"name": name}))
+
+    hops = tuple(replace(hop, west=named(hop.west), east=named(hop.east)) for hop in path.hops)
+    return replace(path, west=named(path.west), east=named(path.east), hops=hops)
 
 
 def check_link_speeds(ports: Sequence[PortState]) -> None:

@@ -9,10 +9,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lossratio.bench.description import describe_load, describe_traffic
-from lossratio.bench.dut_set_up import checked_duts, set_up_duts
+from lossratio.bench.dut_set_up import checked_duts, keep_last_wills, set_up_duts
 from lossratio.bench.holding import hold
 from lossratio.bench.hops import check_hops
-from lossratio.bench.interfaces import PortState, check_link_speeds, check_mtus, read_ports
+from lossratio.bench.interfaces import (
+    PortState,
+    check_link_speeds,
+    check_mtus,
+    check_presence,
+    read_ports,
+    with_names,
+)
 from lossratio.bench.reaching import reachable
 from lossratio.bench.repair import RepairingMeasurer
 from lossratio.bench.resetting import resetting
@@ -98,7 +105,9 @@ class LiveTestbed:
                 **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
             }
             ports = read_ports(path.ports, sessions)
+            check_presence(request.file, path, ports)
             check_link_speeds(ports)
+            path = with_names(path, ports)
             duts = checked_duts(request.dut, path, sessions)
             agent = undo.enter_context(_start_agent(tg, generator, request))
             facts = agent.facts
@@ -179,6 +188,7 @@ class LiveTestbed:
             self._set_up.lease.confirm()
         for session in sessions.values():
             session.restore()
+        keep_last_wills(self._set_up.duts)
         self._verify_duts()
 
     def _verify_duts(self) -> None:
