@@ -1,0 +1,151 @@
+"""Controllers that die, are stopped, or run out of disk, on a real testbed that is there to stay."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from lossratio.journal import read_journal
+from lossratio.report.model import Outcome
+from lossratio.report.run_directory import RunDirectory, read_result
+from lossratio.ssh import NodeSession
+from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.requirements import why_unavailable
+from lossratio.topology import load_topology
+
+ROOT = Path(__file__).parents[3]
+WHY_NOT = why_unavailable()
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+DEADLINE = 60.0
+SUITE = """
+*** Settings ***
+Library           controller_stops.py
+Resource          lossratio/resources/performance.resource
+Suite Setup       Run Keywords    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    AND    Stop In    set-up
+Suite Teardown    Run Keywords    Stop In    teardown    AND    Tear Down Testbed
+*** Test Cases ***
+First
+    Measure MRR    64B    max_load=5 kpps    trials=2    trial_duration=0.1 s
+Second
+    [Timeout]    ${TEST_TIMEOUT}
+    Measure MRR    64B    max_load=5 kpps    trials=100    trial_duration=0.2 s
+Third
+    Measure MRR    64B    max_load=5 kpps    trials=2    trial_duration=0.1 s
+"""
+
+
+@pytest.fixture(scope="module")
+def testbed(tmp_path_factory):
+    file = tmp_path_factory.mktemp("topology") / "topology.yaml"
+    text = (ROOT / "topologies" / "local.yaml").read_text().replace("name: local", f"name: controllers-{os.getpid()}")
+    file.write_text(text + "reservation: {lease: 2 s}\n")
+    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as state, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", state)
+        running = LocalTestbed.up(load_topology(file), keep=True)
+        yield file, running
+        running.down()
+
+
+@pytest.fixture
+def controller(testbed, tmp_path):
+    """Starts `lossratio run` with the suite; it is killed in the end."""
+    processes = []
+
+    def start(*options, stop_in="", timeout="1 min", **popen):
+        suite = tmp_path / "suite.robot"
+        suite.write_text(SUITE)
+        robot = ["--outputdir", str(tmp_path / "out"), "--variable", f"TEST_TIMEOUT:{timeout}"]
+        code = "from lossratio.cli import main; main()"
+        command = [sys.executable, "-c", code, "run", "--topology", str(testbed[0]), *options, str(suite), "--", *robot]
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'libraries'}:{Path(__file__).parent}", "STOP_IN": stop_in}
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        processes.append(subprocess.Popen(command, env=environment, **quiet, **popen))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def in_second_test(directory):
+    journal = directory.journal_path("Suite.Second")
+    return lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 3
+
+
+def left(testbed):
+    """What a controller left on the nodes."""
+    found = []
+    for name, command in (("TG", ("pgrep", "-f", "/agent-")), ("DUT1", ("nft", "list", "ruleset"))):
+        with NodeSession.connect(name, testbed[1].topology.nodes[name]) as session:
+            found += session.run(*command, check=False).stdout.split()
+    return found
+
+
+@pytest.mark.parametrize("stop_in", ["set-up", "teardown", "trial"])
+def test_after_a_killed_controller_the_next_run_finds_a_clean_testbed(testbed, controller, tmp_path, stop_in):
+    directory = RunDirectory(tmp_path / "out")
+    process = controller(stop_in=stop_in, timeout="1.5 s")
+    wait_until(in_second_test(directory) if stop_in == "trial" else (directory.path / stop_in).exists)
+    process.kill()
+    process.wait()
+    again = controller("--wait", "20s", timeout="1.5 s")
+    assert again.wait(DEADLINE) == 1, again.stderr.read()
+    assert left(testbed) == []
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed, controller, tmp_path, times):
+    directory = RunDirectory(tmp_path / "out")
+    process = controller(start_new_session=True)
+    wait_until(in_second_test(directory))
+    for _ in range(times):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.2)
+    assert process.wait(DEADLINE) == 130
+    assert left(testbed) == []
+    entries = read_journal(directory.journal_path("Suite.Second")).entries
+    assert len(entries) >= 2
+    if times == 1:
+        assert len(read_result(directory.result_path("Suite.Second")).trials) == len(entries)
+
+
+def test_a_timeout_in_the_midst_of_a_measurement_fails_its_test_and_no_other(testbed, controller, tmp_path):
+    process = controller(timeout="1 s")
+    assert process.wait(DEADLINE) == 1, process.stderr.read()
+    directory = RunDirectory(tmp_path / "out")
+    results = {result.test.name: result for result in directory.results()}
+    assert {name: result.outcome for name, result in results.items()} == {
+        "First": Outcome.MEASURED,
+        "Second": Outcome.FAILED,
+        "Third": Outcome.MEASURED,
+    }
+    assert "timeout" in results["Second"].error
+    assert results["Second"].trials
+    assert left(testbed) == []
+
+
+def test_a_full_disk_of_the_controller_is_one_clear_error_and_keeps_the_trials(testbed, controller, tmp_path):
+    def little_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    process = controller(preexec_fn=little_room)
+    status = process.wait(DEADLINE)
+    assert status in (69, 70), process.stderr.read()
+    assert read_journal(RunDirectory(tmp_path / "out").journal_path("Suite.First")).entries
+    assert left(testbed) == []

@@ -1,0 +1,86 @@
+"""Real faults in the midst of a measurement: it is repaired, or fails with one clear error; the next one goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lossratio.testbed.requirements import why_unavailable
+
+ROOT = Path(__file__).parents[3]
+WHY_NOT = why_unavailable()
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+REPAIRED = {
+    "agent_killed": "agent",
+    "sshd_killed_and_back": "connection was lost",
+    "port_down_and_up": "tg0",
+    "dut_port_down_and_up": "went down",
+}
+SURVIVED = ("black_hole_for_a_while", "tg_disk_full")
+FAILED = {
+    "black_hole_for_ever": r"TrafficError: Node TG.* 3 attempts to repair that did not help",
+    "dut_taken_apart": r"DutError: DUT1 .*dut0",
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What came of all scenarios, one after the other on one testbed, in a network namespace where packets may drop."""
+    directory = tmp_path_factory.mktemp("faults")
+    topology = directory / "topology.yaml"
+    text = (ROOT / "topologies" / "local.yaml").read_text()
+    text = text.replace("name: local", "name: faults").replace(
+        "    type: TG\n", "    type: TG\n    connect_timeout: 1 s\n"
+    )
+    topology.write_text(text)
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    private = ["unshare", *user, "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    # A disk that is full stays so: the other faults come on top.
+    scenarios = ["tg_disk_full", "black_hole_for_a_while", *REPAIRED, *FAILED]
+    command = [sys.executable, str(Path(__file__).with_name("network_faults.py")), str(topology), str(directory)]
+    done = subprocess.run(
+        [*private, *command, *scenarios],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries"), "XDG_STATE_HOME": str(directory / "state")},
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *lines, left = map(json.loads, done.stdout.splitlines())
+    return {**{line["scenario"]: line for line in lines}, "left": left}
+
+
+@pytest.mark.parametrize("scenario", REPAIRED)
+def test_what_can_be_repaired_is_repaired_and_told(told, scenario):
+    came = told[scenario]
+    assert (came["error"], came["trials"]) == (None, 3)
+    assert REPAIRED[scenario] in came["repairs"][0]
+
+
+@pytest.mark.parametrize("scenario", SURVIVED)
+def test_what_is_over_soon_or_harms_no_trial_needs_no_repair(told, scenario):
+    came = told[scenario]
+    assert (came["error"], came["trials"], came["repairs"]) == (None, 3, [])
+
+
+@pytest.mark.parametrize("scenario", FAILED)
+def test_what_cannot_be_repaired_is_one_clear_error_and_keeps_the_trials(told, scenario):
+    came = told[scenario]
+    assert 1 <= came["trials"] < 3
+    assert re.match(FAILED[scenario], came["error"])
+
+
+@pytest.mark.parametrize("scenario", [*REPAIRED, *SURVIVED, *FAILED])
+def test_the_next_measurement_goes_on(told, scenario):
+    assert told[scenario]["afterwards"] == {"error": None, "trials": 1, "repairs": []}
+
+
+def test_nothing_is_left_behind(told):
+    assert told["left"] == {"agents": 0, "rules": ""}
