@@ -70,8 +70,11 @@ class LastWill:
     def add(self, command: Sequence[str], stdin: str | None) -> None:
         """Adds a command that is to be run before all earlier ones."""
         line = shlex.join(command)
+        if "\n" in line:
+            # The keeper reads lines.
+            line = f'eval "$({_written(line)})"'
         if stdin is not None:
-            line = f"echo {base64.b64encode(stdin.encode()).decode()} | base64 -d | {line}"
+            line = f"{_written(stdin)} | {line}"
         self._lines.append(line)
         self._tell(f"+{line}")
 
@@ -120,6 +123,11 @@ class LastWill:
         with suppress(NodeError):
             process.write_line(".")
         process.close()
+
+
+def _written(text: str) -> str:
+    """A command that writes a text, in one line."""
+    return f"echo {base64.b64encode(text.encode()).decode()} | base64 -d"
 
 
 def execute_last_wills(session: NodeSession) -> None:
