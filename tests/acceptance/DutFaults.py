@@ -18,10 +18,10 @@ class DutFaults:
         kill = f"kill -KILL $(cut -d ' ' -f 1 {daemon.directory}/{name}.pid)"
         threading.Timer(delay.total_seconds(), daemon.node.run, ("sh", "-c", kill)).start()
 
-    def stop_forwarding_for(self, duration: timedelta) -> None:
-        """Makes the first device, a bridge, drop everything for so long."""
+    def stop_forwarding(self, duration: timedelta | None = None) -> None:
+        """Makes the first device, a bridge, drop everything, for so long or from now on."""
         library = BuiltIn().get_library_instance("lossratio.keywords.LossRatio")
-        dut = library.session.testbed.duts[0]
-        table = "table bridge gap { chain forward { type filter hook forward priority -10; policy drop; }; }"
-        script = f"nft '{table}' && sleep {duration.total_seconds()} && nft delete table bridge gap"
-        dut.node.run("sh", "-c", script)
+        node = library.session.testbed.duts[0].node
+        node.run("nft", "table bridge gap { chain forward { type filter hook forward priority -10; policy drop; }; }")
+        if duration is not None:
+            node.run("sh", "-c", f"sleep {duration.total_seconds()} && nft delete table bridge gap")

@@ -86,6 +86,13 @@ Killed During A Search
     Set Up Testbed    ${LOCAL}    dut=testpmd
     Measure MRR    64B    trials=1    trial_duration=200 ms    max_load=10 kpps
 
+Hop That Lets Nothing Through
+    [Documentation]    The error names it, before any search.
+    Set Up Testbed    ${LOCAL}    dut=linux_bridge
+    Stop Forwarding
+    Run Keyword And Expect Error    TrafficError: *black hole*port0>port1: DUT1 receives * frames and lets none out*
+    ...    Find NDR And PDR    64B
+
 Reconfigured Bridge And Router
     [Documentation]    Neither loses anything as its table grows.
     FOR    ${kind}    IN    linux_bridge    linux_router
@@ -145,7 +152,7 @@ Every Frame Is Accounted For
 
 A Gap Of Half A Second
     [Documentation]    The bridge drops everything for that long.
-    Stop Forwarding For    500 ms
+    Stop Forwarding    500 ms
 
 Skip Without
     [Documentation]    Skips where a program is not installed, and names its package.

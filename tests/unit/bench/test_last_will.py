@@ -36,12 +36,13 @@ def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
     session, other = server.connect(), server.connect()
     will = LastWill(session)
     will.add(("sh", "-c", f"cat {tmp_path}/newer >> {tmp_path}/both; echo older >> {tmp_path}/both"), None)
-    will.add(("false",), None)
+    will.add(("sh", "-c", f'cat > {tmp_path}/script\nexit 3', "a name"), "given")
     will.add(("tee", str(tmp_path / "newer")), "it's\ntwo lines\n")
     die(session)
     assert list(tmp_path.iterdir()) == []
     execute_last_wills(other)
     assert (tmp_path / "both").read_text() == "it's\ntwo lines\nolder\n"
+    assert (tmp_path / "script").read_text() == "given"
     assert is_gone(will)
     execute_last_wills(other)
     assert (tmp_path / "both").read_text().count("older") == 1
