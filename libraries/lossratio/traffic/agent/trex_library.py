@@ -88,5 +88,5 @@ def _import_packaged(directory: str) -> Any:
         raise AgentError(
             "missing_module",
             f"{directory} has a TRex server without its Python client, and the package that replaces it cannot be "
-            f"imported: {error}. Install it on this node (pip install trex-stl-lib).",
+            f"imported: {error}. Install it on this node (pip install trex-stl-lib), for a Python 3.8 to 3.11.",
         ) from error
