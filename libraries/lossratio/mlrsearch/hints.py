@@ -89,9 +89,13 @@ def hinted_trial(stages: Stages, grid: LoadGrid, width: int, hinted: int) -> tup
     is_refused = any(each.bound(lower) is Bound.UPPER for each in evidence)
     if is_refused:
         return None
+    is_upper_inside = interval.first <= hinted + width <= interval.last
+    if is_upper_inside and evidence[0].bound(upper) is Bound.UNDECIDED:
+        # A short trial costs little, and right after lossy ones it sees the SUT in the state that loses.
+        return 0, upper, Bound.UPPER
     if interval.first <= hinted <= interval.last:
         return final, lower, Bound.LOWER
-    if interval.lower == lower and interval.first <= hinted + width <= interval.last:
+    if interval.lower == lower and is_upper_inside:
         # As long as no shorter trial was lossy, the next longer one may be; a longer one that was not says nothing.
         is_lossy = any(each.bound(upper) is Bound.UPPER for each in evidence)
         longer = (number for number in range(1, final) if evidence[number].bound(upper) is Bound.UNDECIDED)

@@ -101,7 +101,7 @@ def test_where_short_trials_stop_as_ever_long_ones_start_at_the_pair_they_proved
     first, trials = night([RFC2544], policer(1e6, 50_000.0))
     second, again = night([RFC2544], policer(1e6, 50_000.0), [trials])
     assert bounds(second) == bounds(first)
-    assert [trial.duration for trial in again] == pytest.approx([1.0, 1.0, 60.0, 60.0**0.5, 60.0])
+    assert [trial.duration for trial in again] == pytest.approx([1.0, 1.0, 1.0, 60.0, 60.0**0.5, 60.0])
 
 
 def test_where_short_trials_stop_elsewhere_long_ones_are_approached_as_without_hints():
