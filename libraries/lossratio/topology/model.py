@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import Literal
 
@@ -88,9 +89,11 @@ class Topology(FileModel):
                 f"and there are {len(names)} ({', '.join(names) or 'none'})."
             )
         try:
-            return find_path(self.links(), self.tg_name, names[:duts], nic)
+            path = find_path(self.links(), self.tg_name, names[:duts], nic)
         except TopologyError as error:
             raise TopologyError(f"Topology {self.name}: {error}") from error
+        hops = (replace(hop, uio_driver=self.nodes[hop.node_name].uio_driver) for hop in path.hops)
+        return replace(path, hops=tuple(hops))
 
     def nic_model(self, port: Port) -> NicModel | None:
         """What a port can do at most; None: its model is not given, or not known."""

@@ -30,11 +30,13 @@ class Hop:
         node_name: The DUT.
         west: Its port that faces the TG's first port.
         east: Its port that faces the TG's second port.
+        uio_driver: Driver that cards are bound to for a program that takes them from the kernel; None: not said.
     """
 
     node_name: str
     west: Port
     east: Port
+    uio_driver: str | None = None
 
 
 @dataclass(frozen=True)

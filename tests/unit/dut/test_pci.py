@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
-from lossratio.dut.linux.pci import bind, bound_driver, check_hugepages, check_pci
+from lossratio.dut.linux.pci import bind, bound_driver, card_driver, check_hugepages, check_pci
 from lossratio.dut.linux.program_dut import ProgramDut
 from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
@@ -128,6 +129,22 @@ def test_a_driver_in_the_topology_means_that_the_card_is_taken(node, kind):
     dut = create_dut(kind, node, hop(named, {"pci_address": EAST}), {})
     assert isinstance(dut, ProgramDut)
     assert (dut.west, dut.east, dut.kernel_interfaces) == (WEST, EAST, ())
+
+
+def test_a_node_that_names_a_driver_for_user_space_has_its_cards_taken(node):
+    ports = ({"name": "eth0", "pci_address": WEST}, {"name": "eth1", "pci_address": EAST})
+    kernel, cards = hop(*ports), replace(hop(*ports), uio_driver="vfio-pci")
+    assert not create_dut("testpmd", node, kernel, {}).uses_cards
+    assert create_dut("testpmd", node, cards, {}).uses_cards
+    assert create_dut("linux_bridge", node, cards, {}).kernel_interfaces == ("eth0", "eth1")
+
+
+@pytest.mark.parametrize(
+    ("driver", "uio_driver", "bound"),
+    [(None, None, "vfio-pci"), ("igb_uio", None, "igb_uio"), ("ice", "vfio-pci", "vfio-pci"), ("mlx5_core", "vfio-pci", "mlx5_core")],
+)
+def test_a_cards_driver_is_the_nodes_unless_the_kernel_shares_it(driver, uio_driver, bound):
+    assert card_driver(driver, uio_driver) == bound
 
 
 @pytest.mark.parametrize(

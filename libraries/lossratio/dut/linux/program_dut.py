@@ -14,13 +14,11 @@ from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.linux.cores import LSCPU, CoreChoice, choose_cores, numa_node_of, read_cores
 from lossratio.dut.linux.interfaces import check_exists, check_interfaces, read_links
 from lossratio.dut.linux.node_dut import NodeDut
-from lossratio.dut.linux.pci import bind, check_hugepages, check_pci, pci_facts, pci_interfaces
+from lossratio.dut.linux.pci import bind, card_driver, check_hugepages, check_pci, pci_facts, pci_interfaces
 from lossratio.dut.linux.requirements import Tool
 from lossratio.dut.node import CommandRunner
 from lossratio.errors import DutError
 from lossratio.topology import Hop, Port
-
-_PCI_DRIVER = "vfio-pci"
 
 
 class ProgramOptions(DutOptions):
@@ -39,9 +37,9 @@ OptionsT_co = TypeVar("OptionsT_co", bound=ProgramOptions, covariant=True)
 class ProgramDut(NodeDut[OptionsT_co]):
     """A DUT that is a program on the node.
 
-    Where the topology file gives an interface's ``driver`` (or no ``name``), its card is taken from the kernel by its
-    ``pci_address``, and given back; otherwise the program gets the kernel's interface by a packet socket. A kind
-    implements `launch`, and what it answers with, see `NodeDut`.
+    Where the topology file gives an interface's ``pci_address``, and its ``driver`` or the node's ``uio_driver`` (or no
+    ``name``), the card is taken from the kernel and given back; otherwise the program gets the kernel's interface by a
+    packet socket. A kind implements `launch`, and what it answers with, see `NodeDut`.
     """
 
     hugepage_megabytes: ClassVar[int] = 1024
@@ -74,15 +72,19 @@ class ProgramDut(NodeDut[OptionsT_co]):
         Raises:
             DutError: If the topology file does not say enough, or one thing of one interface and another of the other.
         """
-        west, east = (
-            each.interface.driver is not None or each.interface.name is None for each in (self.hop.west, self.hop.east)
-        )
+        west, east = (self._is_card(port) for port in (self.hop.west, self.hop.east))
         if west != east:
             raise DutError(
                 f"{self.kind} needs both interfaces of {self.hop.node_name} from the kernel (give a 'name' and no "
                 f"'driver' in the topology file), or both as cards (give 'pci_address' and 'driver')."
             )
         return west
+
+    def _is_card(self, port: Port) -> bool:
+        interface = port.interface
+        if interface.driver is not None or interface.name is None:
+            return True
+        return self.hop.uio_driver is not None and interface.pci_address is not None
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
@@ -170,7 +172,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
     def _cards(self) -> list[tuple[str, str]]:
         """PCI address and driver of each card."""
         ports = (self.hop.west, self.hop.east)
-        return [(self.port_name(port), port.interface.driver or _PCI_DRIVER) for port in ports]
+        return [(self.port_name(port), card_driver(port.interface.driver, self.hop.uio_driver)) for port in ports]
 
     def _choose_cores(self) -> CoreChoice:
         port = self.hop.west.interface
