@@ -68,7 +68,11 @@ def test_options_survive_being_written_down(kind, options):
 @pytest.mark.parametrize(
     ("kind", "options", "told"),
     [
-        ("linux_bridge", {"polic": "1 kfps"}, "it has no option 'polic'.* Its options are: reset, police, burst, rps_cpus"),
+        (
+            "linux_bridge",
+            {"polic": "1 kfps"},
+            "it has no option 'polic'.* Its options are: reset, police, burst, rps_cpus",
+        ),
         ("linux_bridge", {"police": "fast"}, "police: 'fast' is not a frame rate; write it like '10 kpps'"),
         ("linux_bridge", {"police": "0.5 fps"}, "police: '0.5 fps' is not a rate that the kernel can police"),
         ("linux_bridge", {"police": "2 Gfps"}, "police: '2 Gfps' is not a rate that the kernel can police"),

@@ -141,7 +141,12 @@ def test_a_node_that_names_a_driver_for_user_space_has_its_cards_taken(node):
 
 @pytest.mark.parametrize(
     ("driver", "uio_driver", "bound"),
-    [(None, None, "vfio-pci"), ("igb_uio", None, "igb_uio"), ("ice", "vfio-pci", "vfio-pci"), ("mlx5_core", "vfio-pci", "mlx5_core")],
+    [
+        (None, None, "vfio-pci"),
+        ("igb_uio", None, "igb_uio"),
+        ("ice", "vfio-pci", "vfio-pci"),
+        ("mlx5_core", "vfio-pci", "mlx5_core"),
+    ],
 )
 def test_a_cards_driver_is_the_nodes_unless_the_kernel_shares_it(driver, uio_driver, bound):
     assert card_driver(driver, uio_driver) == bound

@@ -13,7 +13,7 @@ from lossratio.errors import DutError
 _DEVICES = "/sys/bus/pci/devices"
 _PROBE = "/sys/bus/pci/drivers_probe"
 _NO_OVERRIDE = "\n"
-_BIFURCATED: tuple[str | None, ...] = ("mlx4_core", "mlx5_core")
+_BIFURCATED = ("mlx4_core", "mlx5_core")
 """Drivers whose cards programs use while the kernel keeps them."""
 _USUAL_DRIVER = "vfio-pci"
 _MEBI = 1024
@@ -26,7 +26,7 @@ def card_driver(driver: str | None, uio_driver: str | None) -> str:
         driver: The interface's in the topology file, which may also be the kernel's own one.
         uio_driver: The node's, for all of its cards.
     """
-    if driver in _BIFURCATED:
+    if driver is not None and driver in _BIFURCATED:
         return driver
     return uio_driver or driver or _USUAL_DRIVER
 
