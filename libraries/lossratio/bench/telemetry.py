@@ -64,6 +64,10 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
         observations += [
             Observation(dut, opened.enter_context(dut.telemetry()), DutCounters({}, {}, {})) for dut in duts
         ]
+        for dut in duts:
+            if dut.options.reset:
+                # So that the reset before the trial does not take away what was counted.
+                dut.reset()
         # Read last before the traffic, and first after it: what a DUT tells may have been zeroed in between.
         before = [dut.read_counters() for dut in duts]
         yield observations
