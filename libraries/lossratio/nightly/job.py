@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from lossratio.errors import JobError
 from lossratio.topology import Topology, load_topology
+from lossratio.units import parse_frame_rate
 from lossratio.yaml_file import Problem, load_yaml_file
 
 
@@ -35,6 +36,27 @@ class JobTests(_Model):
     """Names of the topologies that they are for; none: all of the job's."""
 
 
+class TesterDemand(_Model):
+    """What the tester must be able to do before anything is measured."""
+
+    load: str
+    """Load per interface at which it must send and receive every frame over a cable, e.g. ``10 Mfps``."""
+    frame_size: str = "64B"
+    """Size of the frames, or the name of a mix."""
+    profile: str = "ethip4-udp"
+    """Name of the traffic profile."""
+    trials: int = Field(default=3, ge=1)
+    """How many trials of a second."""
+    topologies: dict[str, Path] = {}
+    """Topology files with the cable, by name of testbed, relative to the job file; others have it in their own."""
+
+    @field_validator("load")
+    @classmethod
+    def _is_a_rate(cls, load: str) -> str:
+        parse_frame_rate(load)
+        return load
+
+
 class JobFile(_Model):
     """What a nightly measures."""
 
@@ -50,8 +72,8 @@ class JobFile(_Model):
     """What is measured."""
     variables: dict[str, str] = {}
     """Variables of Robot Framework, e.g. ``GOALS: quick``."""
-    self_test: bool = False
-    """Whether the generator is tested first, where the topology has links from TG to TG: is the testbed fit tonight?"""
+    self_test: TesterDemand | None = None
+    """What the tester must be able to do: is the testbed fit tonight?"""
 
 
 @dataclass(frozen=True)
@@ -95,6 +117,11 @@ class Job:
         names = ", ".join(each.topology.name for each in self.testbeds)
         raise JobError(f"{self.path}: the job has no testbed {name_or_file}; it has {names}.")
 
+    def cable_of(self, testbed: Testbed, demand: TesterDemand) -> Path:
+        """The topology file with the cable that a testbed's tester is tested over."""
+        file = demand.topologies.get(testbed.topology.name)
+        return testbed.file if file is None else _beside(self.path, file)
+
     def tests_on(self, testbed: Testbed) -> tuple[JobTests, ...]:
         """What is measured on a testbed."""
         name = testbed.topology.name
@@ -133,6 +160,9 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
     for number, topology in enumerate(file.topologies):
         if not _beside(path, topology).is_file():
             yield ("topologies", number), f"there is no file {_beside(path, topology)}"
+    for name, cable in ({} if file.self_test is None else file.self_test.topologies).items():
+        if not _beside(path, cable).is_file():
+            yield ("self_test", "topologies", name), f"there is no file {_beside(path, cable)}"
     for number, tests in enumerate(file.tests):
         for place, suite in enumerate(tests.suites):
             if not _beside(path, suite).exists():

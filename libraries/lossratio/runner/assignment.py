@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from robot.api import SuiteVisitor
@@ -12,7 +13,9 @@ from lossratio.errors import JobError
 from lossratio.keywords.catalogue import Catalogue
 from lossratio.nightly.job import Job, Testbed, load_job
 from lossratio.nightly.selection import JobSelection, job_tests
+from lossratio.runner.fitness import check_tester
 from lossratio.runner.request import RunRequest
+from lossratio.ssh import Credentials
 from lossratio.topology import Topology, load_topology
 
 
@@ -27,6 +30,7 @@ class Assignment:
         suites: Files and directories with suites.
         modifier: Expands the suites, and chooses their tests.
         variables: Variables of Robot Framework.
+        check: Makes sure that the testbed is fit, once it is reserved; raises an error if it is not.
     """
 
     name: str
@@ -35,6 +39,7 @@ class Assignment:
     suites: tuple[Path, ...]
     modifier: SuiteVisitor
     variables: Mapping[str, str] = field(default_factory=dict)
+    check: Callable[[Credentials], None] = lambda credentials: None
 
 
 def assignments_of(request: RunRequest) -> list[Assignment]:
@@ -64,6 +69,8 @@ def _of_suites(request: RunRequest, file: Path) -> Assignment:
 def _of_job(job: Job, testbed: Testbed) -> Assignment:
     if not job_tests(job, testbed):
         raise JobError(f"{job.path}: the job has nothing to measure on {testbed.topology.name}.")
+    demand = job.file.self_test
+    fit = {} if demand is None else {"check": partial(check_tester, job, testbed, demand)}
     return Assignment(
         job.file.name,
         testbed.file,
@@ -71,4 +78,5 @@ def _of_job(job: Job, testbed: Testbed) -> Assignment:
         job.suites_on(testbed),
         JobSelection(job, testbed),
         job.file.variables,
+        **fit,
     )

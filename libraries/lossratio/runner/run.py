@@ -30,6 +30,7 @@ def _run(request: RunRequest) -> RunOutcome:
         kernels = check_nodes(chosen, request.credentials)
         command = commands[chosen.file]
         assignment = next(each for each in assignments if each.file == chosen.file)
+        assignment.check(request.credentials)
         directory = Path(command.options.get("outputdir") or default_directory(chosen.topology.name))
         make_record(request, assignment, kernels).write(directory)
         outcome = run_robot(

@@ -1,0 +1,43 @@
+"""Whether a testbed is fit tonight: its tester must send and receive every frame over a cable before the first test."""
+
+from __future__ import annotations
+
+from lossratio.bench.opening import open_testbed
+from lossratio.dut.cable import CABLE
+from lossratio.errors import TrafficError
+from lossratio.nightly.job import Job, Testbed, TesterDemand
+from lossratio.ssh import Credentials
+from lossratio.traffic import load_profile
+from lossratio.trial import TrialInput
+from lossratio.units import format_frame_rate, parse_frame_rate
+
+_TRIAL_SECONDS = 1.0
+
+
+class UnfitTesterError(TrafficError):
+    """The tester cannot do tonight what it must be able to do."""
+
+
+def check_tester(job: Job, testbed: Testbed, demand: TesterDemand, credentials: Credentials) -> None:
+    """Measures the tester over a cable.
+
+    Raises:
+        UnfitTesterError: If it misses frames at the load that is demanded.
+        LossRatioError: If it cannot be measured.
+    """
+    load = parse_frame_rate(demand.load)
+    profile = load_profile(demand.profile, frame_size=demand.frame_size)
+    opened = open_testbed(job.cable_of(testbed, demand), dut=CABLE, credentials=credentials)
+    try:
+        with opened.ready_for(profile) as ready:
+            for number in range(1, demand.trials + 1):
+                output = ready.measurer.measure(TrialInput(_TRIAL_SECONDS, load))
+                if output.lost_frames or output.unsent_frames:
+                    raise UnfitTesterError(
+                        f"{testbed.topology.name} is not fit tonight: at {format_frame_rate(load)} per interface over "
+                        f"a cable, its tester lost {output.lost_frames or 0:,} frames and could not send "
+                        f"{output.unsent_frames or 0:,} (trial {number}). Look for other work on its node, and for "
+                        f"faults of the cable."
+                    )
+    finally:
+        opened.close()
