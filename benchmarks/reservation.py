@@ -24,6 +24,7 @@ from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Node, load_topology
 
 ROOT = Path(__file__).parents[1]
+DIRECTORY = "/run/lossratio"
 LEASE = 3.0
 HOLD = 0.02
 
@@ -32,7 +33,7 @@ def contend(node: Node, name: str, visits: Path, log_ins: Semaphore, is_to_die: 
     """Waits for the testbed, has it for a moment (or until it is killed), and notes when."""
     with log_ins:
         session = NodeSession.connect("TG", node)
-    claim = Claim("testbed", "/run/lossratio", sys.executable, LEASE, name)
+    claim = Claim("testbed", DIRECTORY, sys.executable, LEASE, name)
     (visits / f"{name}.ready").touch()
     with session, Lease.take(session, claim, wait=3600.0):
         came = time.monotonic()
@@ -46,7 +47,7 @@ def contend(node: Node, name: str, visits: Path, log_ins: Semaphore, is_to_die: 
 
 def hold_until_all_wait(node: Node, visits: Path, contenders: int) -> None:
     """Has the testbed until everybody else wants it."""
-    claim = Claim("testbed", "/run/lossratio", sys.executable, 60.0, "first")
+    claim = Claim("testbed", DIRECTORY, sys.executable, 60.0, "first")
     with NodeSession.connect("TG", node) as session, Lease.take(session, claim):
         (visits / "held").touch()
         while len(list(visits.glob("*.ready"))) < contenders:
