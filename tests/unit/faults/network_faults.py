@@ -18,6 +18,8 @@ from lossratio.bench.repair import Recovery
 from lossratio.errors import LossRatioError
 from lossratio.report.model import TestIdentity
 from lossratio.report.run_directory import RunDirectory, read_result
+from lossratio.reservation import make_claim
+from lossratio.reservation.inquiry import clear
 from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
@@ -97,6 +99,11 @@ class Lab:
     def dut_taken_apart(self):
         self._on("DUT1", "ip", "link", "set", "dev", "dut0", "nomaster")
 
+    def reservation_taken_away(self):
+        topology = load_topology(self.file)
+        with NodeSession.connect("TG", self.nodes["TG"]) as session:
+            clear(session, make_claim(topology), force=True)
+
     def play(self, scenario):
         """Breaks something in the second trial, and measures again afterwards."""
         told = self._measure(scenario, LONG, getattr(self, scenario))
@@ -122,7 +129,7 @@ class Lab:
         for thread in threads:
             thread.join()
         mend()
-        if error is not None and error.startswith("DutError"):
+        if error is not None and error.startswith(("DutError", "ReservationLostError")):
             self.tear_down()
         result = self.directory.result_path(place.test.full_name)
         trials = read_result(result).trials if result.exists() else ()

@@ -25,6 +25,7 @@ REPAIRED = {
 SURVIVED = ("black_hole_for_a_while", "tg_disk_full")
 FAILED = {
     "black_hole_for_ever": r"TrafficError: Node TG.* 3 attempts to repair that did not help",
+    "reservation_taken_away": r"ReservationLostError: Node TG: .* somebody has released it",
     "dut_taken_apart": r"DutError: DUT1 .*dut0",
 }
 
