@@ -44,9 +44,6 @@ class GeneratorAccess(Protocol):
             TrafficError: The error and its cause, if it knows one.
         """
 
-    def log(self) -> str:
-        """What it has written so far; empty if it writes nothing."""
-
     def close(self) -> None:
         """Ends what was started for it; doing it again changes nothing."""
 
@@ -77,10 +74,6 @@ class EmbeddedAccess:
 
     def explain(self, error: TrafficError) -> None:
         """The agent has told all about it."""
-
-    def log(self) -> str:
-        """It has none."""
-        return ""
 
     def close(self) -> None:
         """It ends with the agent."""

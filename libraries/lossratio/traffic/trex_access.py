@@ -19,7 +19,7 @@ from lossratio.traffic.trex_config import (
     server_arguments,
     server_configuration,
 )
-from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path, state_directory
+from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path, log_path, state_directory
 
 TREX_HOME = "TREX_HOME"
 """Environment variable with TRex's directory on the TG, for topologies that do not have it."""
@@ -84,6 +84,7 @@ class TrexAccess:
             connect_timeout=_CONNECT_SECONDS,
             late_end=self._generator.late_end,
             largest_frame=largest_frame(self._generator),
+            log=log_path(self._plan.state),
         )
         return settings.to_json()
 
@@ -109,10 +110,6 @@ class TrexAccess:
             # Without a connection to the node nothing more can be said.
             return
         raise TrafficError(f"{error} The TRex server has ended; its last words: {last_words}") from error
-
-    def log(self) -> str:
-        """See `GeneratorAccess.log`."""
-        return "" if self._server is None else self._server.log()
 
     def close(self) -> None:
         """Stops the server, unless it ran before; logs in again for that if the connection was lost."""

@@ -99,6 +99,11 @@ def configuration_path(state: str) -> str:
     return f"{state}/config.yaml"
 
 
+def log_path(state: str) -> str:
+    """Path of the log in a server's directory."""
+    return f"{state}/log"
+
+
 class TrexServer:
     """A server on a node.
 
@@ -164,7 +169,7 @@ class TrexServer:
 
     def log(self) -> str:
         """What it has written so far."""
-        return self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "log", f"{self._state}/log").stdout
+        return self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "log", log_path(self._state)).stdout
 
     def last_words(self) -> str:
         """The lines of its log that say best what went wrong."""

@@ -214,6 +214,7 @@ def loaded(directory: Path) -> str:
     """What a Python of its own, which nothing was imported in before, says about an installation."""
     program = (
         "import sys\n"
+        "sys.modules['trex_stl_lib'] = None\n"
         "from lossratio.traffic.agent.trex_library import load_library\n"
         "from lossratio.traffic.agent.protocol import AgentError\n"
         "try:\n"

@@ -1,5 +1,7 @@
 """Trials with TRex: what the generator makes of the client's behaviour, on a virtual clock."""
 
+from pathlib import Path
+
 import pytest
 from trex_lab import SETTINGS, generator, still_there, trial
 from trex_stand_in import MACS, Server, StandIn
@@ -235,3 +237,8 @@ def test_facts_name_the_server_s_version_and_its_ports():
     facts = generator(Server()).facts()
     assert (facts["version"], facts["client"]) == ("v3.08", "here")
     assert facts["ports"]["west"]["mac"] == MACS[1]
+
+
+def test_what_the_server_has_logged_is_kept_with_the_results():
+    log = generator(Server()).facts()["server_log"]
+    assert log[-1] == Path(SETTINGS.log).read_text().splitlines()[-1]

@@ -18,6 +18,7 @@ SETTINGS = TrexSettings(
     connect_timeout=5.0,
     late_end=0.03,
     largest_frame=9000,
+    log=__file__,
 )
 
 

@@ -17,6 +17,7 @@ from .trex_run import Run, TrexRunner
 from .trex_settings import TrexSettings
 from .trex_streams import StreamMaker
 
+_LOG_LINES = 200
 _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr")
 
 
@@ -63,11 +64,12 @@ class TrexGenerator:
             raise
 
     def facts(self) -> Message:
-        """The server's version, where the client comes from, and the ports."""
+        """The server's version, what it has logged so far, where the client comes from, and the ports."""
         return {
             "generator": "trex",
             "version": self._connection.version(),
             "client": self._connection.origin,
+            "server_log": _end_of(self._settings.log),
             "late_end": self._settings.late_end,
             "ports": {
                 name: {"mac": self._mac(name).hex(":"), **{fact: self._info[number].get(fact) for fact in _PORT_FACTS}}
@@ -188,6 +190,14 @@ class _LinuxLinks:
     def check(self) -> None:
         """Makes sure that they stayed up since then."""
         links_after(self._names, self._before)
+
+
+def _end_of(file: str) -> list[str]:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as lines:
+            return [line.rstrip() for line in lines if line.strip()][-_LOG_LINES:]
+    except OSError:
+        return []
 
 
 def _check(configuration: Configuration, settings: TrexSettings) -> None:

@@ -21,6 +21,7 @@ class TrexSettings:
         late_end: Seconds after a trial's end within which its traffic must have ended by itself; what is sent later
             than that was sent too slowly.
         largest_frame: Bytes, with FCS, of the largest frame that its buffers are made for.
+        log: File that the server writes its log into.
     """
 
     directory: str
@@ -31,6 +32,7 @@ class TrexSettings:
     connect_timeout: float
     late_end: float
     largest_frame: int
+    log: str
 
     def to_json(self) -> Message:
         """The settings as JSON data."""
