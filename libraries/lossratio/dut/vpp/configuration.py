@@ -14,6 +14,9 @@ from lossratio.dut.vpp.options import VppForwarding, VppOptions
 BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""
 
+ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
+"""What VPP writes when it has added many routes: how fast; nothing else does."""
+
 _UNUSED = 0x02FF00 << 24
 """The first of the MAC addresses that no test traffic has."""
 
@@ -128,7 +131,7 @@ def _routed(port: VppPort, options: VppOptions) -> Iterator[Command]:
     if options.routes is None:
         yield Command(f"ip route add {side.network} via {side.neighbour} {port.interface}")
     else:
-        yield Command(_many_routes(side, side.network[1], options.routes // 2))
+        yield Command(_many_routes(side, side.network[1], options.routes // 2), answer=ROUTES_ADDED)
 
 
 def _many_routes(side: RouterSide, first: IPv4Address | IPv6Address, count: int) -> str:

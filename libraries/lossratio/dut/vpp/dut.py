@@ -14,6 +14,7 @@ from lossratio.dut.linux.interfaces import check_free, read_links
 from lossratio.dut.linux.program_dut import ProgramDut
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.dut.vpp.configuration import (
+    ROUTES_ADDED,
     VppPort,
     both_ports,
     entries_commands,
@@ -125,7 +126,7 @@ class Vpp(ProgramDut[VppOptions]):
         path = f"{control.directory}/reconfiguration"
         changes = self.present.changes
         write_file(changes, path, "".join(f"{line}\n" for line in lines))
-        control.configure(changes, f"exec {path}")
+        control.configure(changes, f"exec {path}", answer=ROUTES_ADDED)
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
