@@ -286,4 +286,4 @@ def test_telemetry_counts_what_passed_in_the_meantime(dut_lab, set_up):
         dut_lab.flood("west", macs.from_west, frames=40)
     assert told["interfaces"]["dut0"]["rx"]["packets"] == told["interfaces"]["dut1"]["tx"]["packets"] == 40
     assert all(count >= 0 for cpu in told["softnet"].values() for count in cpu.values())
-    assert told["perf"]
+    assert "unavailable" in told["perf"] or {each["event"] for each in told["perf"]} >= {"task-clock", "cycles"}

@@ -15,17 +15,17 @@ _PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,c
 _LONGEST = 600
 """Seconds after which a perf that nobody stops ends by itself."""
 
+# perf ends, and writes what it has counted, when the program does that it is given to watch.
 _START_PERF = """
 directory=$(mktemp -d) && echo "$directory" && cd "$directory" || exit 1
-exec </dev/null >perf.log 2>&1
-setsid sh -c 'echo $$ > perf.pid && exec perf stat --all-cpus --json --output perf.json --event "$1" -- sleep "$2"' \\
-    perf "$1" "$2" &
+setsid perf stat --all-cpus --json --output perf.json --event "$1" -- \\
+    sh -c 'echo $$ > watched.pid && exec sleep "$1"' watched "$2" </dev/null >perf.log 2>&1 &
 """
 _STOP_PERF = """
 cd "$1" || exit 1
-kill -INT "$(cat perf.pid)"
-for _ in 1 2 3 4 5 6 7 8 9 10; do [ -d "/proc/$(cat perf.pid)" ] || break; sleep 0.1; done
-cat perf.json 2>/dev/null || cat perf.log
+for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s watched.pid ] && kill "$(cat watched.pid)" && break; sleep 0.05; done
+for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s perf.json ] && break; sleep 0.05; done
+grep '^{' perf.json || cat perf.log
 cd / && rm -rf -- "$1"
 """
 
