@@ -24,6 +24,9 @@ from lossratio.traffic.trex_access import TREX_HOME
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"
 GENERATORS = {"embedded": TOPOLOGIES / "local.yaml", "TRex": TOPOLOGIES / "local-trex.yaml"}
 POLICERS = ((5_000, 500), (10_000, 1_000), (20_000, 2_000))
+TOLERANCE = 3e-4
+"""Share by which a policer may miss what it should pass."""
+
 BATCH = 0.01
 """Seconds of traffic that TRex in software mode may send at once, so that the policer's rate counts for less time."""
 
@@ -94,9 +97,9 @@ def search(file: Path, rate: int, burst: int, duration: float, width: float) -> 
 
 def verdict(found: Found, truth: float, missing: float) -> str:
     """Whether the bounds enclose the truth, or the one that batches of the generator's own make of it."""
-    if found.lower <= truth * (1 + 1e-4) and found.upper >= truth * (1 - 1e-4):
+    if found.lower <= truth * (1 + TOLERANCE) and found.upper >= truth * (1 - TOLERANCE):
         return "yes"
-    if found.lower <= truth and found.upper >= truth - missing:
+    if found.lower <= truth and found.upper >= truth * (1 - TOLERANCE) - missing:
         return f"yes, less what {BATCH * 1e3:g} ms of batches cost"
     return "NO"
 
