@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import lossratio
+from lossratio.bench.continuity import check_versions
 from lossratio.bench.testbed import Ready, Testbed
 from lossratio.journal import Journal, JournalEntry, adopt_journal, read_journal
 from lossratio.report.build import TestRun
+from lossratio.report.conditions import Conditions
 from lossratio.report.model import TestIdentity
 from lossratio.report.run_directory import RunDirectory
 from lossratio.traffic import TrafficProfile
@@ -97,7 +99,7 @@ def perform(
     try:
         with (
             testbed.ready_for(profile, ramp=ramp) as ready,
-            _journal(place, _search(testbed, ready, inputs)) as journal,
+            _journal(place, ready.conditions, _search(testbed, ready, inputs)) as journal,
         ):
             started = datetime.now(timezone.utc)
             run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
@@ -129,7 +131,9 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
     }
 
 
-def _journal(place: TestPlace, search: Mapping[str, Any]) -> Journal:
+def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]) -> Journal:
+    if place.resume is not None and place.forced is None:
+        check_versions(place.resume, conditions)
     path = place.directory.journal_path(place.test.full_name)
     earlier = None if place.resume is None else place.resume.journal_path(place.test.full_name)
     if earlier is None or not earlier.exists():

@@ -56,7 +56,8 @@ def _run_rest(
     finished = [verdict.name for verdict in attempts.verdicts() if verdict.is_final]
     # The log and the report are of all attempts. All tests may be finished: then there is nothing but these to write.
     options = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
-    ours = {"TOPOLOGY": chosen.file, "RESUME": request.directory, "RESUME_FORCED": "; ".join(differences)}
+    forced = "; ".join(differences) or "it was not compared with what is kept" if request.force else ""
+    ours = {"TOPOLOGY": chosen.file, "RESUME": request.directory, "RESUME_FORCED": forced}
     return run_robot(
         RobotCommand({**command.options, **options}, command.suites),
         variables={**ours, **assignment.variables},
