@@ -20,6 +20,10 @@ EARLIER_SEARCHES = 5
 """So many of the last searches are looked at: one alone may have been unlucky, old ones are out of date."""
 
 
+NEAR = 1
+"""Goal widths above a hinted pair where short trials may have stopped, so that it is given up when it passes more."""
+
+
 @dataclass(frozen=True)
 class Hint:
     """Where a goal's bounds were in earlier searches; whole steps on the grid of loads.
@@ -96,6 +100,10 @@ def hinted_trial(stages: Stages, grid: LoadGrid, width: int, hinted: int) -> tup
     if interval.first <= hinted <= interval.last:
         return final, lower, Bound.LOWER
     if interval.lower == lower and is_upper_inside:
+        is_passed = any(each.bound(upper) is Bound.LOWER for each in evidence[1:])
+        if is_passed and stages.intervals[0].first - 1 <= hinted + width + NEAR * width:
+            # Where short trials stopped is as good a load for a long one, and a better result.
+            return None
         # As long as no shorter trial was lossy, the next longer one may be; a longer one that was not says nothing.
         is_lossy = any(each.bound(upper) is Bound.UPPER for each in evidence)
         longer = (number for number in range(1, final) if evidence[number].bound(upper) is Bound.UNDECIDED)
