@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from lossratio.errors import TrafficError
+from lossratio.topology import Interface, Port, TrexGenerator
+from lossratio.traffic import open_generator, trex_access
+from lossratio.traffic.agent.trex_settings import TrexSettings
 from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
 
 PROGRAM = f"""#!{sys.executable}
@@ -45,6 +48,9 @@ class Here:
 
     def put(self, data: bytes, path: str) -> None:
         Path(path).write_bytes(data)
+
+    def restore(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -180,3 +186,40 @@ def test_cards_without_hugepages_are_refused_before_anything_is_started(plan):
     with pytest.raises(TrafficError, match="needs hugepages for its cards, and there are none"):
         TrexServer(Here(), replace(plan, software=False)).ensure()
     assert not Path(plan.state).exists()
+
+
+@pytest.fixture
+def access(plan, monkeypatch):
+    """TRex on this machine, as a topology asks for it."""
+    monkeypatch.setattr(trex_access, "state_directory", lambda name: f"{plan.state}-{name}")
+    generator = TrexGenerator(kind="trex", directory=plan.directory, software=True, rpc_port=plan.rpc_port, prefix="x")
+    ports = [Port("TG", f"port{number}", Interface(link=str(number), name=f"eth{number}")) for number in range(2)]
+    macs = {"eth0": "02:00:00:00:00:01", "eth1": "02:00:00:00:00:02"}
+    opened = open_generator(generator, Here(), macs, 8, ports)
+    yield opened
+    opened.close()
+
+
+def test_the_agent_is_told_where_the_server_is_and_what_its_ports_are(access, plan):
+    options = TrexSettings.from_json(access.ready())
+    assert options.ports == {"eth0": 0, "eth1": 1}
+    assert (options.directory, options.rpc_port, options.uses_linux) == (plan.directory, plan.rpc_port, True)
+    assert "Starting  TRex" in Path(options.log).read_text()
+    assert access.ready() == options.to_json()
+
+
+def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_started(access, plan):
+    access.ready()
+    state = f"{plan.state}-x"
+    access.explain(TrafficError("While it runs, there is nothing to add."))
+    first = pid_of(state)
+    os.kill(first, signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while pid_of(state) is not None:
+        assert time.monotonic() < deadline
+    with pytest.raises(TrafficError, match=r"^It is gone\. The TRex server has ended; its last words: Starting TRex"):
+        access.explain(TrafficError("It is gone."))
+    access.ready()
+    assert pid_of(state) != first
+    access.close()
+    assert pid_of(state) is None
