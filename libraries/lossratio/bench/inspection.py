@@ -11,7 +11,8 @@ from lossratio.bench.reaching import reachable
 from lossratio.errors import NodeError
 from lossratio.report.facts import NodeFacts, node_facts
 from lossratio.ssh import NO_CREDENTIALS, Credentials, NodeSession
-from lossratio.topology import AfPacketGenerator, Node, NodeType, Topology
+from lossratio.topology import AfPacketGenerator, Node, NodeType, Topology, TrexGenerator
+from lossratio.traffic.trex_access import trex_problems
 from lossratio.units import format_bit_rate
 
 _PACKAGES = {"ip": "iproute2", "nft": "nftables", "ethtool": "ethtool"}
@@ -93,6 +94,8 @@ def _missing_tools(session: NodeSession, node: Node, facts: NodeFacts) -> Iterat
         if result.exit_status != 0:
             last = (result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"])[-1]
             yield f"{node.generator.python} with numpy is missing (Debian package python3-numpy): {last}"
+    elif isinstance(node.generator, TrexGenerator):
+        yield from trex_problems(node.generator, session)
 
 
 def _told(facts: NodeFacts) -> str:

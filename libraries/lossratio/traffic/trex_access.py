@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lossratio.errors import LossRatioError, TopologyError, TrafficError
@@ -19,13 +19,21 @@ from lossratio.traffic.trex_config import (
     server_arguments,
     server_configuration,
 )
-from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path, log_path, state_directory
+from lossratio.traffic.trex_server import (
+    ServerPlan,
+    TrexServer,
+    configuration_path,
+    installation_problem,
+    log_path,
+    state_directory,
+)
 
 TREX_HOME = "TREX_HOME"
 """Environment variable with TRex's directory on the TG, for topologies that do not have it."""
 
 _DEFAULT_NAME = "default"
 _CONNECT_SECONDS = 10.0
+_PYTHON = "import sys; sys.exit(not (3, 8) <= sys.version_info[:2] < (3, 13))"
 
 
 class TrexAccess:
@@ -55,7 +63,7 @@ class TrexAccess:
         self._generator = generator
         self._interfaces = interfaces
         self._ports = ports
-        self._directory = _directory(generator, session.name)
+        self._directory = trex_directory(generator, session.name)
         state = state_directory(generator.prefix or _DEFAULT_NAME)
         self._session = session
         self._plan = ServerPlan(
@@ -124,7 +132,26 @@ class TrexAccess:
         return [ServerPort(port, macs[number], macs[number ^ 1]) for number, port in enumerate(self._ports)]
 
 
-def _directory(generator: TrexGenerator, node_name: str) -> str:
+def trex_problems(generator: TrexGenerator, session: NodeSession) -> Iterator[str]:
+    """What a TG lacks for TRex, and the way out; nothing is started or changed."""
+    try:
+        directory = trex_directory(generator, session.name)
+    except TopologyError as error:
+        yield str(error)
+    else:
+        problem = installation_problem(session, directory, software=generator.software)
+        if problem is not None:
+            yield problem
+    if session.run(generator.python, "-c", _PYTHON, check=False).exit_status != 0:
+        yield f"{generator.python} is no Python 3.8 to 3.12; TRex's client needs one: set the generator's 'python'"
+
+
+def trex_directory(generator: TrexGenerator, node_name: str) -> str:
+    """Where TRex is on a TG.
+
+    Raises:
+        TopologyError: If nobody says it.
+    """
     directory = generator.directory or os.environ.get(TREX_HOME)
     if not directory:
         raise TopologyError(

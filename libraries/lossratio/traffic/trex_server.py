@@ -104,6 +104,27 @@ def log_path(state: str) -> str:
     return f"{state}/log"
 
 
+def installation_problem(session: Session, directory: str, *, software: bool) -> str | None:
+    """What keeps a server from being started on a node, and the way out; None if nothing is known of.
+
+    Args:
+        session: A log-in on the node.
+        directory: Where the installation should be.
+        software: Whether the server needs no hugepages.
+    """
+    mode = "software" if software else "hardware"
+    found = session.run("sh", "-c", _EXAMINE, "examine", directory, PROGRAM, mode).stdout.strip()
+    ways_out = {
+        "no directory": f"there is no TRex: no directory {directory!r}. Unpack TRex there, or correct the generator's "
+        "'directory' in the topology file (or TREX_HOME).",
+        "no program": f"{directory!r} holds no TRex: there is no {PROGRAM} in it. The generator's 'directory' in the "
+        "topology file (or TREX_HOME) is the one with the server's program in it.",
+        "no hugepages": "TRex needs hugepages for its cards, and there are none. Reserve some (sysctl -w "
+        "vm.nr_hugepages=1024), or set 'software: true' for the generator.",
+    }
+    return ways_out.get(found)
+
+
 class TrexServer:
     """A server on a node.
 
@@ -143,7 +164,9 @@ class TrexServer:
                 f"{self._where}: TCP port {self._plan.rpc_port} is taken by a program that lossratio did not start, "
                 "maybe somebody's TRex server. Stop it, or give the generator another 'rpc_port' and 'publisher_port'."
             )
-        self._examine()
+        problem = installation_problem(self._session, self._plan.directory, software=self._plan.software)
+        if problem is not None:
+            raise TrafficError(f"{self._where}: {problem}")
         self._start()
 
     def stop(self) -> None:
@@ -180,21 +203,6 @@ class TrexServer:
     @property
     def _where(self) -> str:
         return f"Node {self._session.name}"
-
-    def _examine(self) -> None:
-        directory = self._plan.directory
-        mode = "software" if self._plan.software else "hardware"
-        found = self._session.run("sh", "-c", _EXAMINE, "examine", directory, PROGRAM, mode).stdout.strip()
-        ways_out = {
-            "no directory": f"there is no TRex: no directory {directory!r}. Unpack TRex there, or correct the "
-            "generator's 'directory' in the topology file (or TREX_HOME).",
-            "no program": f"{directory!r} holds no TRex: there is no {PROGRAM} in it. The generator's 'directory' in "
-            "the topology file (or TREX_HOME) is the one with the server's program in it.",
-            "no hugepages": "TRex needs hugepages for its cards, and there are none. Reserve some (sysctl -w "
-            "vm.nr_hugepages=1024), or set 'software: true' for the generator.",
-        }
-        if found in ways_out:
-            raise TrafficError(f"{self._where}: {ways_out[found]}")
 
     def _start(self) -> None:
         self._session.run("mkdir", "-p", "-m", "700", self._state)

@@ -43,8 +43,8 @@ class Here:
 
     name = "TG"
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, check=True, capture_output=True, text=True)
+    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, check=check, capture_output=True, text=True)
 
     def put(self, data: bytes, path: str) -> None:
         Path(path).write_bytes(data)
@@ -223,3 +223,17 @@ def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_
     assert pid_of(state) != first
     access.close()
     assert pid_of(state) is None
+
+
+def test_what_a_tg_lacks_is_told_without_starting_anything(plan, monkeypatch):
+    def problems(**fields):
+        return list(trex_access.trex_problems(TrexGenerator(kind="trex", software=True, **fields), Here()))
+
+    monkeypatch.delenv("TREX_HOME", raising=False)
+    (nobody_says, no_python) = problems(python="/bin/false")
+    assert "nobody says where TRex is" in nobody_says
+    assert "/bin/false is no Python 3.8 to 3.12" in no_python
+    (nowhere,) = problems(directory="/nowhere", python=sys.executable)[:1]
+    assert "no directory '/nowhere'" in nowhere
+    assert not any("no TRex" in problem for problem in problems(directory=plan.directory))
+    assert not Path(plan.state).exists()
