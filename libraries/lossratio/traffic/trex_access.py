@@ -34,6 +34,7 @@ TREX_HOME = "TREX_HOME"
 _DEFAULT_NAME = "default"
 _CONNECT_SECONDS = 10.0
 _PYTHON = "import sys; sys.exit(not (3, 8) <= sys.version_info[:2] < (3, 13))"
+_FITS = '"$1" -c "$2" 2>/dev/null && echo yes || true'
 
 
 class TrexAccess:
@@ -142,7 +143,7 @@ def trex_problems(generator: TrexGenerator, session: NodeSession) -> Iterator[st
         problem = installation_problem(session, directory, software=generator.software)
         if problem is not None:
             yield problem
-    if session.run(generator.python, "-c", _PYTHON, check=False).exit_status != 0:
+    if not session.run("sh", "-c", _FITS, "fits", generator.python, _PYTHON).stdout.strip():
         yield f"{generator.python} is no Python 3.8 to 3.12; TRex's client needs one: set the generator's 'python'"
 
 

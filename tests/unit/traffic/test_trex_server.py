@@ -43,8 +43,8 @@ class Here:
 
     name = "TG"
 
-    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, check=check, capture_output=True, text=True)
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, check=True, capture_output=True, text=True)
 
     def put(self, data: bytes, path: str) -> None:
         Path(path).write_bytes(data)
