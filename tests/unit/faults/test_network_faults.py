@@ -66,9 +66,11 @@ def test_what_can_be_repaired_is_repaired_and_told(told, scenario):
 
 
 @pytest.mark.parametrize("scenario", SURVIVED)
-def test_what_is_over_soon_or_harms_no_trial_needs_no_repair(told, scenario):
+def test_what_is_over_soon_or_harms_no_trial_costs_none(told, scenario):
     came = told[scenario]
-    assert (came["error"], came["trials"], came["repairs"]) == (None, 3, [])
+    assert (came["error"], came["trials"]) == (None, 3)
+    # TCP may take as long again to notice that packets get through, so that the agent is not waited for.
+    assert len(came["repairs"]) <= (scenario == "black_hole_for_a_while")
 
 
 @pytest.mark.parametrize("scenario", FAILED)
