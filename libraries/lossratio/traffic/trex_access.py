@@ -94,6 +94,7 @@ class TrexAccess:
             late_end=self._generator.late_end,
             largest_frame=largest_frame(self._generator),
             log=log_path(self._plan.state),
+            is_ours=not self._server.adopted,
         )
         return settings.to_json()
 

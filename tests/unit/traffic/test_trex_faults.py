@@ -50,6 +50,12 @@ def test_a_server_that_cannot_be_used_says_why(kind, method, message, error, tol
     assert not server.acquired
 
 
+def test_ports_that_a_killed_agent_holds_are_taken_on_a_server_of_our_own_only():
+    assert with_settings(Server(owner="root"), is_ours=True).facts()["version"]
+    with pytest.raises(AgentError, match=r"belong to somebody else: Port 0 .* already taken by 'root'"):
+        with_settings(Server(owner="root"), is_ours=False)
+
+
 def test_a_server_that_needs_its_time_is_waited_for():
     server = Server(failures={"connect": TRexError(NO_ANSWER)})
 

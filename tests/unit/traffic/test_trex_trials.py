@@ -228,6 +228,12 @@ def test_closing_stops_all_traffic_and_releases_the_ports():
     assert not server.acquired
 
 
+def test_traffic_that_nobody_is_left_to_stop_ends_after_an_hour():
+    server = Server()
+    generator(server).start(1_000.0)
+    assert server.ports[0].duration == 3600.0
+
+
 def test_stopping_what_does_not_flow_is_an_error():
     with pytest.raises(AgentError, match="no traffic to stop"):
         generator(Server()).stop(0.0, still_there)

@@ -19,6 +19,7 @@ SETTINGS = TrexSettings(
     late_end=0.03,
     largest_frame=9000,
     log=__file__,
+    is_ours=True,
 )
 
 

@@ -118,6 +118,7 @@ class Server:
         errors: Values of ``ierrors``, ``oerrors`` and ``queue_full``.
         failures: Errors to raise, by the name of the client's method.
         jump: What is added to what was sent.
+        owner: Who has acquired the ports already.
     """
 
     capacity: float = math.inf
@@ -139,6 +140,7 @@ class Server:
     loads: list[float] = field(default_factory=list)
     ports: dict[int, Port] = field(default_factory=lambda: {0: Port(), 1: Port()})
     acquired: bool = False
+    owner: str | None = None
 
     def clock(self) -> float:
         return self.now
@@ -227,7 +229,8 @@ class Client:
 
     def acquire(self, ports, force=False):
         self._called("acquire")
-        assert not force
+        if self._server.owner is not None and not force:
+            raise TRexError(f"Port {ports[0]} : *** port is already taken by '{self._server.owner}'")
         self._server.acquired = True
 
     def reset(self, ports):

@@ -11,6 +11,7 @@ from .trex_library import TrexLibrary
 from .trex_settings import TrexSettings
 
 _RETRY_SECONDS = 0.25
+_LONGEST_SECONDS = 3600.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _TRANSMITTING = "TRANSMITTING"
 _DOWN = "DOWN"
@@ -66,7 +67,7 @@ class TrexConnection:
         try:
             self._connect(clock, sleep)
             self._check_ports()
-            self._call("acquire the ports", self._client.acquire, ports=self._ports)
+            self._call("acquire the ports", self._client.acquire, ports=self._ports, force=settings.is_ours)
             self._call("reset the ports", self._client.reset, ports=self._ports)
         except BaseException:
             self.close()
@@ -121,9 +122,9 @@ class TrexConnection:
         Args:
             ports: The ports.
             factor: What the streams' rates are multiplied by.
-            duration: Seconds; None: until they are stopped.
+            duration: Seconds; None: until they are stopped, or for an hour: nobody may be left to stop them.
         """
-        seconds = -1 if duration is None else duration
+        seconds = _LONGEST_SECONDS if duration is None else duration
         try:
             self._call("start traffic", self._client.start, ports=list(ports), mult=_decimal(factor), duration=seconds)
         except AgentError:

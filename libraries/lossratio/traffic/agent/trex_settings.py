@@ -22,6 +22,8 @@ class TrexSettings:
             than that was sent too slowly.
         largest_frame: Bytes, with FCS, of the largest frame that its buffers are made for.
         log: File that the server writes its log into.
+        is_ours: Whether nobody else can use the server, so that its ports are taken from whoever holds them: an earlier
+            agent that was killed.
     """
 
     directory: str
@@ -33,6 +35,7 @@ class TrexSettings:
     late_end: float
     largest_frame: int
     log: str
+    is_ours: bool
 
     def to_json(self) -> Message:
         """The settings as JSON data."""
