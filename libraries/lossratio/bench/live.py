@@ -47,6 +47,7 @@ from lossratio.traffic import (
     open_generator,
 )
 from lossratio.traffic.agent.configuration import Configuration
+from lossratio.traffic.path_check import CHECK_DURATION, CHECK_LOAD
 from lossratio.trial import Measurer
 
 UNKNOWN_SETTLE_TIME = 0.5
@@ -260,6 +261,13 @@ class LiveTestbed:
     def _timing(self) -> TrialTiming:
         return trial_timing(
             learning="before the search",
+            learning_time=CHECK_DURATION,
+            learning_load=CHECK_LOAD,
+            neighbours=(
+                "static entries from their set-up, or the learning frames"
+                if self._set_up.duts
+                else "left to whoever set them up"
+            ),
             wait_before=0.0,
             wait_after=self._settle_time,
             recovery=self._idle_time,

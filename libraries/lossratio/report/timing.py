@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from lossratio.report.record import Record, Seconds
 
 _RFC2544_WAIT_BEFORE = 2.0
@@ -33,6 +35,12 @@ class TrialTiming(Record):
 
     learning: Literal["before every trial", "before the search", "never"]
     """When learning frames or routing updates are sent."""
+    learning_s: Seconds = 0.0
+    """For how long learning frames (frames of the test traffic) are sent in each direction."""
+    learning_fps: float = Field(default=0.0, ge=0.0)
+    """Load of learning frames per interface, in frames per second."""
+    neighbours: str = ""
+    """How DUTs know the MAC addresses of their neighbours; empty: there are none."""
     wait_before_s: Seconds
     """Wait after learning frames and routing updates, before the traffic starts."""
     wait_after_s: Seconds
@@ -63,6 +71,9 @@ def trial_timing(
     recovery: float,
     tolerance: float,
     negative_loss: str,
+    learning_time: float = 0.0,
+    learning_load: float = 0.0,
+    neighbours: str = "",
     unsent: str = "they count as loss",
     effective_duration: str = "the intended trial duration",
     expected_frames: str = EXPECTED_FRAMES,
@@ -76,13 +87,17 @@ def trial_timing(
         recovery: Seconds of idleness after that.
         tolerance: Seconds of traffic that may be missing without a frame counting as unsent.
         negative_loss: What happens when a direction received more frames than it sent.
+        learning_time: Seconds for which learning frames are sent.
+        learning_load: Their load, in frames per second per interface.
+        neighbours: How DUTs know the MAC addresses of their neighbours.
         unsent: What happens when the generator could not send all frames.
         effective_duration: How the effective duration is computed.
         expected_frames: Which frames are expected to be forwarded.
     """
     deviations = []
     if learning != "before every trial" or wait_before < _RFC2544_WAIT_BEFORE:
-        waited = "" if learning == "never" else f", {wait_before:g} s before the traffic"
+        sent = f", for {learning_time:g} s at {learning_load:g} fps" if learning_time else ""
+        waited = "" if learning == "never" else f"{sent}, {wait_before:g} s before the traffic"
         step = "learning frames and routing update"
         deviations.append(_deviation(step, "before every trial, 2 s before the traffic", f"{learning}{waited}"))
     if wait_after < _RFC2544_WAIT_AFTER:
@@ -91,6 +106,9 @@ def trial_timing(
         deviations.append(_deviation("wait for the DUT to restabilise", "at least 5 s", f"{recovery:g} s"))
     return TrialTiming(
         learning=learning,
+        learning_s=learning_time,
+        learning_fps=learning_load,
+        neighbours=neighbours,
         wait_before_s=wait_before,
         wait_after_s=wait_after,
         recovery_s=recovery,

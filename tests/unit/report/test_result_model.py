@@ -213,6 +213,23 @@ def test_a_trial_as_in_rfc_2544_has_no_deviation():
     assert timing.deviations == ()
 
 
+def test_learning_is_stated_with_its_times():
+    timing = trial_timing(
+        learning="before the search",
+        learning_time=0.1,
+        learning_load=100.0,
+        neighbours="static entries",
+        wait_before=0.0,
+        wait_after=2.0,
+        recovery=5.0,
+        tolerance=0.0,
+        negative_loss="retry",
+    )
+    assert (timing.learning_s, timing.learning_fps, timing.neighbours) == (0.1, 100.0, "static entries")
+    (deviation,) = timing.deviations
+    assert deviation.instead == "before the search, for 0.1 s at 100 fps, 0 s before the traffic"
+
+
 def test_never_learning_is_a_deviation_without_a_time():
     timing = trial_timing(
         learning="never", wait_before=2.0, wait_after=2.0, recovery=5.0, tolerance=0.0, negative_loss="retry"
