@@ -132,9 +132,15 @@ def describe_topology(file: Path, topology: Topology, path: TrafficPath) -> str:
         draw_topology(topology, path),
     ]
     if generator is not None:
-        told = "unknown: searches need max_load=" if limit is None else f"{format_frame_rate(limit)} per interface"
+        told = _without_max_rate(topology, path) if limit is None else f"{format_frame_rate(limit)} per interface"
         lines.append(f"  generator: {generator.kind}, maximum load {told}")
     return "\n".join(lines)
+
+
+def _without_max_rate(topology: Topology, path: TrafficPath) -> str:
+    """Where searches get their maximum load from if the generator has no ``max_rate``."""
+    limited = any(port.interface.speed is not None or topology.nic_model(port) is not None for port in path.ports)
+    return "from NIC models and link speeds" if limited else "unknown: searches need max_load="
 
 
 def main() -> None:
