@@ -19,7 +19,7 @@ DROP = 28.0
 """Depth in nats below a row's maximum to which its support reaches; what lies beyond has 1e-14 of the mass."""
 FEW_LOADS = 8
 """Distinct loads up to which single trials may leave the density anything but a Gaussian."""
-_CANDIDATES = 8
+_CANDIDATES = 6
 _ITERATIONS = 80
 _GAIN = 0.1
 """Nats by which a row's maximum may be missed."""
