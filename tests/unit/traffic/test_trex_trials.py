@@ -175,6 +175,12 @@ def test_latency_frames_are_a_part_of_the_load():
     assert all(len(port.streams) == 1 for port in server.ports.values())
 
 
+def test_latency_frames_are_counted_for_as_long_as_frames_may_be_in_flight():
+    server = Server(latency={1: measured(), 2: measured()})
+    generator(server, settle_time=0.25).latency(10_000.0, 1.0, still_there)
+    assert server.latency_waits == [250]
+
+
 def test_a_direction_whose_latency_frames_are_all_lost_keeps_the_other_s_latency():
     server = Server(latency={1: measured(received=0), 2: measured()})
     west, east = read_latency(generator(server).latency(10_000.0, 1.0, still_there)).latency

@@ -141,6 +141,7 @@ class Server:
     ports: dict[int, Port] = field(default_factory=lambda: {0: Port(), 1: Port()})
     acquired: bool = False
     owner: str | None = None
+    latency_waits: list[int] = field(default_factory=list)
 
     def clock(self) -> float:
         return self.now
@@ -282,11 +283,14 @@ class Client:
         for port in ports:
             self._begin(self._server.ports[port], float(mult), -1, self._server.sent(port))
 
-    def stop(self, ports):
+    def stop(self, ports, rx_delay_ms=None):
         self._called("stop")
-        for port in ports:
-            state = self._server.ports[port]
+        states = [self._server.ports[port] for port in ports]
+        for state in states:
             state.stopped = min(state.stopped, self._server.now)
+        if any(stream.flow_stats for state in states for stream in state.streams.values()):
+            self._server.latency_waits.append(rx_delay_ms)
+            self._server.now += rx_delay_ms / 1e3
 
     def get_stats(self, ports):
         self._called("get_stats")

@@ -58,7 +58,9 @@ class TrexGenerator:
                 self._connection.add_streams(self._makers[direction.name].load_streams(), self._source(direction))
             self._counters = TrexCounters(self._connection, configuration, settings.ports, clock)
             sources = sorted(map(self._source, self._directions))
-            self._runner = TrexRunner(self._connection, sources, settings.late_end, clock, sleep)
+            self._runner = TrexRunner(
+                self._connection, sources, settings.late_end, configuration.settle_time, clock, sleep
+            )
         except BaseException:
             self._connection.close()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from typing import Any, Callable, Mapping, NoReturn, Sequence
@@ -136,9 +137,14 @@ class TrexConnection:
         """Changes the factor of streams that run."""
         self._call("change the load", self._client.update, ports=list(ports), mult=_decimal(factor))
 
-    def stop(self, ports: Sequence[int]) -> None:
-        """Stops the ports' streams; those that have ended stay so."""
-        self._call("stop traffic", self._client.stop, ports=list(ports))
+    def stop(self, ports: Sequence[int], settle_time: float = 0.0) -> None:
+        """Stops the ports' streams; those that have ended stay so.
+
+        Args:
+            ports: The ports.
+            settle_time: Seconds for which latency frames may still come back; it returns when these are over.
+        """
+        self._call("stop traffic", self._client.stop, ports=list(ports), rx_delay_ms=math.ceil(1e3 * settle_time))
 
     def stop_quietly(self, ports: Sequence[int]) -> None:
         """Stops the ports' streams after an error, which must not hide behind another one."""

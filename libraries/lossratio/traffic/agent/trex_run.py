@@ -43,6 +43,7 @@ class TrexRunner:
         connection: The server.
         ports: TRex's numbers of the ports that transmit.
         late_end: Seconds after a duration within which its traffic must have ended by itself.
+        settle_time: Seconds for which frames may stay in flight.
         clock: Tells the time, in seconds.
         sleep: Waits for so many seconds.
     """
@@ -52,12 +53,14 @@ class TrexRunner:
         connection: TrexConnection,
         ports: Sequence[int],
         late_end: float,
+        settle_time: float,
         clock: Callable[[], float],
         sleep: Callable[[float], None],
     ) -> None:
         self._connection = connection
         self._ports = ports
         self._late_end = late_end
+        self._settle_time = settle_time
         self._clock, self._sleep = clock, sleep
 
     def flow(self, load: float, duration: float, check: Callable[[], None]) -> Run:
@@ -129,5 +132,5 @@ class TrexRunner:
 
     def _stopped(self, asked: float, started: float, *, is_stretched: bool) -> Run:
         stopping = self._clock()
-        self._connection.stop(self._ports)
+        self._connection.stop(self._ports, self._settle_time)
         return Run(asked, started, stopping, self._clock(), is_stretched)
