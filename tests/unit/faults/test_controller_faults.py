@@ -117,7 +117,8 @@ def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed
     for _ in range(times):
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.2)
-    assert process.wait(DEADLINE) == 130
+    # The second one may come when the run is over, and end what is left of the process.
+    assert process.wait(DEADLINE) in {130, -signal.SIGINT}
     assert left(testbed) == []
     entries = read_journal(directory.journal_path("Suite.Second")).entries
     assert len(entries) >= 2
