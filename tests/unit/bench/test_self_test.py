@@ -115,13 +115,10 @@ def test_with_a_device_in_between_the_command_touches_nothing(capsys, monkeypatc
 @pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 @pytest.mark.usefixtures("state_home")
 class TestOnARealTestbed:
-    def opened(self, directory, example, name, **options):
-        file = directory / f"{name}.yaml"
-        file.write_text(example.read_text().replace("name: local", f"name: {name}-{os.getpid()}-local", 1))
-        return open_testbed(file, **options)
-
     def test_over_a_cable_it_finds_and_records_a_limit(self, tmp_path):
-        testbed = self.opened(tmp_path, CABLE, "cable")
+        file = tmp_path / "cable.yaml"
+        file.write_text(CABLE.read_text().replace("name: local-cable", f"name: cable-{os.getpid()}"))
+        testbed = open_testbed(file)
         record = tmp_path / "self-test.yaml"
         try:
             request = SelfTestRequest(PROFILE, max_load=2000.0, record=record, goal=BRIEF)
@@ -131,11 +128,3 @@ class TestOnARealTestbed:
         assert 0 < test.limit.max_load <= 2000.0
         assert read_record(record).limits == (test.limit,)
         assert "the tester sends and receives all of " in str(test)
-
-    def test_with_a_device_in_between_it_refuses(self, tmp_path):
-        testbed = self.opened(tmp_path, LOCAL, "device", dut="linux_bridge")
-        try:
-            with pytest.raises(TopologyError, match="between the TG's ports there is DUT1"):
-                find_tester_limit(testbed, SelfTestRequest(PROFILE), place(tmp_path))
-        finally:
-            testbed.close()

@@ -67,6 +67,15 @@ def test_latency_frames_are_a_part_of_the_load(agent, frame_size):
 
 
 @real
+@pytest.mark.parametrize("profile", ["dot1q-ip4base", "ethip6-udp", "ethip4-udp-1mflows"])
+def test_latency_frames_have_the_profile_s_headers(agent, profile):
+    configure(agent, 118, profile=profile, bidirectional=False)
+    (latency,) = agent.latency(1000.0, 0.2).latency
+    assert latency.error is None
+    assert 0 < latency.received == latency.sent
+
+
+@real
 def test_a_queue_that_delays_frames_is_seen(agent, bridged):
     configure(agent, 1000, bidirectional=False)
     quick = agent.latency(1000.0, 0.3).latency[0]

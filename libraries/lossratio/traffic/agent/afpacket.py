@@ -71,10 +71,7 @@ class AfPacketGenerator:
                 probes = [opened.enter_context(self._probe(each, load, duration)) for each in self._directions]
             except OSError as error:
                 raise _socket_error(error) from error
-            rates = {probe.name: probe.rate for probe in probes}
-            self._begin(load, duration, less=rates)
-            for probe in probes:
-                probe.start(duration)
+            self._begin(load, duration, probes=probes)
             senders = [*self._senders(), *(probe.sender for probe in probes)]
             reports = self._finish(senders, check)
             counters = self._counters(reports)
@@ -108,27 +105,29 @@ class AfPacketGenerator:
             direction.close()
         self._directions = []
 
-    def _begin(
-        self, load: float, duration: float | None, ramp: float = 0.0, less: Mapping[str, float] | None = None
-    ) -> None:
+    def _begin(self, load: float, duration: float | None, ramp: float = 0.0, probes: Sequence[Probe] = ()) -> None:
         """Starts all directions.
 
         Args:
             load: Frames per second.
             duration: Seconds; None: until they are stopped.
             ramp: Seconds of growing traffic before that.
-            less: Frames per second of each direction that others send; None: there are no others.
+            probes: What sends a part of the load; none, or one for each direction.
         """
         self._before = existing_links(self._ports)
-        started: list[ActiveDirection] = []
+        rates = {probe.name: probe.rate for probe in probes}
+        started: list[Sender] = []
         try:
             for direction in self._directions:
-                rate = direction.load(load) - (0.0 if less is None else less[direction.name])
+                rate = direction.load(load) - rates.get(direction.name, 0.0)
                 direction.start(SendOrder(rate, duration, self._next_tag(), ramp, self._next_tag() if ramp else 0))
-                started.append(direction)
+                started.append(direction.sender)
+            for probe in probes:
+                probe.start()
+                started.append(probe.sender)
         except AgentError:
-            for direction in started:
-                direction.sender.drain()
+            for sender in started:
+                sender.drain()
             raise
 
     def _finish(self, senders: Sequence[Sender], check: Callable[[], None]) -> dict[Sender, SenderReport]:

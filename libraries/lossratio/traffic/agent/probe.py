@@ -42,6 +42,7 @@ class Probe:
         self.name = name
         self.rate = rate
         self._tag = tag
+        self._duration = duration
         frames = int(rate * duration) + _SPARE
         with ExitStack() as opened:
             self.sender = Sender(replace(setup, probes=True))
@@ -58,13 +59,13 @@ class Probe:
     def __exit__(self, *exception: object) -> None:
         self._opened.close()
 
-    def start(self, duration: float) -> None:
-        """Begins to send, for so many seconds.
+    def start(self) -> None:
+        """Begins to send.
 
         Raises:
             AgentError: If the sender died.
         """
-        self.sender.start(SendOrder(self.rate, duration, self._tag))
+        self.sender.start(SendOrder(self.rate, self._duration, self._tag))
 
     def latency(self) -> Message:
         """The latency that was measured; see `lossratio.traffic.agent.generator.Generator.latency`."""
