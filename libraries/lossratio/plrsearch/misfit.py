@@ -127,11 +127,12 @@ def check(
     residuals = _residuals(found, counts) if likelihood is LikelihoodName.VARYING else around_poisson
     chi_squared = around_poisson.chi_squared
     drift, drift_stdev = _drift(residuals)
-    shape = [*_shape(residuals), *_curve(residuals)] if likelihood is LikelihoodName.VARYING else _spread(chi_squared)
+    varies = likelihood is LikelihoodName.VARYING
+    shape = [*_shape(residuals), *_curve(residuals)] if varies else _spread(chi_squared)
     reasons = [*shape, *_surprise(residuals)]
-    if not reasons:
+    if varies or not reasons:
         # Around a curve that fits badly, residuals follow the loads, and these follow time.
-        reasons = _trend(residuals, drift)
+        reasons += _trend(residuals, drift)
     return Misfit(
         reasons=tuple(reasons),
         chi_squared=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,

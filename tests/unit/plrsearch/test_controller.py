@@ -15,7 +15,7 @@ each_selection = pytest.mark.parametrize("selection", ["posterior", "draft"])
 
 def search(sut=HEALTHY, *, seed=1, **arguments):
     results = []
-    controller = PLRsearch(1e-7, *LIMITS, **{"timeout": 60.0, "likelihood": "poisson", **arguments})
+    controller = PLRsearch(1e-7, *LIMITS, **{"timeout": 45.0, "likelihood": "poisson", **arguments})
     found = run_search(controller, SimulatedMeasurer(sut, seed=seed, overhead=0.5), on_trial=results.append)
     return found, results
 
@@ -25,15 +25,15 @@ def test_a_search_finds_the_critical_load_in_time(selection):
     found, results = search(selection=selection)
     assert found.stopped_by is StopReason.TIMEOUT
     assert found.mean == pytest.approx(CRITICAL_LOAD, rel=0.01)
-    assert sum(each.duration for each in results) <= 60.0
+    assert sum(each.duration for each in results) <= 45.0
     assert all(LIMITS[0] <= each.load <= LIMITS[1] for each in results)
     assert len(found.counts) == len(results)
 
 
 @each_selection
 def test_the_same_results_lead_to_the_same_trials(selection):
-    _, first = search(selection=selection)
-    _, second = search(selection=selection)
+    _, first = search(selection=selection, timeout=30.0)
+    _, second = search(selection=selection, timeout=30.0)
     assert first == second
 
 
@@ -70,7 +70,7 @@ def test_a_search_can_end_when_the_model_does_not_fit():
 
 
 def test_a_model_that_does_not_fit_is_never_precise_enough():
-    found, _ = search(PerformanceSpectrum(capacity=18e6, jitter=0.004), precision=0.01, timeout=120.0)
+    found, _ = search(PerformanceSpectrum(capacity=18e6, jitter=0.004), precision=0.01, timeout=60.0)
     assert found.stopped_by is StopReason.TIMEOUT
     assert not found.misfit.fits
 
