@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from robot.api.types import Secret
+from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.bench.opening import open_testbed
+from lossratio.bench.threads import threads_and_cores
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import typed_keyword
 from lossratio.keywords.session import Keywords
@@ -48,6 +50,8 @@ class TestbedKeywords(Keywords):
         a known truth (such as a policer's rate) is replaced by a model with the same truth, and any other one by the
         model in the topology file.
 
+        Tests get the tag of FD.io CSIT for the DUTs' threads and cores, e.g. ``2t1c``, where these have cores of their own.
+
         | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
         | Suite Teardown    `Tear Down Testbed`
         """  # noqa: E501 (a row of a table cannot be broken)
@@ -62,6 +66,9 @@ class TestbedKeywords(Keywords):
         self.session.testbed = open_testbed(
             topology, dut=dut, options=options, credentials=credentials, duts=duts, nic=nic
         )
+        tags = threads_and_cores(self.session.testbed.duts)
+        if tags:
+            BuiltIn().set_tags(*tags)
 
     @typed_keyword()
     def tear_down_testbed(self) -> None:
