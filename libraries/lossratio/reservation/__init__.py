@@ -2,10 +2,9 @@
 
 from lossratio.reservation.claim import TOKEN_VARIABLE, Claim, make_claim
 from lossratio.reservation.holder import Holder
-from lossratio.reservation.lease import MARK, Lease, ReservationLostError, TestbedReservedError
+from lossratio.reservation.lease import Lease, ReservationLostError, TestbedReservedError
 
 __all__ = [
-    "MARK",
     "TOKEN_VARIABLE",
     "Claim",
     "Holder",

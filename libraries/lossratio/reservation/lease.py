@@ -22,8 +22,6 @@ BEATS = 4
 
 _LOG = logging.getLogger(__name__)
 
-__all__ = ["MARK", "Lease", "ReservationLostError", "TestbedReservedError"]
-
 
 class TestbedReservedError(ReservationError):
     """Somebody else has the testbed.
