@@ -1,8 +1,11 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, MLRsearch
-from lossratio.plrsearch import PLRsearch, StopReason
+from lossratio.plrsearch import LikelihoodName, PLRsearch, StopReason
 from lossratio.simulation import PerformanceSpectrum, SimulatedMeasurer, SmoothKnee
 from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
 
@@ -125,3 +128,12 @@ def test_a_search_can_begin_where_another_one_ended():
 def test_arguments_that_make_no_sense_are_refused(arguments):
     with pytest.raises(SearchError):
         PLRsearch(1e-7, *LIMITS, **arguments)
+
+
+def test_the_example_of_the_methodology_page_finds_the_critical_load():
+    page = Path(__file__).parents[3] / "docs" / "methodology" / "plrsearch.md"
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    exec(example, names)  # noqa: S102
+    assert names["low"] < CRITICAL_LOAD < names["high"]
+    assert names["found"].likelihood is LikelihoodName.VARYING
