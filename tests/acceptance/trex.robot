@@ -1,6 +1,6 @@
 *** Settings ***
 Documentation    A real TRex in the local testbed, in software mode, finds what the kernel's policer passes: N + B/T
-...              frames per second for rate N, burst B, and trials of T seconds from rest. It runs where TREX_HOME names one.
+...              frames per second for rate N, burst B, and trials of T seconds from rest. Skipped without TREX_HOME.
 
 Resource         acceptance.resource
 
