@@ -36,7 +36,7 @@ def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
     session, other = server.connect(), server.connect()
     will = LastWill(session)
     will.add(("sh", "-c", f"cat {tmp_path}/newer >> {tmp_path}/both; echo older >> {tmp_path}/both"), None)
-    will.add(("sh", "-c", f'cat > {tmp_path}/script\nexit 3', "a name"), "given")
+    will.add(("sh", "-c", f"cat > {tmp_path}/script\nexit 3", "a name"), "given")
     will.add(("tee", str(tmp_path / "newer")), "it's\ntwo lines\n")
     die(session)
     assert list(tmp_path.iterdir()) == []
