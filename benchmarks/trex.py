@@ -23,7 +23,7 @@ from lossratio.traffic.trex_access import TREX_HOME
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"
 GENERATORS = {"embedded": TOPOLOGIES / "local.yaml", "TRex": TOPOLOGIES / "local-trex.yaml"}
-POLICERS = ((5_000, 500), (10_000, 1_000), (20_000, 2_000))
+POLICERS = ((10_000, 1_000), (20_000, 2_000))
 TOLERANCE = 3e-4
 """Share by which a policer may miss what it should pass."""
 
@@ -81,7 +81,9 @@ def search(file: Path, rate: int, burst: int, duration: float, width: float) -> 
         duration_sum=duration,
         width=width,
     )
-    request = SearchRequest((goal,), load_profile("ethip4-udp", frame_size=64), max_load=2.0 * rate)
+    request = SearchRequest(
+        (goal,), load_profile("ethip4-udp", frame_size=64), min_load=0.5 * rate, max_load=2.0 * rate
+    )
     options = {"police": str(rate), "burst": str(burst)}
     opened = open_testbed(file, dut="linux_bridge", options=options)
     with tempfile.TemporaryDirectory() as directory, closing(opened) as testbed:
