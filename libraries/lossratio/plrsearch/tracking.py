@@ -19,8 +19,9 @@ _GROWTH = 1.5
 """How many times more trials there must be until the posteriors are integrated anew in any case."""
 _STEP = 1.02
 """How many times more trials there must be for the posteriors to follow: choices do not change that fast."""
-_FEW_TRIALS = 25
-"""Trials up to which a varying capacity is not inferred for a choice: it takes long, and tells nothing yet."""
+_FEW_TRIALS, _FEW_LOSSY = 25, 8
+"""Trials, and those with loss, up to which a varying capacity is not inferred for a choice: it takes long, and there is
+nothing to infer it from."""
 
 
 class Tracker:
@@ -47,8 +48,10 @@ class Tracker:
         """
         if self.posteriors and len(rows) < max(self.trials + 1.0, _STEP * self.trials):
             return False
-        enough = self._wanted is not LikelihoodName.VARYING or len(rows) >= _FEW_TRIALS
-        likelihood = self._wanted if enough else LikelihoodName.GEOMETRIC
+        likelihood = self._wanted
+        lossy = sum(lost > 0.0 for _, _, lost in rows)
+        if likelihood is LikelihoodName.VARYING and (len(rows) < _FEW_TRIALS or lossy < _FEW_LOSSY):
+            likelihood = LikelihoodName.GEOMETRIC
         few_new = self.posteriors and len(rows) < max(self._integrated_trials + 1.0, _GROWTH * self._integrated_trials)
         if not (few_new and likelihood is self._likelihood and self._add(rows[self.trials :])):
             self._likelihood = likelihood
