@@ -19,7 +19,15 @@ from lossratio.report.model import RESULT, Outcome
 from lossratio.report.page import report_page
 from lossratio.report.reconfiguration import reconfiguration_loss
 from lossratio.report.run import Run
-from lossratio.report.soak import CriticalLoad, CurvePoint, DensityPoint, FitCheck, FittedFunction, IntervalPoint, SoakLimit
+from lossratio.report.soak import (
+    CriticalLoad,
+    CurvePoint,
+    DensityPoint,
+    FitCheck,
+    FittedFunction,
+    IntervalPoint,
+    SoakLimit,
+)
 from lossratio.report.soak_picture import draw_soak
 from lossratio.report.text import message
 
@@ -62,9 +70,7 @@ def critical_load(*, limit=None, misfit=()):
         ended_by="timeout",
         limit=limit,
         misfit=misfit,
-        fit=FitCheck(
-            chi_squared_per_trial=1.1, function_distance_stdevs=0.5, drift_ratio=None, drift_stdev_ratio=None
-        ),
+        fit=FitCheck(chi_squared_per_trial=1.1, function_distance_stdevs=0.5, drift_ratio=None, drift_stdev_ratio=None),
     )
 
 
