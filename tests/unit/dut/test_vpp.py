@@ -115,6 +115,18 @@ def test_a_vpp_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab
     assert_passes(dut_lab, dut)
 
 
+def test_a_vpp_that_does_not_start_says_why_and_leaves_nothing(dut_lab, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "vppctl").symlink_to(STAND_IN / "bin" / "vppctl")
+    vpp = tmp_path / "bin" / "vpp"
+    vpp.write_text("#!/bin/sh\n[ \"$1\" = --version ] && exit\necho 'unknown section' >&2\nexit 1\n")
+    vpp.chmod(0o755)
+    before = dut_lab.snapshot()
+    with pytest.raises(DutError, match=r"DUT1: vpp has died .*It wrote last: unknown section\."):
+        dut_lab.create("vpp", home=str(tmp_path)).set_up(*dut_lab.macs)
+    assert dut_lab.snapshot() == before
+
+
 def test_a_vpp_that_is_not_there_is_missed_with_its_packages(dut_lab):
     dut = create_dut("vpp", dut_lab.shell, dut_lab.create("vpp").hop, {"home": "/nowhere"})
     with pytest.raises(DutError, match=r"DUT1 lacks /nowhere/bin/vpp\. Install it there: apt-get install .*vpp"):

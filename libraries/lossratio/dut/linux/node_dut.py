@@ -151,7 +151,8 @@ class NodeDut(Dut[OptionsT_co]):
             self._take_interfaces(changes)
             self.build(changes, *neighbours)
             self._wait_for_links()
-            self._present = SetUp(changes, neighbours, read_state(self.node, self.interfaces))
+            names = dict.fromkeys((self.west, self.east, *self.interfaces))
+            self._present = SetUp(changes, neighbours, read_state(self.node, tuple(names)))
         except BaseException as cause:
             self._undo_after(cause)
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lossratio.dut.linux.claim import table_name
 from lossratio.dut.linux.host_routes import count_host_routes
 from lossratio.dut.linux.interfaces import has_link, read_links, read_routes
 from lossratio.dut.node import DutNode
@@ -20,12 +21,14 @@ class LinuxState:
     """State of a node as far as a DUT depends on it.
 
     Attributes:
+        names: Names of the DUT's interfaces, or PCI addresses of its cards.
         boot_id: Changes with every boot of the node.
         interfaces: Each interface's master (or None), by name; those that are up and have a link.
         routes: Routes through the interfaces, and how many host routes there are, for people.
-        tables: Family and name of the nftables tables.
+        tables: Family and name of the nftables tables, without those of DUTs on other interfaces.
     """
 
+    names: tuple[str, ...]
     boot_id: str
     interfaces: Mapping[str, str | None]
     routes: frozenset[str]
@@ -33,13 +36,16 @@ class LinuxState:
 
 
 def read_state(node: DutNode, interfaces: Sequence[str]) -> LinuxState:
-    """Reads the present state, as far as these interfaces are concerned."""
+    """Reads the present state, as far as these interfaces (or cards, by their PCI addresses) are concerned."""
     links = read_links(node)
     # Not all of them: of host routes there may be very many, so these are counted.
     routes = [route for protocol in _PROTOCOLS for route in read_routes(node, "proto", protocol)]
     host_routes = count_host_routes(node)
-    tables = (each["table"] for each in node.json("nft", "-j", "list", "tables")["nftables"] if "table" in each)
+    listed = (each["table"] for each in node.json("nft", "-j", "list", "tables")["nftables"] if "table" in each)
+    own = {table_name(name) for name in interfaces}
+    tables = (each for each in listed if each["name"] in own or not each["name"].startswith(table_name("")))
     return LinuxState(
+        names=tuple(interfaces),
         boot_id=boot_id(node),
         interfaces={name: links[name].get("master") for name in interfaces if name in links and has_link(links[name])},
         routes=frozenset(
@@ -67,7 +73,7 @@ def check_unchanged(node: DutNode, since: LinuxState) -> None:
     Raises:
         DutError: If something is; says what.
     """
-    now = read_state(node, tuple(since.interfaces))
+    now = read_state(node, since.names)
     if now.boot_id != since.boot_id:
         raise DutError(f"{node.name} was rebooted since it was set up; set it up again.")
     lost = [
