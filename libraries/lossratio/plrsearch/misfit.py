@@ -29,9 +29,13 @@ _ENOUGH_FOR_SHAPE = 20
 _PARAMETERS = 2
 _IMPROBABLE = 0.005
 """Probability of what is flagged, if the model were right; each check has its own."""
+_IMPROBABLE_LIKENESS = 0.001
+"""The same of neighbours' likeness, which small counts make a little likelier than of normal residuals."""
 _VERY_IMPROBABLE = 1e-4
-_CERTAIN = 4.0
-"""Standard deviations by which loss must be expected, for a residual to be one of a normal distribution."""
+_CERTAIN = 3.0
+"""Standard deviations by which a capacity may be larger, while loss must be expected: else residuals have a limit."""
+_CERTAIN_LOSS = 16.0
+"""Lost frames that must be expected then."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class _Residuals:
         slope = function.log_loss(counts.load, place, spread).slope
         width = -1.0 / (slope * np.sqrt(np.maximum(counts.lost, 1.0)))
         unlucky = function.log_loss_rate(counts.load, mrr + _CERTAIN * mode.deviation, spread)
-        certain = np.exp(unlucky) * counts.exposure > _CERTAIN**2
+        certain = np.exp(unlucky) * counts.exposure > _CERTAIN_LOSS
         return cls(
             counts.load,
             expected,
@@ -190,7 +194,7 @@ def _curve(residuals: _Residuals) -> list[str]:
     if len(values) < _ENOUGH_FOR_SHAPE or not np.ptp(values) > 0.0:
         return []
     likeness = stats.spearmanr(values[1:], values[:-1])
-    if likeness.statistic < 0.0 or likeness.pvalue > 2.0 * _IMPROBABLE:
+    if likeness.statistic < 0.0 or likeness.pvalue > _IMPROBABLE_LIKENESS:
         return []
     return [
         f"Neither function has the shape of the SUT's loss: trials at neighbouring loads err to the same side "

@@ -16,7 +16,7 @@ from lossratio.plrsearch.options import LikelihoodName
 from lossratio.trial import TrialResult
 
 _DRAINED = 3
-_OVERLOAD = 4.0
+_OVERLOAD = 5.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
 _OVERLOAD_SHARE = 0.5
 """Duration of a trial in overload, as a share of the others'."""
