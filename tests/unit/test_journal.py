@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import resource
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -117,13 +118,15 @@ def test_repairs_are_kept(tmp_path):
     assert read_journal(tmp_path / "journal.jsonl").results == (repaired,)
 
 
-@pytest.fixture
+@contextmanager
 def little_room():
-    """Files may grow to 1,000 bytes, as if the disk were full then."""
+    """Files may grow to 1,000 bytes, as if the disk were full then; also those that pytest writes, so not for long."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def append_forever(journal, result):
@@ -131,10 +134,10 @@ def append_forever(journal, result):
         journal.append(result)
 
 
-def test_a_full_disk_is_one_clear_error_and_what_was_written_stays(tmp_path, little_room):
+def test_a_full_disk_is_one_clear_error_and_what_was_written_stays(tmp_path):
     path = tmp_path / "journal.jsonl"
     result = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0))
     message = r"Cannot write to the journal .*: File too large\. .*resume the run"
-    with Journal.open(path, {}) as journal, pytest.raises(StorageError, match=message):
+    with Journal.open(path, {}) as journal, pytest.raises(StorageError, match=message), little_room():
         append_forever(journal, result)
     assert 1 < len(read_journal(path).results) < 20
