@@ -35,7 +35,7 @@ results = st.builds(
         effective_duration=st.none() | st.floats(0, 1e6),
         elapsed=st.none() | st.floats(0, 1e6),
         forwarding_rate=st.none() | st.floats(0, 1e10),
-        sent_frames=st.none() | counts,
+        sent_frames=st.none() | counts.filter(bool),
         lost_frames=st.none() | st.integers(-(10**6), 10**12),
         unsent_frames=st.none() | counts,
         directions=st.lists(directions, max_size=2).map(tuple),

@@ -60,7 +60,6 @@ class TestbedRequest:
         credentials: What to log in with on all nodes, where keys are not enough.
         duts: Through how many DUTs the path goes, in the order of the file; None: through all.
         nic: NIC model that the DUTs' ports on the path must have; None: any.
-        token: Of the reservation that is used; None: that in the environment, or else a new one.
         recovery: How much is done to go on after a fault of the infrastructure.
     """
 
@@ -72,7 +71,6 @@ class TestbedRequest:
     credentials: Credentials = NO_CREDENTIALS
     duts: int | None = None
     nic: str | None = None
-    token: str | None = None
     recovery: Recovery = DEFAULT_RECOVERY
 
     @property

@@ -214,7 +214,9 @@ def test_an_agent_killed_mid_trial_is_one_clear_error_and_its_senders_die_with_i
     pid = session.processes[0].process.pid
     senders = children(pid)
     threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
-    with pytest.raises(TrafficError, match=r"Node TG.*traffic agent, asked for 'trial'.*the next measurement starts it anew"):
+    with pytest.raises(
+        TrafficError, match=r"Node TG.*traffic agent, asked for 'trial'.*the next measurement starts it anew"
+    ):
         agent.trial(1000.0, 30.0)
     wait_until(lambda: all(map(is_gone, senders)))
     with pytest.raises(TrafficError, match="has ended"):

@@ -14,7 +14,7 @@ class Agent:
         self.counts = list(counts)
         self.asked = []
 
-    def trial(self, load, duration):
+    def trial(self, load, duration, ramp=0.0):
         self.asked.append((load, duration))
         count = self.counts.pop(0)
         sent, received = count if isinstance(count, tuple) else (100, count)
