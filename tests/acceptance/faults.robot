@@ -44,4 +44,4 @@ Black Hole
     [Documentation]    Devices that nobody has set up forward nothing; that is found before the search.
     Skip Without A Local Testbed
     Set Up Testbed    ${LOCAL}
-    Run Keyword And Expect Error    TrafficError: *black hole*    Find NDR And PDR    64B
+    Run Keyword And Expect Error    DeadPathError: *black hole*    Find NDR And PDR    64B
