@@ -41,7 +41,7 @@ def invoke(job):
 @pytest.mark.netns
 @pytest.mark.usefixtures("netns_lab")
 def test_a_fit_tester_lets_the_night_begin(tmp_path):
-    result = invoke(write_job(tmp_path, "1 kfps", "cable.yaml"))
+    result = invoke(write_job(tmp_path, "100 fps", "cable.yaml"))
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out" / "results").is_dir()
 
