@@ -12,6 +12,7 @@ import threading
 import pytest
 import yaml
 from bench_examples import LOCAL, PROFILE, place
+from testbed_processes import agents, lose_connections
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
@@ -81,10 +82,6 @@ def log_in(kept):
         session.close()
 
 
-def agents(session):
-    return session.run("pgrep", "-f", "/agent-", check=False).stdout.split()
-
-
 def after(trials, act):
     """Acts during the trial that follows so many."""
     seen = []
@@ -152,9 +149,9 @@ def test_a_trial_whose_agent_is_killed_is_repeated_with_a_new_one(policed, log_i
 
 
 def lose_all_connections(session):
-    """Kills every sshd session on the testbed, which has processes of its own only; the listeners stay."""
+    """Kills the server of every connection to the testbed, this one's too."""
     with pytest.raises(NodeError, match="connection was lost"):
-        session.run("pkill", "-KILL", "sshd")
+        lose_connections(session)
 
 
 def test_a_trial_whose_connection_is_lost_is_repeated_over_a_new_one(policed, log_in, tmp_path):

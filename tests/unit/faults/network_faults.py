@@ -13,6 +13,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from testbed_processes import agents, lose_connections
+
 from lossratio.bench import MrrRequest, TestPlace, measure_mrr, open_testbed
 from lossratio.bench.repair import Recovery
 from lossratio.errors import LossRatioError
@@ -79,7 +81,7 @@ class Lab:
 
     def sshd_killed_and_back(self):
         with suppress(LossRatioError):
-            self._on("TG", "pkill", "-KILL", "sshd")
+            self._with("TG", lose_connections)
         cut(self.port, "reject with tcp reset")
         time.sleep(1)
         mend()
@@ -91,7 +93,7 @@ class Lab:
         self._flap("DUT1", "dut1")
 
     def agent_killed(self):
-        self._on("TG", "pkill", "-KILL", "-f", "/agent-")
+        self._with("TG", lambda session: session.run("kill", "-KILL", *agents(session)))
 
     def tg_disk_full(self):
         self._on("TG", "sh", "-c", "cat /dev/zero > /run/lossratio/full", check=False)
@@ -137,8 +139,7 @@ class Lab:
 
     def left(self):
         """What is still there that may not be."""
-        agents = self._on("TG", "pgrep", "-f", "/agent-", check=False).stdout.split()
-        return {"agents": len(agents), "rules": self._on("DUT1", "nft", "list", "ruleset").stdout}
+        return {"agents": len(self._with("TG", agents)), "rules": self._on("DUT1", "nft", "list", "ruleset").stdout}
 
     def _flap(self, node, interface):
         link = ("ip", "link", "set", "dev", interface)
@@ -147,8 +148,11 @@ class Lab:
         self._on(node, *link, "up")
 
     def _on(self, node, *command, check=True):
+        return self._with(node, lambda session: session.run(*command, check=check))
+
+    def _with(self, node, act):
         with NodeSession.connect(node, self.nodes[node]) as session:
-            return session.run(*command, check=check)
+            return act(session)
 
 
 def main() -> None:

@@ -49,7 +49,11 @@ def told(tmp_path_factory):
         [*private, *command, *scenarios],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries"), "XDG_STATE_HOME": str(directory / "state")},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT / 'libraries'}:{ROOT / 'tests' / 'unit'}",
+            "XDG_STATE_HOME": str(directory / "state"),
+        },
         timeout=110,
         check=False,
     )
