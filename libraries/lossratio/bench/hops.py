@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lossratio.dut import Dut, DutCounters, DutOptions
-from lossratio.errors import TrafficError
 from lossratio.topology import TrafficPath
 from lossratio.traffic import AgentClient, check_path
 from lossratio.traffic.path_check import CHECK_DURATION, CHECK_LOAD, DeadPathError
@@ -20,7 +19,7 @@ def check_hops(agent: AgentClient, path: TrafficPath, duts: Sequence[Dut[DutOpti
         duts: The DUTs on it that can be asked, from west to east.
 
     Raises:
-        TrafficError: If nothing gets through in a direction; names the direction, and the hop where frames are lost.
+        DeadPathError: If nothing gets through in a direction; names the direction, and the hop where frames are lost.
         DutError: If a DUT cannot be asked any more.
     """
     try:
@@ -28,7 +27,7 @@ def check_hops(agent: AgentClient, path: TrafficPath, duts: Sequence[Dut[DutOpti
     except DeadPathError as error:
         if not duts:
             raise
-        raise TrafficError(f"{error} {_locate(agent, path, duts)}") from error
+        raise DeadPathError(f"{error} {_locate(agent, path, duts)}") from error
 
 
 def _locate(agent: AgentClient, path: TrafficPath, duts: Sequence[Dut[DutOptions]]) -> str:

@@ -8,8 +8,8 @@ import pytest
 
 from lossratio.bench.hops import check_hops
 from lossratio.dut import DutCounters
-from lossratio.errors import TrafficError
 from lossratio.topology import Hop, Interface, Port, TrafficPath
+from lossratio.traffic.path_check import DeadPathError
 from lossratio.trial import DirectionCounters
 
 SENT = 10
@@ -60,7 +60,7 @@ def forwarding(hop):
 
 
 def error_of(received, duts):
-    with pytest.raises(TrafficError) as raised:
+    with pytest.raises(DeadPathError) as raised:
         check_hops(Agent(received), PATH, duts)
     return str(raised.value)
 
