@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -13,12 +13,14 @@ from lossratio.bench.search import SearchRequest, find_conditional_throughput
 from lossratio.bench.telemetry import relevant_load
 from lossratio.bench.testbed import Testbed
 from lossratio.bench.traffic import start_traffic
-from lossratio.errors import DutError
+from lossratio.errors import DutError, TrafficError
 from lossratio.journal import read_journal
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.build import TestRun, reconfiguration_result
 from lossratio.report.model import ReconfigurationResult
 from lossratio.report.reconfiguration import reconfiguration_loss
+from lossratio.traffic import FALTERING, StoppedTraffic
+from lossratio.units import format_ratio
 
 RECONFIGURATION_GOAL = SearchGoal(
     name="RECONF",
@@ -71,33 +73,51 @@ def measure_reconfiguration_loss(
         The result, as it was written.
 
     Raises:
-        LossRatioError: If the search, the traffic or the reconfiguration failed. Where the search did not, the result
-            file says so.
+        LossRatioError: If the search, the traffic or the reconfiguration failed, or the generator could not send the
+            load meanwhile. Where the search did not fail, the result file says so.
     """
     searched = replace(place, test=place.test.model_copy(update={"name": f"{place.test.name} search"}))
     found = find_conditional_throughput(testbed, request.search, searched, on_progress)
     _, load = relevant_load(found, None)
     started = datetime.now(timezone.utc)
 
-    def write(lost: int | None, error: str | None) -> ReconfigurationResult:
-        run = TestRun(place.test, started, datetime.now(timezone.utc), found.conditions, found.remarks, error)
-        loss = None if lost is None else reconfiguration_loss(found.conditions.rate(load), lost)
+    def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
+        remarks = found.remarks if stopped is None else (*found.remarks, *_remarks(stopped))
+        run = TestRun(place.test, started, datetime.now(timezone.utc), found.conditions, remarks, error)
+        loss = None if stopped is None else reconfiguration_loss(found.conditions.rate(load), stopped.lost)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
         result = reconfiguration_result(run, found.max_load, loss, entries)
         place.directory.write(result)
         return result
 
     try:
-        lost = _lost_meanwhile(testbed, request, load)
+        stopped = _traffic_meanwhile(testbed, request, load)
     except BaseException as error:
+        # An interrupt, too, leaves a result file that says so.
         write(None, str(error) or type(error).__name__)
         raise
-    return write(lost, None)
+    return write(stopped, None)
 
 
-def _lost_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: float) -> int:
+def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: float) -> StoppedTraffic:
     with start_traffic(testbed, request.search.profile, load) as traffic:
         time.sleep(LEAD)
         request.reconfigure()
         time.sleep(LEAD)
-        return traffic.stop().lost
+        stopped = traffic.stop()
+    if stopped.unsent > FALTERING * (stopped.sent + stopped.unsent):
+        raise TrafficError(
+            f"The generator sent {stopped.sent:,} frames during the reconfiguration and could not send "
+            f"{stopped.unsent:,}. What the DUTs would have lost of these is not known. Look for other work on its node."
+        )
+    return stopped
+
+
+def _remarks(stopped: StoppedTraffic) -> Iterator[str]:
+    """What a reader of the loss should know about the traffic."""
+    if stopped.unsent:
+        share = format_ratio(stopped.unsent / (stopped.sent + stopped.unsent))
+        yield (
+            f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many more "
+            "could have been lost"
+        )

@@ -10,7 +10,7 @@ from typing import Any
 from lossratio.bench.measurement import TestPlace
 from lossratio.bench.testbed import Testbed
 from lossratio.dut import Dut, DutCounters, DutOptions
-from lossratio.errors import DutError, SearchError
+from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.report.model import ThroughputResult
 from lossratio.report.telemetry import DutTelemetry, TelemetryTrial
 from lossratio.traffic import TrafficProfile
@@ -18,6 +18,8 @@ from lossratio.trial import TrialInput
 
 TELEMETRY_DURATION = 1.0
 """Seconds of the trial: FD.io CSIT's."""
+
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -111,13 +113,22 @@ def add_telemetry(
         The result of the search with the telemetry.
 
     Raises:
+        TrafficError: If the trial had to be measured again each time: the DUTs have counted all attempts then.
         LossRatioError: If the trial failed, a DUT did not answer, or there is none that could.
     """
     if not testbed.duts:
         raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")
     with testbed.ready_for(request.profile) as ready:
-        with observed(testbed.duts) as observations:
-            output = ready.measurer.measure(TrialInput(request.duration, request.load))
+        for _ in range(_ATTEMPTS):
+            with observed(testbed.duts) as observations:
+                output = ready.measurer.measure(TrialInput(request.duration, request.load))
+            if not (output.repeats or output.repairs):
+                break
+        else:
+            raise TrafficError(
+                f"The trial had to be measured again in each of {_ATTEMPTS} attempts, so that the DUTs' counters have "
+                "frames in them that were thrown away. Look for other work on the generator's node."
+            )
         rate = ready.conditions.rate(request.load)
     trial = TelemetryTrial(
         load=rate,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
 import pytest
 from bench_examples import PROFILE, SIMULATED, place
 
@@ -14,10 +17,15 @@ from lossratio.bench.reconfiguration import (
 )
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
 from lossratio.bench.telemetry import TelemetryRequest, add_telemetry, relevant_load
+from lossratio.bench.testbed import Ready
+from lossratio.dut import DutCounters, DutOptions
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import read_result
+from lossratio.topology import Hop, Interface, Port
+from lossratio.traffic import StoppedTraffic
+from lossratio.trial import DirectionCounters, TrialOutput
 
 NDR = SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR")
 PDR = SearchGoal(0.005, 0.5, 1.0, 2.0, 0.1, name="PDR")
@@ -70,3 +78,105 @@ def test_a_reconfiguration_that_cannot_be_measured_is_a_failed_result_beside_tha
 def test_the_goal_before_a_reconfiguration_is_csits():
     goal = RECONFIGURATION_GOAL
     assert (goal.loss_ratio, goal.exceed_ratio, goal.duration_sum, goal.width) == (0.0, 0.0, 11.0, 0.001)
+
+
+SENT = 1000
+LOST = 50
+PORT = Port("DUT1", "port0", Interface(link="a-link"))
+
+
+@dataclass
+class CountingDut:
+    """A DUT that counts whatever passes it, of whichever attempt."""
+
+    kind = "counting"
+    options = DutOptions()
+    hop = Hop("DUT1", PORT, PORT)
+    passed: int = 0
+
+    @contextmanager
+    def telemetry(self):
+        yield {}
+
+    def read_counters(self):
+        return DutCounters({"west": self.passed}, {"east": self.passed}, {})
+
+
+@dataclass
+class CountedTestbed:
+    """A testbed whose generator needs so many attempts for each trial, and leaves so many frames of other traffic."""
+
+    found: object
+    attempts: list[int] = field(default_factory=list)
+    unsent: int = 0
+    dut: CountingDut = field(default_factory=CountingDut)
+
+    @property
+    def duts(self):
+        return (self.dut,)
+
+    @contextmanager
+    def ready_for(self, profile, *, ramp=0.0):
+        yield Ready(self, self, self.found.conditions)
+
+    def measure(self, trial):
+        attempts = self.attempts.pop(0)
+        self.dut.passed += attempts * SENT
+        directions = (DirectionCounters("port0>port1", intended=SENT, sent=SENT, received=SENT),)
+        return TrialOutput(0.0, repeats=attempts - 1, directions=directions)
+
+    def start_traffic(self, load):
+        pass
+
+    def stop_traffic(self, late_wait):
+        sent = SENT - self.unsent
+        counters = DirectionCounters("port0>port1", SENT, sent=sent, received=sent - LOST, unsent=self.unsent)
+        return StoppedTraffic((counters,), {"port0>port1": 0})
+
+
+def test_what_the_duts_count_of_attempts_that_were_thrown_away_is_not_taken_for_the_trials(found, tmp_path):
+    testbed = CountedTestbed(found, attempts=[2, 3, 1])
+    result = add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4, duration=0.1), place(tmp_path), found)
+    (trial,) = result.telemetry
+    assert (trial.sent_frames, trial.duts[0].received_frames) == (SENT, {"west": SENT})
+
+
+def test_telemetry_of_a_generator_that_always_falters_is_an_error(found, tmp_path):
+    testbed = CountedTestbed(found, attempts=[2] * 5)
+    with pytest.raises(TrafficError, match="measured again in each of 5 attempts"):
+        add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4), place(tmp_path), found)
+
+
+@pytest.fixture
+def reconfigured(testbed, found, tmp_path, monkeypatch):
+    """Measures a reconfiguration during which a generator leaves so many of its frames unsent."""
+    monkeypatch.setattr("lossratio.bench.reconfiguration.LEAD", 0.0)
+    request = SearchRequest((RECONFIGURATION_GOAL,), PROFILE)
+    searched = find_conditional_throughput(testbed, request, place(tmp_path, "reconf search"))
+    monkeypatch.setattr("lossratio.bench.reconfiguration.find_conditional_throughput", lambda *_: searched)
+
+    def measure(unsent):
+        counted = CountedTestbed(found, unsent=unsent)
+        return measure_reconfiguration_loss(
+            counted, ReconfigurationRequest(request, lambda: None), place(tmp_path, "reconf")
+        )
+
+    return measure
+
+
+def test_a_reconfiguration_loses_what_was_sent_and_did_not_come_back(reconfigured):
+    result = reconfigured(unsent=0)
+    assert result.loss.lost_frames == LOST
+    assert not any("unsent" in remark for remark in result.remarks)
+
+
+def test_frames_unsent_during_a_reconfiguration_are_told_beside_its_loss(reconfigured):
+    result = reconfigured(unsent=10)
+    assert result.loss.lost_frames == LOST
+    assert any("left 10 frames unsent during the reconfiguration (1 %)" in remark for remark in result.remarks)
+
+
+def test_a_reconfiguration_whose_traffic_was_not_sent_is_a_failure(reconfigured, tmp_path):
+    with pytest.raises(TrafficError, match=r"could not send 51\. What the DUTs would have lost"):
+        reconfigured(unsent=51)
+    assert read_result(tmp_path / "results" / "a_suite.reconf.json").outcome is Outcome.FAILED
