@@ -15,6 +15,9 @@ class AfPacketGenerator(FileModel):
     kind: Literal["afpacket"]
     python: str = "python3"
     """Python 3.8 or later on the TG node, with numpy."""
+    catch_up: Duration | None = None
+    """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; what is older stays unsent.
+    Where missing, 1 ms. More only suits DUTs whose queues hold such a burst."""
     max_rate: FrameRate | None = None
     """The most frames per second that it is known to send per interface: the default max load of a search."""
     self_test: str | None = None

@@ -53,16 +53,18 @@ class EmbeddedAccess:
 
     Args:
         interfaces: MAC addresses of the TG's network interfaces, by name.
+        catch_up: Seconds of traffic that it makes up for after a stall; None: its default.
     """
 
     name = "afpacket"
 
-    def __init__(self, interfaces: Mapping[str, str]) -> None:
+    def __init__(self, interfaces: Mapping[str, str], catch_up: float | None = None) -> None:
         self._interfaces = interfaces
+        self._catch_up = catch_up
 
     def ready(self) -> Mapping[str, Any]:
         """See `GeneratorAccess.ready`."""
-        return {}
+        return {} if self._catch_up is None else {"catch_up": self._catch_up}
 
     def port_name(self, port: Port) -> str:
         """The name of the Linux interface."""

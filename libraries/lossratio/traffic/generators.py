@@ -27,4 +27,4 @@ def open_generator(
     """
     if isinstance(generator, TrexGenerator):
         return TrexAccess(generator, session, interfaces, cpus, ports)
-    return EmbeddedAccess(interfaces)
+    return EmbeddedAccess(interfaces, generator.catch_up)

@@ -36,8 +36,8 @@ class World:
         if self._stalls and self.now >= self._stalls[0][0]:
             self.now += self._stalls.pop(0)[1]
 
-    def transmit(self, load, duration, is_stopped=lambda: False):
-        return transmit(self.offer, load, duration, is_stopped, self.clock, self.sleep)
+    def transmit(self, load, duration, is_stopped=lambda: False, catch_up=CATCH_UP):
+        return transmit(self.offer, load, duration, is_stopped, catch_up, self.clock, self.sleep)
 
 
 def test_a_ramp_grows_from_nothing_to_the_load_in_its_time():
@@ -97,6 +97,11 @@ def test_a_long_stall_is_made_up_for_by_one_millisecond_and_no_more(stall):
     assert done.intended - done.sent == pytest.approx((stall - CATCH_UP) * 100_000, abs=12)
     burst = sum(1 for sent_at in world.sent_at if 0.03 + stall <= sent_at < 0.03 + stall + 1e-5)
     assert burst <= (CATCH_UP + LEAD) * 100_000 + 2
+
+
+def test_as_much_is_made_up_for_as_was_asked_for():
+    done = World(stalls=[(0.03, 0.05)]).transmit(10_000.0, 0.1, catch_up=0.02)
+    assert done.intended - done.sent == pytest.approx((0.05 - 0.02) * 10_000, abs=12)
 
 
 def test_a_stall_at_the_end_leaves_frames_unsent_and_does_not_stretch_the_trial():

@@ -17,7 +17,7 @@ from .sender import Sender, SenderReport, SenderSetup, SendOrder
 class ActiveDirection:
     """A direction with its sender, and with counters for this trial's frames and for those of the trial before."""
 
-    def __init__(self, direction: Direction, links: Mapping[str, Link], cpu: int) -> None:
+    def __init__(self, direction: Direction, links: Mapping[str, Link], cpu: int, catch_up: float) -> None:
         frames = direction.frames
         source, sink = links[direction.transmit], links[direction.receive]
         destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
@@ -31,7 +31,7 @@ class ActiveDirection:
             FrameCounter(sink.name, sink.index, frames.tag_place),
         )
         self._source, self._sink = source, sink
-        self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpu)
+        self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpu, catch_up)
         self.sender = Sender(self._setup)
 
     def load(self, load: float) -> float:

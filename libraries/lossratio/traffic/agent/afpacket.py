@@ -10,6 +10,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 from .active import ActiveDirection
 from .configuration import Configuration
+from .pacing import CATCH_UP
 from .port_links import existing_links, links_after, usable_links
 from .priority import COUNTING, raise_priority
 from .probe import Probe
@@ -27,14 +28,16 @@ class AfPacketGenerator:
 
     Args:
         configuration: Ports, directions and settle time.
+        catch_up: Seconds of traffic that are made up for after a stall.
 
     Raises:
         AgentError: If the ports cannot, or must not, be used, or the frames cannot be sent.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, catch_up: float = CATCH_UP) -> None:
         self._settle_time = configuration.settle_time
         self._ports = configuration.ports
+        self._catch_up = catch_up
         self._before = usable_links(configuration)
         self._directions: list[ActiveDirection] = []
         # A random beginning, so that no other agent's frames are taken for this one's.
@@ -44,18 +47,19 @@ class AfPacketGenerator:
         try:
             for number, direction in enumerate(configuration.directions):
                 cpu = cpus[number % len(cpus)]
-                self._directions.append(ActiveDirection(direction, self._before, cpu))
+                self._directions.append(ActiveDirection(direction, self._before, cpu, catch_up))
         except OSError as error:
             self.close()
             raise _socket_error(error) from error
         raise_priority(COUNTING)
 
     def facts(self) -> Message:
-        """Interfaces with their MAC addresses and kinds, and whether the senders have realtime priority."""
+        """Interfaces with their MAC addresses and kinds, and how senders are scheduled and deal with stalls."""
         ports = {name: self._before[name] for name in self._ports}
         return {
             "generator": "afpacket",
             "realtime": all(direction.sender.is_realtime for direction in self._directions),
+            "catch_up": self._catch_up,
             "ports": {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in ports.items()},
         }
 

@@ -88,7 +88,7 @@ def _afpacket(configuration: Configuration, options: Message) -> Generator:
             f"The generator afpacket needs a Python module that is not there: {error}. "
             "Install it on this node (Debian: apt install python3-numpy), or name another Python in the topology file.",
         ) from error
-    return AfPacketGenerator(configuration)
+    return AfPacketGenerator(configuration, **options)
 
 
 def _trex(configuration: Configuration, options: Message) -> Generator:

@@ -12,7 +12,7 @@ LEAD = 100e-6
 """Seconds of traffic that are sent in one go: a frame leaves up to this much before it is due."""
 
 CATCH_UP = 1e-3
-"""Seconds of traffic that are made up for after a stall; what is older stays unsent."""
+"""Seconds of traffic that are made up for after a stall, unless said otherwise; what is older stays unsent."""
 
 RAMP_STEPS = 20
 """Steps in which a ramp grows to the load."""
@@ -43,6 +43,7 @@ def transmit(
     load: float,
     duration: float | None,
     is_stopped: Callable[[], bool],
+    catch_up: float = CATCH_UP,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Transmission:
@@ -53,12 +54,13 @@ def transmit(
         load: Frames per second.
         duration: Seconds; None: until it is stopped.
         is_stopped: Whether somebody wants it to stop now.
+        catch_up: Seconds of traffic that are made up for after a stall, in one go.
         clock: Tells the time, in seconds.
         sleep: Waits for so many seconds.
     """
     end = math.inf if duration is None else duration
     intended = sys.maxsize if duration is None else frames_within(duration, load)
-    most = max(1, int((LEAD + CATCH_UP) * load))
+    most = max(1, int((LEAD + catch_up) * load))
     start = clock()
     sent = skipped = 0
     worst = 0.0
@@ -101,7 +103,7 @@ def ramp_up(
         sleep: Waits for so many seconds.
     """
     for step in range(1, RAMP_STEPS + 1):
-        transmit(offer, load * step / (RAMP_STEPS + 1), duration / RAMP_STEPS, is_stopped, clock, sleep)
+        transmit(offer, load * step / (RAMP_STEPS + 1), duration / RAMP_STEPS, is_stopped, clock=clock, sleep=sleep)
 
 
 def frames_within(duration: float, load: float) -> int:

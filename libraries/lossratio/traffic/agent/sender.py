@@ -35,6 +35,7 @@ class SenderSetup:
         tag_place: Where the trial's tag is in each frame.
         drops_beyond: See `lossratio.traffic.agent.ring.TransmitRing`.
         cpu: The processor to begin on.
+        catch_up: See `lossratio.traffic.agent.pacing.transmit`.
         probes: Whether its frames measure latency: see `lossratio.traffic.agent.probes`.
     """
 
@@ -43,6 +44,7 @@ class SenderSetup:
     tag_place: TagPlace
     drops_beyond: bool
     cpu: int
+    catch_up: float
     probes: bool = False
 
 
@@ -168,10 +170,10 @@ def _work(orders: Connection, stop: mmap.mmap, setup: SenderSetup, parent: int) 
     orders.send(is_realtime)
     while True:
         order: SendOrder = orders.recv()
-        orders.send(_transmit(output, order, stop))
+        orders.send(_transmit(output, order, stop, setup.catch_up))
 
 
-def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, stop: mmap.mmap) -> _Answer:
+def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, stop: mmap.mmap, catch_up: float) -> _Answer:
     def is_stopped() -> bool:
         return stop[0] != 0
 
@@ -181,7 +183,7 @@ def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, stop: mmap.m
             output.tag(order.ramp_tag)
             ramp_up(output.offer, order.load, order.ramp, is_stopped)
         output.tag(order.tag)
-        transmission = transmit(output.offer, order.load, order.duration, is_stopped)
+        transmission = transmit(output.offer, order.load, order.duration, is_stopped, catch_up)
     except AgentError as error:
         return error
     return SenderReport(transmission, output.dropped_beyond - dropped_before)
