@@ -1,7 +1,6 @@
 *** Settings ***
 Documentation    Testbeds that cannot be set up or used: each gives one clear error, and leaves nothing behind.
 
-Library          OperatingSystem
 Resource         acceptance.resource
 
 Test Teardown    Tear Down Testbed

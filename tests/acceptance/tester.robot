@@ -1,7 +1,6 @@
 *** Settings ***
 Documentation    The self-test of the tester over a cable, and what becomes of its limit.
 
-Library          OperatingSystem
 Library          String
 Resource         acceptance.resource
 
