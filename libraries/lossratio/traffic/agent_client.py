@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar
 
@@ -116,6 +116,7 @@ class AgentClient:
         self._process = process
         self._patience = patience
         self._settle_time = 0.0
+        self._directions: tuple[str, ...] = ()
         self._last_id = 0
         self._is_open = True
         self.facts = self._hello()
@@ -160,6 +161,7 @@ class AgentClient:
             TrafficError: If the agent does not answer as it should.
         """
         self._settle_time = configuration.settle_time
+        self._directions = tuple(direction.name for direction in configuration.directions)
         return self._ask("configure", generator=generator, options=dict(options), **configuration.to_json())
 
     def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
@@ -263,9 +265,9 @@ class AgentClient:
         result: Mapping[str, Any] = answer["result"]
         return result
 
-    def _read(self, read: Callable[[Mapping[str, Any]], AnswerT], answer: Mapping[str, Any]) -> AnswerT:
+    def _read(self, read: Callable[[Mapping[str, Any], Sequence[str]], AnswerT], answer: Mapping[str, Any]) -> AnswerT:
         try:
-            return read(answer)
+            return read(answer, self._directions)
         except (KeyError, TypeError, ValueError) as error:
             raise self._garbled(json.dumps(answer)) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,45 +49,72 @@ class StoppedTraffic:
         return sum(each.unsent for each in self.directions)
 
 
-def read_counters(answer: Mapping[str, Any]) -> tuple[DirectionCounters, ...]:
+def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[DirectionCounters, ...]:
     """The counters of an answer to ``trial``, ``latency`` or ``stop``.
 
+    Args:
+        answer: The answer.
+        names: The directions that it must be about, in their order: loss in one that is missing would go unnoticed.
+
     Raises:
-        KeyError, TypeError: If it is no such answer.
+        KeyError, TypeError, ValueError: If it is no such answer.
     """
+    directions = answer["directions"]
+    _check_names(directions, names)
     return tuple(
         DirectionCounters(
             name=direction["name"],
-            intended=direction["intended"],
-            sent=direction["sent"],
-            received=direction["received"],
-            unsent=direction["unsent"],
-            generator_drops=direction["generator_drops"],
-            late=direction["late_of_trial_before"],
+            intended=_count(direction["intended"]),
+            sent=_count(direction["sent"]),
+            received=_count(direction["received"]),
+            unsent=_count(direction["unsent"]),
+            generator_drops=_count(direction["generator_drops"]),
+            late=_count(direction["late_of_trial_before"]),
             elapsed=direction["elapsed"],
-            load_share=direction.get("load_share", 1.0),
+            load_share=direction["load_share"],
         )
-        for direction in answer["directions"]
+        for direction in directions
     )
 
 
-def read_stop(answer: Mapping[str, Any]) -> StoppedTraffic:
+def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic:
     """An answer to ``stop``.
 
-    Raises:
-        KeyError, TypeError: If it is none.
-    """
-    late = {direction["name"]: int(direction["late"]) for direction in answer["directions"]}
-    return StoppedTraffic(read_counters(answer), late)
-
-
-def read_latency(answer: Mapping[str, Any]) -> LatencyOutput:
-    """An answer to ``latency``.
+    Args:
+        answer: The answer.
+        names: The directions that it must be about, in their order.
 
     Raises:
         KeyError, TypeError, ValueError: If it is none.
     """
-    return LatencyOutput(read_counters(answer), tuple(_latency(direction) for direction in answer["latency"]))
+    late = {direction["name"]: _count(direction["late"]) for direction in answer["directions"]}
+    return StoppedTraffic(read_counters(answer, names), late)
+
+
+def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutput:
+    """An answer to ``latency``.
+
+    Args:
+        answer: The answer.
+        names: The directions that it must be about, in their order.
+
+    Raises:
+        KeyError, TypeError, ValueError: If it is none.
+    """
+    _check_names(answer["latency"], names)
+    return LatencyOutput(read_counters(answer, names), tuple(_latency(direction) for direction in answer["latency"]))
+
+
+def _check_names(directions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    told = [direction["name"] for direction in directions]
+    if told != list(names):
+        raise ValueError(f"it is about {told}, and was to be about {list(names)}")
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no count")
+    return value
 
 
 def _latency(direction: Mapping[str, Any]) -> LatencyCounters:

@@ -10,7 +10,7 @@ import pytest
 from local_session import PYTHON
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.traffic import AgentClient
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.guard import same_wire
 from lossratio.traffic.agent.links import Link
 from lossratio.traffic.package import pack_agent
@@ -25,6 +25,10 @@ HELLO = {
     "cpus": 2,
     "interfaces": {},
 }
+
+
+PORTS = PortPair(TrafficPort("a", "tg0"), TrafficPort("b", "tg1"))
+ONE_WAY = make_configuration(load_profile("ethip4-udp", frame_size=64, bidirectional=False), [PORTS], settle_time=0.0)
 
 
 class ScriptedProcess:
@@ -49,6 +53,14 @@ class ScriptedProcess:
 
 def greeting(**changes):
     return {"id": 1, "result": {**HELLO, **changes}}
+
+
+def configured(*lines):
+    """An agent that was configured to send one way, with its process; these lines are its answers to what follows."""
+    process = ScriptedProcess(greeting(), {"id": 2, "result": {}}, *lines)
+    agent = AgentClient("TG", process)
+    agent.configure(ONE_WAY)
+    return agent, process
 
 
 def sources():
@@ -111,12 +123,6 @@ def test_garbage_mid_trial_ends_the_conversation():
         agent.trial(1000.0, 1.0)
 
 
-def test_counters_that_lack_something_are_garbage():
-    process = ScriptedProcess(greeting(), {"id": 2, "result": {"directions": [{"name": "a>b", "sent": 3}]}})
-    with pytest.raises(TrafficError, match="instead of an answer"):
-        AgentClient("TG", process).trial(1000.0, 1.0)
-
-
 def test_another_version_of_the_protocol_is_refused():
     process = ScriptedProcess(greeting(protocol=2))
     with pytest.raises(TrafficError, match="speaks protocol 2, and this lossratio protocol 1"):
@@ -131,28 +137,47 @@ def test_an_answer_that_does_not_come_is_an_error_with_the_node_s_name():
     assert process.is_closed
 
 
-def test_a_trial_is_one_line_out_and_one_line_in():
-    counters = {"name": "a>b", "intended": 9, "sent": 8, "received": 7, "unsent": 1, "generator_drops": 2}
-    counters |= {"late_of_trial_before": 3, "elapsed": 1.0}
-    process = ScriptedProcess(greeting(), {"id": 2, "result": {"directions": [counters]}})
-    (direction,) = AgentClient("TG", process).trial(9.0, 1.0)
-    assert process.written[1:] == [{"id": 2, "op": "trial", "load": 9.0, "duration": 1.0, "ramp": 0.0}]
-    assert (direction.intended, direction.sent, direction.received, direction.unsent) == (9, 8, 7, 1)
-    assert (direction.generator_drops, direction.late, direction.elapsed) == (2, 3, 1.0)
-
-
 COUNTERS = {"name": "a>b", "intended": 9, "sent": 8, "received": 7, "unsent": 1, "generator_drops": 2}
-COUNTERS |= {"late_of_trial_before": 3, "elapsed": 1.0}
+COUNTERS |= {"late_of_trial_before": 3, "elapsed": 1.0, "load_share": 1.0}
 LATENCY = {"name": "a>b", "sent": 5, "received": 4, "out_of_order": 1, "duplicates": 2, "resolution_us": 0.1}
 LATENCY |= {"min_us": 1.0, "average_us": 2.0, "max_us": 3.0, "jitter_us": 0.5, "hdr": None, "error": None}
 LATENCY |= {"histogram": [[1.0, 3], [3.0, 1]]}
 
 
+def test_a_trial_is_one_line_out_and_one_line_in():
+    agent, process = configured({"id": 3, "result": {"directions": [COUNTERS]}})
+    (direction,) = agent.trial(9.0, 1.0)
+    assert process.written[2:] == [{"id": 3, "op": "trial", "load": 9.0, "duration": 1.0, "ramp": 0.0}]
+    assert (direction.intended, direction.sent, direction.received, direction.unsent) == (9, 8, 7, 1)
+    assert (direction.generator_drops, direction.late, direction.elapsed) == (2, 3, 1.0)
+
+
+@pytest.mark.parametrize("missing", COUNTERS)
+def test_counters_that_lack_something_are_garbage(missing):
+    counters = {name: value for name, value in COUNTERS.items() if name != missing}
+    with pytest.raises(TrafficError, match="instead of an answer"):
+        configured({"id": 3, "result": {"directions": [counters]}})[0].trial(9.0, 1.0)
+
+
+@pytest.mark.parametrize("count", ["8", 8.5, None, True])
+def test_a_count_that_is_no_whole_number_is_garbage(count):
+    with pytest.raises(TrafficError, match="instead of an answer"):
+        configured({"id": 3, "result": {"directions": [{**COUNTERS, "received": count}]}})[0].trial(9.0, 1.0)
+
+
+@pytest.mark.parametrize("names", [[], ["b>a"], ["a>b", "a>b"], ["a>b", "b>a"]])
+def test_counters_of_other_directions_than_those_configured_are_garbage(names):
+    directions = [{**COUNTERS, "name": name} for name in names]
+    agent, process = configured({"id": 3, "result": {"directions": directions}})
+    with pytest.raises(TrafficError, match="instead of an answer"):
+        agent.trial(9.0, 1.0)
+    assert process.is_closed
+
+
 def test_a_latency_trial_has_counters_and_latencies():
-    result = {"directions": [COUNTERS], "latency": [LATENCY]}
-    process = ScriptedProcess(greeting(), {"id": 2, "result": result})
-    output = AgentClient("TG", process).latency(9.0, 1.0)
-    assert process.written[1:] == [{"id": 2, "op": "latency", "load": 9.0, "duration": 1.0}]
+    agent, process = configured({"id": 3, "result": {"directions": [COUNTERS], "latency": [LATENCY]}})
+    output = agent.latency(9.0, 1.0)
+    assert process.written[2:] == [{"id": 3, "op": "latency", "load": 9.0, "duration": 1.0}]
     (latency,) = output.latency
     assert (output.directions[0].sent, latency.sent, latency.received) == (8, 5, 4)
     assert (latency.out_of_order, latency.duplicates, latency.resolution) == (1, 2, 0.1)
@@ -160,21 +185,18 @@ def test_a_latency_trial_has_counters_and_latencies():
     assert latency.histogram == ((1.0, 3), (3.0, 1))
 
 
-@pytest.mark.parametrize("missing", ["min_us", "error", "histogram"])
+@pytest.mark.parametrize("missing", ["name", "min_us", "error", "histogram"])
 def test_a_latency_that_lacks_something_is_garbage(missing):
     latency = {name: value for name, value in LATENCY.items() if name != missing}
-    process = ScriptedProcess(greeting(), {"id": 2, "result": {"directions": [COUNTERS], "latency": [latency]}})
     with pytest.raises(TrafficError, match="instead of an answer"):
-        AgentClient("TG", process).latency(9.0, 1.0)
+        configured({"id": 3, "result": {"directions": [COUNTERS], "latency": [latency]}})[0].latency(9.0, 1.0)
 
 
 def test_stopped_traffic_has_its_late_frames_apart():
-    lines = [{"id": 2, "result": {}}, {"id": 3, "result": {"directions": [{**COUNTERS, "late": 1}]}}]
-    process = ScriptedProcess(greeting(), *lines)
-    agent = AgentClient("TG", process)
+    agent, process = configured({"id": 3, "result": {}}, {"id": 4, "result": {"directions": [{**COUNTERS, "late": 1}]}})
     agent.start_traffic(9.0)
     stopped = agent.stop_traffic(0.5)
-    assert process.written[2] == {"id": 3, "op": "stop", "late_wait": 0.5}
+    assert process.written[3] == {"id": 4, "op": "stop", "late_wait": 0.5}
     assert (stopped.sent, stopped.received, stopped.late, stopped.lost, stopped.unsent) == (8, 7, 1, 0, 1)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from trex_lab import SETTINGS, generator, still_there, trial
+from trex_lab import BOTH_WAYS, SETTINGS, generator, still_there, trial
 from trex_stand_in import MACS, Server, StandIn
 
 from lossratio.counters import output_from_counters
@@ -138,7 +138,7 @@ def test_traffic_apart_from_trials_has_its_late_frames_apart():
     trex = generator(server, settle_time=0.1)
     trex.start(1_000.0)
     server.now += 2.0
-    stopped = read_stop({"directions": trex.stop(0.5, still_there)})
+    stopped = read_stop({"directions": trex.stop(0.5, still_there)}, BOTH_WAYS)
     for each in stopped.directions:
         assert each.sent == pytest.approx(2_000, abs=10)
         assert each.sent - each.received == 20
@@ -165,7 +165,7 @@ def measured(sent=100, received=100, hdrh="HISTFAAAAB", **errors):
 def test_latency_frames_are_a_part_of_the_load():
     server = Server(latency={1: measured(received=103, dup=3, out_of_order=2), 2: measured(hdrh=None)})
     trex = generator(server)
-    answer = read_latency(trex.latency(10_000.0, 1.0, still_there))
+    answer = read_latency(trex.latency(10_000.0, 1.0, still_there), BOTH_WAYS)
     assert [each.sent for each in answer.directions] == [10_001, 10_001]
     west, east = answer.latency
     assert (west.minimum, west.average, west.maximum, west.jitter) == (12.0, 42.5, 90.0, 3.0)
@@ -183,14 +183,15 @@ def test_latency_frames_are_counted_for_as_long_as_frames_may_be_in_flight():
 
 def test_a_direction_whose_latency_frames_are_all_lost_keeps_the_other_s_latency():
     server = Server(latency={1: measured(received=0), 2: measured()})
-    west, east = read_latency(generator(server).latency(10_000.0, 1.0, still_there)).latency
+    west, east = read_latency(generator(server).latency(10_000.0, 1.0, still_there), BOTH_WAYS).latency
     assert west.error == "none of its latency frames came back"
     assert (west.sent, west.average) == (100, None)
     assert east.error is None
 
 
 def test_frames_without_room_for_latency_s_header_say_so_and_the_load_is_counted():
-    answer = read_latency(generator(Server(), profile="ethip6-udp", frame_size=78).latency(1_000.0, 1.0, still_there))
+    trex = generator(Server(), profile="ethip6-udp", frame_size=78)
+    answer = read_latency(trex.latency(1_000.0, 1.0, still_there), BOTH_WAYS)
     assert [each.sent for each in answer.directions] == pytest.approx([1_000, 1_000], abs=2)
     assert all("latency frames need" in each.error for each in answer.latency)
 

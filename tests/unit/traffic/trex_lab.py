@@ -9,6 +9,7 @@ from lossratio.traffic.agent.trex_settings import TrexSettings
 from lossratio.traffic.answers import read_counters
 
 PAIR = PortPair(TrafficPort("port0", "east"), TrafficPort("port1", "west"))
+BOTH_WAYS = ("port0>port1", "port1>port0")
 SETTINGS = TrexSettings(
     directory="/opt/trex",
     ports={"east": 0, "west": 1},
@@ -36,4 +37,5 @@ def still_there():
 
 def trial(server, load=10_000.0, duration=1.0, ramp=0.0, trex=None, **options):
     trex = trex or generator(server, **options)
-    return read_counters({"directions": trex.trial(load, duration, ramp, still_there)})
+    directions = trex.trial(load, duration, ramp, still_there)
+    return read_counters({"directions": directions}, [each["name"] for each in directions])
