@@ -84,17 +84,26 @@ def run_robot(
     options["listener"] = [*_listed(options.get("listener")), *listeners, collector]
     options["prerunmodifier"] = [*_listed(options.get("prerunmodifier")), *modifiers]
     return_code = RobotFramework().execute(*command.suites, **options)
-    return RobotOutcome(return_code, tuple(collector.verdicts))
+    return RobotOutcome(return_code, collector.verdicts)
 
 
 class _Collector:
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self) -> None:
-        self.verdicts: list[TestVerdict] = []
+        self._verdicts: dict[str, TestVerdict] = {}
+
+    @property
+    def verdicts(self) -> tuple[TestVerdict, ...]:
+        return tuple(self._verdicts.values())
 
     def end_test(self, data: Any, result: Any) -> None:
-        self.verdicts.append(TestVerdict(result.full_name, result.status, result.message))
+        self._verdicts[result.id] = TestVerdict(result.full_name, result.status, result.message)
+
+    def end_suite(self, data: Any, result: Any) -> None:
+        # A tear-down that fails turns tests into failures which have passed before.
+        for test in result.all_tests:
+            self.end_test(None, test)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -99,3 +99,9 @@ def test_a_message_tells_the_kind_of_failure(message, kind):
 @pytest.mark.parametrize(("code", "status"), [(252, 2), (253, 130), (255, 70)])
 def test_what_stops_robot_itself_has_a_status_of_its_own(code, status):
     assert exit_status(code, [TestVerdict("t", "FAIL", "too slow")]) is ExitStatus(status)
+
+
+def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(lossratio, tmp_path):
+    file = write_suite(tmp_path, PASSES, settings="Suite Teardown    Raise Error    NodeError")
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
+    assert (done.status, "0 of 1 tests passed" in done.err) == (69, True)
