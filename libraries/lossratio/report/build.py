@@ -24,16 +24,13 @@ from lossratio.report.model import (
     ThroughputResult,
     outcome_of,
 )
-from lossratio.report.mrr import maximum_receive_rate
+from lossratio.report.mrr import NOTHING_LOST, maximum_receive_rate
 from lossratio.report.reconfiguration import ReconfigurationLoss
 from lossratio.report.record import Rate
 from lossratio.report.soak import CriticalLoad
 from lossratio.report.trials import describe_trials
 from lossratio.report.verdict import judge
 from lossratio.trial import TrialResult
-
-NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more than this"
-"""What is remarked about a maximum receive rate that the SUT did not limit."""
 
 
 @dataclass(frozen=True)

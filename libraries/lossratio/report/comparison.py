@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from lossratio.errors import ReportError
+from lossratio.report.comparable import caveats_of, differing_aspects
 from lossratio.report.difference import Difference, Sample, adjusted, difference
-from lossratio.report.findings import MRR, Finding, findings_of
-from lossratio.report.model import ThroughputResult
+from lossratio.report.findings import Finding, findings_of
+from lossratio.report.model import Outcome, Result
 from lossratio.report.run import Run
 
 SIGNIFICANCE = 0.05
@@ -104,20 +106,44 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
             f"Only results of one testbed can be compared, as equal testbeds differ; these are of: {named}. "
             f"Give runs of one testbed."
         )
-    old, new = _by_quantity(before), _by_quantity(after)
+    new_results = _results(after)
+    old_results = _without(_results(before), new_results)
+    old, new = _by_quantity(old_results), _by_quantity(new_results)
     if not set(old) & set(new):
         raise ReportError("The runs have no test in common, so there is nothing to compare.")
     compared = [_compared(key, old.get(key, []), new.get(key, [])) for key in dict.fromkeys((*old, *new))]
-    problems = tuple(problem for run in runs for problem in run.problems)
+    problems = tuple(problem for run in runs for problem in _problems(run))
     return Comparison(testbeds.pop(), tuple(_judged(compared, least_change)), problems)
 
 
-def _by_quantity(runs: Sequence[Run]) -> dict[tuple[str, str], list[Finding]]:
+def _results(runs: Sequence[Run]) -> list[Result]:
+    """The results of some runs, each once: a run that was kept before it was resumed has most of them twice."""
+    found: dict[str, list[Result]] = {}
+    for result in (result for run in runs for result in run.results):
+        same = found.setdefault(result.test.full_name, [])
+        if result not in same:
+            same.append(result)
+    return [result for same in found.values() for result in same]
+
+
+def _without(results: Sequence[Result], others: Sequence[Result]) -> list[Result]:
+    """Leaves out what would be compared with itself, where there is something else to compare with."""
+    rest = [result for result in results if result not in others]
+    names = {result.test.full_name for result in rest}
+    return [result for result in results if result in rest or result.test.full_name not in names]
+
+
+def _by_quantity(results: Sequence[Result]) -> dict[tuple[str, str], list[Finding]]:
     found: dict[tuple[str, str], list[Finding]] = {}
-    for run in runs:
-        for finding in findings_of(run.results):
-            found.setdefault((finding.result.test.full_name, finding.quantity), []).append(finding)
+    for finding in findings_of(results):
+        found.setdefault((finding.result.test.full_name, finding.quantity), []).append(finding)
     return found
+
+
+def _problems(run: Run) -> Iterator[str]:
+    yield from run.problems
+    for each in run.cut_off:
+        yield f"{run.path}: {each.name} was cut off."
 
 
 def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding]) -> ComparedQuantity:
@@ -125,14 +151,30 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
     base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE)
     if not (before and after):
         return replace(base, note="not in B" if before else "not in A")
-    differing = _differing_conditions([*before, *after])
+    differing = differing_aspects([*before, *after])
     if differing:
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
+    if all(each.outcome is Outcome.FAILED for each in after) and _any_measured(before):
+        return replace(base, verdict=Verdict.REGRESSION, note=f"B has no value: {after[-1].reason}")
+    if not after[0].has_rate:
+        return replace(base, note=f"what is measured as {after[0].quantity} is no single rate: see the reports")
     if not old.values:
         return replace(base, note=f"A has no value: {before[-1].reason}")
     if not new.values:
         return replace(base, verdict=Verdict.REGRESSION, note=f"B has no value: {after[-1].reason}")
-    return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW)
+    note = "; ".join((*_caveats("A", before), *_caveats("B", after)))
+    return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note=note)
+
+
+def _any_measured(findings: Sequence[Finding]) -> bool:
+    return any(each.outcome is not Outcome.FAILED for each in findings)
+
+
+def _caveats(side: str, findings: Sequence[Finding]) -> Iterator[str]:
+    """What is to be known about the values of one side, with how many of them it concerns."""
+    counts = Counter(caveat for finding in findings for caveat in caveats_of(finding))
+    for caveat, count in counts.items():
+        yield f"{side}, {count} of {len(findings)} {caveat}"
 
 
 def _judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterator[ComparedQuantity]:
@@ -156,20 +198,3 @@ def _verdict(change: float, p_value: float, least_change: float) -> Verdict:
 
 def _sample(findings: Sequence[Finding]) -> Sample:
     return Sample(tuple(each.value.aggregate_fps for each in findings if each.value is not None))
-
-
-def _differing_conditions(findings: Sequence[Finding]) -> list[str]:
-    """What must be the same for two rates to mean the same, and is not."""
-    aspects: dict[str, list[object]] = {
-        "traffic profile": [each.result.conditions.traffic for each in findings],
-        "directions": [each.result.conditions.load for each in findings],
-        "kind of measurement": [each.result.kind for each in findings],
-        "goal": [_goal(each) for each in findings],
-    }
-    return [name for name, values in aspects.items() if any(value != values[0] for value in values)]
-
-
-def _goal(finding: Finding) -> object:
-    if finding.quantity == MRR or not isinstance(finding.result, ThroughputResult):
-        return None
-    return next(each.goal for each in finding.result.goals if each.goal.name == finding.quantity)

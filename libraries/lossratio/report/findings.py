@@ -63,6 +63,11 @@ class Finding:
     deviation: Rate | None = None
 
     @property
+    def has_rate(self) -> bool:
+        """Whether a result of this kind comes to a single rate, so that its value can be compared."""
+        return isinstance(self.result, ThroughputResult | MrrResult | SoakResult)
+
+    @property
     def theoretical_share(self) -> float | None:
         """The value as a share of what the links can carry; None: not known."""
         maximum = self.result.max_load.theoretical_maximum

@@ -23,6 +23,9 @@ MRR_TRIALS = 10
 MRR_TRIAL_DURATION = 1.0
 """Seconds of each trial."""
 
+NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more than this"
+"""What is remarked about a maximum receive rate that the SUT did not limit."""
+
 
 class MrrValue(Record):
     """What one trial gave."""

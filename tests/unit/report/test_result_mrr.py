@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
 
 from lossratio.errors import SearchError
-from lossratio.report.build import NOTHING_LOST
-from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, maximum_receive_rate
+from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, NOTHING_LOST, maximum_receive_rate
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
