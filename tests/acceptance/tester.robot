@@ -19,10 +19,9 @@ ${TESTED}    ${OUTPUT_DIR}/tested.yaml
 *** Test Cases ***
 Over A Cable The Tester's Limit Is Found And Recorded
     [Documentation]    At a load that any machine can send, that load is the limit, or a little less on a busy one.
-    Set Up Testbed    ${CABLE}
-    ${test}    Find Tester Limit    64B    max_load=10 kpps    record=${RECORD}
-    Should Be True    9000 <= $test.limit.max_load <= 10000    ${test}
-    File Should Exist    ${RECORD}
+    ${topology}    Making Up For Stalls    ${CABLE}
+    Set Up Testbed    ${topology}
+    Wait Until Keyword Succeeds    ${ATTEMPTS}    5 s    Limit Is Found And Recorded
 
 A Search Goes Up To The Limit And Warns Above It
     [Documentation]    The topology of the same tester names the record.
@@ -39,3 +38,11 @@ With A Device In Between There Is No Self-Test
     [Documentation]    What would be found is the device's limit.
     Set Up Testbed    ${LOCAL}    dut=linux_bridge
     Run Keyword And Expect Error    *between the TG's ports there is DUT1*    Find Tester Limit    64B
+
+
+*** Keywords ***
+Limit Is Found And Recorded
+    [Documentation]    It is what was asked for, or a little less.
+    ${test}    Find Tester Limit    64B    max_load=10 kpps    record=${RECORD}
+    Should Be True    9000 <= $test.limit.max_load <= 10000    ${test}
+    File Should Exist    ${RECORD}
