@@ -90,7 +90,7 @@ def conditions() -> Conditions:
     file = "topologies/simulated.yaml"
     topology = load_topology(ROOT / file)
     return Conditions(
-        testbed=describe_testbed(topology, file, topology.path()),
+        testbed=describe_testbed(topology, file, [topology.path()]),
         nodes={"TG": NodeFacts(), "DUT1": NodeFacts()},
         controller=controller_facts(),
         generator={"kind": "simulated"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -43,11 +44,12 @@ def commands() -> None:
 @click.argument("file", type=TOPOLOGY_FILE)
 @click.option("--nic", metavar="MODEL", help="Draw the path over NICs of this model.")
 @click.option("--duts", metavar="N", type=click.IntRange(min=0), help="Draw the path through the first N DUTs.")
+@click.option("--links", metavar="N", type=click.IntRange(min=1), default=1, help="Draw N parallel paths.")
 @click.option("--connect", is_flag=True, help="Log in on every node, and tell what it is and what it lacks.")
-def check(file: Path, nic: str | None, duts: int | None, connect: bool) -> None:
+def check(file: Path, nic: str | None, duts: int | None, links: int, connect: bool) -> None:
     """Check a topology FILE, and draw what it describes."""
     topology = load_topology(file)
-    click.echo(describe_topology(file, topology, topology.path(duts=duts, nic=nic)))
+    click.echo(describe_topology(file, topology, topology.paths(links, duts=duts, nic=nic)))
     if connect:
         _connect(topology)
 
@@ -123,23 +125,24 @@ def _connect(topology: Topology) -> None:
         raise NodeError(f"There are problems on {', '.join(faulty)}; they are told above.")
 
 
-def describe_topology(file: Path, topology: Topology, path: TrafficPath) -> str:
+def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> str:
     """Says in a few lines what a topology file describes, and draws it."""
     generator = topology.nodes[topology.tg_name].generator
     limit = None if generator is None else generator.max_rate
     lines = [
         f"{file}: topology {topology.name}, testbed {topology.testbed.value}. It is usable.",
-        draw_topology(topology, path),
+        draw_topology(topology, paths),
     ]
     if generator is not None:
-        told = _without_max_rate(topology, path) if limit is None else f"{format_frame_rate(limit)} per interface"
+        told = _without_max_rate(topology, paths) if limit is None else f"{format_frame_rate(limit)} per interface"
         lines.append(f"  generator: {generator.kind}, maximum load {told}")
     return "\n".join(lines)
 
 
-def _without_max_rate(topology: Topology, path: TrafficPath) -> str:
+def _without_max_rate(topology: Topology, paths: Sequence[TrafficPath]) -> str:
     """Where searches get their maximum load from if the generator has no ``max_rate``."""
-    limited = any(port.interface.speed is not None or topology.nic_model(port) is not None for port in path.ports)
+    ports = [port for path in paths for port in path.ports]
+    limited = any(port.interface.speed is not None or topology.nic_model(port) is not None for port in ports)
     return "from NIC models and link speeds" if limited else "unknown: searches need max_load="
 
 

@@ -40,6 +40,13 @@ def test_a_usable_topology_is_described(lossratio, name):
     assert "kfps per interface" in out
 
 
+def test_parallel_links_are_drawn(lossratio):
+    file = ROOT / "topologies" / "local-2links.yaml"
+    assert "parallel link 2 of 2:" in lossratio("check", file, "--links", "2")[1]
+    status, _, err = lossratio("check", file, "--links", "3")
+    assert (status, "there are 2" in err) == (2, True)
+
+
 def test_a_generator_without_a_known_limit_is_told(lossratio, tmp_path):
     file = tmp_path / "unknown.yaml"
     file.write_text((ROOT / "topologies" / "local.yaml").read_text().replace(", max_rate: 200 kfps", ""))

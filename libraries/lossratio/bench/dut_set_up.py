@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 from lossratio.bench.last_will import LastWill, execute_last_wills
@@ -10,33 +11,52 @@ from lossratio.bench.neighbours import address_path
 from lossratio.bench.testbed import DutRequest
 from lossratio.dut import DestinationMacs, Dut, DutOptions, create_dut
 from lossratio.dut.linux.node_dut import NodeDut
+from lossratio.dut.linux.program_dut import ProgramDut
 from lossratio.errors import DutError, NodeError
 from lossratio.ssh import NodeSession
 from lossratio.topology import TrafficPath
 
 
 def checked_duts(
-    request: DutRequest | None, path: TrafficPath, sessions: Mapping[str, NodeSession]
-) -> tuple[Dut[DutOptions], ...]:
-    """Makes the DUTs of a path, and checks that they can be set up; touches nothing but what dead controllers left.
+    request: DutRequest | None, paths: Sequence[TrafficPath], sessions: Mapping[str, NodeSession]
+) -> tuple[tuple[Dut[DutOptions], ...], ...]:
+    """Makes the DUTs of parallel paths, and checks that they can be set up.
+
+    It touches nothing but what dead controllers left.
 
     Args:
         request: What they are to be; None: they stay as they are, and are none of ours.
-        path: The path.
+        paths: The paths.
         sessions: The log-ins, by node.
+
+    Returns:
+        The DUTs of each path, from west to east.
 
     Raises:
         DutError: If one cannot be set up.
     """
     if request is None:
-        return ()
+        return ((),) * len(paths)
     options = request.options.model_dump()
-    duts = tuple(create_dut(request.kind, sessions[hop.node_name], hop, options) for hop in path.hops)
-    for dut in duts:
+    duts = tuple(
+        tuple(create_dut(request.kind, sessions[hop.node_name], hop, options) for hop in path.hops) for path in paths
+    )
+    _check_cores(duts)
+    for dut in itertools.chain(*duts):
         if isinstance(dut, NodeDut):
             execute_last_wills(sessions[dut.hop.node_name])
         dut.check()
     return duts
+
+
+def _check_cores(duts: Sequence[Sequence[Dut[DutOptions]]]) -> None:
+    """Refuses programs that would forward on the same cores, and so halve each other's throughput."""
+    for dut in itertools.chain(*duts[1:]):
+        if isinstance(dut, ProgramDut):
+            raise DutError(
+                f"{dut.hop.node_name}: a {dut.kind} for each of {len(duts)} parallel links would forward on the same "
+                "cores, and measure how they share them. Take one link, or a DUT in the kernel."
+            )
 
 
 def set_up_duts(
@@ -46,7 +66,7 @@ def set_up_duts(
     east_mac: str,
     undo: ExitStack,
 ) -> DestinationMacs | None:
-    """Sets up all DUTs.
+    """Sets up all DUTs of one path.
 
     Args:
         duts: The DUTs, from west to east.

@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from lossratio.bench.live_set_up import LiveLink
 from lossratio.dut import Dut, DutCounters, DutOptions
 from lossratio.topology import TrafficPath
 from lossratio.traffic import AgentClient, check_path
 from lossratio.traffic.path_check import CHECK_DURATION, CHECK_LOAD, DeadPathError
+from lossratio.trial import DirectionCounters
 
 
-def check_hops(agent: AgentClient, path: TrafficPath, duts: Sequence[Dut[DutOptions]]) -> None:
+def check_hops(agent: AgentClient, links: Sequence[LiveLink]) -> None:
     """Sends a few frames in each direction, and makes sure that some come through.
 
     Args:
         agent: The agent on the TG, configured.
-        path: The way of the traffic.
-        duts: The DUTs on it that can be asked, from west to east.
+        links: The parallel ways of the traffic, each with the DUTs on it that can be asked.
 
     Raises:
-        DeadPathError: If nothing gets through in a direction; names the direction, and the hop where frames are lost.
+        DeadPathError: If nothing gets through in a direction; names the link (if there are several), the direction, and
+            the hop where frames are lost.
         DutError: If a DUT cannot be asked any more.
     """
     try:
         check_path(agent)
     except DeadPathError as error:
-        if not duts:
+        if not any(link.duts for link in links):
             raise
-        raise DeadPathError(f"{error} {_locate(agent, path, duts)}") from error
+        raise DeadPathError(f"{error} {_locate(agent, links)}") from error
 
 
-def _locate(agent: AgentClient, path: TrafficPath, duts: Sequence[Dut[DutOptions]]) -> str:
+def _locate(agent: AgentClient, links: Sequence[LiveLink]) -> str:
     """Sends once more, and follows the frames by the DUTs' counters; one sentence for each dead direction."""
-    before = [dut.read_counters() for dut in duts]
-    directions = agent.trial(CHECK_LOAD, CHECK_DURATION)
-    counted = [dut.read_counters().since(earlier) for dut, earlier in zip(duts, before, strict=True)]
-    hops = list(zip(duts, counted, strict=True))
-    eastward = (str(path.west), str(path.east), "west", "east", hops)
-    westward = (str(path.east), str(path.west), "east", "west", hops[::-1])
-    return " ".join(
-        f"{direction.name}: {_follow(*way, sent=direction.sent)}"
-        for direction, way in zip(directions, (eastward, westward), strict=False)
-        if not direction.received
-    )
+    before = [[dut.read_counters() for dut in link.duts] for link in links]
+    directions = {each.name: each for each in agent.trial(CHECK_LOAD, CHECK_DURATION)}
+    sentences: list[str] = []
+    for number, (link, earlier) in enumerate(zip(links, before, strict=True), start=1):
+        where = f"Parallel link {number} of {len(links)}, " if len(links) > 1 else ""
+        hops = [(dut, dut.read_counters().since(then)) for dut, then in zip(link.duts, earlier, strict=True)]
+        sentences += (f"{where}{told}" for told in _dead_directions(link.path, hops, directions))
+    return " ".join(sentences)
+
+
+def _dead_directions(
+    path: TrafficPath,
+    hops: Sequence[tuple[Dut[DutOptions], DutCounters]],
+    directions: Mapping[str, DirectionCounters],
+) -> Iterator[str]:
+    """One sentence for each direction of a path in which nothing arrived."""
+    for start, end, entry, leaving, way in (
+        (path.west, path.east, "west", "east", hops),
+        (path.east, path.west, "east", "west", hops[::-1]),
+    ):
+        direction = directions.get(f"{start.name}>{end.name}")
+        if direction is not None and not direction.received:
+            yield f"{direction.name}: {_follow(str(start), str(end), entry, leaving, way, sent=direction.sent)}"
 
 
 def _follow(

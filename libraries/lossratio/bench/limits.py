@@ -60,10 +60,10 @@ def _tester_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLi
 
 
 def _port_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:
-    path, topology = testbed.request.path, testbed.request.topology
+    topology = testbed.request.topology
     told: set[str] = set()
-    for port in path.ports:
-        is_inner = path.tg_name not in {end.node_name for end in topology.links()[str(port.interface.link)]}
+    for port in (port for path in testbed.request.paths for port in path.ports):
+        is_inner = topology.tg_name not in {end.node_name for end in topology.links()[str(port.interface.link)]}
         overhead = testbed.request.encapsulation_overhead if is_inner else 0
         for limit in (
             *_link_limits(port, profile, overhead),

@@ -5,69 +5,39 @@ from __future__ import annotations
 import atexit
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from lossratio.bench.description import describe_load, describe_traffic
 from lossratio.bench.dut_set_up import checked_duts, keep_last_wills, set_up_duts
 from lossratio.bench.holding import hold
 from lossratio.bench.hops import check_hops
 from lossratio.bench.interfaces import (
-    PortState,
     check_link_speeds,
     check_mtus,
     check_presence,
     read_ports,
     with_names,
 )
+from lossratio.bench.live_set_up import LiveLink, LiveSetUp
 from lossratio.bench.reaching import reachable
 from lossratio.bench.repair import RepairingMeasurer
 from lossratio.bench.resetting import resetting
 from lossratio.bench.testbed import Ready, TestbedRequest
-from lossratio.counters import START_TOLERANCE
-from lossratio.dut import DestinationMacs, Dut, DutOptions
+from lossratio.dut import Dut, DutOptions
 from lossratio.errors import TopologyError, TrafficError
-from lossratio.report.conditions import Conditions, describe_testbed
-from lossratio.report.facts import NodeFacts, controller_facts, node_facts
+from lossratio.report.facts import node_facts
 from lossratio.report.ramp import with_ramp
-from lossratio.report.timing import TrialTiming, trial_timing
-from lossratio.reservation import Lease
 from lossratio.ssh import NodeSession
-from lossratio.topology import RealGenerator, SimulatedGenerator, Topology, TrafficPath
+from lossratio.topology import RealGenerator, SimulatedGenerator, Topology
 from lossratio.traffic import (
-    FALTERING,
-    REPEATS,
     AgentClient,
-    GeneratorAccess,
-    PortPair,
     TrafficMeasurer,
-    TrafficPort,
     TrafficProfile,
     make_configuration,
     open_generator,
 )
 from lossratio.traffic.agent.configuration import Configuration
-from lossratio.traffic.path_check import CHECK_DURATION, CHECK_LOAD
 from lossratio.trial import Measurer
-
-UNKNOWN_SETTLE_TIME = 0.5
-"""Seconds to wait for frames in flight through a DUT that nothing is known about."""
-
-
-@dataclass(frozen=True)
-class _SetUp:
-    """What `LiveTestbed.open` has found and made."""
-
-    path: TrafficPath
-    ports: tuple[PortState, ...]
-    generator: RealGenerator
-    access: GeneratorAccess
-    lease: Lease | None
-    sessions: Mapping[str, NodeSession]
-    duts: tuple[Dut[DutOptions], ...]
-    destinations: DestinationMacs | None
-    facts: Mapping[str, NodeFacts]
-    descriptions: Mapping[str, dict[str, Any]]
 
 
 class LiveTestbed:
@@ -77,7 +47,7 @@ class LiveTestbed:
         request: What it was opened for.
     """
 
-    def __init__(self, request: TestbedRequest, set_up: _SetUp, agent: AgentClient, undo: ExitStack) -> None:
+    def __init__(self, request: TestbedRequest, set_up: LiveSetUp, agent: AgentClient, undo: ExitStack) -> None:
         self.request = request
         self._set_up = set_up
         self._agent: AgentClient | None = agent
@@ -95,45 +65,48 @@ class LiveTestbed:
         """
         with ExitStack() as undo:
             topology = reachable(request.topology, undo)
-            path = topology.path(duts=request.duts, nic=request.nic)
+            paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
             generator = _generator(topology)
-            tg = undo.enter_context(_log_in(path.tg_name, topology, request))
+            tg = undo.enter_context(_log_in(topology.tg_name, topology, request))
             # Before any log-in on a DUT, which would cost frames of whoever measures there.
             lease = hold(request, topology, tg, undo)
-            dut_names = [hop.node_name for hop in path.hops]
+            # All paths go through the same nodes.
+            dut_names = [hop.node_name for hop in paths[0].hops]
             sessions = {
-                path.tg_name: tg,
+                topology.tg_name: tg,
                 **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
             }
-            ports = read_ports(path.ports, sessions)
-            check_presence(request.file, path, ports)
+            ports = read_ports([port for path in paths for port in path.ports], sessions)
+            for path in paths:
+                check_presence(request.file, path, ports)
             check_link_speeds(ports)
-            path = with_names(path, ports)
-            duts = checked_duts(request.dut, path, sessions)
+            paths = tuple(with_names(path, ports) for path in paths)
+            duts = checked_duts(request.dut, paths, sessions)
             agent = undo.enter_context(_start_agent(tg, generator, request))
             facts = agent.facts
-            access = open_generator(generator, tg, facts.interfaces, facts.cpus, (path.west, path.east))
+            tg_ports = [port for path in paths for port in (path.west, path.east)]
+            access = open_generator(generator, tg, facts.interfaces, facts.cpus, tg_ports)
             undo.callback(access.close)
-            destinations = set_up_duts(
-                duts, sessions, access.mac_address(path.west), access.mac_address(path.east), undo
+            mac_of = access.mac_address
+            links = tuple(
+                LiveLink(path, own, set_up_duts(own, sessions, mac_of(path.west), mac_of(path.east), undo))
+                for path, own in zip(paths, duts, strict=True)
             )
-            set_up = _SetUp(
-                path,
+            set_up = LiveSetUp(
+                links,
                 ports,
                 generator,
                 access,
                 lease,
                 sessions,
-                duts,
-                destinations,
                 facts={name: node_facts(session) for name, session in sessions.items()},
-                descriptions={dut.hop.node_name: dut.describe() for dut in duts},
+                descriptions={dut.hop.label: dut.describe() for link in links for dut in link.duts},
             )
             return cls(request, set_up, agent, undo.pop_all())
 
     @property
     def duts(self) -> tuple[Dut[DutOptions], ...]:
-        """The DUTs that were set up, from west to east."""
+        """The DUTs that were set up, link by link, from west to east on each."""
         return self._set_up.duts
 
     @property
@@ -149,11 +122,12 @@ class LiveTestbed:
         self._restore()
         try:
             self._is_in_use = True
-            configuration = make_configuration(profile, [self._port_pair()], settle_time=self._settle_time)
-            check_mtus(self._set_up.ports, configuration)
+            set_up = self._set_up
+            configuration = make_configuration(profile, set_up.port_pairs, settle_time=set_up.settle_time)
+            check_mtus(set_up.ports, configuration)
             agent, facts = self._configured(configuration)
-            conditions = self._conditions(profile, {**asdict(agent.facts), **facts})
-            measurer = TrafficMeasurer(agent, idle_time=self._idle_time, ramp=ramp)
+            conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
+            measurer = TrafficMeasurer(agent, idle_time=set_up.idle_time, ramp=ramp)
             yield Ready(self._repairing(measurer, configuration, ramp), measurer, with_ramp(conditions, ramp))
         except BaseException as error:
             # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
@@ -170,20 +144,9 @@ class LiveTestbed:
         self._undo.callback(self._end_agent)
         self._undo.close()
 
-    @property
-    def _settle_time(self) -> float:
-        """Seconds for which frames may stay in flight on the whole path."""
-        duts = self._set_up.duts
-        return sum(dut.settle_time for dut in duts) if duts else UNKNOWN_SETTLE_TIME
-
-    @property
-    def _idle_time(self) -> float:
-        """Seconds that the DUT that needs longest takes to forget a trial."""
-        return max((dut.recovery_time for dut in self._set_up.duts), default=0.0)
-
     def _restore(self) -> None:
         """Logs in again where a connection was lost, and makes sure that the testbed is ours and the DUTs are alive."""
-        sessions, tg_name = self._set_up.sessions, self._set_up.path.tg_name
+        sessions, tg_name = self._set_up.sessions, self._set_up.tg_name
         sessions[tg_name].restore()
         if self._set_up.lease is not None:
             self._set_up.lease.confirm()
@@ -204,10 +167,10 @@ class LiveTestbed:
         """A running agent whose traffic gets through, and what its generator says about itself."""
         access = self._set_up.access
         if self._agent is None:
-            tg = self._set_up.sessions[self._set_up.path.tg_name]
+            tg = self._set_up.sessions[self._set_up.tg_name]
             self._agent = _start_agent(tg, self._set_up.generator, self.request)
         facts = self._agent.configure(configuration, generator=access.name, options=access.ready())
-        check_hops(self._agent, self._set_up.path, self._set_up.duts)
+        check_hops(self._agent, self._set_up.links)
         return self._agent, facts
 
     def _repairing(self, measurer: Measurer, configuration: Configuration, ramp: float) -> Measurer:
@@ -215,7 +178,7 @@ class LiveTestbed:
             self._end_agent()
             self._restore()
             agent, _ = self._configured(configuration)
-            return TrafficMeasurer(agent, idle_time=self._idle_time, ramp=ramp)
+            return TrafficMeasurer(agent, idle_time=self._set_up.idle_time, ramp=ramp)
 
         repairing = RepairingMeasurer(
             measurer,
@@ -230,54 +193,6 @@ class LiveTestbed:
         agent, self._agent = self._agent, None
         if agent is not None:
             agent.close()
-
-    def _port_pair(self) -> PortPair:
-        path, destinations, port_name = self._set_up.path, self._set_up.destinations, self._set_up.access.port_name
-        return PortPair(
-            TrafficPort(path.west.name, port_name(path.west), None if destinations is None else destinations.from_west),
-            TrafficPort(path.east.name, port_name(path.east), None if destinations is None else destinations.from_east),
-        )
-
-    def _conditions(self, profile: TrafficProfile, generator_facts: Mapping[str, Any]) -> Conditions:
-        path = self._set_up.path
-        return Conditions(
-            testbed=describe_testbed(self.request.topology, str(self.request.file), path),
-            nodes=dict(self._set_up.facts),
-            controller=controller_facts(),
-            generator={**self._set_up.generator.model_dump(mode="json"), **generator_facts},
-            duts={
-                hop.node_name: self._set_up.descriptions.get(hop.node_name, {"kind": None, "configured_by": "others"})
-                for hop in path.hops
-            },
-            traffic=describe_traffic(profile),
-            load=describe_load(
-                profile,
-                [(path.west.name, path.east.name)],
-                encapsulation_overhead=self.request.encapsulation_overhead,
-            ),
-            timing=self._timing(),
-        )
-
-    def _timing(self) -> TrialTiming:
-        return trial_timing(
-            learning="before the search",
-            learning_time=CHECK_DURATION,
-            learning_load=CHECK_LOAD,
-            neighbours=(
-                "static entries from their set-up, or the learning frames"
-                if self._set_up.duts
-                else "left to whoever set them up"
-            ),
-            wait_before=0.0,
-            wait_after=self._settle_time,
-            recovery=self._idle_time,
-            tolerance=START_TOLERANCE,
-            negative_loss=f"the trial is measured again, {REPEATS} times at most; then the measurement fails",
-            unsent=(
-                f"they count as loss; a trial with some, and at most {FALTERING:.0%}, "
-                f"is measured again first, {REPEATS} times at most"
-            ),
-        )
 
 
 def _log_in(name: str, topology: Topology, request: TestbedRequest) -> NodeSession:

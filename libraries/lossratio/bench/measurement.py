@@ -14,6 +14,7 @@ from lossratio.bench.continuity import check_versions
 from lossratio.bench.testbed import Ready, Testbed
 from lossratio.journal import Journal, JournalEntry, adopt_journal, read_journal
 from lossratio.report.build import TestRun
+from lossratio.report.comparable import FORCED
 from lossratio.report.conditions import Conditions
 from lossratio.report.model import TestIdentity
 from lossratio.report.run_directory import RunDirectory
@@ -109,7 +110,7 @@ def perform(
         failure = error
     ended = datetime.now(timezone.utc)
     error_text = None if failure is None else str(failure) or type(failure).__name__
-    forced = () if place.forced is None else (f"resumed by force, although {place.forced}",)
+    forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
     run = TestRun(place.test, started, ended, ready.conditions, (*remarks, *forced), error_text)
     return Measurement(run, controller.result(), read_journal(journal.path).entries, failure)
 
@@ -124,7 +125,7 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
         "load": ready.conditions.load.model_dump(mode="json"),
         "timing": ready.conditions.timing.model_dump(mode="json"),
         "topology": testbed.request.topology.model_dump(mode="json"),
-        "path": [str(port) for port in testbed.request.path.ports],
+        "path": [str(port) for path in testbed.request.paths for port in path.ports],
         "dut": None if dut is None else dut.to_json(),
         "kernels": {name: facts.kernel for name, facts in ready.conditions.nodes.items()},
         "dut_versions": {name: facts.get("version") for name, facts in ready.conditions.duts.items()},

@@ -23,6 +23,7 @@ def open_testbed(
     duts: int | None = None,
     nic: str | None = None,
     recovery: Recovery = DEFAULT_RECOVERY,
+    links: int = 1,
 ) -> Testbed:
     """Opens a testbed and sets up its DUTs; close it in the end.
 
@@ -34,6 +35,7 @@ def open_testbed(
         duts: Through how many DUTs the path goes, in the order of the file; None: through all.
         nic: NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``; None: any.
         recovery: How much is done to go on after a fault of the infrastructure.
+        links: How many parallel paths the traffic takes at once; each has DUTs of its own, or its own part of them.
 
     Raises:
         LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
@@ -43,10 +45,17 @@ def open_testbed(
         duts = 0
     file = Path(topology)
     request = TestbedRequest(
-        load_topology(file), file, dut_request(dut, options or {}), credentials, duts, nic, recovery
+        load_topology(file),
+        file,
+        dut_request(dut, options or {}),
+        credentials,
+        duts,
+        nic,
+        recovery=recovery,
+        links=links,
     )
     # A path that is not there is found before anything is touched.
-    _ = request.path
+    _ = request.paths
     if request.topology.testbed is TestbedKind.SIMULATED:
         # The models of SUTs load scipy, which real testbeds need not wait for.
         from lossratio.bench.simulated import SimulatedTestbed

@@ -75,7 +75,7 @@ def find_tester_limit(
         TrafficError: If there is no such load.
         LossRatioError: If the measurement failed.
     """
-    check_cable(testbed.request.file, testbed.request.topology, testbed.request.path)
+    check_cable(testbed.request.file, testbed.request.topology, testbed.request.paths[0])
     highest = request.max_load or _highest(testbed, request.profile)
     search = SearchRequest((request.goal,), request.profile, max_load=highest)
     result = find_conditional_throughput(testbed, search, place, on_progress)
@@ -89,6 +89,7 @@ def find_tester_limit(
     limit = TesterLimit(
         frame_size=request.profile.frame_size,
         bidirectional=request.profile.bidirectional,
+        links=testbed.request.links,
         max_load=_rounded_down(bound.per_interface_fps),
         profile=request.profile.name,
         measured=result.started.isoformat(timespec="seconds"),

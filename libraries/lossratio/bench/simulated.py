@@ -86,6 +86,11 @@ class SimulatedTestbed:
         generator = topology.nodes[topology.tg_name].generator
         if not isinstance(generator, SimulatedGenerator):
             raise TopologyError(f"Topology {topology.name} has a real generator; a simulated one takes 'simulated'.")
+        if request.links > 1:
+            raise TopologyError(
+                f"{request.file}: a simulated testbed has one link, and {request.links} parallel ones are asked for. "
+                "Use a local testbed, such as topologies/local-2links.yaml."
+            )
         self._generator = generator
         known = None if request.dut is None else request.dut.options.modelled_as()
         self._has_known_truth = known is not None
@@ -142,7 +147,7 @@ class SimulatedTestbed:
         asked = {} if self.request.dut is None else self.request.dut.to_json()
         dut = {"simulated": True, **asked, "model": self._model, "model_per_direction": self._has_known_truth}
         return Conditions(
-            testbed=describe_testbed(topology, str(self.request.file), self.request.path),
+            testbed=describe_testbed(topology, str(self.request.file), self.request.paths),
             nodes={name: NodeFacts() for name in topology.nodes},
             controller=controller_facts(),
             generator=self._generator.model_dump(mode="json"),

@@ -157,7 +157,7 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
 def _described(observation: Observation) -> DutTelemetry:
     dut, counted = observation.dut, observation.counted
     return DutTelemetry(
-        node=dut.hop.node_name,
+        node=dut.hop.label,
         kind=dut.kind,
         received_frames=dict(counted.received),
         transmitted_frames=dict(counted.transmitted),

@@ -61,6 +61,7 @@ class TestbedRequest:
         duts: Through how many DUTs the path goes, in the order of the file; None: through all.
         nic: NIC model that the DUTs' ports on the path must have; None: any.
         recovery: How much is done to go on after a fault of the infrastructure.
+        links: How many parallel paths the traffic takes at once.
     """
 
     __test__ = False
@@ -72,16 +73,17 @@ class TestbedRequest:
     duts: int | None = None
     nic: str | None = None
     recovery: Recovery = DEFAULT_RECOVERY
+    links: int = 1
 
     @property
-    def path(self) -> TrafficPath:
-        """The way of the test traffic.
+    def paths(self) -> tuple[TrafficPath, ...]:
+        """The parallel ways of the test traffic.
 
         Raises:
-            TopologyError: If the topology has no such path.
+            TopologyError: If the topology does not have them.
         """
         try:
-            return self.topology.path(duts=self.duts, nic=self.nic)
+            return self.topology.paths(self.links, duts=self.duts, nic=self.nic)
         except TopologyError as error:
             raise TopologyError(f"{self.file}: {error}") from error
 

@@ -28,19 +28,26 @@ class TesterLimit(FileModel):
     """Whether both ports transmitted."""
     max_load: FrameRate
     """The load of each transmitting interface, in frames per second."""
+    links: int = 1
+    """Over how many parallel links at once it was found."""
     profile: str
     """The traffic profile that it was found with."""
     measured: str
     """When, RFC 3339."""
 
-    def is_for(self, profile: TrafficProfile) -> bool:
-        """Whether it was found with frames of the same sizes, in as many directions."""
+    @property
+    def key(self) -> tuple[str, bool, int]:
+        """What a later limit must have in common to take its place."""
+        return str(self.frame_size), self.bidirectional, self.links
+
+    def is_for(self, profile: TrafficProfile, links: int) -> bool:
+        """Whether it was found with frames of the same sizes, in as many directions, over as many links."""
         same_size = str(self.frame_size).casefold() == str(profile.frame_size).casefold()
-        return same_size and self.bidirectional == profile.bidirectional
+        return same_size and self.bidirectional == profile.bidirectional and self.links == links
 
 
 class SelfTestRecord(FileModel):
-    """The limits of one tester, by frame size and number of directions."""
+    """The limits of one tester, by frame size, number of directions and of links."""
 
     format: Literal["lossratio-self-test/1"] = FORMAT
     """Format of the file."""
@@ -49,14 +56,13 @@ class SelfTestRecord(FileModel):
     limits: tuple[TesterLimit, ...] = ()
     """What was found."""
 
-    def limit_for(self, profile: TrafficProfile) -> TesterLimit | None:
-        """What was found with such frames; None: nothing."""
-        return next((limit for limit in self.limits if limit.is_for(profile)), None)
+    def limit_for(self, profile: TrafficProfile, links: int) -> TesterLimit | None:
+        """What was found with such frames over so many links; None: nothing."""
+        return next((limit for limit in self.limits if limit.is_for(profile, links)), None)
 
     def with_limit(self, limit: TesterLimit) -> SelfTestRecord:
         """The record with one more limit, in place of an earlier one of the same frames."""
-        key = (str(limit.frame_size), limit.bidirectional)
-        others = [each for each in self.limits if (str(each.frame_size), each.bidirectional) != key]
+        others = [each for each in self.limits if each.key != limit.key]
         return self.model_copy(update={"limits": (*others, limit)})
 
 
@@ -104,4 +110,4 @@ def recorded_limit(request: TestbedRequest, profile: TrafficProfile) -> TesterLi
             f"{request.file}: the generator is {generator.kind}, and its self_test, {file}, is about "
             f"{record.generator}. Test this one: lossratio self-test."
         )
-    return record.limit_for(profile)
+    return record.limit_for(profile, request.links)

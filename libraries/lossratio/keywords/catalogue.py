@@ -11,7 +11,7 @@ from robot.running import TestCase, TestSuite, Var
 from robot.variables import Variables
 
 from lossratio.errors import TopologyError
-from lossratio.topology import NicModel, TestbedKind, Topology, load_topology
+from lossratio.topology import NicModel, TestbedKind, Topology, TrafficPath, load_topology
 
 RFC2544_FRAME_SIZES = ("64B", "128B", "256B", "512B", "1024B", "1280B", "1518B")
 """Frame sizes of RFC 2544, section 9.1."""
@@ -22,6 +22,7 @@ FRAME_SIZES = (*RFC2544_FRAME_SIZES, "IMIX")
 _FRAME_SIZE = "${FRAME_SIZE}"
 _CORES = "${CORES}"
 _TOPOLOGY = "${TOPOLOGY}"
+_LINKS = {1: "single", 2: "double"}
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,9 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
     A test whose name has ``${FRAME_SIZE}`` in it becomes one test for each frame size: those of the suite's metadata
     ``Frame Sizes``, or `FRAME_SIZES`. A suite with metadata ``Cores`` is made for each of these numbers of cores
     (``${CORES}``); others have ``1``. With a topology, the suite is made for each NIC model that the DUTs on the path
-    have; ``${NIC}``, ``${DUTS}`` and ``${TOPOLOGY}`` are set, and tests get FD.io CSIT's tags for topology and NIC.
-    Where a suite is made more than once, each is a suite of its own within it.
+    have, with as many parallel links as the suite's set-up asks for (``links=2``); ``${NIC}``, ``${DUTS}`` and
+    ``${TOPOLOGY}`` are set, and tests get FD.io CSIT's tags for topology and NIC. Where a suite is made more than once,
+    each is a suite of its own within it.
 
     Variables are replaced as Robot Framework itself does, in names, tags and the arguments of the suite's set-up, so a
     suite also runs without this: once, with the variables' values.
@@ -129,10 +131,13 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
         duts = self._duts if asked is None else int(asked)
         models = (self._nic,) if self._nic is not None else _models_with_a_path(self._topology, duts)
         several = len(models) > 1
+        links = int(_literal_argument(suite, "links") or 1)
         return tuple(
-            _place(self._topology, self._file, duts, model, several=several)
+            _place(
+                self._file, self._topology.paths(links, duts=duts, nic=model), self._topology, model, several=several
+            )
             for model in models
-            if _has_path(self._topology, duts, model)
+            if _has_path(self._topology, duts, model, links)
         ) or (_Place(variables={_TOPOLOGY: str(self._file)}),)
 
     def _expand(self, suite: TestSuite, setting: _Setting) -> None:
@@ -154,10 +159,10 @@ def _copies(test: TestCase, sizes: Sequence[str], setting: _Setting) -> Iterable
         yield copy
 
 
-def _place(topology: Topology, file: Path, duts: int | None, nic: str | None, *, several: bool) -> _Place:
-    path = topology.path(duts=duts, nic=nic)
-    variables = {_TOPOLOGY: str(file), "${DUTS}": str(len(path.hops)), **({} if nic is None else {"${NIC}": nic})}
-    tags = [f"{len(path.hops) + 1}_node_single_link_topo"]
+def _place(file: Path, paths: Sequence[TrafficPath], topology: Topology, nic: str | None, *, several: bool) -> _Place:
+    duts = len(paths[0].hops)
+    variables = {_TOPOLOGY: str(file), "${DUTS}": str(duts), **({} if nic is None else {"${NIC}": nic})}
+    tags = [f"{duts + 1}_node_{_LINKS.get(len(paths), len(paths))}_link_topo"]
     if topology.testbed is TestbedKind.LAB:
         tags.append("hw_env")
     if nic is not None:
@@ -172,9 +177,9 @@ def _models_with_a_path(topology: Topology, duts: int | None) -> tuple[str | Non
     return tuple(model for model in models if _has_path(topology, duts, model)) or (None,)
 
 
-def _has_path(topology: Topology, duts: int | None, nic: str | None) -> bool:
+def _has_path(topology: Topology, duts: int | None, nic: str | None, links: int = 1) -> bool:
     try:
-        topology.path(duts=duts, nic=nic)
+        topology.paths(links, duts=duts, nic=nic)
     except TopologyError:
         return False
     return True

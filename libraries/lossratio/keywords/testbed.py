@@ -30,6 +30,7 @@ class TestbedKeywords(Keywords):
         dut: str | None = None,
         duts: int | None = None,
         nic: str | None = None,
+        links: int = 1,
         password: Secret | None = None,
         passphrase: Secret | None = None,
         **options: Any,
@@ -41,6 +42,7 @@ class TestbedKeywords(Keywords):
         | ``dut``        | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Left out: the DUTs stay as they are, somebody else has set them up. |
         | ``duts``       | Through how many DUTs the path goes, in the order of the file; 0 is a cable from the generator to itself. Left out: through all. |
         | ``nic``        | The NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``. Left out: the first link that is free, whatever it is on. |
+        | ``links``      | How many parallel paths the traffic takes at once; a load is that of each of their interfaces. |
         | ``password``   | What to log in with on nodes where keys are not enough, as a secret variable of Robot Framework. Left out: the environment variable ``LOSSRATIO_PASSWORD_<NODE>`` or ``LOSSRATIO_PASSWORD``, if there is one. |
         | ``passphrase`` | What the private key is encrypted with, likewise. Left out: ``LOSSRATIO_PASSPHRASE``. |
         | ``options``    | The device's options by name, e.g. ``police=50 kfps``. One that this kind does not have is an error that names those it has. |
@@ -64,7 +66,7 @@ class TestbedKeywords(Keywords):
             passphrase=None if passphrase is None else passphrase.value,
         )
         self.session.testbed = open_testbed(
-            topology, dut=dut, options=options, credentials=credentials, duts=duts, nic=nic
+            topology, dut=dut, options=options, credentials=credentials, duts=duts, nic=nic, links=links
         )
         tags = threads_and_cores(self.session.testbed.duts)
         if tags:
@@ -78,6 +80,8 @@ class TestbedKeywords(Keywords):
         """
         testbed, self.session.testbed = self.session.testbed, None
         traffic, self.session.traffic = self.session.traffic, None
+        # What is measured after it, at its loads and into its result, would be of other devices.
+        self.session.last_search = None
         with ExitStack() as undo:
             if testbed is not None:
                 undo.callback(testbed.close)

@@ -27,19 +27,23 @@ class Testbed(Record):
     topology: dict[str, JsonValue]
     """The topology file's contents, with all defaults."""
     path: tuple[str, ...] = ()
-    """The ports that the test traffic goes through, from west to east, e.g. ``TG.port0``."""
+    """The ports that the test traffic goes through, from west to east, e.g. ``TG.port0``; those of parallel links one
+    link after the other."""
+    links: int = Field(default=1, ge=1)
+    """How many parallel links the traffic takes; each is an equal part of ``path``."""
 
 
-def describe_testbed(topology: Topology, file: str | None, path: TrafficPath) -> Testbed:
+def describe_testbed(topology: Topology, file: str | None, paths: Sequence[TrafficPath]) -> Testbed:
     """The testbed that a topology describes.
 
     Args:
         topology: The topology.
         file: The file that it was read from.
-        path: The way of the test traffic through it.
+        paths: The parallel ways of the test traffic through it.
     """
-    ports = tuple(str(port) for port in path.ports)
-    return Testbed(name=topology.name, file=file, topology=topology.model_dump(mode="json"), path=ports)
+    ports = tuple(str(port) for path in paths for port in path.ports)
+    described = topology.model_dump(mode="json")
+    return Testbed(name=topology.name, file=file, topology=described, path=ports, links=len(paths))
 
 
 class FrameSizeShare(Record):

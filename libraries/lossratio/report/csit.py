@@ -227,7 +227,8 @@ def _dut(result: Result) -> tuple[str, str]:
     conditions = result.conditions
     for name, dut in conditions.duts.items():
         kind = str(dut.get("kind") or "")
-        version = dut.get("version") or (conditions.nodes[name].kernel if name in conditions.nodes else None)
+        node = conditions.nodes.get(str(dut.get("node") or name))
+        version = dut.get("version") or (None if node is None else node.kernel)
         if kind and version:
             return kind.upper(), str(version)
     raise CsitExportError(f"{result.test.full_name} does not say what kind and version its DUT was.")

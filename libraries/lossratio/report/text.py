@@ -218,8 +218,10 @@ def _failure(result: TestResult) -> Iterator[str]:
 def _closing_lines(result: Result) -> Iterator[str]:
     load = result.conditions.load
     elapsed = sum(trial.elapsed_s for trial in result.trials)
+    links = result.conditions.testbed.links
+    over = f" over {links} parallel links" if links > 1 else ""
     yield (
-        f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}); "
+        f"Aggregate is per interface x {load.aggregate_factor:g} ({load.directions_in_words}){over}; "
         f"frames of {result.conditions.traffic.average_frame_size_bytes:.6g} bytes on average; "
         f"{len(result.trials)} trials in {elapsed:.1f} s."
     )

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lossratio.topology.model import Topology
 from lossratio.topology.path import Port, TrafficPath
 from lossratio.units import format_bit_rate, format_frame_rate
 
 
-def draw_topology(topology: Topology, path: TrafficPath) -> str:
-    """Draws the way of the test traffic from top to bottom, and lists below it what is not on it."""
+def draw_topology(topology: Topology, paths: Sequence[TrafficPath]) -> str:
+    """Draws the ways of the test traffic from top to bottom, and lists below them what is not on any."""
     width = max(len(name) for name in topology.nodes)
     lines = []
-    for west, east in zip(path.ports[::2], path.ports[1::2], strict=True):
-        lines += [_end(topology, west, width), f"    |  {west.interface.link}", _end(topology, east, width)]
-    spare = list(_spare(topology, {str(port) for port in path.ports}))
+    for number, path in enumerate(paths, start=1):
+        lines += [f"  parallel link {number} of {len(paths)}:"] if len(paths) > 1 else []
+        for west, east in zip(path.ports[::2], path.ports[1::2], strict=True):
+            lines += [_end(topology, west, width), f"    |  {west.interface.link}", _end(topology, east, width)]
+    spare = list(_spare(topology, {str(port) for path in paths for port in path.ports}))
     return "\n".join([*lines, *(["  not on the path:"] if spare else []), *spare])
 
 

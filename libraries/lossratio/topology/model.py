@@ -11,7 +11,7 @@ from pydantic import Field
 from lossratio.errors import TopologyError
 from lossratio.topology.nics import NIC_MODELS, NicModel
 from lossratio.topology.nodes import Node, NodeType
-from lossratio.topology.path import Port, TrafficPath, find_path
+from lossratio.topology.path import Port, TrafficPath, find_paths
 from lossratio.topology.quantities import BitRate, FileModel, FrameRate
 from lossratio.topology.reservation import Reservation
 
@@ -82,6 +82,21 @@ class Topology(FileModel):
         Raises:
             TopologyError: If there are not so many DUTs, or two neighbours on the way have no unused link in common.
         """
+        return self.paths(1, duts=duts, nic=nic)[0]
+
+    def paths(self, count: int, *, duts: int | None = None, nic: str | None = None) -> tuple[TrafficPath, ...]:
+        """Parallel ways of the test traffic, which have no link in common.
+
+        Args:
+            count: How many.
+            duts: Through how many DUTs each goes, in the order of the file; None: through all.
+            nic: NIC model that the DUTs' ports must have, e.g. ``Intel-E810CQ``; None: any.
+
+        Raises:
+            TopologyError: If there are not so many; says how many there are.
+        """
+        if count < 1:
+            raise TopologyError(f"Topology {self.name}: {count} parallel links are asked for; take 1 or more.")
         names = self.dut_names
         if duts is not None and not 0 <= duts <= len(names):
             raise TopologyError(
@@ -89,10 +104,13 @@ class Topology(FileModel):
                 f"and there are {len(names)} ({', '.join(names) or 'none'})."
             )
         try:
-            path = find_path(self.links(), self.tg_name, names[:duts], nic)
+            paths = find_paths(self.links(), self.tg_name, names[:duts], nic, count)
         except TopologyError as error:
             raise TopologyError(f"Topology {self.name}: {error}") from error
-        hops = (replace(hop, uio_driver=self.nodes[hop.node_name].uio_driver) for hop in path.hops)
+        return tuple(self._completed(path, number if count > 1 else None) for number, path in enumerate(paths, start=1))
+
+    def _completed(self, path: TrafficPath, link: int | None) -> TrafficPath:
+        hops = (replace(hop, uio_driver=self.nodes[hop.node_name].uio_driver, link=link) for hop in path.hops)
         return replace(path, hops=tuple(hops))
 
     def nic_model(self, port: Port) -> NicModel | None:

@@ -31,12 +31,19 @@ class Hop:
         west: Its port that faces the TG's first port.
         east: Its port that faces the TG's second port.
         uio_driver: Driver that cards are bound to for a program that takes them from the kernel; None: not said.
+        link: Number of its path among several parallel ones, from 1; None: it is the only one.
     """
 
     node_name: str
     west: Port
     east: Port
     uio_driver: str | None = None
+    link: int | None = None
+
+    @property
+    def label(self) -> str:
+        """What tells it from others: its node, and the number of its path where there are several."""
+        return self.node_name if self.link is None else f"{self.node_name} (link {self.link})"
 
 
 @dataclass(frozen=True)
@@ -61,28 +68,55 @@ class TrafficPath:
         return (self.west, *(port for hop in self.hops for port in (hop.west, hop.east)), self.east)
 
 
-def find_path(
-    links: Mapping[str, Sequence[Port]], tg_name: str, dut_names: Sequence[str], nic: str | None
-) -> TrafficPath:
-    """Finds the way from the TG through the DUTs and back; per hop the first unused common link.
+def find_paths(
+    links: Mapping[str, Sequence[Port]], tg_name: str, dut_names: Sequence[str], nic: str | None, count: int
+) -> tuple[TrafficPath, ...]:
+    """Finds parallel ways from the TG through the DUTs and back; per hop the first unused common link.
 
     Args:
         links: The ends of every link.
         tg_name: The TG.
         dut_names: The DUTs, from west to east.
         nic: NIC model that the DUTs' ports must have, in any case; None: any.
+        count: How many; they have no link in common.
 
     Raises:
-        TopologyError: If two neighbours on the way have no unused link in common.
+        TopologyError: If two neighbours on a way have no unused link in common; says how many ways there are.
     """
     free = {name: (ends[0], ends[1]) for name, ends in links.items() if len(ends) == 2}
+    paths: list[TrafficPath] = []
+    while len(paths) < count:
+        ends = _take_links(free, tg_name, dut_names, nic)
+        if isinstance(ends, _Gap):
+            few = f"{count} parallel links are asked for, and there are {len(paths)}: " if count > 1 else ""
+            raise TopologyError(few + _why_not(links, ends, nic))
+        paths.append(_joined(tg_name, dut_names, ends))
+    return tuple(paths)
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """Two neighbours that have no unused link in common."""
+
+    here: str
+    there: str
+
+
+def _take_links(
+    free: dict[str, tuple[Port, Port]], tg_name: str, dut_names: Sequence[str], nic: str | None
+) -> list[tuple[Port, Port]] | _Gap:
+    """Takes the links of one way out of those that are free; each with its ends in the order of the way."""
     ends: list[tuple[Port, Port]] = []
     for here, there in itertools.pairwise((tg_name, *dut_names, tg_name)):
         found = _first_link(free, here, there, lambda port: port.node_name == tg_name or _is_of(port, nic))
         if found is None:
-            raise TopologyError(_why_not(links, here, there, nic))
+            return _Gap(here, there)
         del free[str(found[0].interface.link)]
         ends.append(found)
+    return ends
+
+
+def _joined(tg_name: str, dut_names: Sequence[str], ends: Sequence[tuple[Port, Port]]) -> TrafficPath:
     hops = tuple(
         Hop(name, arriving[1], leaving[0])
         for name, (arriving, leaving) in zip(dut_names, itertools.pairwise(ends), strict=True)
@@ -104,10 +138,12 @@ def _is_of(port: Port, nic: str | None) -> bool:
     return nic is None or (port.interface.model or "").casefold() == nic.casefold()
 
 
-def _why_not(links: Mapping[str, Sequence[Port]], here: str, there: str, nic: str | None) -> str:
-    text = f"no unused link between {here} and {there}"
+def _why_not(links: Mapping[str, Sequence[Port]], gap: _Gap, nic: str | None) -> str:
+    text = f"no unused link between {gap.here} and {gap.there}"
     if nic is not None:
-        models = {port.interface.model for ends in links.values() for port in ends if port.node_name in (here, there)}
+        models = {
+            port.interface.model for ends in links.values() for port in ends if port.node_name in (gap.here, gap.there)
+        }
         known = ", ".join(sorted(model for model in models if model)) or "none"
         text += f" on a NIC of model {nic!r} (models on them: {known})"
     return (

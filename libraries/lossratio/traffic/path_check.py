@@ -34,7 +34,8 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
         if not dead:
             return counters
     sent = ", ".join(f"{each.name} (sent {each.sent} frames, received 0)" for each in dead)
-    if len(dead) == len(counters):
+    alive = {each.name for each in counters if each.received}
+    if not alive.intersection(_reverse(each.name) for each in dead):
         raise DeadPathError(
             f"Node {agent.node_name}: the path is a black hole; nothing comes through in direction {sent}. "
             "Check the links' ends in the topology, and that the DUT is set up to forward."
@@ -43,3 +44,8 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
         f"Node {agent.node_name}: the path works one way only; nothing comes through in direction {sent}. "
         "Check the DUT's forwarding (addresses, routes, MAC addresses) in that direction."
     )
+
+
+def _reverse(direction: str) -> str:
+    """Name of the direction in which the answers go."""
+    return ">".join(reversed(direction.split(">")))

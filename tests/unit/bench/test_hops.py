@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from lossratio.bench.hops import check_hops
+from lossratio.bench.live_set_up import LiveLink
 from lossratio.dut import DutCounters
 from lossratio.topology import Hop, Interface, Port, TrafficPath
 from lossratio.traffic.path_check import DeadPathError
@@ -61,12 +62,12 @@ def forwarding(hop):
 
 def error_of(received, duts):
     with pytest.raises(DeadPathError) as raised:
-        check_hops(Agent(received), PATH, duts)
+        check_hops(Agent(received), [LiveLink(PATH, tuple(duts), None)])
     return str(raised.value)
 
 
 def test_nothing_is_said_where_frames_get_through():
-    check_hops(Agent({"port0>port1": SENT, "port1>port0": SENT}), PATH, [forwarding(HOPS[0])])
+    check_hops(Agent({"port0>port1": SENT, "port1>port0": SENT}), [LiveLink(PATH, (forwarding(HOPS[0]),), None)])
 
 
 def test_a_dut_that_lets_nothing_out_is_named_with_the_place_where_it_drops():
@@ -92,3 +93,16 @@ def test_a_last_link_that_loses_everything_is_named():
 
 def test_without_duts_that_can_be_asked_it_is_left_at_the_direction():
     assert "black hole" in error_of({"port0>port1": 0, "port1>port0": 0}, [])
+
+
+def test_of_parallel_links_the_one_that_fails_is_named():
+    second = TrafficPath("TG", port("TG", "port2"), port("TG", "port3"), HOPS[:1])
+    deaf = CountingDut(HOPS[0], {"west": 0, "east": 0}, {"west": 0, "east": 0})
+    received = {"port0>port1": SENT, "port1>port0": SENT, "port2>port3": 0, "port3>port2": 0}
+    links = [LiveLink(PATH, (forwarding(HOPS[0]),), None), LiveLink(second, (deaf,), None)]
+    with pytest.raises(DeadPathError) as raised:
+        check_hops(Agent(received), links)
+    message = str(raised.value)
+    assert "black hole" in message
+    assert "Parallel link 2 of 2, port2>port3: TG.port2 sends, and nothing arrives at DUT1" in message
+    assert "Parallel link 1" not in message

@@ -23,10 +23,11 @@ CABLE = ROOT / "topologies" / "local-cable.yaml"
 BRIEF = SearchGoal(0.0, 0.0, 0.1, 0.2, 0.1, 0.1, name="tester")
 
 
-def limit(max_load=123e3, frame_size=64, bidirectional=True):
+def limit(max_load=123e3, frame_size=64, bidirectional=True, links=1):
     return TesterLimit(
         frame_size=frame_size,
         bidirectional=bidirectional,
+        links=links,
         max_load=max_load,
         profile="ethip4-udp",
         measured="2026-08-01T12:00:00+00:00",
@@ -55,12 +56,17 @@ def test_a_record_has_one_limit_for_the_same_frames(tmp_path):
         write_limit(file, "afpacket", each)
     record = read_record(file)
     assert [each.max_load for each in record.limits] == [2e3, 3e3, 4e3]
-    assert record.limit_for(PROFILE).max_load == 4e3
-    assert record.limit_for(load_profile("ethip4-ip4base", frame_size=64)).max_load == 4e3
-    assert record.limit_for(load_profile("ethip4-udp", frame_size="imix_v4_1")).max_load == 3e3
-    assert record.limit_for(load_profile("ethip4-udp", frame_size=64, bidirectional=False)).max_load == 2e3
-    assert record.limit_for(load_profile("ethip4-udp", frame_size=1518)) is None
+    assert record.limit_for(PROFILE, 1).max_load == 4e3
+    assert record.limit_for(load_profile("ethip4-ip4base", frame_size=64), 1).max_load == 4e3
+    assert record.limit_for(load_profile("ethip4-udp", frame_size="imix_v4_1"), 1).max_load == 3e3
+    assert record.limit_for(load_profile("ethip4-udp", frame_size=64, bidirectional=False), 1).max_load == 2e3
+    assert record.limit_for(load_profile("ethip4-udp", frame_size=1518), 1) is None
     assert SelfTestRecord.model_validate(record.model_dump()) == record
+
+
+def test_a_limit_of_one_link_is_none_of_two():
+    record = SelfTestRecord(generator="afpacket").with_limit(limit(4e3)).with_limit(limit(1e3, links=2))
+    assert [record.limit_for(PROFILE, links).max_load for links in (1, 2)] == [4e3, 1e3]
 
 
 def test_a_record_is_of_one_generator(tmp_path):

@@ -139,3 +139,10 @@ def test_a_suite_whose_path_the_topology_does_not_have_has_no_topology_tag():
     suite = expanded(Catalogue(file), SUITE.replace("duts=${DUTS}", "duts=1"))
     assert suite.setup.args[0] == file
     assert set(suite.tests[0].tags) == {"mrr", "64B", "1c"}
+
+
+def test_a_suite_over_two_parallel_links_has_csits_tag_for_them():
+    file = str(ROOT / "topologies" / "local-2links.yaml")
+    assert "2_node_single_link_topo" in expanded(Catalogue(file)).tests[0].tags
+    suite = expanded(Catalogue(file), SUITE.replace("duts=${DUTS}", "duts=${DUTS}    links=2"))
+    assert "2_node_double_link_topo" in suite.tests[0].tags

@@ -38,7 +38,7 @@ def conditions(directions=("port0>port1", "port1>port0")):
     file = "topologies/simulated.yaml"
     topology = load_topology(ROOT / file)
     return Conditions(
-        testbed=describe_testbed(topology, file, topology.path()),
+        testbed=describe_testbed(topology, file, [topology.path()]),
         nodes={
             "TG": NodeFacts(
                 os="Debian GNU/Linux 12 (bookworm)", kernel="6.1.0", tools=ToolVersions(ip="iproute2-6.1.0")

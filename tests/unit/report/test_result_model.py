@@ -157,7 +157,7 @@ def test_every_trial_comes_back_from_the_file_as_it_was(result):
 
 FREE_FORM = {"profile", "topology", "generator", "duts", "settings"}
 UNITS = ("_fps", "_bps", "_s", "_bytes", "_frames", "_ratio")
-COUNTS = {"repeats", "number", "aggregate_factor", "cpus", "threads_per_core"}
+COUNTS = {"repeats", "number", "aggregate_factor", "cpus", "threads_per_core", "links"}
 RATIOS = {"loss_ratio_of_sent", "IPv4"}
 
 

@@ -68,6 +68,14 @@ def test_remarks_are_in_the_message():
     assert message(throughput_of(REGULAR, remarks=("the goal is wide",))).splitlines()[-1] == "Note: the goal is wide"
 
 
+def test_parallel_links_are_counted():
+    result = throughput_of(REGULAR)
+    testbed = result.conditions.testbed.model_copy(update={"links": 2})
+    conditions = result.conditions.model_copy(update={"testbed": testbed})
+    lines = message(result.model_copy(update={"conditions": conditions})).splitlines()
+    assert "(port0>port1, port1>port0) over 2 parallel links; frames of 64 bytes" in lines[-1]
+
+
 def test_the_message_of_an_mrr_measurement():
     lines = message(mrr(SharpKnee(capacity=1e7), max_rate=380_000.0)).splitlines()
     assert lines == [

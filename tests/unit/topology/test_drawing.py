@@ -10,7 +10,7 @@ LOCAL_3N = Path(__file__).parents[3] / "topologies" / "local-3n.yaml"
 
 def test_the_path_is_drawn_from_top_to_bottom_and_the_rest_is_listed():
     topology = load_topology(LOCAL_3N)
-    assert draw_topology(topology, topology.path()).splitlines() == [
+    assert draw_topology(topology, [topology.path()]).splitlines() == [
         "  TG    port0: tg0",
         "    |  link0",
         "  DUT1  port0: dut0",
@@ -36,7 +36,7 @@ def test_models_are_drawn_with_their_limits_and_unused_ports_listed():
     }
     nodes = {**topology.nodes, "TG": tg.model_copy(update={"interfaces": ports})}
     changed = topology.model_copy(update={"nodes": nodes})
-    drawn = draw_topology(changed, changed.path())
+    drawn = draw_topology(changed, [changed.path()])
     assert "TG.port9: wired to nothing" in drawn
     assert "port0: tg0, Intel-X710, 10.000 Gbit/s, at most 14.881 Mfps, at most 10.000 Gbit/s" in drawn
     assert "port1: tg1, Acme-1, limits of this model not known" in drawn
