@@ -14,6 +14,7 @@ from scipy.special import log_ndtr
 from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
 from lossratio.plrsearch.density import RowDensity
 from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.likelihood import Bumps
 
 _ITERATIONS = 6
 _POINTS_AT_ONCE = 1 << 14
@@ -36,7 +37,7 @@ def rough_rows(density: RowDensity, likelihood: VaryingCapacityLikelihood) -> Ro
     """The rows' maxima and integrals, if the bumps were Gaussian; at least one trial must have lost frames."""
     size = max(1, _POINTS_AT_ONCE // len(likelihood.groups))
     pieces = [
-        _piece(density, likelihood, density.log_spread[at : at + size, None], density.deviation[at : at + size, None])
+        _piece(likelihood, density.bumps.chosen(slice(at, at + size)), density.deviation[at : at + size, None])
         for at in range(0, len(density.log_spread), size)
     ]
     mode, height, stiffness = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
@@ -45,11 +46,8 @@ def rough_rows(density: RowDensity, likelihood: VaryingCapacityLikelihood) -> Ro
     return RoughRows(mode, height + log_width + density.model.prior.log_density(mode))
 
 
-def _piece(
-    density: RowDensity, likelihood: VaryingCapacityLikelihood, log_spread: Array, deviation: Array
-) -> tuple[Array, Array, Array]:
+def _piece(likelihood: VaryingCapacityLikelihood, bumps: Bumps, deviation: Array) -> tuple[Array, Array, Array]:
     """Place, height and negative second derivative of the maximum in m."""
-    bumps = likelihood.bumps(density.model.function, np.exp(log_spread))
     lossy = likelihood.groups.lost > 0
     trials, quiet = likelihood.trials[lossy], likelihood.trials[~lossy]
     scale = np.hypot(deviation, bumps.width)

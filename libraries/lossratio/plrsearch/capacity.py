@@ -21,7 +21,7 @@ from lossratio.plrsearch.bumps import MAX_COUNT, NODES, WEIGHTS
 from lossratio.plrsearch.counts import TrialCounts
 from lossratio.plrsearch.curves import Indices
 from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.likelihood import Parameters, Score, log_poisson_at_mean, poisson_deviance
+from lossratio.plrsearch.likelihood import Bumps, Parameters, Score, log_poisson_at_mean, poisson_deviance
 
 _NEAR = 0.3
 """Distance from the likeliest capacity, in standard deviations, from which its neighbourhood is expanded."""
@@ -34,19 +34,6 @@ _NARROW = 0.9
 """Widths of a bump in deviations of the capacity, up to which the bump is the narrower factor."""
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
 _TINY = 1e-300
-
-
-@dataclass(frozen=True)
-class Bumps:
-    """Where in M the counts' probabilities have their bumps; shape (rows, trials), in frames per second.
-
-    Attributes:
-        place: The capacity that explains the count; for a count of 0, the one with a mean of 0.7.
-        width: About the bump's standard deviation; for a count of 0, the width of its step.
-    """
-
-    place: Array
-    width: Array
 
 
 @dataclass
@@ -128,7 +115,7 @@ class VaryingCapacityLikelihood:
 
     def score(self, function: FittingFunction, at: Parameters) -> Score:
         """See `Likelihood.score`."""
-        bumps = self.bumps(function, at.spread[:, 0])
+        bumps = self.bumps(function, at.spread[:, 0]) if at.bumps is None else at.bumps
         narrow = bumps.width[:, : self._many] < _NARROW * at.deviation[:, 0]
         narrow[:, self._few :] = False
         parts = np.empty((3, *at.mrr.shape[:2], self._many))
@@ -153,7 +140,7 @@ class VaryingCapacityLikelihood:
         return np.stack([value, -total * offset, np.broadcast_to(total, value.shape)])
 
     def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
-        """Where each trial's probability is as a function of its capacity, for spreads of shape (rows, 1)."""
+        """See `Likelihood.bumps`."""
         place = np.maximum(function.explaining_mrr(self.groups.load, self._log_own_rate, spread), spread)
         loss = function.log_loss(self.groups.load, place, spread)
         place = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)

@@ -19,8 +19,6 @@ from lossratio.trial import TrialInput, TrialResult
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
-_MIN_SHARE = 0.1
-"""Share of a trial's duration that must be left for a last, shorter trial."""
 _MIN_TRIALS_TO_STOP = 12
 
 
@@ -81,7 +79,8 @@ class PLRsearch:
             target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
             min_load: Smallest load of a trial, in frames per second per interface; the critical load is not below.
             max_load: Largest load of a trial, in frames per second per interface; the critical load is not above.
-            timeout: No trial is asked for after this many seconds of trials.
+            timeout: Seconds of trials. No trial begins for which there is too little time: a SUT with memory, such as a
+                policer, has another capacity in a shorter one. Only the first is shortened, if it has to be.
             precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits;
                 None: only time does.
             stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
@@ -163,7 +162,7 @@ class PLRsearch:
     def _decide(self, own_trials: int) -> None:
         wanted = self._durations.initial + self._durations.increment * own_trials
         left = self._timeout - self.elapsed
-        if left < _MIN_SHARE * wanted:
+        if left < wanted and own_trials:
             self._stopped_by = StopReason.TIMEOUT
             return
         if own_trials < len(self._warm_loads):

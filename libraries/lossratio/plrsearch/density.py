@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
 from lossratio.plrsearch.curves import Indices
 from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.likelihood import Likelihood, Parameters, Score
+from lossratio.plrsearch.likelihood import Bumps, Likelihood, Parameters, Score
 from lossratio.plrsearch.prior import Prior
 
 _POINTS_AT_ONCE = 1 << 13
@@ -52,6 +53,14 @@ class RowDensity:
     log_spread: Array
     deviation: Array
 
+    @cached_property
+    def bumps(self) -> Bumps:
+        """What all points of a row share."""
+        likelihood, spread = self.model.likelihood, np.exp(self.log_spread)[:, None]
+        size = max(1, _POINTS_AT_ONCE // max(1, len(likelihood.groups)))
+        pieces = [likelihood.bumps(self.model.function, spread[piece]) for piece in _pieces(len(spread), size)]
+        return Bumps(np.concatenate([each.place for each in pieces]), np.concatenate([each.width for each in pieces]))
+
     def log_density(self, log_mrr: Array, which: Indices | None = None) -> Array:
         """Logarithm of the density per unit of log a and log m, without the likelihood's constant.
 
@@ -79,11 +88,17 @@ class RowDensity:
         chosen = slice(None) if which is None else which
         mrr = np.exp(log_mrr)[:, :, None]
         spread, deviation = np.exp(self.log_spread[chosen])[:, None, None], self.deviation[chosen][:, None, None]
-        rows = max(1, _POINTS_AT_ONCE // max(1, log_mrr.shape[1] * self.model.likelihood.terms))
+        size = max(1, _POINTS_AT_ONCE // max(1, log_mrr.shape[1] * self.model.likelihood.terms))
+        bumps = self.bumps.chosen(chosen)
         return [
             evaluate(
                 self.model.function,
-                Parameters(mrr[at : at + rows], spread[at : at + rows], deviation[at : at + rows]),
+                Parameters(mrr[piece], spread[piece], deviation[piece], bumps.chosen(piece)),
             )
-            for at in range(0, max(1, len(mrr)), rows)
+            for piece in _pieces(len(mrr), size)
         ]
+
+
+def _pieces(length: int, size: int) -> list[slice]:
+    """Slices of some rows each; one even if there are no rows."""
+    return [slice(at, at + size) for at in range(0, max(1, length), size)]

@@ -15,10 +15,33 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from lossratio.plrsearch.counts import TrialCounts, merged
 from lossratio.plrsearch.functions import Array, FittingFunction
+
+
+@dataclass(frozen=True)
+class Bumps:
+    """Where each trial's probability is as a function of its own capacity; shape (rows, trials), in frames per second.
+
+    Attributes:
+        place: The capacity that explains the count; for a count of 0, the one with a mean of 0.7.
+        width: About the bump's standard deviation; for a count of 0, the width of its step.
+    """
+
+    place: Array
+    width: Array
+
+    @classmethod
+    def none(cls, rows: int) -> Bumps:
+        """Those of no trials."""
+        return cls(np.zeros((rows, 0)), np.zeros((rows, 0)))
+
+    def chosen(self, rows: slice | NDArray[np.intp]) -> Bumps:
+        """Those of some rows."""
+        return Bumps(self.place[rows], self.width[rows])
 
 
 @dataclass(frozen=True)
@@ -29,11 +52,13 @@ class Parameters:
         mrr: Limiting forwarding rates, shape (rows, points, 1); the last axis is for the trials.
         spread: Widths of the knee, shape (rows, 1, 1).
         deviation: Standard deviations of the capacity between trials, shape (rows, 1, 1).
+        bumps: The rows' bumps, if they are known already.
     """
 
     mrr: Array
     spread: Array
     deviation: Array
+    bumps: Bumps | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +89,9 @@ class Likelihood(Protocol):
     terms: int
     constant: float
 
+    def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
+        """What all points of a row share, for spreads of shape (rows, 1); of no trials if capacities do not vary."""
+
     def value(self, function: FittingFunction, at: Parameters) -> Array:
         """Log likelihood but for the constant, shape (rows, points)."""
 
@@ -84,6 +112,10 @@ class PoissonLikelihood:
         self._log_exposure = np.log(self.groups.exposure)
         self._log_observed_rate = np.log(self._lost) - self._log_exposure[self._lossless :]
         self.constant = _log_probability_at_group_means(counts)
+
+    def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
+        """See `Likelihood.bumps`."""
+        return Bumps.none(len(spread))
 
     def value(self, function: FittingFunction, at: Parameters) -> Array:
         """See `Likelihood.value`."""
@@ -124,6 +156,10 @@ class GeometricLikelihood:
         self.terms = len(self.groups)
         self._log_exposure = np.log(self.groups.exposure / np.maximum(self._trials, 1.0))
         self._both = self.groups.lost + self._trials
+
+    def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
+        """See `Likelihood.bumps`."""
+        return Bumps.none(len(spread))
 
     def value(self, function: FittingFunction, at: Parameters) -> Array:
         """See `Likelihood.value`."""

@@ -115,6 +115,33 @@ class DraftSelection:
         return (self._drained + weight * mean) / (1.0 + weight)
 
 
+@dataclass(frozen=True)
+class _Prospects:
+    """What trials are expected to tell, as long as the posteriors are the same.
+
+    Attributes:
+        posteriors: The posteriors.
+        duration: Duration of a trial, in seconds.
+        mean: Mean critical load, in frames per second.
+        load: The load, not in overload, at which a trial tells most.
+        gain: By how much such a trial reduces the variance of the critical load's logarithm.
+        overload: A load in overload, in frames per second.
+        overload_gain: The same reduction by a trial there.
+    """
+
+    posteriors: Sequence[Posterior]
+    duration: float
+    mean: float
+    load: float
+    gain: float
+    overload: float
+    overload_gain: float
+
+    def are_of(self, posteriors: Sequence[Posterior], duration: float) -> bool:
+        """Whether they are those of these posteriors, and of trials as long."""
+        return self.posteriors is posteriors and self.duration == duration
+
+
 class PosteriorSelection:
     """Trials where a second of time is expected to tell most about the critical load.
 
@@ -133,6 +160,7 @@ class PosteriorSelection:
         self._overloads = 0
         self._overhead = 0.0
         self._forwarding_rate = question.max_load
+        self._prospects: _Prospects | None = None
 
     def record(self, result: TrialResult) -> None:
         """See `Selection.record`."""
@@ -148,27 +176,38 @@ class PosteriorSelection:
         if not posteriors:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
             return Choice(_clamped(load, question), duration, "the forwarding rate of the last trial")
+        if self._prospects is None or not self._prospects.are_of(posteriors, duration):
+            self._prospects = self._looked_up(posteriors, duration)
+        prospects, short = self._prospects, _OVERLOAD_SHARE * duration
+        if self._varies and self._wants_overload(prospects, duration, short):
+            self._overloads += 1
+            return Choice(prospects.overload, short, "overload, to see how much the capacity varies")
+        return Choice(prospects.load, duration, f"most informative about {prospects.mean:,.0f} frames/s")
+
+    def _looked_up(self, posteriors: Sequence[Posterior], duration: float) -> _Prospects:
         best = max(posteriors, key=lambda each: each.log_evidence)
-        cloud = Cloud.of(best)
+        cloud, mode = Cloud.of(best), best.mode
         loads = self._candidates(best)
         gains = np.maximum(
             cloud.gains_of_counts(loads, duration, self._own_noise), cloud.gains_of_loss(loads, duration)
         )
         most = int(np.argmax(gains))
-        short = _OVERLOAD_SHARE * duration
-        if self._varies and self._wants_overload(cloud, float(gains[most]), duration, short):
-            self._overloads += 1
-            mode = best.mode
-            load = mode.mrr + _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
-            load = _clamped(max(load, 1.005 * mode.mrr), question)
-            return Choice(load, short, "overload, to see how much the capacity varies")
-        return Choice(float(loads[most]), duration, f"most informative about {best.moments.mean:,.0f} frames/s")
+        overload = mode.mrr + _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
+        return _Prospects(
+            posteriors=posteriors,
+            duration=duration,
+            mean=best.moments.mean,
+            load=float(loads[most]),
+            gain=float(gains[most]),
+            overload=_clamped(max(overload, 1.005 * mode.mrr), self._question),
+            overload_gain=cloud.gain_of_overload() if self._varies else 0.0,
+        )
 
-    def _wants_overload(self, cloud: Cloud, other: float, duration: float, short: float) -> bool:
+    def _wants_overload(self, prospects: _Prospects, duration: float, short: float) -> bool:
         share = self._overloads / max(self._trials, 1)
         if not _LEAST_OVERLOAD <= share < _MOST_OVERLOAD:
             return share < _LEAST_OVERLOAD
-        return cloud.gain_of_overload() / (short + self._overhead) > other / (duration + self._overhead)
+        return prospects.overload_gain / (short + self._overhead) > prospects.gain / (duration + self._overhead)
 
     def _candidates(self, posterior: Posterior) -> Array:
         """Loads between the critical load and the knee, on a grid, so that equal loads are frequent."""

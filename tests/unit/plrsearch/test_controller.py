@@ -57,6 +57,20 @@ def test_durations_and_their_growth_are_arguments():
     assert [each.duration for each in results[:3]] == [4.0, 6.0, 8.0]
 
 
+@each_selection
+def test_the_last_trial_is_no_shorter_than_the_others(selection):
+    for timeout in (28.0, 29.3, 30.6):
+        found, results = search(selection=selection, timeout=timeout, initial_duration=3.0, duration_increment=0.0)
+        assert {each.duration for each in results} == {3.0}
+        assert timeout - 3.5 < sum(each.elapsed for each in results) <= timeout + 0.5
+        assert found.stopped_by is StopReason.TIMEOUT
+
+
+def test_a_time_too_short_for_one_trial_shortens_it():
+    _, results = search(timeout=2.0)
+    assert [each.duration for each in results] == [2.0]
+
+
 def test_enough_precision_ends_the_search():
     found, _ = search(precision=0.001, timeout=1800.0)
     low, high = found.interval(0.95)
