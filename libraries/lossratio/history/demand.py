@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import datetime
-
 import numpy as np
 
 from lossratio.errors import RegressionError, ReportError
@@ -79,25 +76,15 @@ def _continued(earlier: Series | None, entry: Entry) -> Series:
     """A series with a result at its end; if it is there already, it is not taken twice."""
     value = np.nan if entry.value is None else entry.value
     kinds = frozenset((*entry.doubts, *(() if entry.outcome == MEASURED else (entry.outcome,))))
-    newest = Series(_key(entry), (entry.started,), np.array([value]), (kinds,), (entry.reason,))
+    newest = Series(_key(entry), (entry.started,), np.array([value]), (kinds,), (entry.reason,), (entry.measured_as,))
     if earlier is None:
         return newest
-    before = _until(earlier, entry.started)
-    return replace(
-        newest,
-        times=before.times + newest.times,
-        values=np.concatenate([before.values, newest.values]),
-        kinds=before.kinds + newest.kinds,
-        reasons=before.reasons + newest.reasons,
-    )
-
-
-def _until(series: Series, end: datetime) -> Series:
-    count = sum(time < end for time in series.times)
-    return replace(
-        series,
-        times=series.times[:count],
-        values=series.values[:count],
-        kinds=series.kinds[:count],
-        reasons=series.reasons[:count],
+    before = earlier.chosen([place for place, time in enumerate(earlier.times) if time < entry.started])
+    return Series(
+        newest.key,
+        before.times + newest.times,
+        np.concatenate([before.values, newest.values]),
+        before.kinds + newest.kinds,
+        before.reasons + newest.reasons,
+        before.measured_as + newest.measured_as,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from lossratio.report.comparable import digest_of
 from lossratio.report.findings import Finding, findings_of
 from lossratio.report.run import Run
 
@@ -27,6 +28,8 @@ class Entry:
         reason: Why it is irregular or failed; None: it is neither.
         doubts: Kinds of doubts about the result.
         lossratio_version: Version of lossratio that measured it.
+        measured_as: Tells values of other traffic, paths or goals apart, whose tests are called the same; None: not
+            known, as of results that were added by versions before.
     """
 
     testbed: str
@@ -41,6 +44,7 @@ class Entry:
     reason: str | None
     doubts: tuple[str, ...]
     lossratio_version: str
+    measured_as: str | None = None
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -64,4 +68,5 @@ def _entry(finding: Finding, doubts: tuple[str, ...]) -> Entry:
         reason=finding.reason,
         doubts=doubts,
         lossratio_version=result.conditions.controller.lossratio_version,
+        measured_as=digest_of(finding),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,9 @@ import numpy.typing as npt
 
 MEASURED = "measured"
 """Outcome of what was measured as asked."""
+
+FAILED = "failed"
+"""Outcome of what could not be measured."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Series:
         values: Aggregate rates, frames per second; NaN: that result has none.
         kinds: What else is known about each result: ``irregular`` or ``failed``, and kinds of doubts.
         reasons: Why a result is irregular or failed; None: it is neither.
+        measured_as: Tells results of other traffic, paths or goals apart; None: not known.
     """
 
     key: SeriesKey
@@ -49,6 +53,25 @@ class Series:
     values: npt.NDArray[np.float64]
     kinds: tuple[frozenset[str], ...]
     reasons: tuple[str | None, ...]
+    measured_as: tuple[str | None, ...]
+
+    def chosen(self, places: Sequence[int]) -> Series:
+        """The series of some of the results, by their indices."""
+        return Series(
+            self.key,
+            tuple(self.times[place] for place in places),
+            self.values[list(places)],
+            tuple(self.kinds[place] for place in places),
+            tuple(self.reasons[place] for place in places),
+            tuple(self.measured_as[place] for place in places),
+        )
+
+    def like_newest(self) -> Series:
+        """The results that mean the same as the newest: of its traffic, path and goal, as far as that is known."""
+        newest = self.measured_as[-1]
+        if newest is None:
+            return self
+        return self.chosen([place for place, each in enumerate(self.measured_as) if each in (None, newest)])
 
 
 def series_of(table: Any, last: int) -> Iterator[Series]:
@@ -78,4 +101,5 @@ def _series(key: SeriesKey, rows: Any) -> Series:
             for outcome, each in zip(outcomes, doubts, strict=True)
         ),
         tuple(rows.column("reason").to_pylist()),
+        tuple(rows.column("measured_as").to_pylist()),
     )

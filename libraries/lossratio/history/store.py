@@ -22,6 +22,7 @@ from lossratio.report.run_directory import write_whole
 
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
+_NEWEST_COLUMN = "measured_as"  # Files that were written by versions before have none.
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class StoredEntries:
     """What was read from a history.
 
     Attributes:
-        table: A `pyarrow.Table` of the entries, by testbed, test, quantity and time.
+        table: A `pyarrow.Table` of the entries, each once, by testbed, test, quantity and time.
         problems: Files that cannot be read, and why.
     """
 
@@ -132,7 +133,10 @@ def _damaged(file: Path, error: Exception) -> str:
 
 
 def _query(files: Sequence[Path], testbed: str | None, since: str | None) -> Any:
-    """The entries in some files, of one testbed and since a day if these are not None."""
+    """The entries in some files, of one testbed and since a day if these are not None.
+
+    A run that was added before it was resumed, and again afterwards, has entries in two files: each counts once.
+    """
     if not files:
         raise ReportError("No file of the history can be read: all of them are damaged.")
     with required("duckdb").connect() as connection:
@@ -143,11 +147,18 @@ def _query(files: Sequence[Path], testbed: str | None, since: str | None) -> Any
                 hive_types = {'testbed': VARCHAR, 'date': DATE}
             )
             WHERE ($testbed IS NULL OR testbed = $testbed) AND ($since IS NULL OR date >= $since::DATE)
+            QUALIFY row_number() OVER (
+                PARTITION BY testbed, test, quantity, started ORDER BY len(doubts) DESC
+            ) = 1
             ORDER BY testbed, test, quantity, started
             """,
             params={"files": [str(file) for file in files], "testbed": testbed, "since": since},
         )
-        return query.to_arrow_table()
+        table = query.to_arrow_table()
+    if _NEWEST_COLUMN not in table.column_names:
+        arrow = required("pyarrow")
+        table = table.append_column(_NEWEST_COLUMN, arrow.nulls(table.num_rows, arrow.string()))
+    return table
 
 
 def required(module: str) -> Any:
@@ -180,6 +191,7 @@ def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
             ("reason", arrow.string()),
             ("doubts", arrow.list_(arrow.string())),
             ("lossratio_version", arrow.string()),
+            (_NEWEST_COLUMN, arrow.string()),
         ]
     )
     sink = arrow.BufferOutputStream()

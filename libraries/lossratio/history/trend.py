@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
-from lossratio.history.series import Series
+from lossratio.history.series import FAILED, Series
 from lossratio.history.steps import group_starts
 
 LEAST_RESULTS = 4
@@ -86,7 +86,8 @@ class Trend:
     """What became of a series.
 
     Attributes:
-        series: The series.
+        series: The series: the results that mean the same as the newest.
+        left_out: How many earlier results were measured otherwise (of other traffic, another path or goal).
         steps: Its steps, in the order of time.
         verdict: What it comes to.
         change: The newest change, if it is fresh; None: nothing changed lately.
@@ -94,6 +95,7 @@ class Trend:
     """
 
     series: Series
+    left_out: int
     steps: tuple[Step, ...]
     verdict: TrendVerdict
     change: Change | None
@@ -120,11 +122,16 @@ def trends_of(
         fresh: A change that began among this many newest values is fresh.
         least_change: Smaller relative changes raise no alarm.
     """
-    places = [np.flatnonzero(np.isfinite(each.values)) for each in series]
-    starts = group_starts([each.values[place] for each, place in zip(series, places, strict=True)])
-    return [
+    alike = [each.like_newest() for each in series]
+    places = [np.flatnonzero(np.isfinite(each.values)) for each in alike]
+    starts = group_starts([each.values[place] for each, place in zip(alike, places, strict=True)])
+    trends = [
         _trend(each, _steps(each, place, begin), place, known, fresh, least_change)
-        for each, place, begin in zip(series, places, starts, strict=True)
+        for each, place, begin in zip(alike, places, starts, strict=True)
+    ]
+    return [
+        replace(trend, left_out=len(whole.times) - len(trend.series.times))
+        for trend, whole in zip(trends, series, strict=True)
     ]
 
 
@@ -145,12 +152,19 @@ def _trend(
     least_change: float,
 ) -> Trend:
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - fresh : -1])))
-    if len(places) and not np.isfinite(series.values[-1]):
-        return Trend(series, steps, TrendVerdict.NO_VALUE, None, new_kinds)
+    if _is_missing(series, places):
+        return Trend(series, 0, steps, TrendVerdict.NO_VALUE, None, new_kinds)
     if len(places) < LEAST_RESULTS:
-        return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
+        return Trend(series, 0, steps, TrendVerdict.TOO_FEW, None, new_kinds)
     change = _fresh_change(series, steps, places, known, fresh)
-    return Trend(series, steps, _verdict(change, least_change), change, new_kinds)
+    return Trend(series, 0, steps, _verdict(change, least_change), change, new_kinds)
+
+
+def _is_missing(series: Series, places: np.ndarray) -> bool:
+    """Whether the newest result has no value and earlier ones had, or failed where what has no rate did not before."""
+    if len(places):
+        return not np.isfinite(series.values[-1])
+    return FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
 
 
 def _fresh_change(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from lossratio.history.analysis import Analysis
 from lossratio.history.trend import Trend, TrendVerdict
 from lossratio.report.junit import Case
@@ -43,7 +45,10 @@ def _details(trend: Trend) -> Iterator[str]:
     if trend.new_kinds:
         yield f"change of kind: {', '.join(trend.new_kinds)}"
     if trend.verdict is TrendVerdict.TOO_FEW:
-        yield f"{len(trend.series.times)} results"
+        count = int(np.isfinite(trend.series.values).sum())
+        yield f"{len(trend.series.times)} results, {count or 'none'} of them with a rate"
+    if trend.left_out:
+        yield f"{trend.left_out} earlier results are left out, as other traffic, another path or goal was measured"
 
 
 def _summary(analysis: Analysis) -> Iterator[str]:

@@ -103,3 +103,10 @@ def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, histor
     assert answer.returncode == 1, answer.stdout
     assert "2 tests, 1 passed, 1 failed" in answer.stdout
     assert "regression: Performance.Linux Bridge.64B-1c-eth-l2bdbase-ndrpdr, PDR, on simulated" in answer.stdout
+
+
+def test_results_of_another_goal_of_the_same_name_are_no_evidence_of_a_regression(history, result):
+    ndr, pdr = slower(result).goals
+    other = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"loss_ratio": 1e-9})})
+    (found,) = require_no_regression(history, slower(result).model_copy(update={"goals": (ndr, other)}), "PDR")
+    assert (found.verdict, found.left_out) == (TrendVerdict.TOO_FEW, 6)

@@ -115,3 +115,21 @@ def test_a_history_that_cannot_be_written_is_an_error_that_says_where(tmp_path):
 def test_a_missing_package_is_named_with_what_to_do():
     with pytest.raises(ReportError, match=r"needs the Python package 'no_such_thing'.*lossratio\[history\]"):
         store.required("no_such_thing.parquet")
+
+
+def test_a_run_that_is_added_before_and_after_it_is_resumed_counts_once(tmp_path):
+    history = History(tmp_path)
+    history.add([entry(0, 1e6)])
+    history.add([entry(0, 1e6, doubts=["drift"]), entry(0, 3e6, quantity="MRR")])
+    assert [row[2:] for row in rows(history)] == [("MRR", 3e6), ("NDR", 1e6)]
+    assert history.read().table.column("doubts").to_pylist() == [[], ["drift"]]
+
+
+def test_files_of_versions_before_are_read_beside_those_of_today(tmp_path):
+    history = History(tmp_path)
+    (old,) = history.add([entry(0, 1e6, measured_as="csit")])
+    table = pq.read_table(old, partitioning=None)
+    pq.write_table(table.drop_columns("measured_as"), old)
+    assert history.read().table.column("measured_as").to_pylist() == [None]
+    history.add([entry(1, 1e6, measured_as="csit")])
+    assert history.read().table.column("measured_as").to_pylist() == [None, "csit"]

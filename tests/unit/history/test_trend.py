@@ -107,3 +107,23 @@ def test_known_changes_are_read_from_yaml(tmp_path):
     path.write_text("changes:\n- {date: someday, note: new BIOS}\n")
     with pytest.raises(ReportError, match=r"annotations\.yaml.*2.*date"):
         load_known_changes(path)
+
+
+def test_results_that_mean_something_else_are_left_out_and_told():
+    quick, csit = ["quick"] * 8, ["csit"] * 4
+    (found,) = trends_of([series([*STEADY, 50e3, 50.1e3, 49.9e3, 50e3], measured_as=quick + csit)])
+    assert found.verdict is TrendVerdict.STEADY
+    assert found.left_out == 8
+    assert "8 earlier results are left out" in describe_trend(found)
+
+
+def test_results_of_which_nothing_is_known_are_taken_for_the_same():
+    (found,) = trends_of([series([*STEADY, 50e3, 50.1e3, 49.9e3], measured_as=[None] * 8 + ["csit"] * 3)])
+    assert (found.verdict, found.left_out) == (TrendVerdict.REGRESSION, 0)
+
+
+def test_what_has_no_rate_is_an_alarm_when_it_fails_where_it_did_not_before():
+    latency = [frozenset(), frozenset(), frozenset({"failed"})]
+    assert trend([None] * 3, kinds=latency).verdict is TrendVerdict.NO_VALUE
+    assert trend([None] * 3, kinds=latency[::-1]).verdict is TrendVerdict.TOO_FEW
+    assert "3 results, none of them with a rate" in describe_trend(trend([None] * 3, kinds=latency[::-1]))
