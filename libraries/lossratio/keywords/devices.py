@@ -53,7 +53,9 @@ class DeviceKeywords(Keywords):
         """
         search = self.session.last_search
         if search is None:
-            raise SearchError("No search has been made yet in this suite. Call e.g. 'Find NDR And PDR' first.")
+            raise SearchError(
+                "No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first."
+            )
         name, load = relevant_load(search.result, goal)
         request = TelemetryRequest(search.profile, load, name, duration.total_seconds())
         announce(f"Collecting telemetry at {name}: {describe_profile(search.profile)}")

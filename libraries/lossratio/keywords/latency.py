@@ -89,8 +89,8 @@ class LatencyKeywords(Keywords):
         search = self.session.last_search
         if search is None or search.test_name != self.session.test_name:
             raise SearchError(
-                "No search in this test has found loads to measure latency at. Call e.g. 'Find NDR And PDR' before, or "
-                "say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
+                "No search in this test and on this testbed has found loads to measure latency at. Call e.g. "
+                "'Find NDR And PDR' before, or say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
             )
         return search
 

@@ -45,7 +45,7 @@ class Session:
         testbed: The testbed that is set up; None if none is.
         traffic: Traffic that flows until it is stopped; None if there is none.
         reservation: Ends the reservation that outlasts the testbed's set-up; None if there is none.
-        last_search: The last search for throughput; None if there was none.
+        last_search: The last search for throughput on the testbed that is set up; None if there was none.
         directory: Where the files of measurements go; None if none has begun.
     """
 

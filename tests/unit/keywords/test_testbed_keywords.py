@@ -22,6 +22,19 @@ A Test
     assert run_suite(write_suite(tmp_path, tests, "")).status == 0
 
 
+def test_what_was_found_on_one_testbed_is_not_continued_on_another(tmp_path):
+    tests = """
+Another Device
+    Find Conditional Throughput    {"loss_ratio": 0, "duration_sum": 1, "width": "20 %"}    frame_size=64B
+    Tear Down Testbed
+    Set Up Testbed    ${TOPOLOGY}
+    Run Keyword And Expect Error    SearchError: No search has been made since*    Collect Telemetry
+    Run Keyword And Expect Error    SearchError: No search in this test and on this testbed*    Measure Latency
+"""
+    run = run_suite(write_suite(tmp_path, tests))
+    assert run.tests["Another Device"].passed, run.tests["Another Device"].message
+
+
 def test_a_second_set_up_is_refused_and_the_first_stays(tmp_path):
     tests = """
 Again
