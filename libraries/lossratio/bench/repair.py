@@ -13,7 +13,9 @@ from lossratio.traffic import AgentRefusalError
 from lossratio.traffic.agent_client import ANSWER_SECONDS
 from lossratio.trial import Measurer, TrialInput, TrialOutput
 
-REPAIRABLE_KINDS = frozenset({"interface_down", "no_such_interface", "server_lost"})
+REPAIRABLE_KINDS = frozenset(
+    {"interface_down", "interface_replaced", "no_such_interface", "sender_died", "server_lost"}
+)
 """Kinds of the agent's errors that another attempt may not have."""
 
 _LOG = logging.getLogger(__name__)

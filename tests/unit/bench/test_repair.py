@@ -46,6 +46,8 @@ def measurer(first, *repairs, check=lambda: None, doubt=lambda: None, most=10):
         LOST,
         NodeError("Node TG: no channel."),
         AgentRefusalError("Interface tg0 went down.", "interface_down"),
+        AgentRefusalError("Interface tg0 was taken away.", "interface_replaced"),
+        AgentRefusalError("The process that sends on tg0 died.", "sender_died"),
         AgentRefusalError("The TRex server does not answer.", "server_lost"),
     ],
 )

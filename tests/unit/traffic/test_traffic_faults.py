@@ -243,6 +243,18 @@ def test_no_direction_goes_on_when_another_cannot_start(agent, bridged, session)
     assert received_by(bridged, "dut0") == before
 
 
+def test_a_port_that_was_replaced_between_trials_is_no_loss(agent, bridged):
+    configure(agent, bidirectional=False)
+    agent.trial(1000.0, 0.02)
+    bridged.run("tg", "ip", "link", "delete", "dev", "tg1")
+    bridged.veth("tg", "tg1", "dut1", "dut1")
+    bridged.run("dut1", "ip", "link", "set", "dev", "dut1", "master", "br0")
+    kind, message = refusal(agent.trial, 1000.0, 0.02)
+    assert (kind, "tg1 was taken away" in message) == ("interface_replaced", True)
+    configure(agent, bidirectional=False)
+    assert agent.trial(1000.0, 0.02)[0].received == 20
+
+
 def test_an_interrupt_mid_trial_ends_the_traffic(agent, session):
     configure(agent)
     process = session.processes[0]

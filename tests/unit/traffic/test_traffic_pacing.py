@@ -57,6 +57,18 @@ def test_a_ramp_ends_when_it_is_stopped():
     assert world.now < 0.15
 
 
+def test_traffic_without_an_end_can_be_stopped_while_the_interface_is_busy():
+    world = World()
+
+    def refuse(count):
+        assert world.now < 1.0, "it does not look whether it is to stop"
+        world.sleep(1e-3)
+        return 0
+
+    sent = transmit(refuse, 1000.0, None, lambda: world.now > 0.5, clock=world.clock, sleep=world.sleep).sent
+    assert (sent, world.now) == (0, pytest.approx(0.5, abs=0.01))
+
+
 loads = st.floats(1.0, 100_000.0)
 durations = st.floats(0.001, 0.02)
 

@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Sequence
 from .active import ActiveDirection
 from .configuration import Configuration
 from .pacing import CATCH_UP
-from .port_links import existing_links, links_after, usable_links
+from .port_links import links_after, same_links, usable_links
 from .priority import COUNTING, raise_priority
 from .probe import Probe
 from .protocol import AgentError, Message
@@ -118,7 +118,7 @@ class AfPacketGenerator:
             ramp: Seconds of growing traffic before that.
             probes: What sends a part of the load; none, or one for each direction.
         """
-        self._before = existing_links(self._ports)
+        self._before = same_links(self._ports, self._before)
         rates = {probe.name: probe.rate for probe in probes}
         started: list[Sender] = []
         try:

@@ -71,7 +71,7 @@ def transmit(
         worst = max(worst, now - (sent + skipped) / load)
         due = min(intended, int((now + LEAD) * load) + 1)
         skipped += max(0, due - sent - skipped - most)
-        while sent + skipped < due and clock() - start < end:
+        while sent + skipped < due and clock() - start < end and not is_stopped():
             left = offer(due - sent - skipped)
             sent += left
             if not left:

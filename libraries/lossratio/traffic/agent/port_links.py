@@ -1,4 +1,4 @@
-"""The Linux interfaces that are used as ports: whether they may be, and whether they stayed up."""
+"""The Linux interfaces that are used as ports: whether they may be, and whether they stayed there, and up."""
 
 from __future__ import annotations
 
@@ -51,6 +51,26 @@ def existing_links(names: Iterable[str]) -> dict[str, Link]:
     return links
 
 
+def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
+    """All links of the node, by name, where these are those that they were: their counters are on them alone.
+
+    Args:
+        names: The ports.
+        before: Links as they were before.
+
+    Raises:
+        AgentError: If a port does not exist any more, or is another one of the same name.
+    """
+    links = existing_links(names)
+    for name in names:
+        if links[name].index != before[name].index:
+            raise AgentError(
+                "interface_replaced",
+                f"Interface {name} was taken away, and another one of that name is in its place; configure anew.",
+            )
+    return links
+
+
 def links_after(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
     """All links of the node, by name, after these stayed up.
 
@@ -59,9 +79,9 @@ def links_after(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, L
         before: Links as they were before.
 
     Raises:
-        AgentError: If a port does not exist any more, is down, or was in the meantime.
+        AgentError: If a port does not exist any more, is another one, is down, or was in the meantime.
     """
-    links = existing_links(names)
+    links = same_links(names, before)
     for name in names:
         if links[name].carrier_changes != before[name].carrier_changes or not links[name].is_up:
             raise AgentError(

@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from .configuration import Configuration, Direction
 from .links import Link
-from .port_links import existing_links, links_after, usable_links
+from .port_links import links_after, same_links, usable_links
 from .protocol import AgentError, Message
 from .trex_connection import TrexConnection
 from .trex_counters import TrexCounters
@@ -187,7 +187,7 @@ class _LinuxLinks:
 
     def mark(self) -> None:
         """Takes note of how they are."""
-        self._before = existing_links(self._names)
+        self._before = same_links(self._names, self._before)
 
     def check(self) -> None:
         """Makes sure that they stayed up since then."""
