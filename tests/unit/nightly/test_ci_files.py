@@ -65,6 +65,11 @@ def checkout(tmp_path):
     return tmp_path
 
 
+def stands_in(checkout, lines):
+    """Puts something else in the place of `lossratio`, as only what the scripts make of it matters."""
+    (checkout / ".venv" / "bin" / "lossratio").write_text(f"#!/bin/sh\n{lines}\n")
+
+
 def shell(checkout, lines, **environment):
     given = {
         **os.environ,
@@ -103,7 +108,7 @@ def test_the_shell_lines_for_github_run_as_they_stand(checkout):
 
 def test_the_shell_lines_for_gitlab_run_as_they_stand(checkout):
     pipeline = yaml.safe_load(GITLAB.read_text())
-    for lines in (pipeline["plan"]["script"], pipeline["night"]["script"], pipeline["night"]["after_script"]):
+    for lines in (pipeline["plan"]["script"], pipeline["night"]["script"]):
         done = shell(checkout, "\n".join(lines))
         assert done.returncode == 0, done.stdout + done.stderr
     for path in (*pipeline["night"]["artifacts"]["paths"], pipeline["night"]["artifacts"]["reports"]["junit"]):
@@ -122,7 +127,6 @@ def test_the_shell_lines_for_jenkins_run_as_they_stand(checkout):
 def test_the_morning_compares_with_the_nights_before_and_tells_the_trend(checkout):
     archive = str(checkout / "archive")
     for _ in range(2):
-        shutil.rmtree(checkout / "results", ignore_errors=True)
         for script in ("ci/night", "ci/morning"):
             done = shell(checkout, script, RESULTS=archive)
             assert done.returncode == 0, done.stdout + done.stderr
@@ -132,22 +136,61 @@ def test_the_morning_compares_with_the_nights_before_and_tells_the_trend(checkou
     assert (checkout / "results" / "night" / "trend.html").exists()
 
 
+def test_what_an_earlier_night_left_is_kept_and_not_taken_for_tonight(checkout):
+    left = checkout / "results" / "night" / "output.xml"
+    left.parent.mkdir(parents=True)
+    left.write_text("the night before")
+    stands_in(checkout, 'echo "$@" >>asked')
+    assert shell(checkout, "ci/night").returncode == 0
+    assert (checkout / "asked").read_text().startswith("run --topology")
+    (kept,) = (checkout / "results").glob("night-before-*/output.xml")
+    assert kept.read_text() == "the night before"
+
+
+@pytest.mark.parametrize(
+    ("failing", "status"),
+    [
+        ("report", 1),
+        ("fetch", 2),
+        ("send", 2),
+        ("trend", 2),
+    ],
+)
+def test_a_morning_that_could_not_do_all_says_so_by_its_exit_status(checkout, failing, status):
+    (checkout / "results" / "night" / "results").mkdir(parents=True)
+    stands_in(checkout, f'[ "$1" != {failing} ] || exit {status}')
+    done = shell(checkout, "ci/morning", RESULTS="s3://bucket")
+    assert done.returncode == status
+    assert f"ci/morning: exit status {status} of: lossratio {failing}" in done.stderr
+
+
+@pytest.mark.parametrize(("trend", "status"), [("echo worse; exit 1", 3), ("echo too few; exit 2", 0)])
+def test_a_morning_alarms_on_what_got_worse_and_not_on_too_few_results(checkout, trend, status):
+    (checkout / "results" / "night" / "results").mkdir(parents=True)
+    stands_in(checkout, f"case $1 in trend) {trend} ;; esac")
+    assert shell(checkout, "ci/morning", RESULTS="s3://bucket").returncode == status
+
+
+def test_gitlab_tells_a_regression_of_the_morning(checkout):
+    stands_in(checkout, "case $1 in run) mkdir -p results/night/results ;; trend) exit 1 ;; esac")
+    script = "\n".join(yaml.safe_load(GITLAB.read_text())["night"]["script"])
+    assert shell(checkout, script, RESULTS="s3://bucket").returncode == 3
+
+
 def test_a_testbed_that_is_not_available_is_tried_again_and_told_by_the_exit_status(checkout):
-    program = checkout / ".venv" / "bin" / "lossratio"
-    program.write_text('#!/bin/sh\necho "$@" >>asked\nexit 75\n')
+    stands_in(checkout, 'echo "$@" >>asked\nexit 75')
     assert shell(checkout, "ci/night", ATTEMPTS="3").returncode == 75
     assert len((checkout / "asked").read_text().splitlines()) == 3
 
 
 def test_a_night_whose_infrastructure_failed_is_resumed(checkout):
-    program = checkout / ".venv" / "bin" / "lossratio"
-    program.write_text(
-        "#!/bin/sh\n"
+    stands_in(
+        checkout,
         "mkdir -p results/night && touch results/night/output.xml\n"
         'echo "$@" >>asked\n'
         "[ -e again ] && exit 0\n"
         "touch again\n"
-        "exit 69\n"
+        "exit 69",
     )
     assert shell(checkout, "ci/night").returncode == 0
     run, resumed = (checkout / "asked").read_text().splitlines()
@@ -156,8 +199,7 @@ def test_a_night_whose_infrastructure_failed_is_resumed(checkout):
 
 
 def test_a_failed_test_is_not_tried_again(checkout):
-    program = checkout / ".venv" / "bin" / "lossratio"
-    program.write_text('#!/bin/sh\necho "$@" >>asked\nexit 3\n')
+    stands_in(checkout, 'echo "$@" >>asked\nexit 3')
     assert shell(checkout, "ci/night").returncode == 3
     assert len((checkout / "asked").read_text().splitlines()) == 1
 
