@@ -203,7 +203,7 @@ def _entry(path: Path, number: int, line: bytes) -> JournalEntry:
         repairs = tuple(output.pop("repairs", ()))
         trial_output = TrialOutput(**output, repairs=repairs, directions=directions)
         result = TrialResult(TrialInput(**data["input"]), trial_output)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, SearchError) as error:
         raise SearchError(f"{path}, line {number}: not a trial ({error}). The journal is damaged there.") from error
     return JournalEntry(result, data.get("purpose"))
 

@@ -92,7 +92,14 @@ def test_a_journal_of_another_search_is_refused_and_the_difference_named(tmp_pat
 
 @pytest.mark.parametrize(
     ("line", "problem"),
-    [("not json", "not JSON"), ("[]", "not a JSON object"), ('{"input": {}}', "not a trial"), ("{}", "not a trial")],
+    [
+        ("not json", "not JSON"),
+        ("[]", "not a JSON object"),
+        ('{"input": {}}', "not a trial"),
+        ("{}", "not a trial"),
+        ('{"input": {"duration": -1, "load": 1}, "output": {"loss_ratio": 0}}', "not a trial"),
+        ('{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": NaN}}', "not a trial"),
+    ],
 )
 def test_a_damaged_line_is_named_with_its_number(tmp_path, line, problem):
     path = tmp_path / "t.jsonl"
