@@ -13,6 +13,11 @@ from lossratio.trial import DirectionCounters, TrialInput, TrialOutput
 START_TOLERANCE = 10e-6
 """Seconds by which a generator's workers may start late without their frames counting as unsent."""
 
+MOST_EXCESS = 0.05
+"""Largest share of the intended frames that a generator may send besides them: more, and it was another load."""
+
+_FEW_FRAMES = 10
+
 NegativeLoss = Literal["retry", "csit"]
 """What to do when a direction received more than it sent: ``retry`` refuses the trial, so that it is measured again;
 ``csit`` counts the surplus as loss, as FD.io CSIT does, and refuses only a trial that forwards less than nothing."""
@@ -54,7 +59,7 @@ def output_from_counters(
 
     Raises:
         NegativeLossError: If the policy refuses the trial.
-        TrafficError: If no frames were expected, or a count is negative.
+        TrafficError: If no frames were expected, a count is negative, or the generator sent more than was asked for.
         ValueError: If the policy is unknown.
     """
     if negative_loss not in get_args(NegativeLoss):
@@ -95,6 +100,11 @@ def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: 
 def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCounters:
     if direction.sent < 0 or direction.received < 0:
         raise TrafficError(f"A count is negative: {_told((direction,))}. The generator's counters cannot be trusted.")
+    if direction.sent - direction.intended > max(_FEW_FRAMES, MOST_EXCESS * direction.intended):
+        raise TrafficError(
+            f"The generator was to send {direction.intended} frames in direction {direction.name}, and sent "
+            f"{direction.sent}: the load was not the one asked for. Look for other traffic on this port."
+        )
     expected = max(direction.sent, least_expected)
     if expected == 0:
         raise TrafficError(

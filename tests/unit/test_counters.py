@@ -65,6 +65,19 @@ def test_a_frame_more_than_asked_for_is_expected_back():
     assert output_from_counters(ONE_SECOND, [direction(100_001, 100_000)]).loss_ratio == 1 / 100_001
 
 
+@pytest.mark.parametrize(("intended", "sent"), [(100_000, 105_001), (20, 31)])
+def test_far_more_frames_than_asked_for_are_another_load(intended, sent):
+    counters = DirectionCounters("port0>port1", intended, sent=sent, received=sent)
+    with pytest.raises(TrafficError, match=f"was to send {intended} frames in direction port0>port1, and sent {sent}"):
+        output_from_counters(ONE_SECOND, [counters])
+
+
+@pytest.mark.parametrize(("intended", "sent"), [(100_000, 105_000), (20, 30)])
+def test_a_few_frames_more_than_asked_for_are_none(intended, sent):
+    trial = TrialInput(duration=1.0, load=float(intended))
+    assert output_from_counters(trial, [DirectionCounters("a>b", intended, sent, received=sent)]).loss_ratio == 0.0
+
+
 def test_a_fraction_of_a_frame_is_expected_as_a_whole_one():
     trial = TrialInput(duration=1.0, load=10.5)
     assert output_from_counters(trial, [direction(10, 10)]).unsent_frames == 1
