@@ -145,6 +145,15 @@ def test_traffic_apart_from_trials_has_its_late_frames_apart():
         assert stopped.late_by_direction[each.name] == 20
 
 
+def test_frames_that_were_late_for_traffic_apart_from_trials_are_not_told_again_with_the_next_trial():
+    server = Server(late=(20, 0.2))
+    trex = generator(server, settle_time=0.1)
+    trex.start(1_000.0)
+    server.now += 2.0
+    trex.stop(0.5, still_there)
+    assert [each.late for each in trial(server, 1_000.0, trex=trex)] == [0, 0]
+
+
 def measured(sent=100, received=100, hdrh="HISTFAAAAB", **errors):
     counts = {"dropped": 0, "out_of_order": 0, "dup": 0, "seq_too_high": 0, "seq_too_low": 0}
     latency = {

@@ -71,13 +71,11 @@ class TrexCounters:
         return counters
 
     def late(self) -> dict[str, int]:
-        """Frames that each direction has received since the last `read`."""
+        """Frames that each direction has received since the last `read`, or since this was asked before."""
         statistics = self._connection.stats()
         before = self._received or {}
-        return {
-            each.name: max(0, statistics[self._ports[each.receive]]["ipackets"] - before.get(each.name, 0))
-            for each in self._directions
-        }
+        self._received = {each.name: int(statistics[self._ports[each.receive]]["ipackets"]) for each in self._directions}
+        return {name: max(0, received - before.get(name, 0)) for name, received in self._received.items()}
 
     def statistics(self) -> Statistics:
         """All that the server has counted since they were zero."""
