@@ -74,7 +74,9 @@ class TrexCounters:
         """Frames that each direction has received since the last `read`, or since this was asked before."""
         statistics = self._connection.stats()
         before = self._received or {}
-        self._received = {each.name: int(statistics[self._ports[each.receive]]["ipackets"]) for each in self._directions}
+        self._received = {
+            each.name: int(statistics[self._ports[each.receive]]["ipackets"]) for each in self._directions
+        }
         return {name: max(0, received - before.get(name, 0)) for name, received in self._received.items()}
 
     def statistics(self) -> Statistics:
