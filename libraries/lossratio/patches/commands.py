@@ -124,7 +124,7 @@ def _bench(given: dict[str, Any]) -> BuildBench:
 
     options = tuple(part for name in given["tests"] for part in ("--test", name))
     request = RunRequest((given["topology"],), given["suites"], given["include"], options, purpose="builds compared")
-    return BuildBench(request, given["quantity"])
+    return BuildBench(request, given["quantity"], lambda caveat: click.echo(f"Mind: {caveat}", err=True))
 
 
 def _asked(given: dict[str, Any]) -> dict[str, Any]:

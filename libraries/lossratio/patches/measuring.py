@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lossratio.errors import BuildError
-from lossratio.report.findings import findings_of
+from lossratio.report.comparable import caveats_of, is_at_limit, is_too_slow
+from lossratio.report.findings import Finding, findings_of
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import RunDirectory
 from lossratio.runner.exit_status import ExitStatus
@@ -33,11 +34,13 @@ class BuildBench:
     Attributes:
         request: The run of one measurement; its output goes elsewhere each time.
         quantity: Only this quantity (e.g. ``NDR``); None: every one.
+        warn: Told what the reader of a verdict should know of a value, in a line.
         run_suites: Runs suites.
     """
 
     request: RunRequest
     quantity: str | None = None
+    warn: Callable[[str], None] = lambda caveat: None
     run_suites: RunSuites = run
 
     def measure(self, directory: Path) -> Values:
@@ -45,10 +48,11 @@ class BuildBench:
 
         Returns:
             Aggregate throughput in frames per second, by ``<full name of the test> <quantity>``; 0 where not even the
-            minimum load was forwarded.
+            minimum load was forwarded. What is no single rate, such as a latency, is left out.
 
         Raises:
-            BuildError: If the run failed, or measured nothing; it has the exit status that this means.
+            BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; it has
+                the exit status that this means.
         """
         options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "dotted")
         outcome = self.run_suites(replace(self.request, robot_options=options))
@@ -68,11 +72,20 @@ class BuildBench:
     def _values(self, directory: Path) -> Values:
         results = RunDirectory(directory)
         found = findings_of(results.results() if results.has_files else ())
-        return {
-            f"{each.result.test.full_name} {each.quantity}": 0.0 if each.value is None else each.value.aggregate_fps
-            for each in found
-            if self.quantity in (None, each.quantity) and each.outcome is not Outcome.FAILED
-        }
+        chosen = [each for each in found if each.has_rate and self.quantity in (None, each.quantity)]
+        return {f"{each.result.test.full_name} {each.quantity}": self._value(each, directory) for each in chosen}
+
+    def _value(self, finding: Finding, directory: Path) -> float:
+        """The value of a finding, as far as it says how fast the build is."""
+        name = f"{finding.result.test.full_name} {finding.quantity}"
+        if is_too_slow(finding):
+            return 0.0
+        if finding.value is None or not (finding.outcome is Outcome.MEASURED or is_at_limit(finding)):
+            reason = f"{finding.outcome.value}: {finding.reason}"
+            raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", 1)
+        for caveat in caveats_of(finding):
+            self.warn(f"{name}: {caveat}")
+        return finding.value.aggregate_fps
 
 
 def set_up_build(command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from lossratio.mlrsearch.result import IrregularReason
 from lossratio.report.findings import Finding
 from lossratio.report.model import MrrResult, Outcome, Result, SoakResult, ThroughputResult
 from lossratio.report.mrr import NOTHING_LOST
+from lossratio.report.soak import SoakLimit
+from lossratio.report.verdict import GENERATOR_LIMIT
 
 FORCED = "resumed by force, although "
 """How a remark begins that says that a result was measured under conditions which changed on the way."""
@@ -64,6 +67,20 @@ def caveats_of(finding: Finding) -> list[str]:
     if finding.outcome is not Outcome.FAILED:
         found += [remark for remark in result.remarks if remark.startswith(FORCED)]
     return found
+
+
+def is_too_slow(finding: Finding) -> bool:
+    """Whether not even the minimum load was forwarded as it was asked for."""
+    return finding.value is None and finding.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
+
+
+def is_at_limit(finding: Finding) -> bool:
+    """Whether the value is only the most that could be offered: the SUT may forward more."""
+    result = finding.result
+    if isinstance(result, SoakResult):
+        found = result.critical_load
+        return found is not None and not found.misfit and found.limit is SoakLimit.AT_LEAST
+    return finding.reason in (IrregularReason.MAX_LOAD_IS_LOWER_BOUND.value, GENERATOR_LIMIT)
 
 
 def _goal(finding: Finding) -> JsonValue:
