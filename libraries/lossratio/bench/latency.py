@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 from lossratio.bench.limits import load_limits
 from lossratio.bench.loads import load_range
 from lossratio.bench.measurement import TestPlace
+from lossratio.bench.span import Span
 from lossratio.bench.testbed import Testbed
 from lossratio.counters import output_from_counters
 from lossratio.errors import LossRatioError, SearchError, TrafficError
@@ -129,7 +129,7 @@ def measure_latency(
         raise SearchError("Say at which loads to measure latency; no search has found any.")
     offered = [point.load for point in request.points]
     loads = load_range(load_limits(testbed, request.profile), min_load=min(offered), max_load=max(offered))
-    started = datetime.now(timezone.utc)
+    span = Span()
     conditions: Conditions | None = None
     all_measured = []
     for measured in _measure(testbed, request):
@@ -139,7 +139,7 @@ def measure_latency(
             on_latency(measured.at_load(conditions, request))
     if conditions is None:
         raise TrafficError(f"No latency could be measured at any load. {all_measured[0].outcome}")
-    run = TestRun(place.test, started, datetime.now(timezone.utc), conditions, loads.remarks)
+    run = TestRun(place.test, span.started, span.end(), conditions, loads.remarks)
     result = latency_result(
         run,
         loads.describe(conditions),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import lossratio
 from lossratio.bench.continuity import check_versions
+from lossratio.bench.span import Span
 from lossratio.bench.testbed import Ready, Testbed
 from lossratio.journal import Journal, JournalEntry, adopt_journal, read_journal
 from lossratio.report.build import TestRun
@@ -95,23 +95,22 @@ def perform(
     Raises:
         LossRatioError: If the measurement could not even begin.
     """
-    started: datetime | None = None
+    span: Span | None = None
     failure: BaseException | None = None
     try:
         with (
             testbed.ready_for(profile, ramp=ramp) as ready,
             _journal(place, ready.conditions, _search(testbed, ready, inputs)) as journal,
         ):
-            started = datetime.now(timezone.utc)
+            span = Span()
             run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
     except BaseException as error:
-        if started is None:
+        if span is None:
             raise
         failure = error
-    ended = datetime.now(timezone.utc)
     error_text = None if failure is None else str(failure) or type(failure).__name__
     forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
-    run = TestRun(place.test, started, ended, ready.conditions, (*remarks, *forced), error_text)
+    run = TestRun(place.test, span.started, span.end(), ready.conditions, (*remarks, *forced), error_text)
     return Measurement(run, controller.result(), read_journal(journal.path).entries, failure)
 
 

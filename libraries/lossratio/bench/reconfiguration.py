@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 
 from lossratio.bench.measurement import TestPlace
 from lossratio.bench.progress import OnProgress
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
+from lossratio.bench.span import Span
 from lossratio.bench.telemetry import relevant_load
 from lossratio.bench.testbed import Testbed
 from lossratio.bench.traffic import start_traffic
@@ -79,11 +79,11 @@ def measure_reconfiguration_loss(
     searched = replace(place, test=place.test.model_copy(update={"name": f"{place.test.name} search"}))
     found = find_conditional_throughput(testbed, request.search, searched, on_progress)
     _, load = relevant_load(found, None)
-    started = datetime.now(timezone.utc)
+    span = Span()
 
     def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
         remarks = found.remarks if stopped is None else (*found.remarks, *_remarks(stopped))
-        run = TestRun(place.test, started, datetime.now(timezone.utc), found.conditions, remarks, error)
+        run = TestRun(place.test, span.started, span.end(), found.conditions, remarks, error)
         loss = None if stopped is None else reconfiguration_loss(found.conditions.rate(load), stopped.lost)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
         result = reconfiguration_result(run, found.max_load, loss, entries)
