@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -89,12 +89,19 @@ class LoadSemantics(Record):
     """Which interfaces send what a load says; the others send their share of it."""
     directions: tuple[str, ...] = Field(min_length=1)
     """The directions of the traffic, e.g. ``port0>port1``: one for each transmitting interface."""
-    shares_ratio: tuple[Ratio, ...]
-    """What each direction sends of the load."""
+    shares_ratio: tuple[Ratio, ...] = ()
+    """What each direction sends of the load; left out: all of it, as in files of versions before."""
     aggregate_factor: float = Field(gt=0.0)
     """The aggregate of a load is the load times this: what the shares add up to."""
     encapsulation_overhead_bytes: int = Field(default=0, ge=0)
     """What encapsulation adds to each frame between DUTs; bandwidths are those of the fatter frames."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _directions_without_shares_send_all(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("directions"), list | tuple):
+            return {"shares_ratio": (1.0,) * len(data["directions"]), **data}
+        return data
 
     @model_validator(mode="after")
     def _factor_counts_directions(self) -> LoadSemantics:
