@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from lossratio.plrsearch.bumps import MAX_COUNT, NODES, WEIGHTS
 from lossratio.plrsearch.counts import TrialCounts
@@ -198,8 +198,7 @@ class VaryingCapacityLikelihood:
         distance = (at.mrr[rows] - capacity[:, None, :]) / deviation
         log_tail = log_ndtr(distance)
         log_terms = log_tail + np.log(WEIGHTS[0])
-        value = logsumexp(log_terms, axis=-1)
-        shares = np.exp(log_terms - value[..., None])
+        value, shares = _summed(log_terms)
         hazard = np.exp(-0.5 * distance**2 - _LOG_ROOT_TAU - log_tail) / deviation
         slope = np.sum(shares * hazard, axis=-1)
         bend = np.sum(shares * hazard * (distance / deviation), axis=-1) + slope**2
@@ -214,8 +213,7 @@ class VaryingCapacityLikelihood:
         distance = (capacity[:, None, :] - at.mrr[rows]) / deviation
         log_factor = np.log(WEIGHTS[counts] / (steepness * deviation[:, :, 0] * counts[:, None])) - _LOG_ROOT_TAU
         log_terms = log_factor[:, None, :] - 0.5 * distance**2
-        value = logsumexp(log_terms, axis=-1)
-        shares = np.exp(log_terms - value[..., None])
+        value, shares = _summed(log_terms)
         offset = np.sum(shares * distance, axis=-1)
         spread_out = np.sum(shares * (distance - offset[..., None]) ** 2, axis=-1)
         deviation = deviation[:, :, 0]
@@ -229,6 +227,14 @@ class VaryingCapacityLikelihood:
         log_rate = NODES[counts] - self._log_exposure[trials][:, None]
         spread = at.spread[rows][:, :, 0]
         return np.maximum(function.explaining_mrr(self.groups.load[trials][:, None], log_rate, spread), spread)
+
+
+def _summed(log_terms: Array) -> tuple[Array, Array]:
+    """Logarithms of sums along the last axis, and each term's share of its sum."""
+    top = log_terms.max(axis=-1, keepdims=True)
+    shares = np.exp(log_terms - top)
+    total = shares.sum(axis=-1, keepdims=True)
+    return (top + np.log(total))[..., 0], shares / total
 
 
 def _lambert(x: Array) -> Array:

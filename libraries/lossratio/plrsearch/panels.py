@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.polynomial.legendre import Legendre, legder, legvander
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from lossratio.plrsearch.functions import Array
 
@@ -173,9 +172,10 @@ class Moments:
 def masses_of(panels: Panels) -> tuple[Array, float]:
     """Normalized masses of the nodes, and the logarithm of what they were normalized by."""
     log_masses = panels.log_masses()
-    log_mass = float(logsumexp(log_masses))
-    masses = np.exp(log_masses - log_mass)
-    return masses / masses.sum(), log_mass
+    top = float(log_masses.max())
+    masses = np.exp(log_masses - top)
+    total = float(masses.sum())
+    return masses / total, top + float(np.log(total))
 
 
 def moments_of(panels: Panels) -> Moments:

@@ -23,6 +23,8 @@ _CANDIDATES = 6
 _ITERATIONS = 80
 _GAIN = 0.1
 """Nats by which a row's maximum may be missed."""
+_HOPELESS = 100.0
+"""Nats below the highest row from which on nobody asks how low a row is, however wide it may be."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def find_modes(density: RowDensity, starts: Array) -> Modes:
         rows = find_rows(density, starts)
         return Modes(density.log_spread, rows.mode, rows.log_mass)
     ceiling, starts = _domain(density, starts, DROP)
-    mode, peak, information = _maximum(density, starts, density.score(starts), ceiling)
+    mode, peak, information = _maximum(density, starts, density.score(starts), ceiling, _HOPELESS)
     return Modes(density.log_spread, mode, peak - 0.5 * np.log(information))
 
 
@@ -129,12 +131,14 @@ def neighbouring_starts(known: Modes, log_spread: Array) -> Array:
     return np.stack([known.mode[below], between, known.mode[above]], axis=1)
 
 
-def _maximum(density: RowDensity, starts: Array, scores: Score, ceiling: Array) -> tuple[Array, Array, Array]:
+def _maximum(
+    density: RowDensity, starts: Array, scores: Score, ceiling: Array, depth: float = np.inf
+) -> tuple[Array, Array, Array]:
     """Climbs from each row's best candidate: position, height and information of the maximum.
 
     A density that is concave between x and the bracket's end gains at most slope times distance there: when that is
     little, the maximum is found. Steps that Newton's method makes too short, where the curvature is that of a step
-    nearby, are made longer and longer.
+    nearby, are made longer and longer. Rows that cannot come within `depth` nats of the highest are given up.
     """
     rows = np.arange(len(starts))
     best = np.argmax(scores.value, axis=1)
@@ -150,7 +154,8 @@ def _maximum(density: RowDensity, starts: Array, scores: Score, ceiling: Array) 
     for _ in range(_ITERATIONS):
         end = np.where(slope > 0, high, low)
         gain = np.abs(slope * (end - x))
-        active = active[(gain[active] > _GAIN) & ((high - low)[active] > 1e-14 * np.abs(x[active]))]
+        promising = peak + gain > top_peak.max() - depth
+        active = active[promising[active] & (gain[active] > _GAIN) & ((high - low)[active] > 1e-14 * np.abs(x[active]))]
         if not len(active):
             break
         width = 1.0 / np.sqrt(information[active])
