@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lossratio.bench.goal_reports import goal_named
 from lossratio.errors import SearchError
 from lossratio.report.model import GoalReport, Result, ThroughputResult
 from lossratio.report.text import format_frames_per_second, format_regularity
@@ -39,10 +40,4 @@ def _goal(result: Result, name: str | None) -> GoalReport:
             f"The result of {result.test.name} is of kind {result.kind!r} and has no conditional throughput. "
             f"Search for one first, e.g. with 'Find NDR And PDR'."
         )
-    if name is None:
-        return result.goals[0]
-    for report in result.goals:
-        if report.goal.name.casefold() == name.casefold():
-            return report
-    names = ", ".join(report.goal.name for report in result.goals)
-    raise SearchError(f"The search had no goal {name!r}. Its goals were {names}.")
+    return result.goals[0] if name is None else goal_named(result, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from lossratio.bench.goal_reports import goal_to_follow
 from lossratio.bench.limits import load_limits
 from lossratio.bench.loads import load_range
 from lossratio.bench.measurement import TestPlace
@@ -17,7 +18,7 @@ from lossratio.report.build import TestRun
 from lossratio.report.conditions import Conditions
 from lossratio.report.latency import LatencyAtLoad, latency_at_load
 from lossratio.report.latency_result import latency_result
-from lossratio.report.model import GoalReport, LatencyResult, ThroughputResult
+from lossratio.report.model import LatencyResult, ThroughputResult
 from lossratio.traffic import TrafficProfile
 from lossratio.trial import TrialInput, TrialResult
 
@@ -73,7 +74,7 @@ def points_of(
     Raises:
         SearchError: If there is no such goal, it has no relevant lower bound, or a share is not within 0 and 1.
     """
-    report = _goal(result, goal)
+    report = goal_to_follow(result, goal)
     found = None if report.result is None else report.result.relevant_lower_bound
     if found is None:
         raise SearchError(
@@ -195,13 +196,3 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, trial: TrialInput,
     except LossRatioError as error:
         return _Measured(point, str(error), None, conditions)
     return _Measured(point, output, TrialResult(trial, counted), conditions)
-
-
-def _goal(result: ThroughputResult, name: str | None) -> GoalReport:
-    if name is None:
-        return next((each for each in result.goals if each.goal.name.endswith("PDR")), result.goals[-1])
-    for report in result.goals:
-        if report.goal.name.casefold() == name.casefold():
-            return report
-    names = ", ".join(report.goal.name for report in result.goals)
-    raise SearchError(f"The search had no goal {name!r}. Its goals were {names}.")

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from lossratio.bench.goal_reports import goal_to_follow
 from lossratio.bench.measurement import TestPlace
 from lossratio.bench.testbed import Testbed
 from lossratio.dut import Dut, DutCounters, DutOptions
@@ -90,14 +91,7 @@ def relevant_load(result: ThroughputResult, goal: str | None) -> tuple[str, floa
     Raises:
         SearchError: If there is no such goal, or it has no relevant lower bound.
     """
-    if goal is None:
-        chosen = next((each for each in result.goals if each.goal.name.upper().endswith("PDR")), result.goals[-1])
-    else:
-        named = [each for each in result.goals if each.goal.name.casefold() == goal.casefold()]
-        if not named:
-            known = ", ".join(each.goal.name for each in result.goals)
-            raise SearchError(f"The search had no goal {goal!r}; it had {known}.")
-        chosen = named[0]
+    chosen = goal_to_follow(result, goal)
     bound = None if chosen.result is None else chosen.result.relevant_lower_bound
     if bound is None:
         raise SearchError(f"{chosen.goal.name} has no relevant lower bound that a trial could be made at.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from bench_examples import PROFILE, SIMULATED, place
 
+from lossratio.bench.latency import points_of
 from lossratio.bench.opening import open_testbed
 from lossratio.bench.reconfiguration import (
     RECONFIGURATION_GOAL,
@@ -47,8 +48,15 @@ def test_the_load_is_that_of_pdr_unless_another_goal_is_named(found):
     assert relevant_load(found, None)[0] == "PDR"
     name, load = relevant_load(found, "ndr")
     assert (name, load) == ("NDR", found.goals[0].result.relevant_lower_bound.per_interface_fps)
-    with pytest.raises(SearchError, match="no goal 'MRR'; it had NDR, PDR"):
+    with pytest.raises(SearchError, match=r"no goal 'MRR'\. Its goals were NDR, PDR"):
         relevant_load(found, "MRR")
+
+
+def test_latency_and_telemetry_are_measured_at_the_same_goal(found):
+    ndr, pdr = found.goals
+    mine = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"name": "my pdr"})})
+    result = found.model_copy(update={"goals": (mine, ndr)})
+    assert relevant_load(result, None)[0] == points_of(result)[0].goal == "my pdr"
 
 
 def test_a_search_that_found_nothing_has_no_load_to_ask_at(testbed, tmp_path):
