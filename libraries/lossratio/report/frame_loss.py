@@ -71,5 +71,8 @@ def frame_loss(trials: Sequence[TrialResult], max_load: float, conditions: Condi
 
 
 def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
-    """Whether the last two trials lost nothing: RFC 2544 measures no smaller loads then."""
-    return len(trials) >= 2 and all(lost_share(trial) == 0.0 for trial in trials[-2:])
+    """Whether the last two trials lost nothing: RFC 2544 measures no smaller loads then.
+
+    A trial with frames unsent tells nothing about its load, which was not offered.
+    """
+    return len(trials) >= 2 and all(trial.loss_ratio == 0.0 for trial in trials[-2:])

@@ -73,11 +73,13 @@ def test_one_lossless_load_between_others_does_not_end_it():
     assert controller.next_trial() is None
 
 
-def test_frames_that_were_not_sent_are_no_loss():
+def test_a_load_that_was_not_sent_in_full_does_not_end_it():
     controller = FallingLoads(1000.0, 0.1, 1.0)
-    for _ in range(2):
+    for unsent in (10, 1, 0, 0):
         trial = controller.next_trial()
-        controller.record(TrialResult(trial, TrialOutput(0.1, sent_frames=90, lost_frames=0, unsent_frames=10)))
+        assert trial is not None
+        output = TrialOutput(unsent / 100, sent_frames=100 - unsent, lost_frames=0, unsent_frames=unsent)
+        controller.record(TrialResult(trial, output))
     assert controller.next_trial() is None
 
 
