@@ -107,6 +107,7 @@ def perform(
     except BaseException as error:
         if span is None:
             raise
+        # The caller raises it, an interrupt too, when there is a result file that says so.
         failure = error
     error_text = None if failure is None else str(failure) or type(failure).__name__
     forced = () if place.forced is None else (f"{FORCED}{place.forced}",)

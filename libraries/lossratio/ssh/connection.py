@@ -101,6 +101,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
                 disabled_algorithms={"keys": _unknown_algorithms(client.get_host_keys(), identity)},
             )
         except BaseException as cause:
+            # A test's timeout or an interrupt must not leave a connection behind, either.
             client.close()
             connection.close()
             if isinstance(cause, NodeError) or not isinstance(cause, Exception):

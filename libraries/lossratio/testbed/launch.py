@@ -77,6 +77,7 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
                 env={**os.environ, "LC_ALL": "C"},
             )
     except BaseException:
+        # An interrupt, too, must not leave the other end of the holder's input open.
         control.close()
         raise
     finally:
@@ -87,7 +88,7 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
         holder = Holder(process, control, _wait_until_built(control, name))
         yield holder
     except BaseException:
-        # It may have been let go already.
+        # Interrupted or not, no testbed stays behind. It may have been let go already.
         if holder is not None:
             with suppress(ProcessLookupError):
                 os.kill(holder.pid, signal.SIGTERM)

@@ -154,6 +154,7 @@ class NodeDut(Dut[OptionsT_co]):
             names = dict.fromkeys((self.west, self.east, *self.interfaces))
             self._present = SetUp(changes, neighbours, read_state(self.node, tuple(names)))
         except BaseException as cause:
+            # A test's timeout or an interrupt must not leave half a set-up behind, either.
             self._undo_after(cause)
             raise
 

@@ -146,7 +146,7 @@ class AfPacketGenerator:
                 links_after(self._ports, self._before)
                 check()
             _sleep(self._settle_time, check)
-        except BaseException:
+        except Exception:
             for sender in pending.values():
                 sender.drain()
             raise

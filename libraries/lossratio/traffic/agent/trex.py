@@ -61,7 +61,7 @@ class TrexGenerator:
             self._runner = TrexRunner(
                 self._connection, sources, settings.late_end, configuration.settle_time, clock, sleep
             )
-        except BaseException:
+        except Exception:
             self._connection.close()
             raise
 

@@ -70,7 +70,7 @@ class TrexConnection:
             self._check_ports()
             self._call("acquire the ports", self._client.acquire, ports=self._ports, force=settings.is_ours)
             self._call("reset the ports", self._client.reset, ports=self._ports)
-        except BaseException:
+        except Exception:
             self.close()
             raise
 

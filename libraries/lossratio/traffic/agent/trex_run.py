@@ -84,7 +84,7 @@ class TrexRunner:
                 self._sleep(_POLL_SECONDS)
                 check()
                 transmitting = self._connection.is_transmitting(self._ports)
-        except BaseException:
+        except Exception:
             self._connection.stop_quietly(self._ports)
             raise
         return self._stopped(asked, started, is_stretched=transmitting)
@@ -115,7 +115,7 @@ class TrexRunner:
             for step in steps[1:]:
                 self._connection.change(self._ports, step)
                 self.wait(ramp / _RAMP_STEPS, check)
-        except BaseException:
+        except Exception:
             self._connection.stop_quietly(self._ports)
             raise
         self.stop(run)
