@@ -20,6 +20,9 @@ FIRST_FADING_STEPS = 4
 LEAP = 0.7
 """Factor and exponent of the steps leapt over when the bound proved higher than expected: 3 of 10, 90 of 1000."""
 
+NOISE_STEPS = 4
+"""How far from a hint that was wrong the bound is looked for first, in target widths."""
+
 SPLIT = 0.25
 """Where an interval is split, from its lower bound, when the expected bound is below it."""
 
@@ -38,6 +41,8 @@ def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple
     first, last, position = interval.first, interval.last, expectation.position
     if interval.upper is None and position is None:
         return last, Bound.UPPER
+    if interval.upper is not None and expectation.missed_hint is Bound.LOWER:
+        return min(last, first - 1 + width * NOISE_STEPS), Bound.UPPER
     middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
     if position is None:
         return (last if interval.lower is None else middle), Bound.UNDECIDED
@@ -45,6 +50,8 @@ def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple
         return middle, Bound.UNDECIDED
     lowest = first if interval.lower is None else middle
     below = min(last, math.floor(position))
+    if expectation.missed_hint is Bound.UPPER:
+        return max(lowest, below, last + 1 - width * NOISE_STEPS), Bound.LOWER
     if expectation.surprises < 0:
         return max(lowest, min(below, last + 1 - width * _steps_down(expectation, last + 1, width))), Bound.LOWER
     if expectation.surprises > 0:

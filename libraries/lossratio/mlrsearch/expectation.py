@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Interval
 from lossratio.trial import TrialResult
@@ -65,6 +66,8 @@ class Expectation:
             Negative: so many times in a row, one below it turned out an upper bound.
         recessions: So many times in a row, a load above the expected bound was an upper bound as expected, but lost so
             much that the bound is now expected lower than before.
+        missed_hint: What the load that has just proved the hinted bound wrong turned out to be: a lower bound above it,
+            or an upper one below. None if there is no hint, or it is longer ago.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Expectation:
         self.faded: float | None = None
         self.surprises = 0
         self.recessions = 0
+        self.missed_hint: Bound | None = None
         self._goal_loss_ratio = goal_loss_ratio
         self._trial_duration = trial_duration
         self._grid = grid
@@ -104,8 +108,11 @@ class Expectation:
         if self._hinted is not None and after.first - 1 <= self._hinted <= after.last:
             # However much is lost above it: some SUTs forward far less in overload.
             self.position = self._hinted
-        else:
+        elif self._hinted is not None:
+            self.missed_hint = Bound.LOWER if after.first > self._hinted else Bound.UPPER
             self._hinted = None
+        elif before.upper is not None and after != before:
+            self.missed_hint = None
         if old is None:
             self.surprises = 0
             return

@@ -89,25 +89,25 @@ def hinted_trial(stages: Stages, grid: LoadGrid, width: int, hinted: int) -> tup
         return None
     final, interval = len(stages.stages) - 1, stages.intervals[-1]
     lower, upper = grid.load(hinted), grid.load(hinted + width)
-    evidence = [stage.evidence for stage in stages.stages]
-    is_refused = any(each.bound(lower) is Bound.UPPER for each in evidence)
-    if is_refused:
+    if any(stage.evidence.bound(lower) is Bound.UPPER for stage in stages.stages):
         return None
     is_upper_inside = interval.first <= hinted + width <= interval.last
-    if is_upper_inside and evidence[0].bound(upper) is Bound.UNDECIDED:
+    seen = [stage.evidence.bound(upper) for stage in stages.stages]
+    longer = next((number for number in range(1, final) if seen[number] is Bound.UNDECIDED), None)
+    if is_upper_inside and seen[0] is Bound.UNDECIDED:
         # A short trial costs little, and right after lossy ones it sees the SUT in the state that loses.
         return 0, upper, Bound.UPPER
+    is_near = stages.intervals[0].first - 1 <= hinted + width + NEAR * width
+    if is_upper_inside and is_near and Bound.UPPER not in seen:
+        # Where short trials stopped may be as good a load for a long one, and a better result.
+        return None if longer is None else (longer, upper, Bound.UPPER)
     if interval.first <= hinted <= interval.last:
-        return final, lower, Bound.LOWER
+        promised = stages.intervals[0].lower
+        is_promised = promised is not None and promised >= lower
+        return final if is_promised else 0, lower, Bound.LOWER
     if interval.lower == lower and is_upper_inside:
-        is_passed = any(each.bound(upper) is Bound.LOWER for each in evidence[1:])
-        if is_passed and stages.intervals[0].first - 1 <= hinted + width + NEAR * width:
-            # Where short trials stopped is as good a load for a long one, and a better result.
-            return None
         # As long as no shorter trial was lossy, the next longer one may be; a longer one that was not says nothing.
-        is_lossy = any(each.bound(upper) is Bound.UPPER for each in evidence)
-        longer = (number for number in range(1, final) if evidence[number].bound(upper) is Bound.UNDECIDED)
-        return final if is_lossy else next(longer, final), upper, Bound.UPPER
+        return final if longer is None or Bound.UPPER in seen else longer, upper, Bound.UPPER
     return None
 
 

@@ -119,3 +119,43 @@ def test_the_purpose_says_where_a_hint_is_followed():
     assert str(controller.purpose).endswith("high loss is expected, as in earlier searches")
     controller.record(measured(controller.next_trial().load, 1.0, 0.0))
     assert "earlier" not in str(controller.purpose)
+
+
+def positions(trials):
+    return [(round(GRID.position(trial.load)), round(trial.duration)) for trial in trials]
+
+
+def test_after_a_hint_that_was_too_low_the_bound_is_looked_for_nearby():
+    lower = 700
+    controller = MLRsearch([NDR], MIN, MAX, hints=[search_that_found(lower)])
+    _, trials = night([NDR], knee(GRID.load(lower + 2)), [search_that_found(lower)])
+    assert controller.hinted_loads[NDR] == pytest.approx(GRID.load(lower))
+    assert [index for index, _ in positions(trials)][:3] == [lower + 1, GRID.top, lower + 5]
+
+
+def test_after_a_hint_that_was_too_high_the_bound_is_not_looked_for_far_below():
+    def collapsing(load, duration):
+        return 0.5 if load > GRID.load(698.5) else 0.0
+
+    _, trials = night([NDR], collapsing, [search_that_found(700)])
+    assert [index for index, _ in positions(trials)][:3] == [701, 700, 696]
+
+
+def test_a_hinted_pair_whose_upper_load_passes_longer_trials_gets_no_final_trial():
+    """Where short trials stop one load higher than what was proved, a trial of middle length tells which it is."""
+    earlier = [[measured(GRID.load(701), 1.0, 0.0), *_proof(700)]] * 5
+
+    def sut(load, duration):
+        return 0.01 if load > GRID.load(701.5) else 0.0
+
+    _, trials = night([RFC2544], sut, earlier)
+    assert positions(trials) == [(702, 1), (701, 1), (701, 8), (701, 60)]
+
+
+def _proof(index):
+    """Trials that stop one load above the pair that they prove."""
+    return [
+        measured(GRID.load(index + 2), 1.0, 0.01),
+        measured(GRID.load(index + 1), 60.0, 0.001),
+        measured(GRID.load(index), 60.0, 0.0),
+    ]
