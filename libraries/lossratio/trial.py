@@ -52,6 +52,7 @@ class DirectionCounters:
             lost.
         elapsed: Seconds from the direction's own start to its own stop.
         load_share: What it was to send of the load, at most 1.
+        lateness: Seconds by which the sender was behind at most; None: the generator does not say.
     """
 
     name: str
@@ -63,6 +64,7 @@ class DirectionCounters:
     late: int = 0
     elapsed: float | None = None
     load_share: float = 1.0
+    lateness: float | None = None
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ from lossratio.units import format_bit_rate, format_frame_rate, format_ratio
 
 _LABEL_WIDTH = len("conditional throughput")
 _INTERVAL_WIDTH = 22
+_STALL = 1e-3
+"""Seconds by which senders on a shared machine are behind all the time."""
 
 
 def message(result: Result) -> str:
@@ -230,6 +232,12 @@ def _closing_lines(result: Result) -> Iterator[str]:
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
     if short:
         yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
+    stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > _STALL]
+    if stalled:
+        yield (
+            f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} of the trials; "
+            "what it made up for was a burst."
+        )
     repeats = sum(trial.repeats for trial in result.trials)
     if repeats:
         yield f"{repeats} attempts at a trial were measured again, because the generator faltered or miscounted."

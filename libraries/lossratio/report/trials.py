@@ -30,6 +30,8 @@ class Direction(Record):
     """Frames that came back after the wait for frames in flight; they count as lost."""
     elapsed_s: Seconds | None
     """Time from the direction's start to its stop; None: not measured."""
+    lateness_s: Seconds | None = None
+    """By how much the sender was behind at most, stalled by its machine; None: the generator does not say."""
 
 
 class Trial(Record):
@@ -65,6 +67,11 @@ class Trial(Record):
     """What attempts at this trial failed of before and was repaired: nothing that tells about the SUT."""
     directions: tuple[Direction, ...]
     """What each direction counted."""
+
+    @property
+    def lateness_s(self) -> float:
+        """By how much a sender was behind at most; 0 where none says so."""
+        return max((each.lateness_s or 0.0 for each in self.directions), default=0.0)
 
     def as_result(self) -> TrialResult:
         """The trial as the search algorithms know it."""
@@ -124,6 +131,7 @@ def _direction(counters: DirectionCounters) -> Direction:
         generator_drop_frames=counters.generator_drops,
         late_frames=counters.late,
         elapsed_s=counters.elapsed,
+        lateness_s=counters.lateness,
     )
 
 
@@ -137,4 +145,5 @@ def _counters(direction: Direction) -> DirectionCounters:
         generator_drops=direction.generator_drop_frames,
         late=direction.late_frames,
         elapsed=direction.elapsed_s,
+        lateness=direction.lateness_s,
     )

@@ -72,6 +72,7 @@ def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[Dire
             late=_count(direction["late_of_trial_before"]),
             elapsed=direction["elapsed"],
             load_share=direction["load_share"],
+            lateness=direction.get("worst_lateness"),
         )
         for direction in directions
     )

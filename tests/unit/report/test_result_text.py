@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +22,7 @@ from lossratio.report.bounds import BoundsSoFar, GoalBounds, Interval
 from lossratio.report.text import format_frames_per_second, format_interval, message, progress_line
 from lossratio.report.verdict import GENERATOR_LIMIT
 from lossratio.simulation.knees import SharpKnee
-from lossratio.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)] * 21]
@@ -46,6 +47,17 @@ def test_the_message_of_a_search_that_found_the_generators_limit():
     lines = message(throughput_of(trials)).splitlines()
     assert lines[0] == f"NDR (loss ratio at most 0 %): irregular: {GENERATOR_LIMIT}"
     assert lines[-1] == "The generator could not send 6,300 frames in 21 of the trials."
+
+
+def test_stalls_of_the_generator_are_told():
+    def trial(lateness):
+        counters = DirectionCounters("port0>port1", 100_000, 100_000, 100_000, lateness=lateness)
+        return replace(REGULAR[0], output=replace(REGULAR[0].output, directions=(counters,)))
+
+    lines = message(throughput_of([*[trial(0.0009)] * 20, trial(0.0432), trial(None), *REGULAR[21:]])).splitlines()
+    assert lines[-1] == (
+        "The generator was stalled for up to 43.2 ms, in 1 of the trials; what it made up for was a burst."
+    )
 
 
 def test_bounds_at_the_ends_of_the_search_are_said_to_be_there():
