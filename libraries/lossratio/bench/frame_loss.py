@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lossratio.bench.limits import load_limits
 from lossratio.bench.loads import load_range
 from lossratio.bench.measurement import TestPlace, perform
+from lossratio.bench.planned import PlannedTrials
 from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
 from lossratio.errors import SearchError
@@ -41,40 +42,25 @@ class FrameLossRequest:
     trial_duration: float = TRIAL_DURATION
 
 
-class FallingLoads:
-    """Asks for trials at ever smaller loads, until two in a row lose nothing; a `lossratio.trial.Controller`."""
+def falling_loads(max_load: float, step: float, trial_duration: float) -> PlannedTrials:
+    """Trials at ever smaller loads, until two in a row lose nothing.
 
-    def __init__(self, max_load: float, step: float, trial_duration: float) -> None:
-        """Chooses the loads.
+    Args:
+        max_load: The largest load, frames per second per interface.
+        step: How far loads are apart, as a share of it.
+        trial_duration: Seconds of each trial.
 
-        Raises:
-            SearchError: If the step is not above 0 and at most `LARGEST_STEP`.
-        """
-        if not 0.0 < step <= LARGEST_STEP:
-            raise SearchError(
-                f"The step must be above 0 % and at most {LARGEST_STEP:.0%} of the maximum load (RFC 2544, section "
-                f"26.3), not {step:.4g}."
-            )
-        steps = round(1.0 / step)
-        self._trials = [TrialInput(trial_duration, max_load * (steps - done) / steps) for done in range(steps)]
-        self._results: list[TrialResult] = []
-
-    @property
-    def remaining(self) -> int:
-        """How many trials there are still to come at most."""
-        return 0 if ends_without_loss(self._results) else len(self._trials) - len(self._results)
-
-    def next_trial(self) -> TrialInput | None:
-        """The next smaller load; None when that would tell nothing new."""
-        return self._trials[len(self._results)] if self.remaining else None
-
-    def record(self, result: TrialResult) -> None:
-        """Takes in a trial's result."""
-        self._results.append(result)
-
-    def result(self) -> tuple[TrialResult, ...]:
-        """All results so far."""
-        return tuple(self._results)
+    Raises:
+        SearchError: If the step is not above 0 and at most `LARGEST_STEP`.
+    """
+    if not 0.0 < step <= LARGEST_STEP:
+        raise SearchError(
+            f"The step must be above 0 % and at most {LARGEST_STEP:.0%} of the maximum load (RFC 2544, section "
+            f"26.3), not {step:.4g}."
+        )
+    steps = round(1.0 / step)
+    trials = [TrialInput(trial_duration, max_load * (steps - done) / steps) for done in range(steps)]
+    return PlannedTrials(trials, ends_without_loss)
 
 
 def measure_frame_loss_rate(
@@ -90,7 +76,7 @@ def measure_frame_loss_rate(
             says so, and holds the trials there were.
     """
     loads = load_range(load_limits(testbed, request.profile), min_load=None, max_load=request.max_load)
-    controller = FallingLoads(loads.max_load, request.step, request.trial_duration)
+    controller = falling_loads(loads.max_load, request.step, request.trial_duration)
 
     def tell(trial: TrialResult) -> None:
         if on_progress is not None:

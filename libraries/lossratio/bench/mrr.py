@@ -8,6 +8,7 @@ from statistics import fmean
 from lossratio.bench.limits import load_limits
 from lossratio.bench.loads import load_range
 from lossratio.bench.measurement import TestPlace, perform
+from lossratio.bench.planned import PlannedTrials
 from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
 from lossratio.errors import SearchError
@@ -38,34 +39,6 @@ class MrrRequest:
     ramp: float = 0.0
 
 
-class RepeatedTrial:
-    """Asks for the same trial a number of times; a `lossratio.trial.Controller`."""
-
-    def __init__(self, trial: TrialInput, times: int) -> None:
-        """Prepares the trials.
-
-        Raises:
-            SearchError: If there are none.
-        """
-        if times < 1:
-            raise SearchError(f"A measurement needs at least one trial, not {times}.")
-        self._trial = trial
-        self._times = times
-        self._results: list[TrialResult] = []
-
-    def next_trial(self) -> TrialInput | None:
-        """The same trial again; None when there were enough."""
-        return self._trial if len(self._results) < self._times else None
-
-    def record(self, result: TrialResult) -> None:
-        """Takes in a trial's result."""
-        self._results.append(result)
-
-    def result(self) -> tuple[TrialResult, ...]:
-        """All results so far."""
-        return tuple(self._results)
-
-
 def measure_mrr(
     testbed: Testbed, request: MrrRequest, place: TestPlace, on_progress: OnProgress | None = None
 ) -> MrrResult:
@@ -78,13 +51,15 @@ def measure_mrr(
         LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
             says so, and holds the trials there were.
     """
+    if request.trials < 1:
+        raise SearchError(f"A measurement needs at least one trial, not {request.trials}.")
     loads = load_range(load_limits(testbed, request.profile), min_load=None, max_load=request.max_load)
-    controller = RepeatedTrial(TrialInput(request.trial_duration, loads.max_load), request.trials)
+    controller = PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
 
     def tell(trial: TrialResult) -> None:
         if on_progress is not None:
             done = controller.result()
-            time_left = (request.trials - len(done)) * fmean(result.elapsed for result in done)
+            time_left = controller.remaining * fmean(result.elapsed for result in done)
             on_progress(Progress(len(done), trial, (), Forecast(time_left, time_left, time_left)))
 
     measured = perform(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bench_examples import PROFILE, SIMULATED, place
 
-from lossratio.bench.frame_loss import FallingLoads, FrameLossRequest, measure_frame_loss_rate
+from lossratio.bench.frame_loss import FrameLossRequest, falling_loads, measure_frame_loss_rate
 from lossratio.bench.opening import open_testbed
 from lossratio.errors import SearchError
 from lossratio.report.formats import ReportFormat, render
@@ -59,14 +59,14 @@ def test_finer_steps_give_more_loads(policed, tmp_path):
 
 
 def test_where_every_load_loses_frames_it_ends_at_the_smallest():
-    controller = FallingLoads(1000.0, 0.1, 1.0)
+    controller = falling_loads(1000.0, 0.1, 1.0)
     while (trial := controller.next_trial()) is not None:
         controller.record(TrialResult(trial, TrialOutput(0.5, sent_frames=100, lost_frames=50)))
     assert [round(trial.load) for trial in controller.result()] == [1000 - 100 * step for step in range(10)]
 
 
 def test_one_lossless_load_between_others_does_not_end_it():
-    controller = FallingLoads(1000.0, 0.1, 1.0)
+    controller = falling_loads(1000.0, 0.1, 1.0)
     for lost in (5, 0, 5, 0, 0):
         trial = controller.next_trial()
         controller.record(TrialResult(trial, TrialOutput(lost / 100, sent_frames=100, lost_frames=lost)))
@@ -74,7 +74,7 @@ def test_one_lossless_load_between_others_does_not_end_it():
 
 
 def test_a_load_that_was_not_sent_in_full_does_not_end_it():
-    controller = FallingLoads(1000.0, 0.1, 1.0)
+    controller = falling_loads(1000.0, 0.1, 1.0)
     for unsent in (10, 1, 0, 0):
         trial = controller.next_trial()
         assert trial is not None
@@ -86,4 +86,4 @@ def test_a_load_that_was_not_sent_in_full_does_not_end_it():
 @pytest.mark.parametrize("step", [0.0, -0.1, 0.11, 1.0])
 def test_a_step_above_that_of_the_rfc_is_refused(step):
     with pytest.raises(SearchError, match=r"RFC 2544, section 26\.3"):
-        FallingLoads(1000.0, step, 1.0)
+        falling_loads(1000.0, step, 1.0)
