@@ -1,10 +1,13 @@
 """Latency of real frames, measured by the embedded generator."""
 
+import time
+
 import numpy as np
 import pytest
 from traffic_lab import configure, drop
 
 from lossratio.traffic import AgentRefusalError
+from lossratio.traffic.agent.clock import ClockWatch
 from lossratio.traffic.agent.latencies import summarize
 from lossratio.traffic.agent.stamps import Stamps
 
@@ -17,10 +20,11 @@ def stamps(*seen):
 
 
 LEFT = stamps((0, 1_000), (1, 2_000_000), (2, 4_000_000))
+ARRIVED = stamps((0, 11_000), (1, 2_030_000), (2, 4_020_000))
 
 
 def test_latencies_are_differences_of_the_same_frame_s_times():
-    answer = summarize("a>b", LEFT, stamps((0, 11_000), (1, 2_030_000), (2, 4_020_000)))
+    answer = summarize("a>b", LEFT, ARRIVED, clock_was_set=False)
     assert (answer["sent"], answer["received"], answer["error"]) == (3, 3, None)
     assert (answer["min_us"], answer["average_us"], answer["max_us"]) == (10.0, 20.0, 30.0)
     assert answer["jitter_us"] == 15.0
@@ -28,7 +32,8 @@ def test_latencies_are_differences_of_the_same_frame_s_times():
 
 
 def test_a_frame_that_overtook_another_and_one_that_came_twice_are_told_apart():
-    answer = summarize("a>b", LEFT, stamps((1, 2_030_000), (0, 2_031_000), (1, 2_040_000), (2, 4_020_000)))
+    arrived = stamps((1, 2_030_000), (0, 2_031_000), (1, 2_040_000), (2, 4_020_000))
+    answer = summarize("a>b", LEFT, arrived, clock_was_set=False)
     assert (answer["received"], answer["out_of_order"], answer["duplicates"]) == (3, 1, 1)
     assert answer["max_us"] == 2030.0
     assert dict(answer["histogram"])[30.0] == 1
@@ -38,16 +43,30 @@ def test_a_frame_that_overtook_another_and_one_that_came_twice_are_told_apart():
     ("arrived", "error"),
     [
         (stamps(), "None of 3 latency frames came back"),
-        (stamps((0, 900)), "the system's clock was set"),
+        (stamps((0, 900)), "before they left. The system's clock was set"),
         (stamps((7, 9_000_000)), "never left"),
         (Stamps(np.array([0]), np.array([2_000]), 5), "More latency frames"),
     ],
 )
 def test_latencies_that_cannot_be_trusted_are_an_error(arrived, error):
-    answer = summarize("a>b", LEFT, arrived)
+    answer = summarize("a>b", LEFT, arrived, clock_was_set=False)
     assert error in answer["error"]
     assert answer["min_us"] is answer["average_us"] is answer["max_us"] is None
     assert answer["histogram"] == []
+
+
+def test_latencies_by_a_clock_that_was_set_meanwhile_are_an_error():
+    answer = summarize("a>b", LEFT, ARRIVED, clock_was_set=True)
+    assert "The system's clock was set" in answer["error"]
+    assert answer["max_us"] is None
+
+
+@pytest.mark.parametrize(("step", "is_noticed"), [(0, False), (1_000_000, True), (-1_000_000, True)])
+def test_a_clock_that_is_set_is_noticed(monkeypatch, step, is_noticed):
+    watch = ClockWatch()
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + step)
+    assert watch.was_set() is is_noticed
 
 
 @real

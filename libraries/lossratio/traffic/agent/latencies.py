@@ -11,15 +11,17 @@ RESOLUTION_NS = 100
 """Width of the histogram's intervals, in nanoseconds; the kernel's own times are finer, and less exact."""
 
 _MICROSECOND = 1000.0
+_CLOCK_WAS_SET = "The system's clock was set while frames were on their way. Measure again when it is in order."
 
 
-def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
+def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) -> Message:
     """The latency of one direction, as a reply to ``latency`` has it.
 
     Args:
         name: The direction.
         left: The frames as they left, each once.
         arrived: The frames as they came back.
+        clock_was_set: Whether the clock of these times was set meanwhile.
     """
     numbers, first = np.unique(arrived.numbers, return_index=True)
     in_order = np.sort(first)
@@ -37,7 +39,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
         "hdr": None,
         "histogram": [],
         "resolution_us": RESOLUTION_NS / _MICROSECOND,
-        "error": _fault(left, arrived),
+        "error": _CLOCK_WAS_SET if clock_was_set else _fault(left, arrived),
     }
     if answer["error"] is not None:
         return answer
@@ -46,10 +48,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps) -> Message:
         return {**answer, "error": "Latency frames came back that never left. Something repeats earlier frames."}
     latencies = arrived.times[first] - np.array([sent_at[number] for number in numbers.tolist()], dtype=np.int64)
     if int(latencies.min()) < 0:
-        return {
-            **answer,
-            "error": "Frames seem to have arrived before they left: the system's clock was set meanwhile.",
-        }
+        return {**answer, "error": f"Frames seem to have arrived before they left. {_CLOCK_WAS_SET}"}
     intervals, counts = np.unique(latencies // RESOLUTION_NS, return_counts=True)
     differences = np.abs(np.diff(latencies))
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
+from .clock import ClockWatch
 from .latencies import summarize
 from .links import Link
 from .protocol import Message
@@ -43,6 +44,7 @@ class Probe:
         self.rate = rate
         self._tag = tag
         self._duration = duration
+        self._clock = ClockWatch()
         frames = int(rate * duration) + _SPARE
         with ExitStack() as opened:
             self.sender = Sender(replace(setup, probes=True))
@@ -69,4 +71,4 @@ class Probe:
 
     def latency(self) -> Message:
         """The latency that was measured; see `lossratio.traffic.agent.generator.Generator.latency`."""
-        return summarize(self.name, self._left.read(), self._arrived.read())
+        return summarize(self.name, self._left.read(), self._arrived.read(), clock_was_set=self._clock.was_set())
