@@ -17,6 +17,7 @@ from lossratio.ssh import NO_CREDENTIALS, Credentials
 from lossratio.topology import Topology, TrafficPath
 from lossratio.traffic import StoppedTraffic, TrafficProfile
 from lossratio.trial import Measurer
+from lossratio.yaml_file import describe_problem
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class TestbedRequest:
         try:
             return self.topology.paths(self.links, duts=self.duts, nic=self.nic)
         except TopologyError as error:
-            raise TopologyError(f"{self.file}: {error}") from error
+            raise TopologyError(describe_problem(self.file, ("nodes",), str(error))) from error
 
     @property
     def encapsulation_overhead(self) -> int:

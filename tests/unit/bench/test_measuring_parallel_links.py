@@ -40,7 +40,9 @@ def kept(tmp_path, monkeypatch):
 
 
 def test_more_links_than_there_are_is_an_error_before_anything_is_touched():
-    with pytest.raises(TopologyError, match=r"local-2links\.yaml: .* 3 parallel links are asked for, and there are 2"):
+    with pytest.raises(
+        TopologyError, match=r"local-2links\.yaml:6: nodes: .* 3 parallel links are asked for, and there are 2"
+    ):
         open_testbed(TWO_LINKS, links=3)
 
 
