@@ -13,7 +13,7 @@ demo:
 
 test: environment packages lint
 	.venv/bin/robot --outputdir results/acceptance --consolewidth 110 tests/acceptance
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest --numprocesses auto --dist loadgroup
 
 lint: environment
 	.venv/bin/ruff check .
