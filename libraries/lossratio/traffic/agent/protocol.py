@@ -80,10 +80,6 @@ class Channel:
         if self._hang_up.poll(0):
             raise ControllerGoneError
 
-    def fileno(self) -> int:
-        """The file descriptor to poll (for a hang-up)."""
-        return self._read_fd
-
 
 def decode(line: bytes) -> Message:
     """Reads a request.
