@@ -23,7 +23,11 @@ NegativeLoss = Literal["retry", "csit"]
 ``csit`` counts the surplus as loss, as FD.io CSIT does, and refuses only a trial that forwards less than nothing."""
 
 
-class NegativeLossError(TrafficError):
+class CountersError(TrafficError):
+    """A trial's counters contradict each other, or tell nothing. Measuring it again until they fit is no way out."""
+
+
+class NegativeLossError(CountersError):
     """More frames were received than sent: foreign or duplicated ones. The trial may be measured again."""
 
 
@@ -59,13 +63,13 @@ def output_from_counters(
 
     Raises:
         NegativeLossError: If the policy refuses the trial.
-        TrafficError: If no frames were expected, a count is negative, or the generator sent more than was asked for.
+        CountersError: If no frames were expected, a count is negative, or the generator sent more than was asked for.
         ValueError: If the policy is unknown.
     """
     if negative_loss not in get_args(NegativeLoss):
         raise ValueError(f"negative_loss must be one of {', '.join(get_args(NegativeLoss))}, not {negative_loss!r}.")
     if not directions:
-        raise TrafficError(
+        raise CountersError(
             "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
         )
     counted = tuple(_checked(each, _least_expected(trial, each, tolerance)) for each in directions)
@@ -99,15 +103,15 @@ def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: 
 
 def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCounters:
     if direction.sent < 0 or direction.received < 0:
-        raise TrafficError(f"A count is negative: {_told((direction,))}. The generator's counters cannot be trusted.")
+        raise CountersError(f"A count is negative: {_told((direction,))}. The generator's counters cannot be trusted.")
     if direction.sent - direction.intended > max(_FEW_FRAMES, MOST_EXCESS * direction.intended):
-        raise TrafficError(
+        raise CountersError(
             f"The generator was to send {direction.intended} frames in direction {direction.name}, and sent "
             f"{direction.sent}: the load was not the one asked for. Look for other traffic on this port."
         )
     expected = max(direction.sent, least_expected)
     if expected == 0:
-        raise TrafficError(
+        raise CountersError(
             f"No frames were expected in direction {direction.name}, so it has no loss ratio. "
             f"Make the trial longer or its load higher."
         )

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossratio.counters import NegativeLossError, output_from_counters
-from lossratio.errors import TrafficError
+from lossratio.counters import CountersError, NegativeLossError, output_from_counters
 from lossratio.trial import DirectionCounters, TrialInput
 
 ONE_SECOND = TrialInput(duration=1.0, load=100_000.0)
@@ -68,7 +67,7 @@ def test_a_frame_more_than_asked_for_is_expected_back():
 @pytest.mark.parametrize(("intended", "sent"), [(100_000, 105_001), (20, 31)])
 def test_far_more_frames_than_asked_for_are_another_load(intended, sent):
     counters = DirectionCounters("port0>port1", intended, sent=sent, received=sent)
-    with pytest.raises(TrafficError, match=f"was to send {intended} frames in direction port0>port1, and sent {sent}"):
+    with pytest.raises(CountersError, match=f"was to send {intended} frames in direction port0>port1, and sent {sent}"):
         output_from_counters(ONE_SECOND, [counters])
 
 
@@ -119,12 +118,12 @@ def test_csit_refuses_only_less_than_nothing_forwarded():
 
 
 def test_no_frames_expected_is_an_error_not_no_loss():
-    with pytest.raises(TrafficError, match="No frames were expected in direction port0>port1"):
+    with pytest.raises(CountersError, match="No frames were expected in direction port0>port1"):
         output_from_counters(TrialInput(duration=5e-6, load=1000.0), [direction(0, 0)])
 
 
 def test_no_direction_is_an_error():
-    with pytest.raises(TrafficError, match="no direction"):
+    with pytest.raises(CountersError, match="no direction"):
         output_from_counters(ONE_SECOND, [])
 
 
@@ -139,7 +138,7 @@ def test_a_generator_that_sent_nothing_is_all_loss_and_all_unsent():
 
 @pytest.mark.parametrize("counts", [(-1, 0), (10, -1)])
 def test_a_negative_count_is_an_error(counts):
-    with pytest.raises(TrafficError, match="negative"):
+    with pytest.raises(CountersError, match="negative"):
         output_from_counters(ONE_SECOND, [direction(*counts)])
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lossratio.counters import NegativeLossError
+from lossratio.counters import CountersError
 from lossratio.errors import DutError, LossRatioError, NodeError, ReservationError, TrafficError
 from lossratio.traffic import AgentRefusalError
 from lossratio.traffic.agent_client import ANSWER_SECONDS
@@ -112,4 +112,4 @@ def is_repairable(error: LossRatioError) -> bool:
     """Whether a trial failed of something that does not depend on the trial, and may be over."""
     if isinstance(error, AgentRefusalError):
         return error.kind in REPAIRABLE_KINDS
-    return not isinstance(error, NegativeLossError)
+    return not isinstance(error, CountersError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lossratio.bench.repair import Recovery, RepairingMeasurer
-from lossratio.counters import NegativeLossError
+from lossratio.counters import CountersError, NegativeLossError
 from lossratio.errors import DutError, NodeError, ReservationError, TrafficError
 from lossratio.traffic import AgentRefusalError
 from lossratio.trial import DirectionCounters, TrialInput, TrialOutput
@@ -60,6 +60,7 @@ def test_a_fault_of_the_infrastructure_is_repaired_and_told(fault):
     "error",
     [
         NegativeLossError("more frames were received than sent"),
+        CountersError("A count is negative"),
         AgentRefusalError("Frames of 9000 bytes do not go through.", "unsupported"),
         DutError("DUT1 has died."),
     ],
