@@ -8,6 +8,7 @@ from lossratio.bench.live_set_up import LiveLink
 from lossratio.dut import Dut, DutCounters, DutOptions
 from lossratio.topology import TrafficPath
 from lossratio.traffic import AgentClient, check_path
+from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.path_check import CHECK_DURATION, CHECK_LOAD, DeadPathError
 from lossratio.trial import DirectionCounters
 
@@ -30,6 +31,27 @@ def check_hops(agent: AgentClient, links: Sequence[LiveLink]) -> None:
         if not any(link.duts for link in links):
             raise
         raise DeadPathError(f"{error} {_locate(agent, links)}") from error
+
+
+def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], largest: Configuration) -> None:
+    """As `check_hops`, with the largest frames of a mix only; says so where they do not get through.
+
+    Args:
+        agent: The agent on the TG, configured for them.
+        links: The parallel ways of the traffic.
+        largest: What it was configured for.
+
+    Raises:
+        DeadPathError: As `check_hops`, with the size of the frames.
+        DutError: If a DUT cannot be asked any more.
+    """
+    try:
+        check_hops(agent, links)
+    except DeadPathError as error:
+        sizes = " and ".join(sorted({str(direction.frames.max_size) for direction in largest.directions}))
+        raise DeadPathError(
+            f"{error} These were the largest frames of the mix, of {sizes} bytes; look at the MTUs on the way."
+        ) from error
 
 
 def _locate(agent: AgentClient, links: Sequence[LiveLink]) -> str:

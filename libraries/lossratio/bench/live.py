@@ -10,7 +10,7 @@ from typing import Any
 
 from lossratio.bench.dut_set_up import checked_duts, keep_last_wills, set_up_duts
 from lossratio.bench.holding import hold
-from lossratio.bench.hops import check_hops
+from lossratio.bench.hops import check_hops, check_large_frames
 from lossratio.bench.interfaces import (
     check_link_speeds,
     check_mtus,
@@ -37,6 +37,7 @@ from lossratio.traffic import (
     open_generator,
 )
 from lossratio.traffic.agent.configuration import Configuration
+from lossratio.traffic.path_check import with_largest_frames
 from lossratio.trial import Measurer
 
 
@@ -169,6 +170,10 @@ class LiveTestbed:
         if self._agent is None:
             tg = self._set_up.sessions[self._set_up.tg_name]
             self._agent = _start_agent(tg, self._set_up.generator, self.request)
+        largest = with_largest_frames(configuration)
+        if largest is not None:
+            self._agent.configure(largest, generator=access.name, options=access.ready())
+            check_large_frames(self._agent, self._set_up.links, largest)
         facts = self._agent.configure(configuration, generator=access.name, options=access.ready())
         check_hops(self._agent, self._set_up.links)
         return self._agent, facts

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lossratio.errors import TrafficError
+from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.agent_client import AgentClient
 from lossratio.trial import DirectionCounters
 
@@ -44,6 +47,21 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
         f"Node {agent.node_name}: the path works one way only; nothing comes through in direction {sent}. "
         "Check the DUT's forwarding (addresses, routes, MAC addresses) in that direction."
     )
+
+
+def with_largest_frames(configuration: Configuration) -> Configuration | None:
+    """The same traffic with the largest frames only: an MTU on the way may stop these, and let smaller ones through.
+
+    Returns:
+        What to check, too; None if all frames of each direction have the same size.
+    """
+    if all(len(direction.frames.sizes) == 1 for direction in configuration.directions):
+        return None
+    directions = (
+        replace(direction, frames=replace(direction.frames, sizes=((direction.frames.max_size, 1),)))
+        for direction in configuration.directions
+    )
+    return replace(configuration, directions=tuple(directions))
 
 
 def _reverse(direction: str) -> str:
