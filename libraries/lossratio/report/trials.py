@@ -27,8 +27,8 @@ class Direction(Record):
     generator_drop_frames: FrameCount
     """Frames that came back and were dropped inside the generator: no evidence about the SUT."""
     late_frames: FrameCount
-    """Frames of what was sent before (the trial before, or an earlier attempt at this one) that came back after the wait
-    for frames in flight; there they count as lost."""
+    """Frames of what was sent before (the trial before, or an attempt at this one) that came back after its wait for
+    frames in flight; there they count as lost."""
     elapsed_s: Seconds | None
     """Time from the direction's start to its stop; None: not measured."""
     lateness_s: Seconds | None = None
