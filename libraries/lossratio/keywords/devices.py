@@ -23,7 +23,8 @@ from lossratio.bench.telemetry import (
 )
 from lossratio.errors import SearchError
 from lossratio.keywords.arguments import FrameRate, FrameSize, seconds, typed_keyword
-from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
+from lossratio.keywords.console import announce, describe_profile, show_progress
+from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.model import ReconfigurationResult, ThroughputResult
@@ -111,10 +112,9 @@ class DeviceKeywords(Keywords):
             else:
                 BuiltIn().run_keyword(keyword)
 
-        place = self.session.place(None)
-        announce(f"Measuring what a reconfiguration loses: {describe_profile(search.profile)}")
         request = ReconfigurationRequest(search, reconfigure)
-        result = measure_reconfiguration_loss(self.session.ready_testbed(), request, place, show_progress)
-        self.session.last_result = result
-        show_result(result, place.directory)
-        return result
+        return measured(
+            self.session,
+            f"Measuring what a reconfiguration loses: {describe_profile(search.profile)}",
+            lambda testbed, place: measure_reconfiguration_loss(testbed, request, place, show_progress),
+        )

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from lossratio.bench.frame_loss import LARGEST_STEP, TRIAL_DURATION, FrameLossRequest, measure_frame_loss_rate
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, typed_keyword
-from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
+from lossratio.keywords.console import describe_profile, show_progress
+from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
 from lossratio.report.model import FrameLossResult
 from lossratio.traffic import load_profile
@@ -39,9 +40,9 @@ class FrameLossKeywords(Keywords):
         """
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         request = FrameLossRequest(traffic, max_load, step, trial_duration.total_seconds())
-        place = self.session.place(resume)
-        announce(f"Measuring the frame loss rate: {describe_profile(traffic)}")
-        result = measure_frame_loss_rate(self.session.ready_testbed(), request, place, show_progress)
-        self.session.last_result = result
-        show_result(result, place.directory)
-        return result
+        return measured(
+            self.session,
+            f"Measuring the frame loss rate: {describe_profile(traffic)}",
+            lambda testbed, place: measure_frame_loss_rate(testbed, request, place, show_progress),
+            resume,
+        )

@@ -19,6 +19,7 @@ from lossratio.bench.latency import (
 from lossratio.errors import SearchError, TrafficError
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_result
+from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords, Search
 from lossratio.report.latency import LatencyAtLoad
 from lossratio.report.latency_text import latency_lines, name_load
@@ -67,11 +68,11 @@ class LatencyKeywords(Keywords):
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         points = tuple(LatencyPoint(load) for load in sorted(loads, reverse=True))
         request = LatencyRequest(traffic, points, duration.total_seconds())
-        place = self.session.place(None)
-        announce(f"Measuring latency: {describe_profile(traffic)}")
-        result = measure_latency(self.session.ready_testbed(), request, place, _tell)
-        self.session.last_result = result
-        show_result(result, place.directory)
+        result = measured(
+            self.session,
+            f"Measuring latency: {describe_profile(traffic)}",
+            lambda testbed, place: measure_latency(testbed, request, place, _tell),
+        )
         _require_some(result.latency)
         return result
 

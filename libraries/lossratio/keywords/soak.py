@@ -8,7 +8,8 @@ from pathlib import Path
 from lossratio.bench.soak import TARGET_LOSS_RATIO, SoakRequest, find_critical_load, warm_start_from
 from lossratio.bench.warm_up import warm_up_like
 from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds, typed_keyword
-from lossratio.keywords.console import announce, describe_profile, show_result, show_soak_progress
+from lossratio.keywords.console import describe_profile, show_soak_progress
+from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
 from lossratio.plrsearch import TIMEOUT, LikelihoodName, SelectionName
 from lossratio.report.model import SoakResult
@@ -78,11 +79,9 @@ class SoakKeywords(Keywords):
             warm_up=warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
         )
-        place = self.session.place(resume)
-        announce(
-            f"Searching for the load with loss ratio {format_ratio(target_loss_ratio)}: {describe_profile(traffic)}"
+        return measured(
+            self.session,
+            f"Searching for the load with loss ratio {format_ratio(target_loss_ratio)}: {describe_profile(traffic)}",
+            lambda testbed, place: find_critical_load(testbed, request, place, show_soak_progress),
+            resume,
         )
-        result = find_critical_load(self.session.ready_testbed(), request, place, show_soak_progress)
-        self.session.last_result = result
-        show_result(result, place.directory)
-        return result

@@ -14,6 +14,7 @@ from lossratio.bench.search import SearchRequest
 from lossratio.bench.warm_up import warm_up_like
 from lossratio.keywords.arguments import FrameRate, FrameSize, GoalSet, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
+from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.model import MrrResult, ThroughputResult
@@ -134,12 +135,12 @@ class ThroughputKeywords(Keywords):
         """
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         request = MrrRequest(traffic, max_load, trials, trial_duration.total_seconds(), ramp.total_seconds())
-        place = self.session.place(resume)
-        announce(f"Measuring MRR: {describe_profile(traffic)}")
-        result = measure_mrr(self.session.ready_testbed(), request, place, show_progress)
-        self.session.last_result = result
-        show_result(result, place.directory)
-        return result
+        return measured(
+            self.session,
+            f"Measuring MRR: {describe_profile(traffic)}",
+            lambda testbed, place: measure_mrr(testbed, request, place, show_progress),
+            resume,
+        )
 
     @typed_keyword()
     def throughput_should_be_at_least(self, least: FrameRate, goal: str | None = None) -> None:
