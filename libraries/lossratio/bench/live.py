@@ -117,7 +117,10 @@ class LiveTestbed:
 
     @contextmanager
     def ready_for(self, profile: TrafficProfile, *, ramp: float = 0.0) -> Iterator[Ready]:
-        """Configures the generator and checks the path, over connections that are restored if they were lost."""
+        """Configures the generator and checks the path, over connections that are restored if they were lost.
+
+        When the block has ended, it makes sure once more that the testbed is ours, and the DUTs as they were set up.
+        """
         if self._is_in_use:
             raise TrafficError("Traffic flows on this testbed. Stop it before anything else is measured.")
         self._restore()
@@ -130,6 +133,8 @@ class LiveTestbed:
             conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
             measurer = TrafficMeasurer(agent, idle_time=set_up.idle_time, ramp=ramp)
             yield Ready(self._repairing(measurer, configuration, ramp), measurer, with_ramp(conditions, ramp))
+            # What was measured is no result if the testbed was not ours any more, or a DUT not as it was set up.
+            self._restore()
         except BaseException as error:
             # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
             self._end_agent()

@@ -219,6 +219,21 @@ def test_a_dut_that_is_not_as_it_was_set_up_is_not_measured(policed, log_in, tmp
     assert not (tmp_path / "trials").exists()
 
 
+def test_a_dut_that_lost_its_policer_meanwhile_has_no_result(kept, log_in, tmp_path):
+    def flush():
+        log_in["DUT1"].run("nft", "flush", "ruleset")
+
+    testbed = open_testbed(kept[0], dut="linux_bridge", options={"police": "10 kfps"})
+    try:
+        with pytest.raises(DutError, match=r"DUT1 is not as it was set up: .*nftables table"):
+            measure_mrr(testbed, BRIEF, place(tmp_path), after(1, flush))
+    finally:
+        with pytest.raises(DutError, match="somebody else has changed it since"):
+            testbed.close()
+    failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
+    assert (failed.outcome, failed.mrr, len(failed.trials)) == (Outcome.FAILED, None, 2)
+
+
 def test_duts_that_nobody_set_up_are_a_black_hole(kept, tmp_path):
     testbed = open_testbed(kept[0])
     with pytest.raises(TrafficError, match="black hole"):
