@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from lossratio.dut.base import DutCounters
 from lossratio.dut.linux.interfaces import Link, read_links
 from lossratio.dut.linux.ruleset import Ruleset
+from lossratio.dut.linux.softnet import read_softnet
 from lossratio.dut.node import DutNode
 
-_SOFTNET = "/proc/net/softnet_stat"
-_SOFTNET_COLUMNS = {"dropped": 1, "time_squeeze": 2}
+_SOFTNET = ("dropped", "time_squeeze")
 
 
 def read_linux_counters(
@@ -48,6 +48,6 @@ def _count(link: Link, direction: str, name: str) -> int:
 
 
 def _softnet(node: DutNode) -> dict[str, int]:
-    """Sums over the CPUs; for every interface of the machine, whatever namespace it is in."""
-    rows = [line.split() for line in node.read_files(_SOFTNET).get(_SOFTNET, "").splitlines()]
-    return {f"softnet {name}": sum(int(row[column], 16) for row in rows) for name, column in _SOFTNET_COLUMNS.items()}
+    """Sums over the CPUs."""
+    by_cpu = read_softnet(node).values()
+    return {f"softnet {name}": sum(counts[name] for counts in by_cpu) for name in _SOFTNET}

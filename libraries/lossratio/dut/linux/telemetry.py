@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from lossratio.dut.linux.interfaces import read_links
+from lossratio.dut.linux.softnet import read_softnet
 from lossratio.dut.node import DutNode, reason
 
-_SOFTNET = "/proc/net/softnet_stat"
-_SOFTNET_COLUMNS = {"processed": 0, "dropped": 1, "time_squeeze": 2, "received_rps": 9, "flow_limited": 10}
 _PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses"
 _LONGEST = 600
 """Seconds after which a perf that nobody stops ends by itself."""
@@ -53,19 +52,13 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str], told: dict[str, An
 
 def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
     links = read_links(node)
-    rows = [line.split() for line in node.read_files(_SOFTNET).get(_SOFTNET, "").splitlines()]
     return {
         "interfaces": {
             name: {**links[name]["stats64"], "driver": _driver_counts(node, name)}
             for name in interfaces
             if name in links
         },
-        "softnet": {
-            f"cpu{index}": {
-                name: int(row[column], 16) for name, column in _SOFTNET_COLUMNS.items() if column < len(row)
-            }
-            for index, row in enumerate(rows)
-        },
+        "softnet": {f"cpu{cpu}": counts for cpu, counts in read_softnet(node).items()},
     }
 
 
