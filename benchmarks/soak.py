@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,13 @@ from soak_suts import CASES, MAX_LOAD, MIN_LOAD, TARGET
 from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, Weighting, estimate
 from lossratio.plrsearch.counts import TrialCounts, collect
 from lossratio.plrsearch.critical import CriticalLoadQuestion
+from lossratio.plrsearch.density import Model
+from lossratio.plrsearch.distribution import Posterior
+from lossratio.plrsearch.functions import STRETCH
 from lossratio.plrsearch.integration import posteriors
+from lossratio.plrsearch.likelihood import PoissonLikelihood
+from lossratio.plrsearch.posterior import integrate
+from lossratio.plrsearch.prior import Prior
 from lossratio.plrsearch.updating import updated
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
@@ -31,12 +37,21 @@ KNOWN_ANSWERS = Path(__file__).parents[1] / "tests" / "unit" / "plrsearch" / "da
 TIMES = (60.0, 300.0, 1800.0)
 OVERHEAD = 0.5
 REPEATS = 5
+MONTE_CARLO_SECONDS = (1.0, 5.0)
+QUADRATURE_ERROR = 0.01
+"""What the quadrature's error may be at most, in standard deviations; see the accuracy section for what it is."""
 
 
 def main() -> None:
     """Runs what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    sections = {"accuracy": accuracy, "speed": speed, "sooner": sooner, "coverage": coverage}
+    sections = {
+        "accuracy": accuracy,
+        "speed": speed,
+        "monte-carlo": monte_carlo_beside,
+        "sooner": sooner,
+        "coverage": coverage,
+    }
     parser.add_argument("sections", nargs="*", help=f"any of {', '.join(sections)}; all if none is given")
     parser.add_argument("--seeds", type=int, default=3, help="searches of each kind (default: 3)")
     parser.add_argument("--first-seed", type=int, default=0, help="seed of the first (default: 0)")
@@ -90,26 +105,39 @@ def _of_case(case: dict, likelihood: str) -> CriticalLoadEstimate:
 
 
 def speed(_: argparse.Namespace) -> None:
-    """CPU time of a full update and of one trial more, least of some repeats; and the Monte Carlo's."""
+    """CPU time of a full update and of one trial more, least of some repeats."""
     print(f"{'trials':>7} {'likelihood':10} {'full update, ms':>16} {'one trial more, ms':>19}")
-    for number in (150, 5000):
+    for number, repeats in ((150, REPEATS), (5000, 2)):
         counts = collect(_trials(number))
         for likelihood in LikelihoodName:
-            full = _least_time(lambda known=counts, name=likelihood: posteriors(known, QUESTION, name))
+            full = _least_time(lambda known=counts, name=likelihood: posteriors(known, QUESTION, name), repeats)
             found = posteriors(counts, QUESTION, likelihood)
             one = TrialCounts(counts.load[:1] * 1.0001, counts.exposure[:1], counts.lost[:1])
             more = _least_time(
                 lambda known=found, trial=one, name=likelihood: [updated(each, each, trial, name) for each in known]
             )
             print(f"{number:7} {likelihood.value:10} {1e3 * full:16.1f} {1e3 * more:19.2f}", flush=True)
+
+
+def monte_carlo_beside(_: argparse.Namespace) -> None:
+    """The stretch function's posterior of 150 trials under Poisson: exactly, and by a Monte Carlo of the draft's kind.
+
+    A Monte Carlo's error falls with the root of its time, once it has found the posterior: this tells the time that it
+    would need for an error of `QUADRATURE_ERROR`.
+    """
     counts = collect(_trials(150))
-    exact = posteriors(counts, QUESTION, LikelihoodName.POISSON)[0].moments
+    model = Model(STRETCH, PoissonLikelihood(counts), Prior(MAX_LOAD / 2.0))
+    found = Posterior(STRETCH, QUESTION, integrate(model, QUESTION), 0.0).moments
+    seconds = _least_time(lambda: integrate(model, QUESTION))
     trials = list(zip(counts.load.tolist(), counts.exposure.tolist(), counts.lost.astype(int).tolist(), strict=True))
-    for seed in range(REPEATS):
-        found = monte_carlo(trials, TARGET, MAX_LOAD, 5.0, seed)
-        error = abs(found.mean - exact.mean) / exact.stdev
+    print(f"quadrature: {1e3 * seconds:.0f} ms of CPU, within {QUADRATURE_ERROR:g} stdev", flush=True)
+    for budget in MONTE_CARLO_SECONDS:
+        runs = [monte_carlo(trials, TARGET, MAX_LOAD, budget, seed) for seed in range(REPEATS)]
+        error = _rms([(each.mean - found.mean) / found.stdev for each in runs])
+        speed = np.mean([each.samples_per_second for each in runs])
+        equal = f"; {QUADRATURE_ERROR:g} in {budget * (error / QUADRATURE_ERROR) ** 2:.3g} s" if error < 1.0 else ""
         print(
-            f"Monte Carlo, 5 s of CPU: {found.samples_per_second:,.0f} samples/s, off by {error:.3g} stdev", flush=True
+            f"Monte Carlo: {budget:g} s of CPU, {speed:,.0f} samples/s, rms error {error:.3g} stdev{equal}", flush=True
         )
 
 
@@ -121,9 +149,9 @@ def _trials(number: int) -> list[TrialResult]:
     return [TrialResult(each, measurer.measure(each)) for each in inputs]
 
 
-def _least_time(task: object) -> float:
+def _least_time(task: Callable[[], object], repeats: int = REPEATS) -> float:
     times = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         started = time.process_time()
         task()
         times.append(time.process_time() - started)
@@ -131,27 +159,48 @@ def _least_time(task: object) -> float:
 
 
 def sooner(arguments: argparse.Namespace) -> None:
-    """Errors after some seconds of search: the draft's way, and this one's."""
+    """Errors after some seconds of search: the draft's way, and this one's.
+
+    No trial depends on how long the search will go on, so the shorter searches are beginnings of the longest one.
+    """
     ways = {
-        "the draft's": {"selection": "draft", "likelihood": "poisson", "weighting": Weighting.EQUAL},
-        "poisson": {"selection": "posterior", "likelihood": "poisson"},
-        "varying": {"selection": "posterior", "likelihood": "varying"},
+        "the draft's": ({"selection": "draft", "likelihood": "poisson", "weighting": Weighting.EQUAL}),
+        "draft, exact": ({"selection": "draft", "likelihood": "poisson"}),
+        "poisson": ({"selection": "posterior", "likelihood": "poisson"}),
+        "varying": ({"selection": "posterior", "likelihood": "varying"}),
     }
     print(f"{'SUT':16} {'way':12} " + " ".join(f"{f'rms at {int(t)} s, %':>18}" for t in TIMES))
     for name in ("stretch", "erf"):
         for way, options in ways.items():
             errors = [
-                [
-                    _search(name, seed, seconds, options)["error_percent"]
-                    for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-                ]
-                for seconds in TIMES
+                _errors_on_the_way(name, seed, options)
+                for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
             ]
-            print(f"{name:16} {way:12} " + " ".join(f"{_rms(each):18.4f}" for each in errors), flush=True)
+            print(f"{name:16} {way:12} " + " ".join(f"{_rms(each):18.4f}" for each in np.transpose(errors)), flush=True)
+
+
+def _errors_on_the_way(name: str, seed: int, options: dict) -> list[float]:
+    """Errors in % after each of `TIMES`, which are sorted."""
+    case, results = CASES[name], []
+    controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=TIMES[-1], **options)
+    run_search(controller, SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD), on_trial=results.append)
+    ends = np.cumsum([each.elapsed for each in results])
+    estimation = {each: options[each] for each in ("likelihood", "weighting") if each in options}
+    return [
+        100.0 * (_estimate(results[: int(np.sum(ends <= seconds))], **estimation).mean / case.critical_load - 1.0)
+        for seconds in TIMES
+    ]
+
+
+def _estimate(results: Sequence[TrialResult], **options: object) -> CriticalLoadEstimate:
+    return estimate(results, target_loss_ratio=TARGET, min_load=MIN_LOAD, max_load=MAX_LOAD, **options)
 
 
 def coverage(arguments: argparse.Namespace) -> None:
-    """How often 95 % intervals cover the truth, how wide they are, and how often a misfit is flagged."""
+    """How often 95 % intervals cover the truth, how wide they are, and how often a misfit is flagged.
+
+    On healthy SUTs the last column is the width divided by that which Poisson's likelihood finds from the same trials.
+    """
     options = {"selection": arguments.selection, "likelihood": arguments.likelihood}
     known = dict(_stored(arguments.store))
     for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
@@ -162,7 +211,7 @@ def coverage(arguments: argparse.Namespace) -> None:
                 if arguments.store:
                     with arguments.store.open("a") as file:
                         file.write(json.dumps({"key": key, **known[key]}) + "\n")
-    heads = ("coverage", "width, %", "rms, %", "equal: cov.", "width, %", "rms, %", "flagged")
+    heads = ("coverage", "width, %", "rms, %", "equal: cov.", "width, %", "rms, %", "flagged", "of Poisson's")
     print(f"{'SUT':18} {'seeds':>5} " + " ".join(f"{head:>11}" for head in heads))
     for name in arguments.suts:
         prefix = f"{name}/{arguments.selection}/{arguments.likelihood}/{arguments.timeout:g}/"
@@ -181,7 +230,9 @@ def _summary(name: str, runs: Sequence[dict]) -> str:
             f"{np.median([run[f'{prefix}width_percent'] for run in runs]):11.4f}",
             f"{_rms([run[f'{prefix}error_percent'] for run in runs]):11.4f}" if has_truth else " " * 11,
         ]
-    return " ".join([*columns, f"{np.mean([run['flagged'] for run in runs]):11.2f}"])
+    columns.append(f"{np.mean([run['flagged'] for run in runs]):11.2f}")
+    wider = [run["wider_than_poisson"] for run in runs if "wider_than_poisson" in run]
+    return " ".join([*columns, f"{np.median(wider):11.2f}" if wider else ""])
 
 
 def _stored(path: Path | None) -> Iterator[tuple[str, dict]]:
@@ -193,9 +244,10 @@ def _stored(path: Path | None) -> Iterator[tuple[str, dict]]:
 
 def _search(name: str, seed: int, seconds: float, options: dict) -> dict:
     """One search, and what became of it."""
-    case = CASES[name]
+    case, results = CASES[name], []
     controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=seconds, **options)
-    found = run_search(controller, SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD))
+    measurer = SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD)
+    found = run_search(controller, measurer, on_trial=results.append)
     truth = found.mean if case.critical_load is None else case.critical_load
     run = {
         "flagged": not found.misfit.fits,
@@ -208,6 +260,9 @@ def _search(name: str, seed: int, seconds: float, options: dict) -> dict:
         run[f"{prefix}covered"] = low <= truth <= high
         run[f"{prefix}width_percent"] = 100.0 * (high - low) / truth
         run[f"{prefix}error_percent"] = 100.0 * (combined.mean / truth - 1.0)
+    if case.healthy:
+        low, high = _estimate(results, likelihood=LikelihoodName.POISSON).interval(0.95)
+        run["wider_than_poisson"] = run["width_percent"] / (100.0 * (high - low) / truth)
     return run
 
 
