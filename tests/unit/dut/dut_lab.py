@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,30 @@ class DutLab:
 
     def create(self, kind: str, **options: Any):
         return create_dut(kind, self.shell, hop(), options)
+
+    @contextmanager
+    def setting_up(self, kind: str, **always: Any) -> Iterator[Callable[..., Any]]:
+        """Yields what sets up a DUT of a kind, with options besides those that it always has; all are torn down."""
+        with ExitStack() as undo:
+
+            def set_up(**options: Any):
+                dut = self.create(kind, **always, **options)
+                undo.callback(dut.tear_down)
+                dut.set_up(*self.macs)
+                return dut
+
+            yield set_up
+
+    def assert_accounted_for(self, dut: Any) -> None:
+        """Sends frames both ways, which must pass, be counted once, and be dropped nowhere."""
+        macs = dut.destination_macs(*self.macs)
+        before = dut.read_counters()
+        for entry, destination in (("west", macs.from_west), ("east", macs.from_east)):
+            flooded = self.flood(entry, destination, frames=100)
+            assert (flooded.sent, flooded.received) == (100, 100)
+        counted = dut.read_counters().since(before)
+        assert counted.received == counted.transmitted == {"west": 100, "east": 100}
+        assert set(counted.dropped.values()) == {0}
 
     def on_dut(self, *command: str) -> str:
         return self.lab.run("dut", *command).stdout

@@ -16,30 +16,13 @@ pytestmark = [
 
 @pytest.fixture
 def set_up(dut_lab):
-    duts = []
-
-    def set_up(**options):
-        dut = dut_lab.create("testpmd", **options)
-        duts.append(dut)
-        dut.set_up(*dut_lab.macs)
-        return dut
-
-    yield set_up
-    for dut in duts:
-        dut.tear_down()
+    with dut_lab.setting_up("testpmd") as set_up:
+        yield set_up
 
 
 @pytest.mark.parametrize("mode", ["io", "mac", "5tswap"])
 def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, mode):
-    dut = set_up(mode=mode)
-    macs = dut.destination_macs(*dut_lab.macs)
-    before = dut.read_counters()
-    for entry, destination in (("west", macs.from_west), ("east", macs.from_east)):
-        flooded = dut_lab.flood(entry, destination, frames=100)
-        assert (flooded.sent, flooded.received) == (100, 100)
-    counted = dut.read_counters().since(before)
-    assert counted.received == counted.transmitted == {"west": 100, "east": 100}
-    assert set(counted.dropped.values()) == {0}
+    dut_lab.assert_accounted_for(set_up(mode=mode))
 
 
 def test_it_says_with_what_it_forwards(set_up):

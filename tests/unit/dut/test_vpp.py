@@ -21,17 +21,8 @@ if os.environ.get("VPP_HOME"):
 
 @pytest.fixture(params=HOMES)
 def set_up(request, dut_lab):
-    duts = []
-
-    def set_up(**options):
-        dut = dut_lab.create("vpp", home=request.param, **options)
-        duts.append(dut)
-        dut.set_up(*dut_lab.macs)
-        return dut
-
-    yield set_up
-    for dut in duts:
-        dut.tear_down()
+    with dut_lab.setting_up("vpp", home=request.param) as set_up:
+        yield set_up
 
 
 def assert_passes(dut_lab, dut, *, version=4):
