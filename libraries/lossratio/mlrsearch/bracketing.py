@@ -39,9 +39,10 @@ def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple
         width: The target's width in grid steps.
     """
     first, last, position = interval.first, interval.last, expectation.position
-    if interval.upper is None and position is None:
+    if interval.upper is None:
+        # Also with a hint: the first trial at a SUT that has rested may pass what no later one does.
         return last, Bound.UPPER
-    if interval.upper is not None and expectation.missed_hint is Bound.LOWER:
+    if expectation.missed_hint is Bound.LOWER:
         return min(last, first - 1 + width * NOISE_STEPS), Bound.UPPER
     middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
     if position is None:

@@ -92,9 +92,10 @@ class GoalSearch:
         stage = self._stages.stages[number]
         if stage.evidence.tally(load).full_trials >= STALLED_AFTER * stage.target.trials:
             return None
-        is_coarse = number == 0
-        hinted = self._expectation.is_hinted if is_coarse else load in self._hinted_loads()
-        return Proposal(self.goal, stage.target, load, expected, self._stages.intervals[number], is_coarse, hinted)
+        is_coarse, interval = number == 0, self._stages.intervals[number]
+        is_near_hint = self._expectation.is_hinted and interval.upper is not None
+        hinted = is_near_hint if is_coarse else load in self._hinted_loads()
+        return Proposal(self.goal, stage.target, load, expected, interval, is_coarse, hinted)
 
     def is_failed(self) -> bool:
         """Whether the minimum load is an upper bound."""

