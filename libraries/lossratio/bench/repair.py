@@ -46,7 +46,7 @@ class RepairingMeasurer:
     Args:
         measurer: Performs the trials.
         repair: Repairs whatever it can, and gives a new measurer.
-        check: Raises an error if no trial may begin any more, as the testbed is not ours.
+        check: Raises an error if the testbed is not ours: no trial may begin then, and none is believed that ended.
         doubt: Raises an error if a trial that lost everything in a direction must not be believed, as the DUT is dead.
         recovery: How much is done.
     """
@@ -83,6 +83,8 @@ class RepairingMeasurer:
                     raise
                 self._recover(error, repairs)
             else:
+                # Whoever has the testbed meanwhile may have sent, too: such a trial must not get into the journal.
+                self._check()
                 if any(direction.sent and not direction.received for direction in output.directions):
                     self._doubt()
                 return replace(output, repairs=tuple(repairs))

@@ -96,9 +96,16 @@ def test_a_dut_that_is_found_dead_while_repairing_is_told_as_that():
 
 
 def test_no_trial_begins_on_a_testbed_that_is_not_ours_any_more():
-    check = Script(None, ReservationError("the reservation was lost"))
-    one = measurer(Script(GOOD, GOOD), check=check)
+    performed = Script(GOOD, GOOD)
+    one = measurer(performed, check=Script(None, None, ReservationError("the reservation was lost")))
     one.measure(TRIAL)
+    with pytest.raises(ReservationError):
+        one.measure(TRIAL)
+    assert performed.answers == [GOOD]
+
+
+def test_a_trial_during_which_the_testbed_was_lost_is_not_believed():
+    one = measurer(Script(GOOD), check=Script(None, ReservationError("the reservation was lost")))
     with pytest.raises(ReservationError):
         one.measure(TRIAL)
 
