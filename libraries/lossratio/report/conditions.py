@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.report.facts import ControllerFacts, NodeFacts
 from lossratio.report.record import Rate, Ratio, Record, make_rate
 from lossratio.report.timing import TrialTiming
-from lossratio.topology import Topology, TrafficPath
+from lossratio.topology import TestbedKind, Topology, TrafficPath
 
 
 class Testbed(Record):
@@ -31,6 +31,16 @@ class Testbed(Record):
     link after the other."""
     links: int = Field(default=1, ge=1)
     """How many parallel links the traffic takes; each is an equal part of ``path``."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether there is a model in place of devices."""
+        return self.topology.get("testbed") == TestbedKind.SIMULATED.value
+
+    @property
+    def in_words(self) -> str:
+        """The testbed's name; and that it is none, where no frame was ever sent."""
+        return f"{self.name} (simulated: no frame was sent)" if self.is_simulated else self.name
 
 
 def describe_testbed(topology: Topology, file: str | None, paths: Sequence[TrafficPath]) -> Testbed:

@@ -128,7 +128,14 @@ def _markdown_lines(run: Run) -> Iterator[str]:
     for row in overview(run.results):
         yield "| " + " | ".join(_cell(str(_value(row, field))) for field in _COLUMNS.values()) + " |"
     yield ""
-    yield "Loads and rates are per transmitting interface; the aggregate is that times its factor. Method: RFC 9971."
+    simulated = sorted(
+        {each.conditions.testbed.in_words for each in run.results if each.conditions.testbed.is_simulated}
+    )
+    yield (
+        "Loads and rates are per transmitting interface; the aggregate is that times its factor. Bandwidth is "
+        "that of the aggregate on the wire (layer 1). Method: RFC 9971."
+        + "".join(f" Testbed {name}." for name in simulated)
+    )
     yield ""
 
 

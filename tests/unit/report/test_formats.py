@@ -74,6 +74,8 @@ def test_markdown_is_a_table_that_names_cannot_break(whole):
     table = [line.replace("\\|", "") for line in lines if line.startswith("|")]
     assert {line.count("|") for line in table} == {13}
     assert any("limitof &lt;it>" in line and "irregular: the generator's limit" in line for line in table)
+    assert any("on the wire (layer 1)" in line for line in lines)
+    assert any("Testbed simulated (simulated: no frame was sent)." in line for line in lines)
 
 
 def test_junit_counts_failures_as_errors_and_irregular_results_as_skipped(whole):
