@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -54,6 +55,17 @@ class TestRun:
     conditions: Conditions
     remarks: tuple[str, ...] = ()
     error: str | None = None
+
+    def stated(self, *more_remarks: str) -> dict[str, Any]:
+        """What results of all kinds say about their test, as the fields of `lossratio.report.model.TestResult`."""
+        return {
+            "test": self.test,
+            "started": self.started,
+            "ended": self.ended,
+            "error": self.error,
+            "remarks": (*self.remarks, *more_remarks),
+            "conditions": self.conditions,
+        }
 
 
 @dataclass(frozen=True)
@@ -115,13 +127,8 @@ def throughput_result(
         None if run.error is not None else _goal_outcome(results[goal], evidence, run, search) for goal in search.goals
     ]
     return ThroughputResult(
-        test=run.test,
-        started=run.started,
-        ended=run.ended,
+        **run.stated(),
         outcome=Outcome.FAILED if run.error is not None else outcome_of(found),
-        error=run.error,
-        remarks=run.remarks,
-        conditions=run.conditions,
         trials=describe_trials(entries, warm_ups=search.warm_ups),
         algorithm=search.algorithm,
         settings=dict(search.settings),
@@ -146,18 +153,12 @@ def mrr_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry])
         SearchError: If there is no trial although the run has no error.
     """
     mrr = None
-    remarks = run.remarks
     if run.error is None:
         mrr = maximum_receive_rate([entry.result for entry in entries], run.conditions)
-        remarks = (*remarks, NOTHING_LOST) if mrr.lost_frames == 0 else remarks
+    remarks = (NOTHING_LOST,) if mrr is not None and mrr.lost_frames == 0 else ()
     return MrrResult(
-        test=run.test,
-        started=run.started,
-        ended=run.ended,
+        **run.stated(*remarks),
         outcome=Outcome.FAILED if mrr is None else Outcome.MEASURED,
-        error=run.error,
-        remarks=remarks,
-        conditions=run.conditions,
         trials=describe_trials(entries),
         max_load=max_load,
         mrr=mrr,
@@ -179,13 +180,8 @@ def soak_result(
     if run.error is None and critical_load is not None:
         outcome = Outcome.MEASURED if critical_load.reason is None else Outcome.IRREGULAR
     return SoakResult(
-        test=run.test,
-        started=run.started,
-        ended=run.ended,
+        **run.stated(),
         outcome=outcome,
-        error=run.error,
-        remarks=run.remarks,
-        conditions=run.conditions,
         trials=describe_trials(entries, warm_ups=search.warm_ups),
         target_loss_ratio=search.target_loss_ratio,
         settings=dict(search.settings),
@@ -207,13 +203,8 @@ def reconfiguration_result(
         entries: Its trials: those of the search for the load, if there was one.
     """
     return ReconfigurationResult(
-        test=run.test,
-        started=run.started,
-        ended=run.ended,
+        **run.stated(),
         outcome=Outcome.MEASURED if run.error is None else Outcome.FAILED,
-        error=run.error,
-        remarks=run.remarks,
-        conditions=run.conditions,
         trials=describe_trials(entries),
         max_load=max_load,
         loss=loss if run.error is None else None,

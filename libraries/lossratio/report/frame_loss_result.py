@@ -23,13 +23,8 @@ def frame_loss_result(run: TestRun, max_load: MaxLoad, entries: Sequence[Journal
     trials = [entry.result for entry in entries]
     found = frame_loss(trials, max_load.rate.per_interface_fps, run.conditions) if run.error is None else None
     return FrameLossResult(
-        test=run.test,
-        started=run.started,
-        ended=run.ended,
+        **run.stated(),
         outcome=Outcome.FAILED if found is None else Outcome.MEASURED,
-        error=run.error,
-        remarks=run.remarks,
-        conditions=run.conditions,
         trials=describe_trials(entries),
         max_load=max_load,
         frame_loss=found,

@@ -33,13 +33,8 @@ def latency_result(
     if not any(each.is_measured for each in latency):
         outcome = Outcome.FAILED
     return LatencyResult(
-        test=run.test,
-        started=run.started,
-        ended=run.ended,
+        **{**run.stated(), "error": "; ".join(faults) if outcome is Outcome.FAILED else None},
         outcome=outcome,
-        error="; ".join(faults) if outcome is Outcome.FAILED else None,
-        remarks=run.remarks,
-        conditions=run.conditions,
         trials=describe_trials([JournalEntry(trial, PURPOSE) for trial in trials]),
         max_load=max_load,
         latency=tuple(latency),

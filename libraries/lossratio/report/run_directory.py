@@ -133,6 +133,7 @@ def write_whole(path: Path, data: bytes) -> None:
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
+        # An interrupt, too, leaves no part of a file behind; it goes on.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
