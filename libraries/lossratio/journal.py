@@ -84,6 +84,7 @@ class Journal:
         self.path = path
         self.results = results
         self._file = file
+        self._opened_bytes = path.stat().st_size
 
     @classmethod
     def open(cls, path: str | Path, search: Mapping[str, Any]) -> Journal:
@@ -102,9 +103,9 @@ class Journal:
         wanted = json.loads(json.dumps(search))
         if not path.exists() or b"\n" not in path.read_bytes():
             header = {"format": FORMAT, "created": _now(), "search": wanted}
-            journal = cls(path, [], path.open("wb", buffering=0))
-            journal._write(header)
-            return journal
+            with cls(path, [], path.open("wb", buffering=0)) as journal:
+                journal._write(header)
+            return cls(path, [], path.open("ab", buffering=0))
         contents = read_journal(path)
         if contents.search != wanted:
             differences = ", ".join(_differences(contents.search, wanted))
@@ -129,6 +130,10 @@ class Journal:
         line["time"] = _now()
         self._write(line)
         self.results.append(result)
+
+    def withdraw(self) -> None:
+        """Takes out again what was appended since it was opened, also when it is closed."""
+        os.truncate(self.path, self._opened_bytes)
 
     def close(self) -> None:
         """Closes the file."""

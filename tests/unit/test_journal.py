@@ -74,6 +74,17 @@ def test_a_line_cut_off_while_it_was_written_is_dropped_and_written_over(tmp_pat
     assert [result.load for result in read_journal(path).results] == [1.0, 3.0]
 
 
+def test_what_was_appended_can_be_withdrawn_and_what_was_there_before_stays(tmp_path):
+    path = tmp_path / "t.jsonl"
+    for earlier in ([], [1.0]):
+        _journal(path, *earlier)
+        with Journal.open(path, {"max_load": 5}) as journal:
+            journal.append(_result(2.0))
+            journal.append(_result(3.0))
+        journal.withdraw()
+        assert [result.load for result in read_journal(path).results] == earlier
+
+
 def test_a_header_cut_off_while_it_was_written_starts_the_journal_anew(tmp_path):
     path = tmp_path / "t.jsonl"
     _journal(path)

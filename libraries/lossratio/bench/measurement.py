@@ -12,6 +12,7 @@ import lossratio
 from lossratio.bench.continuity import check_versions
 from lossratio.bench.span import Span
 from lossratio.bench.testbed import Ready, Testbed
+from lossratio.errors import DutError
 from lossratio.journal import Journal, JournalEntry, adopt_journal, read_journal
 from lossratio.report.build import TestRun
 from lossratio.report.comparable import FORCED
@@ -80,7 +81,7 @@ def perform(
     """Runs a controller's trials on a testbed.
 
     Whatever stops the trials, an interrupt from the keyboard too, is in the answer's `failure`, so that the caller can
-    write down what there is before it raises it.
+    write down what there is before it raises it. Where a DUT failed, the journal loses the trials; the answer has them.
 
     Args:
         controller: Chooses the trials.
@@ -112,7 +113,11 @@ def perform(
     error_text = None if failure is None else str(failure) or type(failure).__name__
     forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
     run = TestRun(place.test, span.started, span.end(), ready.conditions, (*remarks, *forced), error_text)
-    return Measurement(run, controller.result(), read_journal(journal.path).entries, failure)
+    entries = read_journal(journal.path).entries
+    if isinstance(failure, DutError):
+        # Nobody knows since when the DUT was not as it was set up: the trials are told, and never continued.
+        journal.withdraw()
+    return Measurement(run, controller.result(), entries, failure)
 
 
 def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[str, Any]:
