@@ -17,6 +17,7 @@ from lossratio.plrsearch.functions import Array
 from lossratio.plrsearch.likelihood import Bumps
 
 _ITERATIONS = 6
+_NEWTON_STEPS = 3
 _POINTS_AT_ONCE = 1 << 14
 
 
@@ -31,6 +32,31 @@ class RoughRows:
 
     mode: Array
     log_mass: Array
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The maxima of smooth rows; arrays of shape (rows,).
+
+    Attributes:
+        mode: Log m of the maximum.
+        width: Standard deviation in log m of the Gaussian that is as curved.
+        height: Logarithm of the density.
+    """
+
+    mode: Array
+    width: Array
+    height: Array
+
+    @classmethod
+    def of(cls, rows: RowDensity, likelihood: VaryingCapacityLikelihood) -> Peaks:
+        """By Newton's method, from the maxima of an approximation."""
+        mode = rough_rows(rows, likelihood).mode
+        for _ in range(_NEWTON_STEPS):
+            score = rows.score(mode[:, None])
+            width = 1.0 / np.sqrt(score.information[:, 0])
+            mode = mode + np.clip(score.slope[:, 0] * width**2, -3.0 * width, 3.0 * width)
+        return cls(mode, width, score.value[:, 0])
 
 
 def rough_rows(density: RowDensity, likelihood: VaryingCapacityLikelihood) -> RoughRows:

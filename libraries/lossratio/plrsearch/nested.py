@@ -12,7 +12,7 @@ import numpy as np
 from numpy.polynomial.legendre import legval, legvander
 from scipy.special import logsumexp
 
-from lossratio.plrsearch.approximation import rough_rows
+from lossratio.plrsearch.approximation import Peaks
 from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
 from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mrr_of_critical_load
 from lossratio.plrsearch.curves import Curves, Indices
@@ -110,12 +110,14 @@ def integrate_varying(
     """
     bounds = deviation_bounds(likelihood.groups)
     support = find_support(model, likelihood)
+    if _are_many(likelihood):
+        support = _improved(support, model, likelihood, bounds)
     for correction in range(_CORRECTIONS):
         grid = _Grid.of(support, bounds[1] - bounds[0], resolution.nodes, resolution.nodes)
         rows = grid.rows(model)
         smooth = _smooth_rows(rows, likelihood, question)
         panels = _cut_panels(grid, rows, question) if smooth is None else _assembled(grid, smooth, question)
-        corrected = _corrected(panels, grid, bounds)
+        corrected = _corrected(_log_masses(panels, grid), grid, bounds)
         if corrected is None or correction == _CORRECTIONS - 1:
             break
         support = corrected
@@ -138,11 +140,29 @@ def _agree(computed: Panels, interpolated: Panels) -> bool:
     return same_mass and abs(after.mean - before.mean) < _SAME * before.stdev + 1e-9 * before.mean
 
 
-def _corrected(panels: Panels, grid: _Grid, bounds: tuple[float, float]) -> Support | None:
-    """A better support, as the rows' integrals show it; None if the given one is good enough."""
+def _improved(
+    support: Support, model: Model, likelihood: VaryingCapacityLikelihood, bounds: tuple[float, float]
+) -> Support:
+    """A support that the rows' heights and widths confirm, on a coarse grid: that costs little."""
+    for _ in range(_CORRECTIONS):
+        grid = _Grid.of(support, bounds[1] - bounds[0], ROUGH.nodes, ROUGH.nodes)
+        peaks = Peaks.of(grid.rows(model), likelihood)
+        corrected = _corrected((peaks.height + np.log(peaks.width)).reshape(grid.log_spread.shape), grid, bounds)
+        if corrected is None:
+            break
+        support = corrected
+    return support
+
+
+def _log_masses(panels: Panels, grid: _Grid) -> Array:
+    """Logarithms of the rows' integrals."""
     flat = np.full(grid.log_spread.size, -np.inf)
     np.logaddexp.at(flat, panels.row, logsumexp(panels.log_masses(), axis=1) - panels.log_weight)
-    log_mass = flat.reshape(grid.log_spread.shape)
+    return flat.reshape(grid.log_spread.shape)
+
+
+def _corrected(log_mass: Array, grid: _Grid, bounds: tuple[float, float]) -> Support | None:
+    """A better support, as the rows' integrals show it; None if the given one is good enough."""
     _, weights = lobatto(len(log_mass))
     slices = logsumexp(log_mass + grid.log_weight, axis=1) - np.log(weights)
     log_deviation = grid.log_deviation[:, 0]
@@ -155,19 +175,20 @@ def _corrected(panels: Panels, grid: _Grid, bounds: tuple[float, float]) -> Supp
     return Support.through((float(low_end[0]), float(high_end[0])), log_deviation[which], low[which], high[which])
 
 
+def _are_many(likelihood: VaryingCapacityLikelihood) -> bool:
+    """Whether there are so many trials that rows are smooth around single maxima."""
+    lossy = int(likelihood.trials @ (likelihood.groups.lost > 0))
+    return lossy >= _ENOUGH_LOSSY and likelihood.trials.sum() >= _ENOUGH_TRIALS
+
+
 def _smooth_rows(
     rows: RowDensity, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion
 ) -> _SmoothRows | None:
     """Rows as polynomials through few points around their modes; None if trials are too few for that."""
-    lossy = int(likelihood.trials @ (likelihood.groups.lost > 0))
-    if lossy < _ENOUGH_LOSSY or likelihood.trials.sum() < _ENOUGH_TRIALS:
+    if not _are_many(likelihood):
         return None
-    mode = rough_rows(rows, likelihood).mode
-    for _ in range(3):
-        score = rows.score(mode[:, None])
-        width = 1.0 / np.sqrt(score.information[:, 0])
-        mode = mode + np.clip(score.slope[:, 0] * width**2, -3.0 * width, 3.0 * width)
-    low, high = mode - _REACH * width, mode + _REACH * width
+    peaks = Peaks.of(rows, likelihood)
+    low, high = peaks.mode - _REACH * peaks.width, peaks.mode + _REACH * peaks.width
     points, _ = lobatto(_POINTS)
     log_density = rows.log_density((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * points)
     coefficients = log_density @ np.linalg.inv(legvander(points, _POINTS - 1)).T
