@@ -24,6 +24,7 @@ from lossratio.errors import LossRatioError
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.model import TestIdentity
 from lossratio.report.run_directory import RunDirectory
+from lossratio.report.verdict import GENERATOR_LIMIT
 from lossratio.traffic import load_profile
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"
@@ -88,14 +89,17 @@ class Figures:
         mrr: Forwarding rate at maximum load.
         throughput: Conditional throughput without loss; None: even the minimum load lost frames.
         is_limit: Whether the maximum load was forwarded without loss, so that the generator is the limit.
+        is_stalled: Whether frames that the generator could not send in time, being stalled, have bounded it.
     """
 
     mrr: float
     throughput: float | None
     is_limit: bool
+    is_stalled: bool
 
     def __str__(self) -> str:
-        found = "-" if self.throughput is None else f"{self.throughput / KILO:.0f}{'+' if self.is_limit else ''}"
+        mark = "+" if self.is_limit else "*" if self.is_stalled else ""
+        found = "-" if self.throughput is None else f"{self.throughput / KILO:.0f}{mark}"
         return f"{self.mrr / KILO:8.0f} {found:>8}"
 
 
@@ -105,7 +109,10 @@ class Figures:
 def main(max_load: float, only: str) -> None:
     """Measures every device, and prints a table."""
     vpp = os.environ.get("VPP_HOME")
-    click.echo(f"Thousand frames per second per interface; + is all that was asked for. VPP_HOME: {vpp or 'not set'}")
+    click.echo(
+        "Thousand frames per second per interface; + is all that was asked for, * what a stalled generator sent."
+    )
+    click.echo(f"VPP_HOME: {vpp or 'not set'}")
     click.echo(f"{'':42} {'size':>5} | {'one way':^17} | {'both ways':^17} |")
     click.echo(f"{'device':42} {'bytes':>5} | {'MRR':>8} {'no loss':>8} | {'MRR':>8} {'no loss':>8} | ran")
     for device in DEVICES:
@@ -145,7 +152,9 @@ def figures_of(testbed: Testbed, device: Device, max_load: float, *, bidirection
     result, rate = report.result, None if mrr.mrr is None else mrr.mrr.mean.per_interface_fps
     found = None if result is None else result.conditional_throughput
     top = result is not None and result.relevant_upper_bound == result.relevant_lower_bound
-    return Figures(rate or 0.0, None if found is None else found.per_interface_fps, is_limit=top)
+    stalled = result is not None and result.reason is not None and result.reason.startswith(GENERATOR_LIMIT)
+    throughput = None if found is None else found.per_interface_fps
+    return Figures(rate or 0.0, throughput, is_limit=top, is_stalled=stalled)
 
 
 if __name__ == "__main__":
