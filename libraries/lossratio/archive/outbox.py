@@ -83,15 +83,21 @@ class Outbox:
         return len(waiting)
 
     def _add_directory(self, run: Run) -> None:
-        """Packs the whole directory, under each testbed and date that it has results of (usually one)."""
+        """Packs the whole directory, under each testbed and date that it has results of (usually one).
+
+        Its name begins with the time of day (UTC) of the first of these, so that runs of a day are in their order.
+        """
         data, digest = _packed(run.path), _digest(run.path)
-        places = {(each.conditions.testbed.name, each.started.date().isoformat()) for each in run.results}
-        for testbed, day in sorted(places) or [("unknown", "unknown")]:
+        places: dict[tuple[str, str], str] = {}
+        for each in sorted(run.results, key=lambda result: result.started):
+            place = (each.conditions.testbed.name, each.started.date().isoformat())
+            places.setdefault(place, f"{each.started:%H%M%S}-{digest}")
+        for (testbed, day), name in (places or {("unknown", "unknown"): digest}).items():
             folder = self.path / RUNS / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
             folder.mkdir(parents=True, exist_ok=True)
-            part = folder / f".{digest}.part"
+            part = folder / f".{name}.part"
             part.write_bytes(data)
-            part.replace(folder / f"{digest}.tar.gz")
+            part.replace(folder / f"{name}.tar.gz")
 
 
 def _packed(directory: Path) -> bytes:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import tarfile
+from datetime import datetime, timezone
 from pathlib import Path
 
 import duckdb
@@ -17,6 +18,9 @@ from lossratio.history.commands import trend
 from lossratio.history.mirror import mirror_history
 from lossratio.object_store import ObjectStore
 from lossratio.report.run import read_run
+from lossratio.report.run_directory import RunDirectory, read_result
+
+DAY = datetime(2026, 3, 1, tzinfo=timezone.utc)
 
 
 @pytest.fixture
@@ -135,6 +139,18 @@ def test_the_newest_runs_come_back_to_be_compared(run, outbox, store, tmp_path):
         (directory,) = result.output.splitlines()
         assert read_run(Path(directory)).results == read_run(run).results
     assert [path.name for path in (tmp_path / "before").iterdir()] == [Path(directory).name]
+
+
+def test_the_newest_run_of_a_day_is_the_one_that_began_last(run, outbox, store, tmp_path):
+    (file,) = (run / "results").glob("*.json")
+    result = read_result(file)
+    for hour in (22, 3, 14):
+        changed = {"started": DAY.replace(hour=hour), "ended": DAY.replace(hour=hour, minute=30)}
+        RunDirectory(run).write(result.model_copy(update=changed))
+        outbox.add(run)
+    outbox.send()
+    fetched = fetch_newest(store, "simulated", 2, tmp_path / "before")
+    assert [read_run(each).results[0].started.hour for each in fetched] == [14, 22]
 
 
 def test_a_testbed_that_was_never_measured_has_no_newest_run(run, outbox, store, tmp_path):
