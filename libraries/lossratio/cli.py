@@ -9,16 +9,8 @@ from pathlib import Path
 import click
 
 import lossratio
-from lossratio.archive.command import fetch, send
-from lossratio.bench.self_test_command import self_test
+from lossratio.command_group import CommandGroup
 from lossratio.errors import LossRatioError, NodeError, ReservationError
-from lossratio.history.commands import trend
-from lossratio.nightly.commands import matrix, plan
-from lossratio.patches.commands import ab, bisect
-from lossratio.replay.command import soak
-from lossratio.report.commands import compare, csit, report
-from lossratio.runner import reserve_commands
-from lossratio.runner.command import run
 from lossratio.testbed import local
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import TestbedKind, Topology, TrafficPath, load_topology
@@ -34,7 +26,29 @@ NOT_AVAILABLE = 75
 TOPOLOGY_FILE = click.Path(path_type=Path)
 
 
-@click.group()
+_COMMANDS = {
+    "ab": "lossratio.patches.commands:ab",
+    "bisect": "lossratio.patches.commands:bisect",
+    "compare": "lossratio.report.commands:compare",
+    "csit": "lossratio.report.commands:csit",
+    "fetch": "lossratio.archive.command:fetch",
+    "matrix": "lossratio.nightly.commands:matrix",
+    "plan": "lossratio.nightly.commands:plan",
+    "release": "lossratio.runner.reserve_commands:release",
+    "report": "lossratio.report.commands:report",
+    "reserve": "lossratio.runner.reserve_commands:reserve",
+    "run": "lossratio.runner.command:run",
+    "self-test": "lossratio.bench.self_test_command:self_test",
+    "send": "lossratio.archive.command:send",
+    "soak": "lossratio.replay.command:soak",
+    "status": "lossratio.runner.reserve_commands:status",
+    "study": "lossratio.study.command:study",
+    "trend": "lossratio.history.commands:trend",
+}
+"""Commands that the rooms bring along."""
+
+
+@click.group(cls=CommandGroup, places=_COMMANDS)
 @click.version_option(lossratio.__version__, prog_name="lossratio")
 def commands() -> None:
     """Benchmark the data plane throughput of software networking."""
@@ -86,23 +100,6 @@ def status() -> None:
         click.echo(local.describe(each))
     if not running:
         click.echo("No testbed is up.")
-
-
-@commands.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def study(arguments: tuple[str, ...]) -> None:
-    """Compare search algorithms side by side on simulated SUTs."""
-    # Imported here, as it needs far more than the other commands, and takes a while.
-    from lossratio.study.command import study as command
-
-    command.main(list(arguments), prog_name="lossratio study", standalone_mode=False)
-
-
-MORE_COMMANDS = (ab, bisect, compare, csit, fetch, matrix, plan, report, run, self_test, send, soak, trend)
-"""Commands that the rooms bring along."""
-
-for command in (*MORE_COMMANDS, *reserve_commands.COMMANDS):
-    commands.add_command(command)
 
 
 def _connect(topology: Topology) -> None:

@@ -66,7 +66,3 @@ def _opened(
             f"'reservation: null'."
         )
     return undo.enter_context(log_in(each, NO_CREDENTIALS)), each.claim
-
-
-COMMANDS = (reserve, release, status)
-"""All of them."""
