@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from statistics import median
 from typing import Any
 
@@ -11,6 +12,7 @@ from robot.running import Keyword, TestCase
 from robot.utils import NormalizedDict, timestr_to_secs
 
 from lossratio.bench.goals import NdrPdrGoals
+from lossratio.history.series import FAILED
 from lossratio.mlrsearch import MLRsearch
 from lossratio.plrsearch import TIMEOUT
 from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
@@ -30,13 +32,16 @@ class History:
 
     @classmethod
     def of(cls, table: Any) -> History:
-        """From a table of entries, as `lossratio.history.store.History.read` gives it."""
-        taken: dict[tuple[str, str], list[float]] = {}
-        columns = [table.column(name).to_pylist() for name in ("testbed", "test", "seconds")]
-        for testbed, test, seconds in zip(*columns, strict=True):
-            if seconds is not None:
-                taken.setdefault((testbed, test), []).append(seconds)
-        return cls({key: tuple(each) for key, each in taken.items()})
+        """From a table of entries, as `lossratio.history.store.History.read` gives it.
+
+        A test that failed may have ended early, and tells nothing; one with several goals took its time once.
+        """
+        taken: dict[tuple[str, str], dict[datetime, float]] = {}
+        columns = [table.column(name).to_pylist() for name in ("testbed", "test", "started", "seconds", "outcome")]
+        for testbed, test, started, seconds, outcome in zip(*columns, strict=True):
+            if seconds is not None and outcome != FAILED:
+                taken.setdefault((testbed, test), {})[started] = seconds
+        return cls({key: tuple(each[started] for started in sorted(each)) for key, each in taken.items()})
 
     def expected(self, testbed: str, test: str) -> float | None:
         """Median of the latest times on a testbed, or else on any; None: it was never measured."""

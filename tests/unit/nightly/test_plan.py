@@ -85,6 +85,17 @@ def test_the_command_uses_the_history(tmp_path):
     assert told["shares"][0]["tests"][0]["is_known"]
 
 
+def test_tests_take_as_long_as_when_they_were_measured_last_and_not_as_when_they_failed(tmp_path):
+    def entry(day, seconds, quantity="NDR", outcome="measured"):
+        started = datetime(2026, 11, day, tzinfo=timezone.utc)
+        return Entry("one", "a", quantity, started, seconds, 1e6, None, None, outcome, None, (), "0.1.0")
+
+    stored = StoredHistory(tmp_path)
+    stored.add([entry(day, 100.0 * day, goal) for day in (1, 2, 3) for goal in ("NDR", "PDR")])
+    stored.add([entry(day, 2.0, goal, "failed") for day in (4, 5) for goal in ("NDR", "PDR")])
+    assert History.of(stored.read().table).seconds == {("one", "a"): (100.0, 200.0, 300.0)}
+
+
 def test_the_plan_is_written_as_argument_files_that_robot_takes(tmp_path):
     job = write_job(tmp_path, ALL, names=("one", "two"))
     result = CliRunner().invoke(plan, ["--job", str(job), "--write", str(tmp_path / "plan")], catch_exceptions=False)
