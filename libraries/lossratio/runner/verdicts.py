@@ -39,6 +39,11 @@ class FailureKind(str, Enum):
 
 _INTERRUPTED = "Execution terminated by signal"
 _NEVER_RUN = "Test execution stopped due to a fatal error."
+# What --exitonfailure and --exitonerror leave out, after another test that has failed.
+_NOT_BEGUN = (
+    "Failure occurred and exit-on-failure mode is in use.",
+    "Error occurred and exit-on-error mode is in use.",
+)
 # Robot Framework keeps nothing of an exception but the name of its class and its message.
 _ERROR_NAME = re.compile(r"(?:^|[\s(])(\w+Error): ")
 _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
@@ -73,7 +78,8 @@ class TestVerdict:
     @property
     def is_final(self) -> bool:
         """Whether running it again would tell nothing new: it passed, was skipped, or failed because of the DUT."""
-        return self.failure in (None, FailureKind.REGRESSION, FailureKind.TEST)
+        was_begun = not self.message.startswith(_NOT_BEGUN)
+        return was_begun and self.failure in (None, FailureKind.REGRESSION, FailureKind.TEST)
 
 
 def failure_kind(message: str) -> FailureKind:

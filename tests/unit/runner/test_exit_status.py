@@ -4,6 +4,7 @@ import pytest
 from runner_examples import SIMULATED, write_suite
 
 from lossratio.runner.exit_status import ExitStatus, exit_status
+from lossratio.runner.merging import merged, verdicts_of
 from lossratio.runner.verdicts import FailureKind, TestVerdict, failure_kind
 
 PASSES = "Passes\n    No Operation\n"
@@ -105,3 +106,11 @@ def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(los
     file = write_suite(tmp_path, PASSES, settings="Suite Teardown    Raise Error    NodeError")
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
     assert (done.status, "0 of 1 tests passed" in done.err) == (69, True)
+
+
+def test_what_was_never_begun_after_a_failure_is_not_finished(lossratio, tmp_path):
+    file = write_suite(tmp_path, raises("NodeError") + PASSES)
+    robot = ["--outputdir", tmp_path / "out", "--exitonfailure"]
+    assert lossratio("run", "--topology", SIMULATED, file, "--", *robot).status == 69
+    left_out = verdicts_of(merged([tmp_path / "out" / "output.xml"]))[1]
+    assert (left_out.status, left_out.is_final) == ("FAIL", False)
