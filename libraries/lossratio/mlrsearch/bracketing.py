@@ -21,7 +21,7 @@ LEAP = 0.7
 """Factor and exponent of the steps leapt over when the bound proved higher than expected: 3 of 10, 90 of 1000."""
 
 NOISE_STEPS = 4
-"""How far from a hint that was wrong the bound is looked for first, in target widths."""
+"""How far from a hint that was wrong the bound is looked for first, in target widths; above it at least."""
 
 SPLIT = 0.25
 """Where an interval is split, from its lower bound, when the expected bound is below it."""
@@ -42,8 +42,6 @@ def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple
     if interval.upper is None:
         # Also with a hint: the first trial at a SUT that has rested may pass what no later one does.
         return last, Bound.UPPER
-    if expectation.missed_hint is Bound.LOWER:
-        return min(last, first - 1 + width * NOISE_STEPS), Bound.UPPER
     middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
     if position is None:
         return (last if interval.lower is None else middle), Bound.UNDECIDED
@@ -51,6 +49,8 @@ def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple
         return middle, Bound.UNDECIDED
     lowest = first if interval.lower is None else middle
     below = min(last, math.floor(position))
+    if expectation.missed_hint is Bound.LOWER:
+        return min(last, max(below + width, first - 1 + width * NOISE_STEPS)), Bound.UPPER
     if expectation.missed_hint is Bound.UPPER:
         return max(lowest, below, last + 1 - width * NOISE_STEPS), Bound.LOWER
     if expectation.surprises < 0:

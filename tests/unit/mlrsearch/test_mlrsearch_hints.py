@@ -169,3 +169,8 @@ def test_a_hinted_search_begins_at_the_maximum_load_too():
     assert controller.next_trial().load == MAX
     controller.record(measured(MAX, 1.0, 0.9))
     assert controller.next_trial().load == pytest.approx(GRID.load(701))
+
+
+def test_after_a_hint_that_was_far_too_low_the_bound_is_looked_for_where_overload_lets_expect_it():
+    _, trials = night([NDR], knee(GRID.load(740.5)), [search_that_found(700)])
+    assert [index for index, _ in positions(trials)][:4] == [GRID.top, 701, 741, 740]
