@@ -53,7 +53,7 @@ class SoakKeywords(Keywords):
         | ``stop_on_misfit``   | Whether the search ends as soon as the trials contradict the model. |
         | ``likelihood``       | How counts of lost frames are distributed: ``varying`` (with the SUT's capacity), ``poisson`` or ``geometric``. |
         | ``selection``        | How loads are chosen: ``posterior``, or ``draft`` as in the Internet draft. |
-        | ``trial_duration``   | Duration of the first trial. Left out: 3 s, or 5.1 s with ``selection=draft``. |
+        | ``trial_duration``   | Duration of the first trial. Left out: 2 s, or 5.1 s with ``selection=draft``. |
         | ``trial_growth``     | How much longer each trial is than the last. Left out: as the selection has it. |
         | ``warm_start``       | Whether to begin at the bounds of the search that this suite made last, with the same traffic. |
 

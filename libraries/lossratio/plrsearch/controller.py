@@ -42,7 +42,7 @@ class Durations:
             )
 
 
-_DURATIONS = {SelectionName.DRAFT: Durations(5.1, 0.1), SelectionName.POSTERIOR: Durations(3.0, 0.0)}
+_DURATIONS = {SelectionName.DRAFT: Durations(5.1, 0.1), SelectionName.POSTERIOR: Durations(2.0, 0.0)}
 
 
 class PLRsearch:
@@ -87,7 +87,7 @@ class PLRsearch:
             likelihood: How counts are distributed.
             weighting: How the fitting functions are combined.
             selection: How loads are chosen.
-            initial_duration: Seconds of the first trial; None: 5.1 for the draft's selection, else 3.
+            initial_duration: Seconds of the first trial; None: 5.1 for the draft's selection, else 2.
             duration_increment: Seconds that each trial is longer than the last; None: 0.1 for the draft's, else 0.
             warm_start: Loads of the first trials in frames per second, or an MLRsearch result of the same SUT.
 
@@ -166,11 +166,11 @@ class PLRsearch:
             self._stopped_by = StopReason.TIMEOUT
             return
         if own_trials < len(self._warm_loads):
-            choice = Choice(self._warm_loads[own_trials], wanted, "where the warm start says that the knee is")
+            choice = Choice(self._warm_loads[own_trials], "where the warm start says that the knee is")
         else:
             choice = self._selection.choose(self._posteriors(), wanted)
         if self._stopped_by is None:
-            self._next = TrialInput(min(choice.duration, left), choice.load), choice
+            self._next = TrialInput(min(wanted, left), choice.load), choice
 
     def _posteriors(self) -> tuple[Posterior, ...]:
         """What the next choice is based on; notes it, and whether it is good enough to stop."""

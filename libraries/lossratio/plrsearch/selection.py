@@ -18,8 +18,6 @@ from lossratio.trial import TrialResult
 _DRAINED = 3
 _OVERLOAD = 5.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
-_OVERLOAD_SHARE = 0.5
-"""Duration of a trial in overload, as a share of the others'."""
 _LEAST_OVERLOAD, _MOST_OVERLOAD = 0.15, 0.7
 """Limits of their number, as a share of all trials: without any, nothing tells whether capacities vary normally."""
 _CANDIDATES = 12
@@ -31,12 +29,10 @@ class Choice:
 
     Attributes:
         load: In frames per second.
-        duration: In seconds.
         purpose: For people.
     """
 
     load: float
-    duration: float
     purpose: str
 
 
@@ -59,7 +55,7 @@ class Selection(Protocol):
 
         Args:
             posteriors: The fitting functions' posteriors that the choice may be based on; empty if there are none yet.
-            duration: Duration of the next trial in seconds, unless a shorter one will do.
+            duration: Duration of the next trial, in seconds.
         """
 
 
@@ -98,14 +94,14 @@ class DraftSelection:
         """See `Selection.choose`."""
         question = self._question
         if self._trials == 0:
-            return Choice(0.5 * (question.min_load + question.max_load), duration, "the middle of the loads")
+            return Choice(0.5 * (question.min_load + question.max_load), "the middle of the loads")
         if self._trials == 1:
-            return Choice(question.max_load, duration, "the maximum load")
+            return Choice(question.max_load, "the maximum load")
         if not posteriors:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
-            return Choice(_clamped(load, question), duration, "the forwarding rate of the last trial")
+            return Choice(_clamped(load, question), "the forwarding rate of the last trial")
         mean = float(np.mean([each.moments.mean for each in posteriors]))
-        return Choice(_clamped(self._drawn(mean), question), duration, f"the estimate, {mean:,.0f} frames/s")
+        return Choice(_clamped(self._drawn(mean), question), f"the estimate, {mean:,.0f} frames/s")
 
     def _drawn(self, mean: float) -> float:
         """The estimate, after quiet trials drawn towards the lossy load that was the smallest."""
@@ -145,8 +141,9 @@ class _Prospects:
 class PosteriorSelection:
     """Trials where a second of time is expected to tell most about the critical load.
 
-    Among them are trials in overload: there a count shows the capacity that the trial found, to a part in ten thousand,
-    in a short time. How much the capacity varies decides about a loss ratio of 1e-7.
+    Among them are trials in overload: there a count shows the capacity that the trial found, to a part in ten thousand.
+    How much the capacity varies decides about a loss ratio of 1e-7. All trials are as long as they are asked to be: the
+    capacity of a SUT with memory, such as a policer, depends on a trial's duration.
     """
 
     needs_posterior_from = 5
@@ -158,31 +155,29 @@ class PosteriorSelection:
         self._varies = likelihood is LikelihoodName.VARYING
         self._trials = 0
         self._overloads = 0
-        self._overhead = 0.0
         self._forwarding_rate = question.max_load
         self._prospects: _Prospects | None = None
 
     def record(self, result: TrialResult) -> None:
         """See `Selection.record`."""
         self._trials += 1
-        self._overhead += (max(result.elapsed - result.duration, 0.0) - self._overhead) / self._trials
         self._forwarding_rate = result.forwarding_rate
 
     def choose(self, posteriors: Sequence[Posterior], duration: float) -> Choice:
         """See `Selection.choose`."""
         question = self._question
         if self._trials == 0:
-            return Choice(question.max_load, duration, "the maximum load")
+            return Choice(question.max_load, "the maximum load")
         if not posteriors:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
-            return Choice(_clamped(load, question), duration, "the forwarding rate of the last trial")
+            return Choice(_clamped(load, question), "the forwarding rate of the last trial")
         if self._prospects is None or not self._prospects.are_of(posteriors, duration):
             self._prospects = self._looked_up(posteriors, duration)
-        prospects, short = self._prospects, _OVERLOAD_SHARE * duration
-        if self._varies and self._wants_overload(prospects, duration, short):
+        prospects = self._prospects
+        if self._varies and self._wants_overload(prospects):
             self._overloads += 1
-            return Choice(prospects.overload, short, "overload, to see how much the capacity varies")
-        return Choice(prospects.load, duration, f"most informative about {prospects.mean:,.0f} frames/s")
+            return Choice(prospects.overload, "overload, to see how much the capacity varies")
+        return Choice(prospects.load, f"most informative about {prospects.mean:,.0f} frames/s")
 
     def _looked_up(self, posteriors: Sequence[Posterior], duration: float) -> _Prospects:
         best = max(posteriors, key=lambda each: each.log_evidence)
@@ -203,11 +198,11 @@ class PosteriorSelection:
             overload_gain=cloud.gain_of_overload() if self._varies else 0.0,
         )
 
-    def _wants_overload(self, prospects: _Prospects, duration: float, short: float) -> bool:
+    def _wants_overload(self, prospects: _Prospects) -> bool:
         share = self._overloads / max(self._trials, 1)
         if not _LEAST_OVERLOAD <= share < _MOST_OVERLOAD:
             return share < _LEAST_OVERLOAD
-        return prospects.overload_gain / (short + self._overhead) > prospects.gain / (duration + self._overhead)
+        return prospects.overload_gain > prospects.gain
 
     def _candidates(self, posterior: Posterior) -> Array:
         """Loads between the critical load and the knee, on a grid, so that equal loads are frequent."""
