@@ -1,0 +1,38 @@
+"""A SUT with memory: a policer lets a burst pass in each trial, so its capacity depends on the trial's duration."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from lossratio.plrsearch import PLRsearch
+from lossratio.simulation import SimulatedMeasurer
+from lossratio.trial import run_search
+
+RATE = 18e6
+DURATION = 2.0
+
+
+@dataclass(frozen=True)
+class Policer:
+    burst: float
+
+    def start(self, rng):
+        def lost_frames(traffic):
+            return max(0, round(traffic.frames * (1.0 - RATE / traffic.load) - self.burst))
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio, duration, exceed_ratio):
+        return RATE + self.burst / duration
+
+
+@pytest.mark.parametrize("burst", [0.0, 1e3, 1e5], ids="burst of {:g} frames".format)
+@pytest.mark.parametrize("likelihood", ["varying", "poisson"])
+def test_the_interval_contains_what_the_policer_lets_pass_in_a_trial(burst, likelihood):
+    search = PLRsearch(1e-7, 1e4, 30e6, timeout=60.0, likelihood=likelihood, initial_duration=DURATION)
+    trials = []
+    found = run_search(search, SimulatedMeasurer(Policer(burst), seed=1, overhead=0.5), on_trial=trials.append)
+    low, high = found.interval(0.95)
+    assert {each.duration for each in trials} == {DURATION}
+    assert low <= (RATE + burst / DURATION) * (1.0 + 1e-7) <= high
+    assert high - low < 1e-4 * RATE
