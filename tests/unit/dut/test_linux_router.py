@@ -105,6 +105,14 @@ def test_a_router_that_has_lost_one_of_its_many_routes_does_not_verify(dut_lab, 
         router.verify()
 
 
+def test_a_router_whose_forwarding_was_switched_off_does_not_verify(dut_lab, set_up):
+    router = set_up()
+    router.verify()
+    dut_lab.on_dut("sysctl", "-qw", "net.ipv4.conf.dut0.forwarding=0")
+    with pytest.raises(DutError, match="/proc/sys/net/ipv4/conf/dut0/forwarding was 1, and is 0"):
+        router.verify()
+
+
 def test_reconfiguration_adds_routes_that_go_with_the_rest(dut_lab, set_up):
     before = dut_lab.snapshot()
     router = set_up()

@@ -152,7 +152,7 @@ class NodeDut(Dut[OptionsT_co]):
             self.build(changes, *neighbours)
             self._wait_for_links()
             names = dict.fromkeys((self.west, self.east, *self.interfaces))
-            self._present = SetUp(changes, neighbours, read_state(self.node, tuple(names)))
+            self._present = SetUp(changes, neighbours, read_state(self.node, tuple(names), changes.settings))
         except BaseException as cause:
             # A test's timeout or an interrupt must not leave half a set-up behind, either.
             self._undo_after(cause)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lossratio.dut.linux.claim import table_name
@@ -26,6 +26,7 @@ class LinuxState:
         interfaces: Each interface's master (or None), by name; those that are up and have a link.
         routes: Routes through the interfaces, and how many host routes there are, for people.
         tables: Family and name of the nftables tables, without those of DUTs on other interfaces.
+        settings: Kernel settings that the DUT has changed, by the path of their file.
     """
 
     names: tuple[str, ...]
@@ -33,10 +34,18 @@ class LinuxState:
     interfaces: Mapping[str, str | None]
     routes: frozenset[str]
     tables: frozenset[str]
+    settings: Mapping[str, str]
 
 
-def read_state(node: DutNode, interfaces: Sequence[str]) -> LinuxState:
-    """Reads the present state, as far as these interfaces (or cards, by their PCI addresses) are concerned."""
+def read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]) -> LinuxState:
+    """Reads the present state.
+
+    Args:
+        node: The node.
+        interfaces: The interfaces (or cards, by their PCI addresses) that are of concern.
+        settings: The kernel settings that are, by the paths of their files.
+    """
+    paths = tuple(settings)
     links = read_links(node)
     # Not all of them: of host routes there may be very many, so these are counted.
     routes = [route for protocol in _PROTOCOLS for route in read_routes(node, "proto", protocol)]
@@ -59,6 +68,7 @@ def read_state(node: DutNode, interfaces: Sequence[str]) -> LinuxState:
             )
         ),
         tables=frozenset(f"{table['family']} {table['name']}" for table in tables),
+        settings=node.read_files(*paths) if paths else {},
     )
 
 
@@ -68,12 +78,12 @@ def boot_id(node: DutNode) -> str:
 
 
 def check_unchanged(node: DutNode, since: LinuxState) -> None:
-    """Checks that nothing that was there is gone.
+    """Checks that nothing that was there is gone, and every setting as it was.
 
     Raises:
-        DutError: If something is; says what.
+        DutError: If something is not; says what.
     """
-    now = read_state(node, since.names)
+    now = read_state(node, since.names, since.settings)
     if now.boot_id != since.boot_id:
         raise DutError(f"{node.name} was rebooted since it was set up; set it up again.")
     lost = [
@@ -85,6 +95,11 @@ def check_unchanged(node: DutNode, since: LinuxState) -> None:
         ),
         *(f"the route to {each} is gone" for each in since.routes - now.routes),
         *(f"the nftables table {each} is gone" for each in since.tables - now.tables),
+        *(
+            f"{path} was {value}, and is {now.settings.get(path, 'gone')}"
+            for path, value in since.settings.items()
+            if now.settings.get(path) != value
+        ),
     ]
     if lost:
         raise DutError(
