@@ -17,7 +17,7 @@ from lossratio.plrsearch.functions import Array
 from lossratio.plrsearch.likelihood import Bumps
 
 _ITERATIONS = 6
-_NEWTON_STEPS = 3
+_NEWTON_STEPS = 2
 _POINTS_AT_ONCE = 1 << 14
 
 
