@@ -105,8 +105,14 @@ class CriticalLoadEstimate:
         return self.combined.stdev
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
-        """Loads that enclose the critical load with this probability, tails being equal."""
-        return self.combined.interval(probability)
+        """Loads that enclose the critical load with this probability, tails being equal.
+
+        They are a frame per trial farther apart, either way, than the model says, but within the limits: at loads that
+        are no farther from each other the longest of the trials sends the same frames, or one more.
+        """
+        low, high = self.combined.interval(probability)
+        resolution = 1.0 / self.counts.exposure.max() if len(self.counts) else 0.0
+        return max(low - resolution, self.min_load), min(high + resolution, self.max_load)
 
     @property
     def is_at_least_max_load(self) -> bool:

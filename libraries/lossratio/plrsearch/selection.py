@@ -170,14 +170,15 @@ class PosteriorSelection:
             return Choice(question.max_load, "the maximum load")
         if not posteriors:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
-            return Choice(_clamped(load, question), "the forwarding rate of the last trial")
+            return Choice(_in_whole_frames(load, duration, question), "the forwarding rate of the last trial")
         if self._prospects is None or not self._prospects.are_of(posteriors, duration):
             self._prospects = self._looked_up(posteriors, duration)
         prospects = self._prospects
         if self._varies and self._wants_overload(prospects):
             self._overloads += 1
             return Choice(prospects.overload, "overload, to see how much the capacity varies")
-        return Choice(prospects.load, f"most informative about {prospects.mean:,.0f} frames/s")
+        load = _in_whole_frames(prospects.load, duration, question)
+        return Choice(load, f"most informative about {prospects.mean:,.0f} frames/s")
 
     def _looked_up(self, posteriors: Sequence[Posterior], duration: float) -> _Prospects:
         best = max(posteriors, key=lambda each: each.log_evidence)
@@ -211,6 +212,11 @@ class PosteriorSelection:
         step = 2.0 ** np.floor(np.log2(max((high - mean) / _CANDIDATES, 1e-9 * high)))
         loads = step * np.arange(np.ceil(mean / step), np.floor(high / step) + 1.0)
         return np.unique(np.clip(loads, self._question.min_load, self._question.max_load))
+
+
+def _in_whole_frames(load: float, duration: float, question: CriticalLoadQuestion) -> float:
+    """A load of which a trial sends exactly as much: one frame more may be the first that is lost."""
+    return _clamped(round(load * duration) / duration, question)
 
 
 def _clamped(load: float, question: CriticalLoadQuestion) -> float:
