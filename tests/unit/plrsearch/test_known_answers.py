@@ -3,9 +3,9 @@
 Three answers are farther away. Two of them were computed once more by brute force (composite Gauss-Legendre rules in
 extended precision, cut wherever critical load or likelihood bend), which sides with the estimates here: the file is
 not as precise there. For "no loss at maximum load", stretch, Poisson, it finds a stdev of 1.98624381e-4 frames per
-second, at two resolutions (here 1.98624407e-4, the file 1.98497845e-4); for "loss inversion", stretch, geometric, a mean
-log of 14.552473388, at one (here 14.552473384, the file 14.552497815). Of the logarithm of the critical load the file
-gives no tolerances; the ones here are what was found.
+second, at two resolutions (here 1.98624407e-4, the file 1.98497845e-4); for "loss inversion", stretch, geometric, a
+mean log of 14.552473388, at one (here 14.552473384, the file 14.552497815). Of the logarithm of the critical load the
+file gives no tolerances; the ones here are what was found.
 """
 
 import numpy as np
