@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 from click.testing import CliRunner
 from runner_examples import ROOT, SIMULATED
 
 from lossratio.errors import JobError
 from lossratio.nightly.job import load_job
+from lossratio.runner import fitness
 from lossratio.runner.command import run
+from lossratio.ssh import Credentials
+from lossratio.trial import TrialOutput
 
 SUITE = """*** Settings ***
 Library    lossratio.keywords.LossRatio
@@ -59,3 +65,21 @@ def test_an_unfit_tester_is_infrastructure_that_failed_before_anything_was_measu
 def test_a_demand_that_makes_no_sense_is_an_error_with_its_place(tmp_path, load, cable, place):
     with pytest.raises(JobError, match=rf"job\.yaml:5.*{place}"):
         load_job(write_job(tmp_path, load, cable))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "is_fit"),
+    [([(99, 0), (0, 0)], True), ([(99, 0)] * 4, False), ([(1, 1), (0, 0)], False)],
+    ids=["stalled once", "stalled always", "a frame lost"],
+)
+def test_a_night_is_not_lost_to_a_machine_that_stood_still_once(tmp_path, monkeypatch, outputs, is_fit):
+    left = [
+        TrialOutput(unsent / 100, sent_frames=100, lost_frames=lost, unsent_frames=unsent) for unsent, lost in outputs
+    ]
+    ready = SimpleNamespace(measurer=SimpleNamespace(measure=lambda trial: left.pop(0)))
+    opened = SimpleNamespace(ready_for=lambda profile: nullcontext(ready), close=lambda: None)
+    monkeypatch.setattr(fitness, "open_testbed", lambda *args, **kwargs: opened)
+    job = load_job(write_job(tmp_path, "100 fps", "cable.yaml"))
+    (testbed,) = job.testbeds
+    with nullcontext() if is_fit else pytest.raises(fitness.UnfitTesterError):
+        fitness.check_tester(job, testbed, job.file.self_test, Credentials())
