@@ -88,7 +88,9 @@ def _piece(likelihood: VaryingCapacityLikelihood, bumps: Bumps, deviation: Array
     for _ in range(_ITERATIONS if not lossy.all() else 0):
         distance = (best[:, None] - step) / step_scale
         hazard = np.exp(-0.5 * distance**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(distance))
-        stiffness = total + (hazard * (hazard + distance) / step_scale**2) @ quiet
+        # Between 0 and 1; far away both cancel each other out but for rounding.
+        curvature = np.clip(hazard * (hazard + distance), 0.0, 1.0)
+        stiffness = total + (curvature / step_scale**2) @ quiet
         best = best + ((hazard / step_scale) @ quiet - total * (best - mean)) / stiffness
     tails = log_ndtr((best[:, None] - step) / step_scale) @ quiet
     return best, constant - 0.5 * total * (best - mean) ** 2 + tails, stiffness
