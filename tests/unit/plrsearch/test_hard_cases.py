@@ -7,6 +7,8 @@ from soak_trials import estimated, loads_around, trial, trials_at, trials_of
 from lossratio.errors import SearchError
 from lossratio.plrsearch import LikelihoodName
 from lossratio.plrsearch.counts import collect
+from lossratio.plrsearch.critical import CriticalLoadQuestion
+from lossratio.plrsearch.integration import posteriors
 from lossratio.simulation import BackgroundLoss, SharpKnee
 
 each_likelihood = pytest.mark.parametrize("likelihood", [each.value for each in LikelihoodName])
@@ -142,3 +144,17 @@ def test_five_thousand_trials_at_few_loads_cost_no_more_than_few():
 def test_probabilities_beyond_0_and_1_are_refused():
     with pytest.raises(SearchError, match="probability"):
         estimated(trials_of(SharpKnee(8e6), np.linspace(7.9e6, 8.1e6, 20))).interval(1.0)
+
+
+def test_steady_losses_beside_trials_without_any_have_a_rough_posterior():
+    """Far from where it loses, rounding once gave a trial without loss a negative curvature, and the row no mass."""
+    lost = [1166567, 947560, 1137318, 1045044, 1100583, 1107426, 1221711, 1059196, 1373967, 1187287]
+    results = [
+        trial(18391267.5, 0, duration=2.0),
+        trial(18441346.0, 1175675, duration=2.0),
+        *(trial(18545095.5, each, duration=2.0) for each in lost),
+        *(trial(17825792.0, 0, duration=2.0) for _ in range(4)),
+    ]
+    question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
+    found = posteriors(collect(results), question, LikelihoodName.VARYING, for_selection=True)
+    assert all(17e6 < each.moments.mean < 18.5e6 for each in found)
