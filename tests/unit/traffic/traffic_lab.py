@@ -53,9 +53,10 @@ def configure(
     profile: str = "ethip4-udp",
     **options: Any,
 ) -> Mapping[str, Any]:
-    """Makes an agent ready to send a profile's frames."""
+    """Makes an agent ready to send a profile's frames, however late a busy machine lets it."""
     traffic = load_profile(profile, frame_size=frame_size, **options)
-    return agent.configure(make_configuration(traffic, [PortPair(west, EAST)], settle_time=settle_time))
+    configuration = make_configuration(traffic, [PortPair(west, EAST)], settle_time=settle_time)
+    return agent.configure(configuration, options={"catch_up": 10.0})
 
 
 def drop(lab: NetnsLab, interface: str, condition: str) -> None:
