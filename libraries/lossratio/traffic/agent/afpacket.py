@@ -146,10 +146,10 @@ class AfPacketGenerator:
                 links_after(self._ports, self._before)
                 check()
             _sleep(self._settle_time, check)
-        except Exception:
+        finally:
+            # Those that are left after an error; else there are none.
             for sender in pending.values():
                 sender.drain()
-            raise
         return reports
 
     def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:

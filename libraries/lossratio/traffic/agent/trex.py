@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import Any, Callable
 
 from .configuration import Configuration, Direction
@@ -51,7 +52,8 @@ class TrexGenerator:
         self._started: Run | None = None
         self._started_load = 0.0
         self._connection = TrexConnection(library, settings, clock, sleep)
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._connection.close)
             self._info = self._connection.port_info()
             self._makers = self._stream_makers(library)
             for direction in self._directions:
@@ -61,9 +63,7 @@ class TrexGenerator:
             self._runner = TrexRunner(
                 self._connection, sources, settings.late_end, configuration.settle_time, clock, sleep
             )
-        except Exception:
-            self._connection.close()
-            raise
+            undo.pop_all()
 
     def facts(self) -> Message:
         """The server's version, what it has logged so far, where the client comes from, and the ports."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from contextlib import ExitStack
 from typing import Any, Callable, Mapping, NoReturn, Sequence
 
 from .protocol import AgentError, Message
@@ -65,14 +66,13 @@ class TrexConnection:
             verbose_level=_quietest(library.api),
         )
         _contain_crashes(self._client)
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.close)
             self._connect(clock, sleep)
             self._check_ports()
             self._call("acquire the ports", self._client.acquire, ports=self._ports, force=settings.is_ours)
             self._call("reset the ports", self._client.reset, ports=self._ports)
-        except Exception:
-            self.close()
-            raise
+            undo.pop_all()
 
     def version(self) -> str:
         """The server's version."""

@@ -77,6 +77,7 @@ def _import_own(directory: str, path: str, module: str) -> Any:
         raise AgentError(
             "missing_module", f"TRex's client in {path} needs a module that is missing: {error}."
         ) from error
+    # Importing somebody else's code may raise anything.
     except Exception as error:
         raise AgentError("wrong_directory", f"TRex's client in {path} cannot be used: {error}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Callable, Sequence
 
@@ -78,15 +79,14 @@ class TrexRunner:
         self._connection.start(self._ports, load, duration)
         started = self._clock()
         transmitting = True
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._connection.stop_quietly, self._ports)
             self.wait(duration, check)
             while transmitting and self._clock() <= started + duration + self._late_end:
                 self._sleep(_POLL_SECONDS)
                 check()
                 transmitting = self._connection.is_transmitting(self._ports)
-        except Exception:
-            self._connection.stop_quietly(self._ports)
-            raise
+            undo.pop_all()
         return self._stopped(asked, started, is_stretched=transmitting)
 
     def start(self, load: float) -> Run:
@@ -110,14 +110,13 @@ class TrexRunner:
         """
         steps = [load * (step + 1) / _RAMP_STEPS for step in range(_RAMP_STEPS)]
         run = self.start(steps[0])
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._connection.stop_quietly, self._ports)
             self.wait(ramp / _RAMP_STEPS, check)
             for step in steps[1:]:
                 self._connection.change(self._ports, step)
                 self.wait(ramp / _RAMP_STEPS, check)
-        except Exception:
-            self._connection.stop_quietly(self._ports)
-            raise
+            undo.pop_all()
         self.stop(run)
 
     def wait(self, seconds: float, check: Callable[[], None]) -> None:
