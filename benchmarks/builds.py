@@ -35,8 +35,8 @@ def main(repetitions: int, revisions: tuple[int, ...]) -> None:
     click.echo(f"{'change':>7}  {'noise':>6}  {'mean':>6}  verdicts")
     for change, noise in ((0.0, 0.003), *EFFECTS):
         verdicts, counts = zip(*(compared(random, change, noise) for _ in range(repetitions)), strict=True)
-        told = ", ".join(f"{verdict} {number / repetitions:.1%}" for verdict, number in Counter(verdicts).items())
-        click.echo(f"{change:>7.1%}  {noise:>6.1%}  {np.mean(counts):>6.1f}  {told}")
+        shares = ", ".join(f"{verdict} {number / repetitions:.1%}" for verdict, number in Counter(verdicts).items())
+        click.echo(f"{change:>7.1%}  {noise:>6.1%}  {np.mean(counts):>6.1f}  {shares}")
 
 
 def bisected(random: np.random.Generator, revisions: int, change: float, noise: float) -> tuple[bool, int]:

@@ -25,7 +25,7 @@ from lossratio.dut import create_dut
 from lossratio.errors import DutError
 from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import Topology, load_topology
+from lossratio.topology import AfPacketGenerator, Topology, load_topology
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.configuration import Configuration, Direction
 from lossratio.traffic.agent.cycle import build_frames
@@ -35,7 +35,7 @@ SAMPLED_SOURCE = 50
 UDP, MILLION = "ethip4-udp", "ethip4-udp-1mflows"
 SETTLE_TIME = 0.02
 
-CASES = (
+CASES: tuple[tuple[str, int | str, bool, float], ...] = (
     *((UDP, 64, False, rate) for rate in (10e3, 100e3, 200e3, 400e3, 2e6)),
     *((UDP, 64, True, rate) for rate in (75e3, 150e3, 1e6)),
     *((UDP, 1518, False, rate) for rate in (100e3, 200e3, 2e6)),
@@ -163,7 +163,10 @@ def main(topology: Path, duration: float, rps_cpu: int, with_trafgen: bool) -> N
         testbed = stack.enter_context(LocalTestbed.use(load_topology(topology))).topology
         tg = stack.enter_context(NodeSession.connect(testbed.tg_name, testbed.nodes[testbed.tg_name]))
         stack.enter_context(bare_link(tg))
-        python = testbed.nodes[testbed.tg_name].generator.python
+        generator = testbed.nodes[testbed.tg_name].generator
+        if not isinstance(generator, AfPacketGenerator):
+            raise click.ClickException(f"{topology}: its generator is not the embedded one")
+        python = generator.python
         tester = Tester(tg, python, stack.enter_context(AgentClient.start(tg, python=python)))
         header = ("path", "generator", "flows", "size", "direction", "asked kpps", "achieved", "unsent %", "drops")
         click.echo(line(*header, "pacing error us: median", "99 %", "max"))

@@ -8,36 +8,21 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from lossratio.journal import JournalEntry
-from lossratio.mlrsearch import NDR, PDR, MLRsearch
-from lossratio.report.build import SearchSetup, TestRun, throughput_result
-from lossratio.report.conditions import (
-    Conditions,
-    FrameSizeShare,
-    LoadOrigin,
-    LoadSemantics,
-    Traffic,
-    describe_testbed,
-)
-from lossratio.report.facts import NodeFacts, controller_facts
+from lossratio.bench import SearchRequest, TestPlace, find_conditional_throughput, open_testbed
+from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.formats import ReportFormat, render, write_report
 from lossratio.report.model import TestIdentity, ThroughputResult
 from lossratio.report.run import read_run
 from lossratio.report.run_directory import RunDirectory
-from lossratio.report.timing import trial_timing
-from lossratio.simulation.knees import SmoothKnee
-from lossratio.simulation.measurer import SimulatedMeasurer
-from lossratio.topology import load_topology
-from lossratio.trial import TrialResult
+from lossratio.traffic import load_profile
 
-ROOT = Path(__file__).parents[1]
-MAX_LOAD = 400_000.0
+SIMULATED = Path(__file__).parents[1] / "topologies" / "simulated.yaml"
 T = TypeVar("T")
 
 
@@ -48,7 +33,7 @@ def main(tests: int, trials: int) -> None:
     """Writes a run of simulated searches, and tells how long its report takes."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder) / "run")
-        result = searched(trials)
+        result = searched(trials, Path(folder) / "search")
         for number in range(tests):
             name = f"64B-{number}c-eth-l2bdbase-ndrpdr"
             run.write(result.model_copy(update={"test": TestIdentity(name=name, suite="Benchmark")}))
@@ -69,53 +54,14 @@ def timed(name: str, step: Callable[[], T]) -> T:
     return result
 
 
-def searched(trials: int) -> ThroughputResult:
-    """The result of a search on a simulated SUT, cut to so many trials, or repeated until there are so many."""
-    controller = MLRsearch((NDR, PDR), 9_001.0, MAX_LOAD)
-    measurer = SimulatedMeasurer(SmoothKnee(mrr=300_000.0, spread=20_000.0), seed=1, directions=2, overhead=0.02)
-    entries: list[JournalEntry] = []
-    while (trial := controller.next_trial()) is not None:
-        entries.append(JournalEntry(TrialResult(trial, measurer.measure(trial)), str(controller.purpose)))
-        controller.record(entries[-1].result)
-    entries = (entries * (trials // len(entries) + 1))[:trials]
-    now = datetime.now(timezone.utc)
-    run = TestRun(TestIdentity(name="benchmark", suite="Benchmark"), now, now, conditions())
-    max_load = run.conditions.max_load(MAX_LOAD, LoadOrigin.GENERATOR, link_speed=1e9)
-    setup = SearchSetup("MLRsearch", {}, (NDR, PDR), 9_001.0, max_load)
-    return throughput_result(run, setup, controller.result(), entries)
-
-
-def conditions() -> Conditions:
-    """Conditions of a simulated measurement."""
-    file = "topologies/simulated.yaml"
-    topology = load_topology(ROOT / file)
-    return Conditions(
-        testbed=describe_testbed(topology, file, [topology.path()]),
-        nodes={"TG": NodeFacts(), "DUT1": NodeFacts()},
-        controller=controller_facts(),
-        generator={"kind": "simulated"},
-        duts={"DUT1": {"kind": "linux_bridge"}},
-        traffic=Traffic(
-            name="ethip4-udp",
-            frame_sizes=(FrameSizeShare(size_bytes=64, share_ratio=1.0),),
-            average_frame_size_bytes=64.0,
-            frame_format="Ethernet II, IPv4, UDP",
-            addresses="198.18.0.0/16 and 198.19.0.0/16",
-            modifiers="none",
-            ip_versions={"IPv4": 1.0},
-            pattern="bidirectional",
-            profile={},
-        ),
-        load=LoadSemantics(directions=("west>east", "east>west"), aggregate_factor=2),
-        timing=trial_timing(
-            learning="before the search",
-            wait_before=0.0,
-            wait_after=0.005,
-            recovery=0.02,
-            tolerance=10e-6,
-            negative_loss="retry",
-        ),
-    )
+def searched(trials: int, directory: Path) -> ThroughputResult:
+    """The result of a search on a simulated SUT, with so many trials: some of its own, or those over and over."""
+    place = TestPlace(TestIdentity(name="benchmark", suite="Benchmark"), RunDirectory(directory))
+    request = SearchRequest((NDR, PDR), load_profile("ethip4-udp", frame_size=64))
+    result = find_conditional_throughput(open_testbed(SIMULATED), request, place)
+    repeated = enumerate(islice(cycle(result.trials), trials), start=1)
+    numbered = tuple(trial.model_copy(update={"number": number}) for number, trial in repeated)
+    return result.model_copy(update={"trials": numbered})
 
 
 if __name__ == "__main__":

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from soak_monte_carlo import monte_carlo
@@ -77,7 +80,7 @@ def accuracy(_: argparse.Namespace) -> None:
     for case in json.loads(KNOWN_ANSWERS.read_text())["cases"]:
         for likelihood in ("poisson", "geometric"):
             found, tolerance = _of_case(case, likelihood), case["tolerance"]
-            errors = np.zeros(5)
+            errors, nothing = np.zeros(5), 1e-18 * case["max_load"]
             for name, each in found.functions.items():
                 known = case["expected"][likelihood][name]
                 quantiles = {float(share): load for share, load in known["quantiles"].items()}
@@ -85,7 +88,7 @@ def accuracy(_: argparse.Namespace) -> None:
                     errors,
                     [
                         abs(each.mean / known["mean"] - 1.0) / tolerance["mean"],
-                        abs(each.stdev - known["stdev"]) / max(tolerance["stdev"] * known["stdev"], 1e-300),
+                        abs(each.stdev - known["stdev"]) / max(tolerance["stdev"] * known["stdev"], nothing),
                         abs(each.mean_log / known["mean_log"] - 1.0) / tolerance["mean"],
                         max(abs(each.quantile(share) / load - 1.0) for share, load in quantiles.items())
                         / tolerance["quantiles"],
@@ -95,7 +98,7 @@ def accuracy(_: argparse.Namespace) -> None:
             print(f"{case['name']:50} {likelihood:10} " + " ".join(f"{error:8.2g}" for error in errors), flush=True)
 
 
-def _of_case(case: dict, likelihood: str) -> CriticalLoadEstimate:
+def _of_case(case: dict[str, Any], likelihood: str) -> CriticalLoadEstimate:
     results = [
         TrialResult(TrialInput(duration, load), TrialOutput(lost / sent, sent_frames=sent, lost_frames=lost))
         for duration, load, sent, lost in case["trials"]
@@ -110,13 +113,15 @@ def speed(_: argparse.Namespace) -> None:
     for number, repeats in ((150, REPEATS), (5000, 2)):
         counts = collect(_trials(number))
         for likelihood in LikelihoodName:
-            full = _least_time(lambda known=counts, name=likelihood: posteriors(known, QUESTION, name), repeats)
+            full = _least_time(partial(posteriors, counts, QUESTION, likelihood), repeats)
             found = posteriors(counts, QUESTION, likelihood)
             one = TrialCounts(counts.load[:1] * 1.0001, counts.exposure[:1], counts.lost[:1])
-            more = _least_time(
-                lambda known=found, trial=one, name=likelihood: [updated(each, each, trial, name) for each in known]
-            )
+            more = _least_time(partial(_updated, found, one, likelihood))
             print(f"{number:7} {likelihood.value:10} {1e3 * full:16.1f} {1e3 * more:19.2f}", flush=True)
+
+
+def _updated(known: Sequence[Posterior], trial: TrialCounts, likelihood: LikelihoodName) -> list[Posterior | None]:
+    return [updated(each, each, trial, likelihood) for each in known]
 
 
 def monte_carlo_beside(_: argparse.Namespace) -> None:
@@ -179,20 +184,22 @@ def sooner(arguments: argparse.Namespace) -> None:
             print(f"{name:16} {way:12} " + " ".join(f"{_rms(each):18.4f}" for each in np.transpose(errors)), flush=True)
 
 
-def _errors_on_the_way(name: str, seed: int, options: dict) -> list[float]:
+def _errors_on_the_way(name: str, seed: int, options: dict[str, Any]) -> list[float]:
     """Errors in % after each of `TIMES`, which are sorted."""
-    case, results = CASES[name], []
+    case = CASES[name]
+    truth = case.critical_load or math.nan
+    results: list[TrialResult] = []
     controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=TIMES[-1], **options)
     run_search(controller, SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD), on_trial=results.append)
     ends = np.cumsum([each.elapsed for each in results])
     estimation = {each: options[each] for each in ("likelihood", "weighting") if each in options}
     return [
-        100.0 * (_estimate(results[: int(np.sum(ends <= seconds))], **estimation).mean / case.critical_load - 1.0)
+        100.0 * (_estimate(results[: int(np.sum(ends <= seconds))], **estimation).mean / truth - 1.0)
         for seconds in TIMES
     ]
 
 
-def _estimate(results: Sequence[TrialResult], **options: object) -> CriticalLoadEstimate:
+def _estimate(results: Sequence[TrialResult], **options: Any) -> CriticalLoadEstimate:
     return estimate(results, target_loss_ratio=TARGET, min_load=MIN_LOAD, max_load=MAX_LOAD, **options)
 
 
@@ -220,7 +227,7 @@ def coverage(arguments: argparse.Namespace) -> None:
             print(f"{name:18} {len(runs):5} {_summary(name, runs)}")
 
 
-def _summary(name: str, runs: Sequence[dict]) -> str:
+def _summary(name: str, runs: Sequence[dict[str, Any]]) -> str:
     """Coverage, width and error with the weights that were asked for and with equal ones, and the share of flags."""
     has_truth = CASES[name].critical_load is not None
     columns = []
@@ -235,21 +242,22 @@ def _summary(name: str, runs: Sequence[dict]) -> str:
     return " ".join([*columns, f"{np.median(wider):11.2f}" if wider else ""])
 
 
-def _stored(path: Path | None) -> Iterator[tuple[str, dict]]:
+def _stored(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
     if path is not None and path.exists():
         for line in path.read_text().splitlines():
             run = json.loads(line)
             yield run.pop("key"), run
 
 
-def _search(name: str, seed: int, seconds: float, options: dict) -> dict:
+def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> dict[str, Any]:
     """One search, and what became of it."""
-    case, results = CASES[name], []
+    case = CASES[name]
+    results: list[TrialResult] = []
     controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=seconds, **options)
     measurer = SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD)
     found = run_search(controller, measurer, on_trial=results.append)
     truth = found.mean if case.critical_load is None else case.critical_load
-    run = {
+    run: dict[str, Any] = {
         "flagged": not found.misfit.fits,
         "reasons": [each.split(":")[0] for each in found.misfit.reasons],
         "trials": controller.trials,

@@ -80,7 +80,7 @@ def main(duration: float, width: float, catch_up: str, policers: tuple[tuple[int
 def with_catch_up(file: Path, catch_up: str, directory: Path) -> Path:
     """A copy of a topology file whose generator, if it is the embedded one, makes up for longer stalls."""
     copy = directory / file.name
-    copy.write_text(file.read_text().replace("kind: afpacket,", f"kind: afpacket, catch_up: {catch_up},"))
+    copy.write_text(file.read_text().replace("catch_up: 5 ms", f"catch_up: {catch_up}"))
     return copy
 
 
@@ -103,10 +103,12 @@ def search(file: Path, rate: int, burst: int, duration: float, width: float) -> 
         place = TestPlace(TestIdentity(name=f"{file.stem} {rate}", suite="trex"), RunDirectory(Path(directory)))
         result = find_conditional_throughput(testbed, request, place)
     (report,) = result.goals
+    if report.result is None:
+        raise click.ClickException(f"{file.stem}: {result.error}")
     lower, upper = report.result.relevant_lower_bound, report.result.relevant_upper_bound
     if lower is None or upper is None:
         raise click.ClickException(f"{file.stem}: no regular result: {report.result.reason}")
-    version = result.conditions.generator.get("version") or result.conditions.generator["kind"]
+    version = str(result.conditions.generator.get("version") or result.conditions.generator["kind"])
     return Found(lower.per_interface_fps, upper.per_interface_fps, len(result.trials), version, report.result.reason)
 
 

@@ -102,7 +102,7 @@ def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: 
 
 
 def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCounters:
-    if direction.sent < 0 or direction.received < 0:
+    if min(direction.sent, direction.received, direction.generator_drops, direction.late) < 0:
         raise CountersError(f"A count is negative: {_told((direction,))}. The generator's counters cannot be trusted.")
     if direction.sent - direction.intended > max(_FEW_FRAMES, MOST_EXCESS * direction.intended):
         raise CountersError(

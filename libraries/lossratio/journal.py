@@ -99,13 +99,25 @@ class Journal:
             StorageError: If it cannot be written.
         """
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         wanted = json.loads(json.dumps(search))
-        if not path.exists() or b"\n" not in path.read_bytes():
-            header = {"format": FORMAT, "created": _now(), "search": wanted}
-            with cls(path, [], path.open("wb", buffering=0)) as journal:
-                journal._write(header)
-            return cls(path, [], path.open("ab", buffering=0))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return cls._continued(path, wanted) if _has_header(path) else cls._begun(path, wanted)
+        except OSError as error:
+            raise StorageError(
+                f"Cannot open the journal {path}: {error.strerror}. Nothing is measured that could not be kept; make "
+                "room for it, or choose another output directory."
+            ) from error
+
+    @classmethod
+    def _begun(cls, path: Path, wanted: Mapping[str, Any]) -> Journal:
+        header = {"format": FORMAT, "created": _now(), "search": wanted}
+        with cls(path, [], path.open("wb", buffering=0)) as journal:
+            journal._write(header)
+        return cls(path, [], path.open("ab", buffering=0))
+
+    @classmethod
+    def _continued(cls, path: Path, wanted: Mapping[str, Any]) -> Journal:
         contents = read_journal(path)
         if contents.search != wanted:
             differences = ", ".join(_differences(contents.search, wanted))
@@ -180,6 +192,10 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
         for entry in entries:
             journal.append(entry.result, entry.purpose)
     unfinished.replace(path)
+
+
+def _has_header(path: Path) -> bool:
+    return path.exists() and b"\n" in path.read_bytes()
 
 
 def _now() -> str:

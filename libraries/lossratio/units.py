@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 import re
 
-from robot.utils import secs_to_timestr, timestr_to_secs
-
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
-_NUMBER = r"\s*([0-9_]*\.?[0-9_]+(?:[eE][+-]?[0-9]+)?)\s*"
+_DIGITS = r"[0-9]+(?:_[0-9]+)*"
+_NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
 _FRAME_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:pps|fps|frames/s|packets/s)?\s*")
 _BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
 _RATIO = re.compile(_NUMBER + r"(%?)\s*")
@@ -43,14 +42,16 @@ def parse_ratio(text: str | float) -> float:
     """Reads a ratio such as ``0.5 %`` or ``0.005``.
 
     Raises:
-        ValueError: If it is not a number.
+        ValueError: If it is not a finite number.
     """
-    if not isinstance(text, str):
-        return float(text)
-    match = _RATIO.fullmatch(text)
-    if not match:
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        value = float(text)
+    else:
+        match = _RATIO.fullmatch(str(text))
+        value = float(match[1]) / (100.0 if match[2] else 1.0) if match else math.nan
+    if not math.isfinite(value):
         raise ValueError(f"{text!r} is not a ratio; write it like '0.5 %' or '0.005'.")
-    return float(match[1]) / (100.0 if match[2] else 1.0)
+    return value
 
 
 def parse_bytes(text: str | int) -> int:
@@ -69,10 +70,14 @@ def parse_duration(text: str | float) -> float:
     """Reads a duration as Robot Framework writes it, such as ``2 min``, ``500ms`` or ``30``, in seconds.
 
     Raises:
-        ValueError: If it is not a positive duration.
+        ValueError: If it is not a positive, finite duration.
     """
-    seconds = float(timestr_to_secs(text, round_to=None))
-    if not seconds > 0:
+    # Imported here, because Robot Framework takes longer to import than many commands to run.
+    from robot.utils import timestr_to_secs
+
+    # YAML's `yes` is no second, though Python counts it as one.
+    seconds = math.nan if isinstance(text, bool) else float(timestr_to_secs(text, round_to=None))
+    if not (math.isfinite(seconds) and seconds > 0):
         raise ValueError(f"{text!r} is not a positive duration; write it like '2 min' or '30 s'.")
     return seconds
 
@@ -94,6 +99,8 @@ def format_ratio(ratio: float) -> str:
 
 def format_duration(seconds: float) -> str:
     """Writes a duration in whole seconds as Robot Framework does, such as ``1min 5s``."""
+    from robot.utils import secs_to_timestr
+
     return str(secs_to_timestr(round(seconds), compact=True))
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import hypothesis
 import pytest
 from netns import NetnsLab, NetnsUnavailableError
+
+from lossratio.cli import main
 
 # How long an example takes says something about the machine, and nothing about the code.
 hypothesis.settings.register_profile("lossratio", deadline=None)
@@ -22,6 +27,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("netns"):
             item.add_marker(pytest.mark.xdist_group("netns"))
+
+
+class Finished(NamedTuple):
+    """A command that has ended: its exit status, standard output and standard error."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def lossratio(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Finished]:
+    """Runs the command ``lossratio`` in the test's own directory."""
+
+    def run(*arguments: object) -> Finished:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["lossratio", *map(str, arguments)])
+        status = 0
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code or 0
+        return Finished(status, *capfd.readouterr())
+
+    return run
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "libraries" / "lossratio"
 FOUNDATION = {"errors", "units", "yaml_file", "addressing"}
 SEARCH = {"trial", "journal", "counters", "latency"}
 TESTBED = FOUNDATION | SEARCH | {"topology", "ssh"}
+BENCH = TESTBED | {"mlrsearch", "plrsearch", "simulation", "dut", "traffic", "testbed", "report", "reservation"}
 
 ALLOWED = {
     "errors": set(),
@@ -41,8 +42,11 @@ ALLOWED = {
     "object_store": {"errors"},
     "history": FOUNDATION | {"report", "object_store"},
     "archive": FOUNDATION | {"report", "history", "object_store"},
+    "bench": BENCH,
+    "keywords": BENCH | {"bench", "history"},
+    "nightly": BENCH | {"bench", "history", "keywords"},
 }
-"""Room: the rooms it may import, besides itself. Rooms that are not named (keywords, bench, cli) may import all."""
+"""Room: the rooms it may import, besides itself. Rooms that are not named (runner, patches, cli) may import all."""
 
 
 def room(path: Path) -> str:

@@ -5,39 +5,24 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from lossratio.cli import main
-from lossratio.testbed.requirements import why_unavailable
+from local_testbeds import LOCAL, local_topology, needs_testbed
 
 ROOT = Path(__file__).parents[2]
-WHY_NOT = why_unavailable()
-
-
-@pytest.fixture
-def lossratio(monkeypatch, capsys):
-    """Runs the command; gives exit status, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["lossratio", *map(str, arguments)])
-        status = 0
-        try:
-            main()
-        except SystemExit as end:
-            status = end.code or 0
-        written = capsys.readouterr()
-        return status, written.out, written.err
-
-    return run
 
 
 @pytest.mark.parametrize("name", ["local", "simulated"])
 def test_a_usable_topology_is_described(lossratio, name):
     status, out, err = lossratio("check", ROOT / "topologies" / f"{name}.yaml")
     assert (status, err) == (0, "")
-    assert "It is usable." in out
+    assert "The file is in order." in out
     ends = [" ".join(line.partition(":")[0].split()) for line in out.splitlines()[1:8]]
     assert ends[:6] == ["TG port0", "| link0", "DUT1 port0", "DUT1 port1", "| link1", "TG port1"]
     assert "kfps per interface" in out
+
+
+def test_a_lab_is_not_taken_for_checked_where_only_its_file_was(lossratio):
+    status, out, _ = lossratio("check", ROOT / "topologies" / "examples" / "lab-3n-afpacket.yaml")
+    assert (status, "No node was looked at: --connect" in out) == (0, True)
 
 
 def test_parallel_links_are_drawn(lossratio):
@@ -49,7 +34,7 @@ def test_parallel_links_are_drawn(lossratio):
 
 def test_a_generator_without_a_known_limit_is_told(lossratio, tmp_path):
     file = tmp_path / "unknown.yaml"
-    file.write_text((ROOT / "topologies" / "local.yaml").read_text().replace(", max_rate: 200 kfps", ""))
+    file.write_text(LOCAL.read_text().replace(", max_rate: 200 kfps", ""))
     assert "max_load=" in lossratio("check", file)[1]
 
 
@@ -90,23 +75,22 @@ def test_the_version_and_the_help_are_told(lossratio):
 
 
 @pytest.mark.netns
-@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+@needs_testbed
 def test_a_testbed_goes_up_and_down(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    file = tmp_path / "topology.yaml"
-    file.write_text((ROOT / "topologies" / "local.yaml").read_text().replace("name: local", "name: of-the-command"))
+    file = local_topology(tmp_path, "of-the-command")
 
     def lossratio(*arguments):
-        command = [sys.executable, "-c", "from lossratio.cli import main; main()", "testbed", *map(str, arguments)]
+        command = [sys.executable, "-m", "lossratio", "testbed", *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     assert lossratio("status").stdout == "No testbed is up.\n"
     up = lossratio("up", file)
     assert (up.returncode, up.stderr) == (0, "")
-    assert "of-the-command is up" in up.stdout
+    assert f"{file.stem} is up" in up.stdout
     again = lossratio("up", file)
     assert (again.returncode, again.stdout) == (2, "")
     assert "up already" in again.stderr
     assert lossratio("status").stdout == up.stdout
-    assert lossratio("down").stdout == "Testbed of-the-command is down.\n"
+    assert lossratio("down").stdout == f"Testbed {file.stem} is down.\n"
     assert lossratio("status").stdout == lossratio("down").stdout == "No testbed is up.\n"

@@ -136,10 +136,18 @@ def test_a_generator_that_sent_nothing_is_all_loss_and_all_unsent():
     assert (output.loss_ratio, output.lost_frames, output.unsent_frames) == (1.0, 0, 100_000)
 
 
-@pytest.mark.parametrize("counts", [(-1, 0), (10, -1)])
-def test_a_negative_count_is_an_error(counts):
+@pytest.mark.parametrize(
+    "counted",
+    [
+        direction(-1, 0),
+        direction(10, -1),
+        direction(100_000, 100_000, generator_drops=-1),
+        direction(100_000, 100_000, late=-1),
+    ],
+)
+def test_a_negative_count_is_an_error(counted):
     with pytest.raises(CountersError, match="negative"):
-        output_from_counters(ONE_SECOND, [direction(*counts)])
+        output_from_counters(ONE_SECOND, [counted])
 
 
 def test_an_unknown_policy_is_refused():

@@ -159,3 +159,9 @@ def test_a_full_disk_is_one_clear_error_and_what_was_written_stays(tmp_path):
     with Journal.open(path, {}) as journal, pytest.raises(StorageError, match=message), little_room():
         append_forever(journal, result)
     assert 1 < len(read_journal(path).results) < 20
+
+
+def test_a_journal_that_cannot_be_begun_is_an_error_of_the_disk(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"Cannot open the journal .*file/journal\.jsonl: (Not a dir|File exists)"):
+        Journal.open(tmp_path / "file" / "journal.jsonl", {})

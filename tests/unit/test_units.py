@@ -47,17 +47,29 @@ def test_other_quantities_are_read_as_people_write_them():
     ("parse", "text"),
     [
         (units.parse_bit_rate, "10 Gpps"),
+        (units.parse_bit_rate, "_1 Gbps"),
+        (units.parse_bytes, "1__5"),
         (units.parse_ratio, "half"),
+        (units.parse_ratio, "nan"),
+        (units.parse_ratio, "1e999"),
         (units.parse_bytes, "64.5B"),
         (units.parse_bytes, "IMIX"),
         (units.parse_duration, "soon"),
         (units.parse_duration, "0 s"),
         (units.parse_duration, "-1 s"),
+        (units.parse_duration, "inf"),
     ],
 )
-def test_what_is_no_quantity_of_its_kind_is_refused(parse, text):
-    with pytest.raises(ValueError, match=text):
+def test_what_is_no_quantity_of_its_kind_is_refused_with_an_example(parse, text):
+    with pytest.raises(ValueError, match=f"'{text}'.*write it like|Invalid time string '{text}'"):
         parse(text)
+
+
+@pytest.mark.parametrize("parse", [units.parse_frame_rate, units.parse_ratio, units.parse_duration])
+@pytest.mark.parametrize("value", [None, True, [], {"a": 1}, float("nan"), float("inf")])
+def test_what_yaml_files_may_hold_in_place_of_a_quantity_is_refused(parse, value):
+    with pytest.raises(ValueError, match=r"write it like|Invalid time string"):
+        parse(value)
 
 
 @given(st.floats(1e-3, 1e12))

@@ -10,7 +10,7 @@ from lossratio.bench.interfaces import InterfaceState, known_as, read_interfaces
 from lossratio.bench.reaching import reachable
 from lossratio.errors import NodeError
 from lossratio.report.facts import NodeFacts, node_facts
-from lossratio.ssh import NO_CREDENTIALS, Credentials, NodeSession
+from lossratio.ssh import NodeSession
 from lossratio.topology import AfPacketGenerator, Node, NodeType, Topology, TrexGenerator
 from lossratio.traffic.trex_access import trex_problems
 from lossratio.units import format_bit_rate
@@ -36,14 +36,14 @@ class NodeReport:
     problems: tuple[str, ...]
 
 
-def inspect_nodes(topology: Topology, credentials: Credentials = NO_CREDENTIALS) -> tuple[NodeReport, ...]:
+def inspect_nodes(topology: Topology) -> tuple[NodeReport, ...]:
     """Logs in on every node and looks; a local testbed that is not up is built for that.
 
     Raises:
         LossRatioError: If a local testbed cannot be built. What is wrong with a node is in its report.
     """
     with ExitStack() as undo:
-        return tuple(_inspect(name, node, credentials) for name, node in reachable(topology, undo).nodes.items())
+        return tuple(_inspect(name, node) for name, node in reachable(topology, undo).nodes.items())
 
 
 def describe_node(report: NodeReport) -> str:
@@ -54,9 +54,9 @@ def describe_node(report: NodeReport) -> str:
     return "\n".join(lines)
 
 
-def _inspect(name: str, node: Node, credentials: Credentials) -> NodeReport:
+def _inspect(name: str, node: Node) -> NodeReport:
     try:
-        with NodeSession.connect(name, node, credentials) as session:
+        with NodeSession.connect(name, node) as session:
             facts = node_facts(session)
             states = read_interfaces(session, node.interfaces)
             problems = (*_missing_interfaces(node, states), *_missing_tools(session, node, facts))

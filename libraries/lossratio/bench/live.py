@@ -40,6 +40,9 @@ from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.path_check import with_largest_frames
 from lossratio.trial import Measurer
 
+LATE_WAIT = 0.2
+"""Seconds for which late frames of a measurement's last trial are waited for; those of the others have the next one."""
+
 
 class LiveTestbed:
     """A testbed of real nodes, its DUTs set up; a `lossratio.bench.testbed.Testbed`. Open it with `LiveTestbed.open`.
@@ -132,7 +135,8 @@ class LiveTestbed:
             agent, facts = self._configured(configuration)
             conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
             measurer = TrafficMeasurer(agent, idle_time=set_up.idle_time, ramp=ramp)
-            yield Ready(self._repairing(measurer, configuration, ramp), measurer, with_ramp(conditions, ramp))
+            repairing = self._repairing(measurer, configuration, ramp)
+            yield Ready(repairing, measurer, with_ramp(conditions, ramp), self._late_frames)
             # What was measured is no result if the testbed was not ours any more, or a DUT not as it was set up.
             self._restore()
         except BaseException as error:
@@ -198,6 +202,16 @@ class LiveTestbed:
             recovery=self.request.recovery,
         )
         return resetting(repairing, self.duts)
+
+    def _late_frames(self) -> int | None:
+        if self._agent is None:
+            return None
+        try:
+            return self._agent.late_frames(LATE_WAIT)
+        except TrafficError:
+            # What was measured before stands all the same; the next measurement gets a new agent.
+            self._end_agent()
+            return None
 
     def _end_agent(self) -> None:
         agent, self._agent = self._agent, None

@@ -12,7 +12,7 @@ import lossratio
 from lossratio.bench.continuity import check_versions
 from lossratio.bench.span import Span
 from lossratio.bench.testbed import Ready, Testbed
-from lossratio.errors import DutError
+from lossratio.errors import DutError, SearchError, StorageError
 from lossratio.journal import Journal, JournalEntry, adopt_journal, read_journal
 from lossratio.report.build import TestRun
 from lossratio.report.comparable import FORCED
@@ -43,6 +43,16 @@ class TestPlace:
     directory: RunDirectory
     resume: RunDirectory | None = None
     forced: str | None = None
+
+    def begin(self) -> TestPlace:
+        """Takes away what another run left of this test in the directory, so that nobody takes it for this run's.
+
+        Raises:
+            StorageError: If it cannot be taken away.
+        """
+        if self.resume is None or self.resume.path.resolve() != self.directory.path.resolve():
+            self.directory.discard(self.test.full_name)
+        return self
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,10 @@ def perform(
     Raises:
         LossRatioError: If the measurement could not even begin.
     """
+    if ramp < 0.0:
+        raise SearchError(f"A ramp takes some seconds, or none, but not {ramp:g}.")
     span: Span | None = None
+    late: int | None = None
     failure: BaseException | None = None
     try:
         with (
@@ -105,19 +118,27 @@ def perform(
         ):
             span = Span()
             run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
+            late = ready.late_frames()
     except BaseException as error:
         if span is None:
             raise
         # The caller raises it, an interrupt too, when there is a result file that says so.
         failure = error
-    error_text = None if failure is None else str(failure) or type(failure).__name__
+    error_text = None if failure is None else what_stopped(failure)
     forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
-    run = TestRun(place.test, span.started, span.end(), ready.conditions, (*remarks, *forced), error_text)
+    run = TestRun(place.test, span.started, span.end(), ready.conditions, (*remarks, *forced), error_text, late)
     entries = read_journal(journal.path).entries
     if isinstance(failure, DutError):
         # Nobody knows since when the DUT was not as it was set up: the trials are told, and never continued.
         journal.withdraw()
     return Measurement(run, controller.result(), entries, failure)
+
+
+def what_stopped(failure: BaseException) -> str:
+    """What a result says about an exception that stopped its measurement."""
+    if isinstance(failure, KeyboardInterrupt | SystemExit):
+        return "somebody stopped the run by force"
+    return str(failure) or type(failure).__name__
 
 
 def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +164,7 @@ def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]
     path = place.directory.journal_path(place.test.full_name)
     earlier = None if place.resume is None else place.resume.journal_path(place.test.full_name)
     if earlier is None or not earlier.exists():
-        path.unlink(missing_ok=True)
+        place.directory.discard(place.test.full_name)
     elif place.forced is not None:
         adopt_journal(earlier, path, search)
     elif earlier.resolve() != path.resolve():
@@ -154,5 +175,10 @@ def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]
 def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
     # Opened where it is, so that a refusal names the file that the user knows.
     Journal.open(earlier, search).close()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(earlier, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(earlier, path)
+    except OSError as error:
+        raise StorageError(
+            f"Cannot copy the journal {earlier} to {path}: {error.strerror}. Nothing was measured since."
+        ) from error

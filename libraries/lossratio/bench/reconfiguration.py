@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from lossratio.bench.measurement import TestPlace
+from lossratio.bench.measurement import TestPlace, what_stopped
 from lossratio.bench.progress import OnProgress
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
 from lossratio.bench.span import Span
@@ -17,7 +17,7 @@ from lossratio.errors import DutError, TrafficError
 from lossratio.journal import read_journal
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.build import TestRun, reconfiguration_result
-from lossratio.report.model import ReconfigurationResult
+from lossratio.report.model import ReconfigurationResult, ThroughputResult
 from lossratio.report.reconfiguration import reconfiguration_loss
 from lossratio.traffic import FALTERING, StoppedTraffic
 from lossratio.units import format_ratio
@@ -79,10 +79,11 @@ def measure_reconfiguration_loss(
     searched = replace(place, test=place.test.model_copy(update={"name": f"{place.test.name} search"}))
     found = find_conditional_throughput(testbed, request.search, searched, on_progress)
     _, load = relevant_load(found, None)
+    about_search = (*found.remarks, *_search_remarks(found))
     span = Span()
 
     def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
-        remarks = found.remarks if stopped is None else (*found.remarks, *_remarks(stopped))
+        remarks = about_search if stopped is None else (*about_search, *_remarks(stopped))
         run = TestRun(place.test, span.started, span.end(), found.conditions, remarks, error)
         loss = None if stopped is None else reconfiguration_loss(found.conditions.rate(load), stopped.lost)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
@@ -94,7 +95,7 @@ def measure_reconfiguration_loss(
         stopped = _traffic_meanwhile(testbed, request, load)
     except BaseException as error:
         # An interrupt, too, leaves a result file that says so.
-        write(None, str(error) or type(error).__name__)
+        write(None, what_stopped(error))
         raise
     return write(stopped, None)
 
@@ -113,6 +114,13 @@ def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: 
     return stopped
 
 
+def _search_remarks(found: ThroughputResult) -> Iterator[str]:
+    """What a reader of the loss should know about the load."""
+    for report in found.goals:
+        if report.result is not None and not report.result.regular:
+            yield f"the load was found by a search that is irregular: {report.result.reason}"
+
+
 def _remarks(stopped: StoppedTraffic) -> Iterator[str]:
     """What a reader of the loss should know about the traffic."""
     if stopped.unsent:
@@ -121,3 +129,6 @@ def _remarks(stopped: StoppedTraffic) -> Iterator[str]:
             f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many more "
             "could have been lost"
         )
+    dropped = sum(each.generator_drops for each in stopped.directions)
+    if dropped:
+        yield f"the generator dropped {dropped:,} frames that came back; so many of those lost, at most, are its own"

@@ -14,7 +14,7 @@ from lossratio.traffic.agent_client import ANSWER_SECONDS
 from lossratio.trial import Measurer, TrialInput, TrialOutput
 
 REPAIRABLE_KINDS = frozenset(
-    {"interface_down", "interface_replaced", "no_such_interface", "sender_died", "server_lost"}
+    {"counters_reset", "interface_down", "interface_replaced", "no_such_interface", "sender_died", "server_lost"}
 )
 """Kinds of the agent's errors that another attempt may not have."""
 
@@ -107,7 +107,7 @@ class RepairingMeasurer:
                 return
         if isinstance(fault, DutError) or not repairs:
             raise fault
-        raise TrafficError(f"{fault} {len(repairs)} attempts to repair that did not help.") from fault
+        raise TrafficError(f"{fault} Attempts to repair that, none of which helped: {len(repairs)}.") from fault
 
 
 def is_repairable(error: LossRatioError) -> bool:

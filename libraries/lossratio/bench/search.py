@@ -16,6 +16,7 @@ from lossratio.bench.measurement import TestPlace, perform
 from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
 from lossratio.bench.warm_up import WarmUp, run_warm_up
+from lossratio.errors import SearchError
 from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchGoalWarning
 from lossratio.report.bounds import BoundsSoFar, GoalBounds
 from lossratio.report.build import SearchSetup, describe_goal, throughput_result
@@ -155,4 +156,16 @@ def _controller(
             fail_fast=request.fail_fast,
             hints=[each.trials for each in earlier],
         )
+    _check_names(controller.goals)
     return controller, tuple(str(warning.message) for warning in caught)
+
+
+def _check_names(goals: Sequence[SearchGoal]) -> None:
+    """Makes sure that no result of one goal can be taken for another one's: reports and trends go by their names."""
+    names = [str(goal) for goal in goals]
+    for name in names:
+        if names.count(name) > 1:
+            raise SearchError(
+                f"Two different search goals are called {name!r}. Give each a name of its own, e.g. "
+                '{"name": "patient", "loss_ratio": "0.1 %", "duration_sum": "1 min"}.'
+            )

@@ -70,6 +70,6 @@ def self_test(
 
 
 def _tell(progress: Progress) -> None:
-    from lossratio.report.text import progress_line
+    from lossratio.report.progress_text import progress_line
 
     click.echo(progress_line(progress.number, progress.trial, progress.bounds), err=True)

@@ -129,7 +129,7 @@ class SimulatedTestbed:
             directions=directions,
         )
         source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self._generator.seed)
-        yield Ready(measurer, source, with_ramp(self._conditions(profile), ramp))
+        yield Ready(measurer, source, with_ramp(self._conditions(profile), ramp), lambda: 0)
 
     def close(self) -> None:
         """There is nothing to put back."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,11 +134,14 @@ class Ready:
         measurer: Performs trials.
         source: Measures latency, and sends traffic apart from trials.
         conditions: Everything that a test report states about them.
+        late_frames: Waits, and says how many frames of the trial before came back too late, over all directions; None:
+            not known.
     """
 
     measurer: Measurer
     source: TrafficSource
     conditions: Conditions
+    late_frames: Callable[[], int | None]
 
 
 class Testbed(Protocol):

@@ -10,7 +10,7 @@ from lossratio.addressing import EAST, WEST
 from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
-from lossratio.dut.linux.interfaces import check_exists, check_free, read_links
+from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.requirements import BRIDGE, ETHTOOL, IP, NFT
 from lossratio.dut.linux.vxlan import EAST_VNI, WEST_VNI, Tunnel
 
@@ -100,10 +100,7 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
         """The opposite neighbour's, as a bridge forwards frames as they are; of tunnels its own interfaces'."""
         if not self.options.vxlan:
             return DestinationMacs(from_west=east_mac, from_east=west_mac)
-        links = read_links(self.node)
-        for name in (self.west, self.east):
-            check_exists(self.node, name, links)
-        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
+        return self.own_macs()
 
     @property
     def _ports(self) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
 from lossratio.dut.linux.handover import Handover
 from lossratio.dut.linux.host_routes import add_host_routes
-from lossratio.dut.linux.interfaces import check_exists, check_free, read_links
+from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.ip_forwarding import check_forwarding, enable_forwarding
 from lossratio.dut.linux.router_side import RouterSide
 from lossratio.errors import DutError
@@ -108,10 +108,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
         """The router's own interfaces'."""
-        links = read_links(self.node)
-        for name in (self.west, self.east):
-            check_exists(self.node, name, links)
-        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
+        return self.own_macs()
 
     @property
     def _sides(self) -> tuple[RouterSide, RouterSide]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from lossratio.errors import DutError
 from lossratio.ssh import CommandResult
@@ -14,6 +14,9 @@ from lossratio.ssh import CommandResult
 _ENVIRONMENT = ("env", "LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 _NOT_FOUND = 127
 _LONGEST_SHOWN = 400
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
 
 
 class CommandRunner(Protocol):
@@ -106,6 +109,24 @@ class DutNode:
             return [json.loads(line) for line in text.splitlines() if line.strip()]
         except ValueError as cause:
             raise DutError(f"{self.name}: not JSON: {text[:_LONGEST_SHOWN]!r}: {cause}.") from cause
+
+    def find(self, what: str, name: KeyT, told: Mapping[KeyT, ValueT]) -> ValueT:
+        """What the node has told of something that the DUT was set up with.
+
+        Args:
+            what: What it is, for people.
+            name: Its name.
+            told: What the node has told, by name.
+
+        Raises:
+            DutError: If it is not among them.
+        """
+        if name not in told:
+            there = ", ".join(sorted(map(str, told))) or "none"
+            raise DutError(
+                f"{self.name}: {what} {name} is gone; there are: {there}. Tear the DUT down and set it up again."
+            )
+        return told[name]
 
     def has_command(self, *command: str) -> bool:
         """Whether there is such a program; it is run with these arguments."""

@@ -14,7 +14,7 @@ from lossratio.dut.base import DestinationMacs, DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.linux.interfaces import read_links
+from lossratio.dut.linux.interfaces import existing_links
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.errors import DutError
@@ -124,7 +124,7 @@ class Testpmd(ProgramDut[TestpmdOptions]):
         west, east = told["/ethdev/stats,0"], told["/ethdev/stats,1"]
         received = {side: _all_received(stats) for side, stats in (("west", west), ("east", east))}
         if self.kernel_interfaces:
-            links = read_links(self.node)
+            links = existing_links(self.node, *self.kernel_interfaces)
             for side, name in (("west", self.west), ("east", self.east)):
                 received[side] = int(links[name]["stats64"]["rx"]["packets"])
         return DutCounters(

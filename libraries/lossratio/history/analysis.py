@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, load_known_changes
+from lossratio.history.defaults import FRESH, LAST, LEAST_CHANGE
 from lossratio.history.entries import entries_of
-from lossratio.history.series import series_of
+from lossratio.history.series import Series, series_of
 from lossratio.history.store import History
-from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, Trend, TrendVerdict, trends_of
+from lossratio.history.trend import Trend, TrendVerdict, trends_of
 from lossratio.report.run import read_run
 
 
@@ -71,13 +73,26 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     """
     known = known_changes(history, request.annotations)
     stored = history.read(testbed=request.testbed)
+    whole = list(series_of(stored.table, request.last))
+    newest = _newest_by_testbed(whole)
     chosen = [
         series
-        for series in series_of(stored.table, request.last)
+        for series in whole
         if fnmatchcase(series.key.test, request.test) and fnmatchcase(series.key.quantity, request.quantity)
     ]
-    trends = trends_of(chosen, known, fresh=request.fresh, least_change=request.least_change)
+    trends = (
+        replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
+        for trend in trends_of(chosen, known, fresh=request.fresh, least_change=request.least_change)
+    )
     return Analysis(tuple(trends), known, stored.problems)
+
+
+def _newest_by_testbed(whole: Sequence[Series]) -> dict[str, datetime]:
+    newest: dict[str, datetime] = {}
+    for series in whole:
+        testbed = series.key.testbed
+        newest[testbed] = max(newest.get(testbed, series.times[-1]), series.times[-1])
+    return newest
 
 
 def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from lossratio.history.defaults import FRESH, LAST, LEAST_CHANGE
 from lossratio.report.commands import REGRESSION, TROUBLE
 from lossratio.report.formats import write_report
 from lossratio.report.junit import junit_xml
@@ -18,12 +19,14 @@ from lossratio.report.junit import junit_xml
 @click.option("--testbed", help="Only this testbed.")
 @click.option("--test", default="*", help="Only tests with full names like this, e.g. '*64B*'.")
 @click.option("--quantity", default="*", help="Only this quantity, e.g. NDR or MRR.")
-@click.option("--fresh", type=click.IntRange(min=1), default=5, show_default=True, help="Newest results that are news.")
-@click.option("--last", type=click.IntRange(min=4), default=250, show_default=True, help="Newest results to look at.")
+@click.option(
+    "--fresh", type=click.IntRange(min=1), default=FRESH, show_default=True, help="Newest results that are news."
+)
+@click.option("--last", type=click.IntRange(min=4), default=LAST, show_default=True, help="Newest results to look at.")
 @click.option(
     "--least-change",
     type=click.FloatRange(min=0.0),
-    default=1.0,
+    default=100 * LEAST_CHANGE,
     show_default=True,
     help="Per cent; smaller changes raise no alarm.",
 )

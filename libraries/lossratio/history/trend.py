@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
+from lossratio.history.defaults import FRESH, LEAST_CHANGE
 from lossratio.history.series import FAILED, Series
 from lossratio.history.steps import group_starts
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
 
-FRESH = 5
-"""A change that began among this many newest values is fresh."""
-
-LEAST_CHANGE = 0.01
-"""Smaller relative changes raise no alarm."""
-
-LAST = 250
-"""How many of the newest results of a series are looked at."""
+OLD = timedelta(days=7)
+"""A series whose newest result is so much older than the newest of its testbed is told to be old."""
 
 
 class TrendVerdict(str, Enum):
@@ -87,24 +82,31 @@ class Trend:
 
     Attributes:
         series: The series: the results that mean the same as the newest.
-        left_out: How many earlier results were measured otherwise (of other traffic, another path or goal).
         steps: Its steps, in the order of time.
         verdict: What it comes to.
         change: The newest change, if it is fresh; None: nothing changed lately.
         new_kinds: What the newest result is, that none of the ones before it was: a change of kind.
+        left_out: How many earlier results were measured otherwise (of other traffic, another path or goal).
+        idle: For how long its testbed has had results, and none of these, up to its newest one.
     """
 
     series: Series
-    left_out: int
     steps: tuple[Step, ...]
     verdict: TrendVerdict
     change: Change | None
     new_kinds: tuple[str, ...]
+    left_out: int = 0
+    idle: timedelta = timedelta()
 
     @property
     def is_alarm(self) -> bool:
         """Whether somebody should look at it."""
         return self.verdict in ALARMS
+
+    @property
+    def is_old(self) -> bool:
+        """Whether its test is not run any more, as it seems: the verdict is of then."""
+        return self.idle >= OLD
 
 
 def trends_of(
@@ -153,11 +155,11 @@ def _trend(
 ) -> Trend:
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - fresh : -1])))
     if _is_missing(series, places):
-        return Trend(series, 0, steps, TrendVerdict.NO_VALUE, None, new_kinds)
+        return Trend(series, steps, TrendVerdict.NO_VALUE, None, new_kinds)
     if len(places) < LEAST_RESULTS:
-        return Trend(series, 0, steps, TrendVerdict.TOO_FEW, None, new_kinds)
+        return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
     change = _fresh_change(series, steps, places, known, fresh)
-    return Trend(series, 0, steps, _verdict(change, least_change), change, new_kinds)
+    return Trend(series, steps, _verdict(change, least_change), change, new_kinds)
 
 
 def _is_missing(series: Series, places: np.ndarray) -> bool:

@@ -47,6 +47,11 @@ def _details(trend: Trend) -> Iterator[str]:
     if trend.verdict is TrendVerdict.TOO_FEW:
         count = int(np.isfinite(trend.series.values).sum())
         yield f"{len(trend.series.times)} results, {count or 'none'} of them with a rate"
+    if trend.is_old:
+        yield (
+            f"old: not measured since {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC, {trend.idle.days} days before the "
+            "testbed's newest result"
+        )
     if trend.left_out:
         yield f"{trend.left_out} earlier results are left out, as other traffic, another path or goal was measured"
 
@@ -56,6 +61,9 @@ def _summary(analysis: Analysis) -> Iterator[str]:
     found = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count) or "no series"
     results = sum(len(trend.series.times) for trend in analysis.trends)
     yield f"{len(analysis.trends)} series of {results:,} results: {found}. Rates are aggregates."
+    old = sum(trend.is_old for trend in analysis.trends)
+    if old:
+        yield f"Old: {old} of these series, whose tests are not run any more; their verdicts are of then."
     if not analysis.has_verdict:
         yield "No verdict: there are too few results."
     yield from (f"Not read: {problem}" for problem in analysis.problems)

@@ -10,13 +10,18 @@ from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from robot.api.deco import keyword
+from robot.api.types import Secret
 
 from lossratio.bench.goal_sets import goal_set_from
 from lossratio.bench.goals import goal_from
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
+from lossratio.ssh import Credentials
 from lossratio.traffic.frame_sizes import parse_frame_size
 from lossratio.units import parse_frame_rate, parse_ratio
+
+DEFAULT_PROFILE = "ethip4-udp"
+"""The traffic profile of measurements that are told none."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -136,6 +141,14 @@ def _without_none(hint: Any) -> Any:
 def seconds(duration: timedelta | None) -> float | None:
     """A duration in seconds."""
     return None if duration is None else duration.total_seconds()
+
+
+def credentials(password: Secret | None, passphrase: Secret | None) -> Credentials:
+    """What to log in with where keys are not enough."""
+    return Credentials(
+        password=None if password is None else password.value,
+        passphrase=None if passphrase is None else passphrase.value,
+    )
 
 
 CONVERTERS: Mapping[type, Any] = MappingProxyType(

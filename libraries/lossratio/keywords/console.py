@@ -15,11 +15,12 @@ from lossratio.report.frame_loss_picture import draw_frame_loss
 from lossratio.report.latency_picture import draw_latency
 from lossratio.report.loss_picture import draw_loss
 from lossratio.report.model import FrameLossResult, LatencyResult, Result, SoakResult, ThroughputResult
+from lossratio.report.progress_text import progress_line, soak_progress_line
 from lossratio.report.run_directory import RunDirectory
 from lossratio.report.search_picture import search_picture
 from lossratio.report.soak_picture import draw_soak
 from lossratio.report.spectrum import draw_spectra
-from lossratio.report.text import format_regularity, message, progress_line, soak_progress_line
+from lossratio.report.text import format_regularity, message
 from lossratio.report.trial_text import trials_in_words
 from lossratio.traffic import TrafficProfile
 

@@ -13,7 +13,7 @@ from lossratio.bench.reconfiguration import (
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
-from lossratio.bench.search import SearchRequest
+from lossratio.bench.search import DEFAULT_TIMEOUT, SearchRequest
 from lossratio.bench.telemetry import (
     TELEMETRY_DURATION,
     TelemetryRequest,
@@ -22,7 +22,7 @@ from lossratio.bench.telemetry import (
     relevant_load,
 )
 from lossratio.errors import SearchError
-from lossratio.keywords.arguments import FrameRate, FrameSize, seconds, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
@@ -31,7 +31,7 @@ from lossratio.report.model import ReconfigurationResult, ThroughputResult
 from lossratio.traffic import load_profile
 
 _ENTRIES = 1000
-_TIMEOUT = timedelta(minutes=20)
+_TIMEOUT = timedelta(seconds=DEFAULT_TIMEOUT)
 
 
 class DeviceKeywords(Keywords):
@@ -78,7 +78,7 @@ class DeviceKeywords(Keywords):
     def measure_reconfiguration_loss(
         self,
         frame_size: FrameSize,
-        profile: str = "ethip4-udp",
+        profile: str = DEFAULT_PROFILE,
         *,
         entries: int = _ENTRIES,
         keyword: str | None = None,

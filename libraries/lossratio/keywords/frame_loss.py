@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lossratio.bench.frame_loss import LARGEST_STEP, TRIAL_DURATION, FrameLossRequest, measure_frame_loss_rate
-from lossratio.keywords.arguments import FrameRate, FrameSize, Share, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.console import describe_profile, show_progress
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
@@ -21,7 +21,7 @@ class FrameLossKeywords(Keywords):
     def measure_frame_loss_rate(
         self,
         frame_size: FrameSize,
-        profile: str = "ethip4-udp",
+        profile: str = DEFAULT_PROFILE,
         *,
         step: Share = Share(LARGEST_STEP),  # noqa: B008 (a number, which nobody changes)
         trial_duration: timedelta = timedelta(seconds=TRIAL_DURATION),

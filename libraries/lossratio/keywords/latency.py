@@ -17,7 +17,7 @@ from lossratio.bench.latency import (
     points_of,
 )
 from lossratio.errors import SearchError, TrafficError
-from lossratio.keywords.arguments import FrameRate, FrameSize, Share, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_result
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords, Search
@@ -37,7 +37,7 @@ class LatencyKeywords(Keywords):
         self,
         *loads: FrameRate,
         frame_size: FrameSize | None = None,
-        profile: str = "ethip4-udp",
+        profile: str = DEFAULT_PROFILE,
         bidirectional: bool | None = None,
         goal: str | None = None,
         shares: tuple[Share, ...] = _SHARES,

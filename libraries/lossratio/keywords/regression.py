@@ -7,6 +7,7 @@ from pathlib import Path
 from robot.api import logger
 from robot.api.deco import keyword
 
+from lossratio.history.defaults import FRESH, LEAST_CHANGE
 from lossratio.keywords.session import Keywords
 
 
@@ -15,7 +16,7 @@ class RegressionKeywords(Keywords):
 
     @keyword
     def throughput_should_not_have_regressed(
-        self, history: Path, goal: str | None = None, fresh: int = 5, least_change: float = 1.0
+        self, history: Path, goal: str | None = None, fresh: int = FRESH, least_change: float = 100 * LEAST_CHANGE
     ) -> None:
         """Fails if what was measured last in this suite is lower than it used to be on this testbed.
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from robot.api.types import Secret
 
+from lossratio.bench.choice import candidate, reserved
 from lossratio.errors import LossRatioError
-from lossratio.keywords.arguments import seconds, typed_keyword
+from lossratio.keywords.arguments import credentials, seconds, typed_keyword
 from lossratio.keywords.session import Keywords
-from lossratio.runner.choice import candidate, reserved
-from lossratio.ssh import Credentials
 from lossratio.topology import load_topology
 
 
@@ -48,13 +47,9 @@ class ReservationKeywords(Keywords):
             raise LossRatioError(
                 "A testbed is reserved already in this suite. Call the keyword 'Release Testbed' before another one."
             )
-        credentials = Credentials(
-            password=None if password is None else password.value,
-            passphrase=None if passphrase is None else passphrase.value,
-        )
         wanted = candidate(topology, load_topology(topology), purpose=purpose)
         with ExitStack() as undo:
-            undo.enter_context(reserved([wanted], credentials, seconds(wait) or 0.0))
+            undo.enter_context(reserved([wanted], seconds(wait) or 0.0, credentials(password, passphrase)))
             self.session.reservation = undo.pop_all()
 
     @typed_keyword()

@@ -111,7 +111,13 @@ class Session:
 
         Args:
             resume: Directory of an earlier run to continue, in place of the one for the whole suite.
+
+        Raises:
+            SearchError: If there is no such directory: a misspelt one must not cost all that was measured.
         """
+        earlier = resume or self._resume
+        if earlier is not None and not earlier.is_dir():
+            raise SearchError(f"There is no run to be continued in {earlier}. Correct 'resume', or leave it out.")
         variables = BuiltIn().get_variables(no_decoration=True)
         test = self.test_name
         self._measurements[test] += 1
@@ -123,9 +129,8 @@ class Session:
             tags=tuple(variables.get("TEST TAGS", ())),
         )
         self.directory = RunDirectory(Path(variables["OUTPUT DIR"]))
-        earlier = resume or self._resume
         forced = variables.get("RESUME_FORCED") or None
-        return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier), forced)
+        return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier), forced).begin()
 
 
 class Keywords:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lossratio.bench.soak import TARGET_LOSS_RATIO, SoakRequest, find_critical_load, warm_start_from
 from lossratio.bench.warm_up import warm_up_like
-from lossratio.keywords.arguments import FrameRate, FrameSize, Share, seconds, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
 from lossratio.keywords.console import describe_profile, show_soak_progress
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
@@ -24,7 +24,7 @@ class SoakKeywords(Keywords):
     def find_critical_load(
         self,
         frame_size: FrameSize,
-        profile: str = "ethip4-udp",
+        profile: str = DEFAULT_PROFILE,
         *,
         target_loss_ratio: Share = Share(TARGET_LOSS_RATIO),  # noqa: B008 (a number, which nobody changes)
         timeout: timedelta = timedelta(seconds=TIMEOUT),

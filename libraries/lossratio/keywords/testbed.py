@@ -12,9 +12,8 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.bench.opening import open_testbed
 from lossratio.bench.threads import threads_and_cores
 from lossratio.errors import LossRatioError
-from lossratio.keywords.arguments import typed_keyword
+from lossratio.keywords.arguments import credentials, typed_keyword
 from lossratio.keywords.session import Keywords
-from lossratio.ssh import Credentials
 
 
 class TestbedKeywords(Keywords):
@@ -61,12 +60,14 @@ class TestbedKeywords(Keywords):
             raise LossRatioError(
                 "A testbed is set up already in this suite. Call the keyword 'Tear Down Testbed' before another set-up."
             )
-        credentials = Credentials(
-            password=None if password is None else password.value,
-            passphrase=None if passphrase is None else passphrase.value,
-        )
         self.session.testbed = open_testbed(
-            topology, dut=dut, options=options, credentials=credentials, duts=duts, nic=nic, links=links
+            topology,
+            dut=dut,
+            options=options,
+            credentials=credentials(password, passphrase),
+            duts=duts,
+            nic=nic,
+            links=links,
         )
         tags = threads_and_cores(self.session.testbed.duts)
         if tags:

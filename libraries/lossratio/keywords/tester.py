@@ -7,7 +7,7 @@ from pathlib import Path
 from robot.api import logger
 
 from lossratio.bench.self_test import SelfTest, SelfTestRequest, find_tester_limit
-from lossratio.keywords.arguments import FrameRate, FrameSize, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress
 from lossratio.keywords.session import Keywords
 from lossratio.report.search_picture import search_picture
@@ -21,7 +21,7 @@ class TesterKeywords(Keywords):
     def find_tester_limit(
         self,
         frame_size: FrameSize,
-        profile: str = "ethip4-udp",
+        profile: str = DEFAULT_PROFILE,
         *,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,

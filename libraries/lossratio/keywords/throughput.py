@@ -10,9 +10,9 @@ from lossratio.bench.demand import require_throughput
 from lossratio.bench.measurement import TestPlace
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.repetition import repeat_search
-from lossratio.bench.search import SearchRequest
+from lossratio.bench.search import DEFAULT_TIMEOUT, SearchRequest
 from lossratio.bench.warm_up import warm_up_like
-from lossratio.keywords.arguments import FrameRate, FrameSize, GoalSet, seconds, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, GoalSet, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
@@ -21,8 +21,7 @@ from lossratio.report.model import MrrResult, ThroughputResult
 from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
 from lossratio.traffic import load_profile
 
-_DEFAULT_PROFILE = "ethip4-udp"
-_DEFAULT_TIMEOUT = timedelta(minutes=20)
+_TIMEOUT = timedelta(seconds=DEFAULT_TIMEOUT)
 _NO_RAMP = timedelta()
 
 
@@ -33,13 +32,13 @@ class ThroughputKeywords(Keywords):
     def find_ndr_and_pdr(
         self,
         frame_size: FrameSize,
-        profile: str = _DEFAULT_PROFILE,
+        profile: str = DEFAULT_PROFILE,
         *,
         goals: GoalSet | None = None,
         bidirectional: bool | None = None,
         min_load: FrameRate | None = None,
         max_load: FrameRate | None = None,
-        timeout: timedelta = _DEFAULT_TIMEOUT,
+        timeout: timedelta = _TIMEOUT,
         warm_up: timedelta | None = None,
         warm_up_profile: str | None = None,
         ramp: timedelta = _NO_RAMP,
@@ -79,11 +78,11 @@ class ThroughputKeywords(Keywords):
         self,
         *goals: SearchGoal,
         frame_size: FrameSize,
-        profile: str = _DEFAULT_PROFILE,
+        profile: str = DEFAULT_PROFILE,
         bidirectional: bool | None = None,
         min_load: FrameRate | None = None,
         max_load: FrameRate | None = None,
-        timeout: timedelta = _DEFAULT_TIMEOUT,
+        timeout: timedelta = _TIMEOUT,
         warm_up: timedelta | None = None,
         warm_up_profile: str | None = None,
         ramp: timedelta = _NO_RAMP,
@@ -116,7 +115,7 @@ class ThroughputKeywords(Keywords):
     def measure_mrr(
         self,
         frame_size: FrameSize,
-        profile: str = _DEFAULT_PROFILE,
+        profile: str = DEFAULT_PROFILE,
         *,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,

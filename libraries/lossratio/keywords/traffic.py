@@ -7,7 +7,7 @@ from datetime import timedelta
 from robot.api import logger
 
 from lossratio.bench.traffic import DEFAULT_LATE_WAIT, describe_stopped, start_traffic
-from lossratio.keywords.arguments import FrameRate, FrameSize, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.session import Keywords
 from lossratio.report.text import format_frames_per_second
 from lossratio.traffic import StoppedTraffic, load_profile
@@ -21,7 +21,7 @@ class TrafficKeywords(Keywords):
         self,
         load: FrameRate,
         frame_size: FrameSize,
-        profile: str = "ethip4-udp",
+        profile: str = DEFAULT_PROFILE,
         *,
         bidirectional: bool | None = None,
     ) -> None:

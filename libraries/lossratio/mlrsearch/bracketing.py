@@ -23,6 +23,9 @@ LEAP = 0.7
 NOISE_STEPS = 4
 """How far from a hint that was wrong the bound is looked for first, in target widths; above it at least."""
 
+SLOWING_RECESSIONS = 4
+"""Recessions in a row, without a gradual end of loss in sight, that tell a SUT that becomes slower all the time."""
+
 SPLIT = 0.25
 """Where an interval is split, from its lower bound, when the expected bound is below it."""
 
@@ -58,9 +61,9 @@ def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple
     if expectation.surprises > 0:
         leap = max(width, int(LEAP * interval.steps**LEAP)) * 2 ** (expectation.surprises - 1)
         return max(below, min(middle, first - 1 + leap)), Bound.UPPER
-    faded = _where_loss_fades(expectation, below, width)
-    if faded is not None:
-        return max(lowest, faded), Bound.UNDECIDED
+    end = _where_recession_ends(expectation, below, width)
+    if end is not None:
+        return max(lowest, end), Bound.UNDECIDED
     if below < first - width:
         return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER
     above = max(first - 1, below) + width
@@ -80,10 +83,14 @@ def _steps_down(expectation: Expectation, upper: int, width: int) -> int:
     return max(doubled, round(min((upper - expectation.faded) / width, limit)))
 
 
-def _where_loss_fades(expectation: Expectation, below: int, width: int) -> int | None:
-    """The index where loss should have faded, if the expected bound keeps receding before it; else None."""
+def _where_recession_ends(expectation: Expectation, below: int, width: int) -> int | None:
+    """The index below a bound that keeps receding before the search; None if it does not.
+
+    It is where loss should have faded. Where loss does not fade, the SUT becomes slower all the time: steps double.
+    """
     times = expectation.recessions - FADING_RECESSIONS
-    if times < 0 or expectation.faded is None or expectation.faded >= below:
-        return None
-    farthest: int = below - width * FIRST_FADING_STEPS * FADING_STEPS**times
-    return round(max(expectation.faded, farthest))
+    if times >= 0 and expectation.faded is not None and expectation.faded < below:
+        farthest: int = below - width * FIRST_FADING_STEPS * FADING_STEPS**times
+        return round(max(expectation.faded, farthest))
+    times = expectation.recessions - SLOWING_RECESSIONS
+    return below - width * int(2**times) if times >= 0 else None

@@ -2,7 +2,8 @@
 
 The trial chosen is for the coarsest target whose interval is still open. The coarsest target of all searches for a
 load (`lossratio.mlrsearch.bracketing`); a finer one proves the pair of loads that the coarser one left (`_prove`), or,
-where the coarser one has promised too much, goes down from there by itself (`_descend`).
+where the coarser one has promised too much, goes down from there by itself (`_descend`). A SUT that changes meanwhile
+(`lossratio.mlrsearch.landslide`) and loss that fades (`lossratio.mlrsearch.fading`) have rules of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from lossratio.mlrsearch.bracketing import next_look
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
+from lossratio.mlrsearch.fading import faded_trial
 from lossratio.mlrsearch.forecast import Outlook, Pace, outlook
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
@@ -62,6 +64,7 @@ class GoalSearch:
     ) -> None:
         self.goal = goal
         self._grid = grid
+        self._curve = curve
         self._width = grid.steps_within(goal.width)
         self._stages = Stages(goal, grid, coarse)
         start = None if hint is None else hint.start
@@ -125,6 +128,7 @@ class GoalSearch:
         if self._hinted is not None:
             choice = hinted_trial(self._stages, self._grid, self._width, self._hinted)
         choice = choice or secure(self._stages, self._grid, self._width)
+        choice = choice or faded_trial(self._stages, self._grid, self._width, self._curve)
         if choice is not None:
             return choice
         for finer in range(len(intervals) - 1, 0, -1):

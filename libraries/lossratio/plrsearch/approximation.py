@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
 from lossratio.plrsearch.density import RowDensity
@@ -17,7 +17,10 @@ from lossratio.plrsearch.functions import Array
 from lossratio.plrsearch.likelihood import Bumps
 
 _ITERATIONS = 6
-_NEWTON_STEPS = 2
+_NEAR = 0.1
+"""Standard deviations of a row by which its maximum may be missed."""
+_FAR = 30.0
+"""Standard deviations above a step from which on its hazard is nothing."""
 _POINTS_AT_ONCE = 1 << 14
 
 
@@ -32,31 +35,6 @@ class RoughRows:
 
     mode: Array
     log_mass: Array
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """The maxima of smooth rows; arrays of shape (rows,).
-
-    Attributes:
-        mode: Log m of the maximum.
-        width: Standard deviation in log m of the Gaussian that is as curved.
-        height: Logarithm of the density.
-    """
-
-    mode: Array
-    width: Array
-    height: Array
-
-    @classmethod
-    def of(cls, rows: RowDensity, likelihood: VaryingCapacityLikelihood) -> Peaks:
-        """By Newton's method, from the maxima of an approximation."""
-        mode = rough_rows(rows, likelihood).mode
-        for _ in range(_NEWTON_STEPS):
-            score = rows.score(mode[:, None])
-            width = 1.0 / np.sqrt(score.information[:, 0])
-            mode = mode + np.clip(score.slope[:, 0] * width**2, -3.0 * width, 3.0 * width)
-        return cls(mode, width, score.value[:, 0])
 
 
 def rough_rows(density: RowDensity, likelihood: VaryingCapacityLikelihood) -> RoughRows:
@@ -86,11 +64,14 @@ def _piece(likelihood: VaryingCapacityLikelihood, bumps: Bumps, deviation: Array
     step, step_scale = bumps.place[:, ~lossy], scale[:, ~lossy]
     best, stiffness = mean, total
     for _ in range(_ITERATIONS if not lossy.all() else 0):
-        distance = (best[:, None] - step) / step_scale
-        hazard = np.exp(-0.5 * distance**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(distance))
+        distance = np.minimum((best[:, None] - step) / step_scale, _FAR)
+        hazard = np.sqrt(2.0 / np.pi) / erfcx(-np.sqrt(0.5) * distance)
         # Between 0 and 1; far away both cancel each other out but for rounding.
         curvature = np.clip(hazard * (hazard + distance), 0.0, 1.0)
         stiffness = total + (curvature / step_scale**2) @ quiet
-        best = best + ((hazard / step_scale) @ quiet - total * (best - mean)) / stiffness
+        move = ((hazard / step_scale) @ quiet - total * (best - mean)) / stiffness
+        best = best + move
+        if np.all(move * move * stiffness < _NEAR**2):
+            break
     tails = log_ndtr((best[:, None] - step) / step_scale) @ quiet
     return best, constant - 0.5 * total * (best - mean) ** 2 + tails, stiffness

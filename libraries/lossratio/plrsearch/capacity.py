@@ -11,22 +11,16 @@ such trials together are three sums for each row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from lossratio.plrsearch.bumps import MAX_COUNT, NODES, WEIGHTS
 from lossratio.plrsearch.counts import TrialCounts
 from lossratio.plrsearch.curves import Indices
 from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.likelihood import Bumps, Parameters, Score, log_poisson_at_mean, poisson_deviance
+from lossratio.plrsearch.laplace import Cells, integrals
+from lossratio.plrsearch.likelihood import Bumps, Parameters, Score, log_poisson_at_mean
 
-_NEAR = 0.3
-"""Distance from the likeliest capacity, in standard deviations, from which its neighbourhood is expanded."""
-_ITERATIONS = 12
-"""Steps towards the likeliest capacity; what is still far from it then is improbable, and stays so."""
 _MANY = 2e4
 """Count from which on a bump is a Gaussian."""
 _POINTS_OF_ROW = 7
@@ -34,54 +28,6 @@ _NARROW = 0.9
 """Widths of a bump in deviations of the capacity, up to which the bump is the narrower factor."""
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
 _TINY = 1e-300
-
-
-@dataclass
-class _Cells:
-    """Trials at parameters, one by one; arrays of shape (cells,), loads and capacities in frames per second.
-
-    Attributes:
-        load: Offered load.
-        lost: Lost frames.
-        log_exposure: Logarithm of the exposure.
-        mrr: The capacities' mean.
-        spread: Width of the knee.
-        deviation: The capacities' standard deviation.
-        capacity: About the capacity that is likeliest, given count and mean; between `low` and `high`.
-        low: Smallest capacity that may be likeliest.
-        high: Largest one.
-    """
-
-    load: Array
-    lost: Array
-    log_exposure: Array
-    mrr: Array
-    spread: Array
-    deviation: Array
-    capacity: Array
-    low: Array
-    high: Array
-
-    def chosen(self, which: NDArray[np.bool_]) -> _Cells:
-        """Some of the cells."""
-        return _Cells(*(getattr(self, name)[which] for name in _CELL_FIELDS))
-
-    def expanded(self, function: FittingFunction) -> tuple[Array, Array, Array]:
-        """Logarithm of the count's probability at the capacity, its derivative, and the second one's negative.
-
-        The probability is relative to that of a count which is the mean.
-        """
-        loss = function.log_loss(self.load, self.capacity, self.spread)
-        log_mean = loss.log_rate + self.log_exposure
-        mean = np.exp(log_mean)
-        pull = (self.lost - mean) * loss.slope
-        curvature = function.curvature(self.load, self.capacity, self.spread, loss)
-        bend = np.maximum(mean * loss.slope**2 - (self.lost - mean) * curvature, 0.0)
-        surprise = log_mean - np.log(np.maximum(self.lost, 1.0))
-        return np.where(self.lost > 0, -self.lost * poisson_deviance(surprise), -mean), pull, bend
-
-
-_CELL_FIELDS = tuple(each.name for each in fields(_Cells))
 
 
 class VaryingCapacityLikelihood:
@@ -118,8 +64,7 @@ class VaryingCapacityLikelihood:
         bumps = self.bumps(function, at.spread[:, 0]) if at.bumps is None else at.bumps
         narrow = bumps.width[:, : self._many] < _NARROW * at.deviation[:, 0]
         narrow[:, self._few :] = False
-        parts = np.empty((3, *at.mrr.shape[:2], self._many))
-        self._by_laplace(function, at, bumps, ~narrow, parts)
+        parts = integrals(self._cells(function, at, bumps), function, ~narrow[:, None, :])
         for first, last, compute in ((0, self._lossless, self._steps), (self._lossless, self._few, self._skewed)):
             rows, trials = np.nonzero(narrow[:, first:last])
             if len(rows):
@@ -146,34 +91,8 @@ class VaryingCapacityLikelihood:
         place = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)
         return Bumps(place, -1.0 / (loss.slope * np.sqrt(np.maximum(self.groups.lost, 1.0))))
 
-    def _by_laplace(
-        self, function: FittingFunction, at: Parameters, bumps: Bumps, which: NDArray[np.bool_], parts: Array
-    ) -> None:
-        """Fills in log probability, slope and information of the chosen (rows, trials), by Laplace's method."""
-        cells = self._cells(function, at, bumps, which)
-        open_ones = np.flatnonzero(np.broadcast_to(which[:, None, :], parts.shape[1:]))
-        flat = parts.reshape(3, -1)
-        for iteration in range(_ITERATIONS):
-            value, pull, bend = cells.expanded(function)
-            offset = (cells.capacity - cells.mrr) / np.maximum(cells.deviation, _TINY)
-            stiffness = 1.0 + cells.deviation**2 * bend
-            push = cells.deviation * pull - offset
-            near = np.abs(push) <= _NEAR * np.sqrt(stiffness)
-            done = near | (iteration == _ITERATIONS - 1)
-            value += 0.5 * (np.where(near, push**2 / stiffness, 0.0) - offset**2 - np.log(stiffness))
-            slope = (pull + bend * cells.deviation * offset) / stiffness
-            flat[:, open_ones[done]] = np.stack([np.minimum(value, 0.0), slope, bend / stiffness])[:, done]
-            if done.all():
-                break
-            cells.low = np.where(push > 0, cells.capacity, cells.low)
-            cells.high = np.where(push > 0, cells.high, cells.capacity)
-            moved = cells.capacity + cells.deviation * push / stiffness
-            inside = (moved > cells.low) & (moved < cells.high) & (iteration % 3 < 2)
-            cells.capacity = np.where(inside, moved, 0.5 * (cells.low + cells.high))
-            cells, open_ones = cells.chosen(~done), open_ones[~done]
-
-    def _cells(self, function: FittingFunction, at: Parameters, bumps: Bumps, which: NDArray[np.bool_]) -> _Cells:
-        """The chosen (rows, trials) at all points of the rows, with a first guess of the likeliest capacities."""
+    def _cells(self, function: FittingFunction, at: Parameters, bumps: Bumps) -> Cells:
+        """All trials without very many losses, at all points, with a first guess of the likeliest capacities."""
         place, width = bumps.place[:, None, : self._many], bumps.width[:, None, : self._many]
         share = at.deviation**2 / (at.deviation**2 + width**2)
         capacity = at.mrr + (place - at.mrr) * share
@@ -185,11 +104,9 @@ class VaryingCapacityLikelihood:
             low[..., first] = at.mrr
             high[..., first] += 12.0 * width[..., first]
             capacity[..., first] = np.minimum(at.mrr + width[..., first] * lift, high[..., first])
-        chosen = np.broadcast_to(which[:, None, :], capacity.shape)
         each = slice(self._many)
         trials = (self.groups.load[each], self.groups.lost[each], self._log_exposure[each])
-        common = (*trials, at.mrr, at.spread, at.deviation)
-        return _Cells(*(np.broadcast_to(each, capacity.shape)[chosen] for each in (*common, capacity, low, high)))
+        return Cells(*trials, at.mrr, at.spread, at.deviation, capacity, low, high)
 
     def _steps(self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices) -> Array:
         """No losses: the probability that the capacity is above a step that is smeared a little."""

@@ -53,6 +53,10 @@ class RowDensity:
     log_spread: Array
     deviation: Array
 
+    def chosen(self, which: Indices) -> RowDensity:
+        """Some of the rows."""
+        return RowDensity(self.model, self.log_spread[which], self.deviation[which])
+
     @cached_property
     def bumps(self) -> Bumps:
         """What all points of a row share."""

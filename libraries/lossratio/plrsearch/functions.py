@@ -92,8 +92,7 @@ class Stretch:
         log1p_q = np.log1p(q)
         exponent = self._exponent(load, mrr, spread, log1p_q)
         softplus = _softplus(exponent)
-        steepness = -np.expm1(-softplus) / np.maximum(softplus, _TINY)
-        steepness = np.where(softplus > _TINY, steepness, 1.0)
+        steepness = _softplus_steepness(softplus)
         return LogLoss(
             np.log(spread) + log1p_q + _log_softplus(exponent, softplus), -(q + steepness) / ((1.0 + q) * spread)
         )
@@ -101,9 +100,7 @@ class Stretch:
     def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
         """See `FittingFunction.load_slope`."""
         exponent = self._exponent(load, mrr, spread, np.log1p(np.exp(-mrr / spread)))
-        softplus = np.maximum(_softplus(exponent), _TINY)
-        steepness = np.where(softplus > _TINY, -np.expm1(-softplus) / softplus, 1.0)
-        return -steepness / (spread * np.expm1(-load / spread))
+        return -_softplus_steepness(_softplus(exponent)) / (spread * np.expm1(-load / spread))
 
     def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
         """See `FittingFunction.explaining_mrr`."""
@@ -133,9 +130,8 @@ class Erf:
     def log_loss_rate(self, load: Array, mrr: Array, spread: Array) -> Array:
         """See `FittingFunction.log_loss_rate`."""
         origin = mrr / spread
-        return (
-            np.log(spread) - np.log(_erfc(-origin)) + _log_erfc_integral((mrr - load) / spread, origin, load / spread)
-        )
+        log_integral = _log_erfc_integral((mrr - load) / spread, origin, load / spread)
+        return np.log(spread / _erfc_of_negative(origin)) + log_integral
 
     def log_loss(self, load: Array, mrr: Array, spread: Array) -> LogLoss:
         """See `FittingFunction.log_loss`."""
@@ -145,12 +141,11 @@ class Erf:
         log_integral = _log_erfc_integral(z, origin, load / spread, scaled)
         log_erfc = _log_erfc(z, scaled)
         height = np.exp(log_erfc - log_integral)
-        gap = _log_erfc(origin) - log_erfc
-        if gap.max(initial=-np.inf) > -37.0:
-            height = height * -np.expm1(np.minimum(gap, 0.0))
-        norm = _erfc(-origin)
+        if _is_near(origin, z):
+            height = height * -np.expm1(np.minimum(_log_erfc(origin) - log_erfc, 0.0))
+        norm = _erfc_of_negative(origin)
         slope = -(height + 2.0 / _SQRT_PI * np.exp(-origin * origin) / norm) / spread
-        return LogLoss(np.log(spread) - np.log(norm) + log_integral, slope)
+        return LogLoss(np.log(spread / norm) + log_integral, slope)
 
     def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
         """See `FittingFunction.load_slope`."""
@@ -182,12 +177,25 @@ def _softplus(x: Array) -> Array:
 
 
 def _log_softplus(x: Array, softplus: Array) -> Array:
-    return np.where(x < -37.0, x, np.log(np.maximum(softplus, _TINY)))
+    log = np.log(np.maximum(softplus, _TINY))
+    return np.where(x < -600.0, x, log) if x.min(initial=0.0) < -600.0 else log
 
 
-def _erfc(x: Array) -> Array:
-    tail = np.exp(-x * x) * erfcx(np.abs(x))
-    return np.where(x >= 0.0, tail, 2.0 - tail)
+def _softplus_steepness(softplus: Array) -> Array:
+    """Derivative of the logarithm of the softplus function, where that has this value."""
+    positive = np.maximum(softplus, _TINY)
+    return np.asarray(-np.expm1(-positive) / positive)
+
+
+def _erfc_of_negative(x: Array) -> Array:
+    """Computes erfc(-x) for positive x: 2 where x is large, as it is unless the spread is near the mrr."""
+    return 2.0 - np.exp(-x * x) * erfcx(x) if x.min(initial=np.inf) < 6.0 else np.full((), 2.0)
+
+
+def _is_near(origin: Array, z: Array) -> bool:
+    """Whether what is beyond the origin may be 1e-16 of what is beyond z: erfc and G fall off faster than exp(-z^2)."""
+    gap = origin * origin - np.square(np.maximum(z, 0.0))
+    return bool(gap.min(initial=np.inf) < 37.0)
 
 
 def _log_erfc(x: Array, scaled: Array | None = None) -> Array:
@@ -223,9 +231,9 @@ _NODES, _WEIGHTS = leggauss(8)
 def _log_erfc_integral(z: Array, origin: Array, width: Array, scaled: Array | None = None) -> Array:
     """Logarithm of the integral of erfc from z to `origin`, which is `width` above z; `scaled` is erfcx(|z|)."""
     log_g = _log_g(z, scaled)
-    gap = _log_g(origin) - log_g
-    if not gap.max(initial=-np.inf) > -37.0:
+    if not _is_near(origin, z):
         return log_g
+    gap = _log_g(origin) - log_g
     with np.errstate(divide="ignore"):
         log_integral = log_g + np.log(-np.expm1(np.minimum(gap, -0.0)))
     near = gap > -0.2

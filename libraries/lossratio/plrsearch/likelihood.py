@@ -135,9 +135,10 @@ class PoissonLikelihood:
         """
         loss = function.log_loss(self.groups.load, at.mrr, at.spread)
         expected = np.exp(loss.log_rate + self._log_exposure)
-        pull_up = -np.sum(expected * loss.slope, axis=-1)
+        pulls = expected * loss.slope
+        pull_up = -pulls.sum(axis=-1)
         pull_down = -(loss.slope[..., self._lossless :] @ self._lost)
-        information = np.sum(expected * loss.slope**2, axis=-1)
+        information = np.sum(pulls * loss.slope, axis=-1)
         both = (pull_up > 0) & (pull_down > 0)
         ratio = np.clip(np.where(both, pull_up, 1.0) / np.where(both, pull_down, 1.0), 1e-12, 1e12)
         near = np.abs(ratio - 1.0) < 1e-6

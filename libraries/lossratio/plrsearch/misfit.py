@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import chdtrc, gammainc, ndtr
 
 from lossratio.plrsearch.counts import TrialCounts
 from lossratio.plrsearch.distribution import Mode, Posterior
 from lossratio.plrsearch.functions import Array, FittingFunction
 from lossratio.plrsearch.options import LikelihoodName
+from lossratio.plrsearch.significance import excess_kurtosis, rank_correlation, skewness
 
 _ENOUGH = 4
 _ENOUGH_FOR_SHAPE = 20
@@ -153,7 +154,7 @@ def _residuals(found: Sequence[Posterior], counts: TrialCounts) -> _Residuals:
 
 
 def _spread(chi_squared: Array) -> list[str]:
-    if len(chi_squared) < _ENOUGH or stats.chi2.sf(chi_squared.sum(), len(chi_squared) - _PARAMETERS) > _IMPROBABLE:
+    if len(chi_squared) < _ENOUGH or chdtrc(len(chi_squared) - _PARAMETERS, chi_squared.sum()) > _IMPROBABLE:
         return []
     return [
         f"Counts of lost frames scatter more than chance alone would have it: chi-squared is {chi_squared.mean():.3g} "
@@ -167,20 +168,20 @@ def _shape(residuals: _Residuals) -> list[str]:
     if len(values) < _ENOUGH_FOR_SHAPE or not np.ptp(values) > 0.0:
         return []
     reasons = []
-    if stats.skewtest(values).pvalue < _IMPROBABLE:
-        slow = "slow" if stats.skew(values) < 0 else "fast"
+    skew, kurtosis = skewness(values), excess_kurtosis(values)
+    if skew.probability < _IMPROBABLE:
+        slow = "slow" if skew.value < 0 else "fast"
         reasons.append(
-            f"The capacity varies, but not normally: it is skewed by {stats.skew(values):.2f}. Some trials are "
+            f"The capacity varies, but not normally: it is skewed by {skew.value:.2f}. Some trials are "
             f"unusually {slow}; a target loss ratio is decided by the slow ones, and they are not modelled."
         )
-    kurtosis = stats.kurtosistest(values)
-    if kurtosis.pvalue < _IMPROBABLE:
-        far = "some trials are unusually far from the others" if kurtosis.statistic > 0 else "there are two bands"
+    if kurtosis.probability < _IMPROBABLE:
+        far = "some trials are unusually far from the others" if kurtosis.above else "there are two bands"
         reasons.append(
-            f"The capacity varies, but not normally: {far} (excess kurtosis {stats.kurtosis(values):.2f}). How often "
+            f"The capacity varies, but not normally: {far} (excess kurtosis {kurtosis.value:.2f}). How often "
             f"it is how low cannot be told from so few trials."
         )
-    if stats.chi2.sf(np.sum(values**2), len(values)) < _IMPROBABLE:
+    if chdtrc(len(values), np.sum(values**2)) < _IMPROBABLE:
         reasons.append(
             f"The capacity varies more than the model allows, by {np.mean(values**2):.3g} times its largest variance."
         )
@@ -193,20 +194,21 @@ def _curve(residuals: _Residuals) -> list[str]:
     values = residuals.standardized[order]
     if len(values) < _ENOUGH_FOR_SHAPE or not np.ptp(values) > 0.0:
         return []
-    likeness = stats.spearmanr(values[1:], values[:-1])
-    if likeness.statistic < 0.0 or likeness.pvalue > _IMPROBABLE_LIKENESS:
+    likeness = rank_correlation(values[1:], values[:-1])
+    if likeness.value < 0.0 or likeness.probability > _IMPROBABLE_LIKENESS:
         return []
     return [
         f"Neither function has the shape of the SUT's loss: trials at neighbouring loads err to the same side "
-        f"(correlation {likeness.statistic:.2f})."
+        f"(correlation {likeness.value:.2f})."
     ]
 
 
 def _surprise(residuals: _Residuals) -> list[str]:
     """Trials with loss where the curve has none, and far too much to be chance."""
     surprising = (residuals.lost > 0) & (residuals.expected < 1.0)
-    unlucky = stats.poisson.sf(residuals.lost - 1.0, np.maximum(residuals.expected, 1e-300)) < _VERY_IMPROBABLE
-    unlucky &= stats.norm.cdf(residuals.capacity / residuals.scale) < _VERY_IMPROBABLE
+    # The probability of so many losses, or more.
+    unlucky = gammainc(residuals.lost, np.maximum(residuals.expected, 1e-300)) < _VERY_IMPROBABLE
+    unlucky &= ndtr(residuals.capacity / residuals.scale) < _VERY_IMPROBABLE
     number = int(np.sum(surprising & unlucky))
     if not number:
         return []
@@ -221,12 +223,12 @@ def _trend(residuals: _Residuals, drift: float | None) -> list[str]:
     values = residuals.standardized
     if drift is None or not np.ptp(values) > 0.0:
         return []
-    ranks = stats.spearmanr(np.arange(len(values)), values)
-    if ranks.pvalue > _IMPROBABLE:
+    ranks = rank_correlation(np.arange(float(len(values))), values)
+    if ranks.probability > _IMPROBABLE:
         return []
     return [
         f"The SUT's capacity changed by about {drift:+.3%} from the first to the last trial (by chance with a "
-        f"probability of {ranks.pvalue:.2g} only): it was not in a steady state."
+        f"probability of {ranks.probability:.2g} only): it was not in a steady state."
     ]
 
 

@@ -6,19 +6,21 @@ in each. Where trials are many the rows are so smooth that few points of each te
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.polynomial.legendre import legval, legvander
 from scipy.special import logsumexp
 
-from lossratio.plrsearch.approximation import Peaks
+from lossratio.plrsearch.approximation import rough_rows
 from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
 from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mrr_of_critical_load
 from lossratio.plrsearch.curves import Curves, Indices
 from lossratio.plrsearch.density import Model, RowDensity
 from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.grid import Grid, refined
 from lossratio.plrsearch.panels import NODES, Panels, lobatto, moments_of, node_positions
+from lossratio.plrsearch.peaks import Peaks
 from lossratio.plrsearch.ridge import explaining_starts, find_rows
 from lossratio.plrsearch.support import DEEP, DEPTH, Support, deviation_bounds, extent, find_support
 
@@ -43,6 +45,7 @@ ROUGH = Resolution(8, (1, 2))
 """For choosing loads."""
 
 _CORRECTIONS = 3
+_ROUNDS = 40
 _STEPS = 6
 _ENOUGH_TRIALS = 25
 _ENOUGH_LOSSY = 8
@@ -56,38 +59,6 @@ _SAME = 0.1
 
 
 @dataclass(frozen=True)
-class _Grid:
-    """Nodes over log s and log a; arrays of shape (nodes in log s, nodes in log a)."""
-
-    log_deviation: Array
-    log_spread: Array
-    log_weight: Array
-
-    @classmethod
-    def of(cls, support: Support, prior_width: float, deviations: int, spreads: int) -> _Grid:
-        """Nodes that cover the support.
-
-        Args:
-            support: Where the posterior is.
-            prior_width: Width of the prior in log s, which is flat.
-            deviations: Nodes in log s.
-            spreads: Nodes in log a, for each of them.
-        """
-        nodes, weights = lobatto(deviations)
-        half = 0.5 * (support.high_deviation - support.low_deviation)
-        log_deviation = support.low_deviation + half * (1.0 + nodes)
-        low, high = support.spreads(log_deviation)
-        inner_nodes, inner_weights = lobatto(spreads)
-        log_spread = low[:, None] + 0.5 * (high - low)[:, None] * (1.0 + inner_nodes)
-        log_weight = np.log(half / prior_width * weights)[:, None] + np.log(0.5 * (high - low)[:, None] * inner_weights)
-        return cls(np.broadcast_to(log_deviation[:, None], log_spread.shape), log_spread, log_weight)
-
-    def rows(self, model: Model) -> RowDensity:
-        """The rows of the nodes."""
-        return model.rows(self.log_spread.ravel(), np.exp(self.log_deviation.ravel()))
-
-
-@dataclass(frozen=True)
 class _SmoothRows:
     """Rows that are one panel each; arrays of shape (rows,), or (rows, ORDER) for what differs between nodes."""
 
@@ -95,6 +66,10 @@ class _SmoothRows:
     high: Array
     log_density: Array
     log_critical_load: Array
+
+    def refined(self, nodes: int, finer: tuple[int, int]) -> _SmoothRows:
+        """The rows of a finer grid (see `grid.refined`)."""
+        return _SmoothRows(*(refined(getattr(self, each.name), nodes, finer) for each in fields(self)))
 
 
 def integrate_varying(
@@ -109,24 +84,25 @@ def integrate_varying(
         resolution: How fine the quadrature is.
     """
     bounds = deviation_bounds(likelihood.groups)
-    support = find_support(model, likelihood)
+    prior_width = bounds[1] - bounds[0]
+    support, peaks = find_support(model, likelihood), None
     if _are_many(likelihood):
-        support = _improved(support, model, likelihood, bounds)
+        support, peaks = _improved(support, model, likelihood, bounds)
     for correction in range(_CORRECTIONS):
-        grid = _Grid.of(support, bounds[1] - bounds[0], resolution.nodes, resolution.nodes)
+        grid = Grid.of(support, prior_width, resolution.nodes, resolution.nodes)
         rows = grid.rows(model)
-        smooth = _smooth_rows(rows, likelihood, question)
+        known = None if peaks is None else _refined(peaks, resolution.nodes)
+        smooth = _smooth_rows(rows, likelihood, known, question)
         panels = _cut_panels(grid, rows, question) if smooth is None else _assembled(grid, smooth, question)
         corrected = _corrected(_log_masses(panels, grid), grid, bounds)
         if corrected is None or correction == _CORRECTIONS - 1:
             break
-        support = corrected
+        support, peaks = corrected, None
     if smooth is None:
         return panels
-    finer = _Grid.of(
-        support, bounds[1] - bounds[0], resolution.nodes * resolution.finer[0], resolution.nodes * resolution.finer[1]
-    )
-    interpolated = _assembled(finer, _interpolated(smooth, resolution), question)
+    nodes = (resolution.nodes * resolution.finer[0], resolution.nodes * resolution.finer[1])
+    finer = Grid.of(support, prior_width, *nodes)
+    interpolated = _assembled(finer, smooth.refined(resolution.nodes, nodes), question)
     return interpolated if _agree(panels, interpolated) else panels
 
 
@@ -142,26 +118,45 @@ def _agree(computed: Panels, interpolated: Panels) -> bool:
 
 def _improved(
     support: Support, model: Model, likelihood: VaryingCapacityLikelihood, bounds: tuple[float, float]
-) -> Support:
-    """A support that the rows' heights and widths confirm, on a coarse grid: that costs little."""
-    for _ in range(_CORRECTIONS):
-        grid = _Grid.of(support, bounds[1] - bounds[0], ROUGH.nodes, ROUGH.nodes)
-        peaks = Peaks.of(grid.rows(model), likelihood)
+) -> tuple[Support, Peaks | None]:
+    """A support that the rows' heights and widths confirm, on a coarse grid: that costs little. And its rows' peaks.
+
+    It may have to go a long way in log s: where a function contradicts the trials, the first one is a bad guess.
+    """
+    corrections = 0
+    for _ in range(_ROUNDS):
+        grid = Grid.of(support, bounds[1] - bounds[0], ROUGH.nodes, ROUGH.nodes)
+        peaks = _peaks(grid.rows(model), likelihood)
         corrected = _corrected((peaks.height + np.log(peaks.width)).reshape(grid.log_spread.shape), grid, bounds)
         if corrected is None:
-            break
+            return support, peaks
+        corrections += corrected.deviations == support.deviations
         support = corrected
-    return support
+        if corrections == _CORRECTIONS:
+            break
+    return support, None
 
 
-def _log_masses(panels: Panels, grid: _Grid) -> Array:
+def _peaks(rows: RowDensity, likelihood: VaryingCapacityLikelihood) -> Peaks:
+    return Peaks.near(rows, rough_rows(rows, likelihood).mode)
+
+
+def _refined(known: Peaks, nodes: int) -> Peaks:
+    """Peaks of the rows of a finer grid; they are smooth in log s and log a."""
+    mode, log_width, height = (
+        refined(each, ROUGH.nodes, (nodes, nodes)) for each in (known.mode, np.log(known.width), known.height)
+    )
+    return Peaks(mode, np.exp(log_width), height)
+
+
+def _log_masses(panels: Panels, grid: Grid) -> Array:
     """Logarithms of the rows' integrals."""
     flat = np.full(grid.log_spread.size, -np.inf)
     np.logaddexp.at(flat, panels.row, logsumexp(panels.log_masses(), axis=1) - panels.log_weight)
     return flat.reshape(grid.log_spread.shape)
 
 
-def _corrected(log_mass: Array, grid: _Grid, bounds: tuple[float, float]) -> Support | None:
+def _corrected(log_mass: Array, grid: Grid, bounds: tuple[float, float]) -> Support | None:
     """A better support, as the rows' integrals show it; None if the given one is good enough."""
     _, weights = lobatto(len(log_mass))
     slices = logsumexp(log_mass + grid.log_weight, axis=1) - np.log(weights)
@@ -182,13 +177,18 @@ def _are_many(likelihood: VaryingCapacityLikelihood) -> bool:
 
 
 def _smooth_rows(
-    rows: RowDensity, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion
+    rows: RowDensity, likelihood: VaryingCapacityLikelihood, known: Peaks | None, question: CriticalLoadQuestion
 ) -> _SmoothRows | None:
-    """Rows as polynomials through few points around their modes; None if trials are too few for that."""
+    """Rows as polynomials around their peaks, which may be known; None if trials are too few, or rows not smooth."""
     if not _are_many(likelihood):
         return None
-    peaks = Peaks.of(rows, likelihood)
-    low, high = peaks.mode - _REACH * peaks.width, peaks.mode + _REACH * peaks.width
+    smooth = None if known is None else _polynomials(rows, known, question)
+    return _polynomials(rows, _peaks(rows, likelihood), question) if smooth is None else smooth
+
+
+def _polynomials(rows: RowDensity, peaks: Peaks, question: CriticalLoadQuestion) -> _SmoothRows | None:
+    """Rows as polynomials through few points; None if they are not smooth, or have their peaks elsewhere."""
+    low, high = peaks.ends(_REACH)
     points, _ = lobatto(_POINTS)
     log_density = rows.log_density((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * points)
     coefficients = log_density @ np.linalg.inv(legvander(points, _POINTS - 1)).T
@@ -214,23 +214,7 @@ def _log_critical_loads(rows: RowDensity, question: CriticalLoadQuestion, low: A
     return log_loads
 
 
-def _interpolated(smooth: _SmoothRows, resolution: Resolution) -> _SmoothRows:
-    """The rows of a finer grid."""
-    nodes = resolution.nodes
-    to_coefficients = np.linalg.inv(legvander(lobatto(nodes)[0], nodes - 1))
-    outer, inner = (legvander(lobatto(nodes * times)[0], nodes - 1) @ to_coefficients for times in resolution.finer)
-
-    def finer(values: Array) -> Array:
-        table = values.reshape(nodes, nodes, -1)
-        fine = np.einsum("is,ja,sak->ijk", outer, inner, table, optimize=True)
-        return np.asarray(fine.reshape(-1, *values.shape[1:]))
-
-    return _SmoothRows(
-        finer(smooth.low), finer(smooth.high), finer(smooth.log_density), finer(smooth.log_critical_load)
-    )
-
-
-def _assembled(grid: _Grid, smooth: _SmoothRows, question: CriticalLoadQuestion) -> Panels:
+def _assembled(grid: Grid, smooth: _SmoothRows, question: CriticalLoadQuestion) -> Panels:
     """Panels of smooth rows; loads that rounding moves from a limit are put back."""
     load = np.exp(smooth.log_critical_load)
     load = np.where(load < question.min_load * (1.0 + _ROUNDING), question.min_load, load)
@@ -247,7 +231,7 @@ def _assembled(grid: _Grid, smooth: _SmoothRows, question: CriticalLoadQuestion)
     )
 
 
-def _cut_panels(grid: _Grid, rows: RowDensity, question: CriticalLoadQuestion) -> Panels:
+def _cut_panels(grid: Grid, rows: RowDensity, question: CriticalLoadQuestion) -> Panels:
     """Rows cut at their modes and where the critical load meets its limits."""
     found = find_rows(rows, explaining_starts(rows), DEEP)
     loads = np.geomspace(question.min_load, question.max_load, _STEPS)

@@ -6,6 +6,7 @@ All that is asked of a posterior is a sum over these nodes. One trial more is on
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 from numpy.polynomial.legendre import Legendre, legder, legvander
@@ -17,11 +18,14 @@ ORDER = 20
 """Nodes of a panel, so that smooth densities need two panels, one on each side of the mode."""
 
 
+@cache
 def lobatto(order: int) -> tuple[Array, Array]:
     """Nodes and weights of Gauss-Lobatto quadrature: both ends are nodes, so that a step at an end is not missed."""
     legendre = Legendre.basis(order - 1)
     nodes = np.concatenate([[-1.0], np.sort(legendre.deriv().roots().real), [1.0]])
-    return nodes, 2.0 / (order * (order - 1) * legendre(nodes) ** 2)
+    weights = 2.0 / (order * (order - 1) * legendre(nodes) ** 2)
+    nodes.flags.writeable = weights.flags.writeable = False
+    return nodes, weights
 
 
 NODES, WEIGHTS = lobatto(ORDER)

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mrr_of_critical_load
+from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load
 from lossratio.plrsearch.curves import Curves, Indices
+from lossratio.plrsearch.cutting import cut_rows, steps_of
 from lossratio.plrsearch.density import Model, RowDensity
 from lossratio.plrsearch.distribution import Posterior, quantiles_of_nodes
 from lossratio.plrsearch.functions import Array
@@ -29,14 +30,12 @@ from lossratio.plrsearch.panels import (
 )
 from lossratio.plrsearch.ridge import (
     DROP,
-    FEW_LOADS,
     Modes,
     explaining_starts,
     find_modes,
-    find_rows,
     neighbouring_starts,
 )
-from lossratio.plrsearch.smooth import POINTS, SmoothRows
+from lossratio.plrsearch.smooth import SmoothRows
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,6 @@ _DEEP_DROP = 90.0
 _ROUNDS = 200
 _INNER = 0.02
 """How much smaller errors in log m must be than those in log a, where they would look like roughness."""
-_STEPS = 6
 _QUANTILE_ERROR = 1e-7
 _PROBABILITIES = (0.005, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.995)
 
@@ -176,15 +174,11 @@ class _Quadrature:
         self._bounds += bounds
         log_spread = node_positions(low, high).ravel()
         log_weight = (np.log(0.5 * (high - low))[:, None] + np.log(WEIGHTS)).ravel()
-        density = _rows(self.model, log_spread)
-        rows = find_rows(density, neighbouring_starts(self.known, log_spread), self._drop)
-        curves = self._curves(log_spread, POINTS)
-        self._smooth = self._smooth.joined(SmoothRows.of(density, curves, self.question, rows.low, rows.high))
-        steps = np.clip(self._steps(log_spread), rows.low[:, None], rows.high[:, None])
-        knees = np.clip(self._knees(log_spread), rows.low[:, None], rows.high[:, None])
-        cuts = np.sort(np.column_stack([rows.low, rows.mode, rows.high, steps, knees]), axis=1)
-        each, piece = np.nonzero(np.diff(cuts, axis=1) > 1e-15 * np.abs(cuts[:, :-1]))
-        return self._evaluated(row[each], log_spread[each], log_weight[each], cuts[each, piece], cuts[each, piece + 1])
+        rows = cut_rows(_rows(self.model, log_spread), self.known, self.question, self._drop)
+        self._smooth = self._smooth.joined(rows.smooth)
+        each, piece = np.nonzero(np.diff(rows.cuts, axis=1) > 1e-15 * np.abs(rows.cuts[:, :-1]))
+        pieces = rows.cuts[each, piece], rows.cuts[each, piece + 1]
+        return self._evaluated(row[each], log_spread[each], log_weight[each], *pieces)
 
     def _evaluated(self, row: Indices, log_spread: Array, log_weight: Array, low: Array, high: Array) -> Panels:
         log_mrr = node_positions(low, high)
@@ -192,40 +186,17 @@ class _Quadrature:
         rough = ~self._smooth.holds[row]
         if rough.any():
             log_density[rough] = _rows(self.model, log_spread[rough]).log_density(log_mrr[rough])
-            curves = self._curves(log_spread[rough], ORDER)
+            spread = np.repeat(np.exp(log_spread[rough]), ORDER)
+            curves = Curves(self.model.function, spread, np.zeros_like(spread))
             # Loads at a limit have to be that limit exactly, so there is no logarithm on their way.
             load[rough] = critical_load(curves, self.question, np.exp(log_mrr[rough]).ravel()).reshape(-1, ORDER)
         constant = np.zeros_like(log_spread)
         return Panels(row, log_spread, constant, low, high, log_weight, log_density, load)
 
-    def _curves(self, log_spread: Array, times: int) -> Curves:
-        """Each row's curve, so many times."""
-        spread = np.repeat(np.exp(log_spread), times)
-        return Curves(self.model.function, spread, np.zeros_like(spread))
-
-    def _steps(self, log_spread: Array) -> Array:
-        """Log m at which the critical load is the minimum, the maximum and some loads between, shape (rows, _STEPS).
-
-        The critical load has kinks at its limits, and is very steep near the minimum.
-        """
-        loads = np.geomspace(self.question.min_load, self.question.max_load, _STEPS)
-        ceiling = float(np.exp(self.model.prior.highest_log_mrr(DROP) + DROP))
-        curves, each = self._curves(log_spread, _STEPS), np.tile(loads, len(log_spread))
-        return np.log(mrr_of_critical_load(curves, self.question, each, ceiling)).reshape(-1, _STEPS)
-
-    def _knees(self, log_spread: Array) -> Array:
-        """Log m around which single trials may make the density steep: where few trials leave it broad otherwise."""
-        groups = self.model.likelihood.groups
-        loads = groups.load if len(groups) <= FEW_LOADS else groups.load[groups.lost == 0][-1:]
-        reach = 20.0 * np.exp(log_spread)[:, None]
-        return np.asarray(
-            np.log(np.maximum(np.concatenate([loads - reach, loads + 0.0 * reach, loads + reach], axis=1), 1.0))
-        )
-
     def _support_depth(self) -> float:
         """Nats below the maximum that matter: where a limit holds nearly everything, the variance is far down."""
         best = int(np.argmax(self.known.log_mass))
-        steps = self._steps(self.known.log_spread[best : best + 1])[0]
+        steps = steps_of(_rows(self.model, self.known.log_spread[best : best + 1]), self.question)[0]
         return DROP if steps[0] < self.known.mode[best] < steps[-1] else _DEEP_DROP
 
     def _rough_panels(self) -> NDArray[np.bool_]:

@@ -53,22 +53,26 @@ class SmoothRows:
 
     @classmethod
     def of(
-        cls, density: RowDensity, curves: Curves, question: CriticalLoadQuestion, low: Array, high: Array
+        cls, density: RowDensity, question: CriticalLoadQuestion, low: Array, high: Array, depth: float = -np.inf
     ) -> SmoothRows:
         """Computes rows.
 
         Args:
             density: The rows.
-            curves: Each row's curve, POINTS times.
             question: What the critical load is. Where it meets a limit it has a kink, and is not smooth.
             low: Log m at which each row begins.
             high: Log m at which it ends.
+            depth: Nats by which the ends of a row have to be below its highest point.
         """
         log_mrr = (0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * _NODES
-        log_density = density.log_density(log_mrr) @ _TO_LEGENDRE.T
+        values = density.log_density(log_mrr)
+        log_density = values @ _TO_LEGENDRE.T
+        spread, deviation = (np.repeat(each, POINTS) for each in (np.exp(density.log_spread), density.deviation))
+        curves = Curves(density.model.function, spread, deviation)
         loads = critical_load(curves, question, np.exp(log_mrr).ravel()).reshape(log_mrr.shape)
         log_load = np.log(loads) @ _TO_LEGENDRE.T
         holds = (loads[:, 0] > question.min_load) & (loads[:, -1] < question.max_load) & (high > low)
+        holds &= values.max(axis=1) - np.maximum(values[:, 0], values[:, -1]) > depth
         holds &= np.abs(log_density[:, -2:]).max(axis=1) < _ERROR
         holds &= np.abs(log_load[:, -2:]).max(axis=1) < _LOAD_ERROR * np.ptp(np.log(loads), axis=1)
         return cls(low, high, log_density, log_load, holds)
@@ -77,6 +81,10 @@ class SmoothRows:
         """These and other rows."""
         every = (self, other)
         return SmoothRows(*(np.concatenate([getattr(each, one.name) for each in every]) for one in fields(self)))
+
+    def chosen(self, which: Indices) -> SmoothRows:
+        """Some of the rows."""
+        return SmoothRows(*(getattr(self, one.name)[which] for one in fields(self)))
 
     def at(self, row: Indices, log_mrr: Array) -> tuple[Array, Array]:
         """Log density and critical load, of shape (panels, nodes) as `log_mrr`; zeros where rows are not smooth."""

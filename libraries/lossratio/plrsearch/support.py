@@ -63,6 +63,11 @@ class Support:
         low_fit, high_fit = (Polynomial.fit(log_deviation, each, degree) for each in (low, high))
         return cls(*ends, low_fit, high_fit, float(low.min()), float(high.max()))
 
+    @property
+    def deviations(self) -> tuple[float, float]:
+        """Log s at which it begins and ends."""
+        return self.low_deviation, self.high_deviation
+
     def spreads(self, log_deviation: Array) -> tuple[Array, Array]:
         """Log a at which the support begins and ends at each log s."""
         low = np.clip(self.low_spread(log_deviation), self.lowest_spread, self.highest_spread)

@@ -45,6 +45,7 @@ class TestRun:
         conditions: What was measured, where and how.
         remarks: What a reader of the numbers should know besides.
         error: Why the measurement failed; None if it did not.
+        late_frames: Frames of the last trial that came back too late; None: not known.
     """
 
     __test__ = False
@@ -55,6 +56,7 @@ class TestRun:
     conditions: Conditions
     remarks: tuple[str, ...] = ()
     error: str | None = None
+    late_frames: int | None = None
 
     def stated(self, *more_remarks: str) -> dict[str, Any]:
         """What results of all kinds say about their test, as the fields of `lossratio.report.model.TestResult`."""
@@ -65,6 +67,7 @@ class TestRun:
             "error": self.error,
             "remarks": (*self.remarks, *more_remarks),
             "conditions": self.conditions,
+            "late_frames": self.late_frames,
         }
 
 
@@ -98,14 +101,12 @@ class SoakSetup:
         settings: The search's other settings.
         min_load: The smallest load, frames per second per interface.
         max_load: The largest load.
-        warm_ups: How many of the first trials are a warm-up, whose results are no evidence.
     """
 
     target_loss_ratio: float
     settings: Mapping[str, JsonValue]
     min_load: float
     max_load: MaxLoad
-    warm_ups: int = 0
 
 
 def throughput_result(
@@ -182,7 +183,7 @@ def soak_result(
     return SoakResult(
         **run.stated(),
         outcome=outcome,
-        trials=describe_trials(entries, warm_ups=search.warm_ups),
+        trials=describe_trials(entries),
         target_loss_ratio=search.target_loss_ratio,
         settings=dict(search.settings),
         min_load=run.conditions.rate(search.min_load),

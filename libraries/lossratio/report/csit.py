@@ -154,7 +154,7 @@ def _reconf(result: ReconfigurationResult, names: CsitNames) -> CsitReconf:
 
 def _ndrpdr(result: ThroughputResult, names: CsitNames) -> CsitNdrPdr:
     _check_type(result, names, "ndrpdr")
-    forward, reverse = (csit_latencies(result.latency, direction) for direction in (0, 1))
+    forward, reverse = (csit_latencies(result.latency, result.conditions, way) for way in (0, 1))
     return CsitNdrPdr(
         ndr=_bounds(result, NDR), pdr=_bounds(result, PDR), latency_forward=forward, latency_reverse=reverse
     )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lossratio.report.model import MrrResult, Result, ThroughputResult
-from lossratio.report.trials import Trial
+from lossratio.report.trials import STALL, Direction, Trial
+from lossratio.report.verdict import dropped_by_generator
 from lossratio.units import format_frame_rate, format_ratio
 
 DRIFT_SIGNIFICANCE = 0.001
@@ -46,6 +47,10 @@ class DoubtKind(str, Enum):
     """Less is forwarded at maximum load than at a smaller one: the SUT degrades under overload."""
     LATE_FRAMES = "late frames"
     """Frames came back after the wait for frames in flight, and count as lost."""
+    GENERATOR_DROPS = "generator drops"
+    """Frames came back and were dropped inside the generator, and count as lost."""
+    GENERATOR_STALLS = "generator stalls"
+    """No more frames were lost than the generator sent in a burst, to make up for a stall."""
 
 
 @dataclass(frozen=True)
@@ -119,15 +124,17 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
 
 def _doubts(result: Result, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:
     trials = [trial for trial in result.trials if trial.is_evidence]
-    for doubt in (drift_in(trials), two_bands_in(trials), _late_frames(trials)):
+    late = _late_frames(trials, result.late_frames or 0)
+    for doubt in (drift_in(trials), two_bands_in(trials), late, _generator_drops(trials), _generator_stalls(trials)):
         if doubt is not None:
             yield doubt
     if isinstance(result, MrrResult):
         yield from _below_throughput(result, throughputs)
 
 
-def _late_frames(trials: Iterable[Trial]) -> Doubt | None:
-    late = [frames for trial in trials if (frames := sum(each.late_frames for each in trial.directions))]
+def _late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
+    of_others = (sum(each.late_frames for each in trial.directions) for trial in trials)
+    late = [frames for frames in (*of_others, of_last) if frames]
     if not late:
         return None
     return Doubt(
@@ -136,14 +143,51 @@ def _late_frames(trials: Iterable[Trial]) -> Doubt | None:
     )
 
 
+def _generator_drops(trials: Iterable[Trial]) -> Doubt | None:
+    dropped = [frames for trial in trials if (frames := dropped_by_generator(trial.as_result().output))]
+    if not dropped:
+        return None
+    return Doubt(
+        DoubtKind.GENERATOR_DROPS,
+        f"{sum(dropped):,} frames in {len(dropped)} trials came back, were dropped inside the generator, and count as "
+        "lost; the SUT may forward more",
+    )
+
+
+def _generator_stalls(trials: Iterable[Trial]) -> Doubt | None:
+    stalls = [
+        stall
+        for trial in trials
+        if (stall := max((_suspected_stall(each, trial.duration_s) for each in trial.directions), default=0.0))
+    ]
+    if not stalls:
+        return None
+    return Doubt(
+        DoubtKind.GENERATOR_STALLS,
+        f"in {len(stalls)} trials the generator was stalled for up to {max(stalls) * 1e3:.3g} ms, and no more frames "
+        "were lost than it then sent in a burst; the SUT may forward more at a constant load",
+    )
+
+
+def _suspected_stall(direction: Direction, duration: float) -> float:
+    """Seconds of a stall whose burst may be what was lost; 0 if there was none, or more was lost."""
+    stall = direction.lateness_s or 0.0
+    lost = direction.sent_frames - direction.received_frames
+    return stall if stall > STALL and 0 < lost <= stall * direction.intended_frames / duration else 0.0
+
+
 def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:
     if result.mrr is None:
         return
+    offered = result.max_load.rate.per_interface_fps
     most = result.mrr.mean.per_interface_fps + result.mrr.stdev.per_interface_fps
     same = [each for each in throughputs if _is_same_setup(each, result)]
     for report in (report for each in same for report in each.goals):
         found = None if report.result is None else report.result.conditional_throughput
-        if found is not None and most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * found.per_interface_fps:
+        # A smaller load than the throughput cannot be forwarded at its rate.
+        if found is None or offered < found.per_interface_fps:
+            continue
+        if most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * found.per_interface_fps:
             yield Doubt(
                 DoubtKind.MRR_BELOW_PDR,
                 f"{format_frame_rate(result.mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "

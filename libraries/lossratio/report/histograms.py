@@ -54,6 +54,15 @@ class Histogram:
         except Exception as error:
             raise ReportError(f"A latency histogram cannot be read: {error!r}.") from error
 
+    @classmethod
+    def merged(cls, parts: Iterable[Histogram]) -> Histogram:
+        """All latencies of some histograms, counted in whole microseconds."""
+        recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
+        for part in parts:
+            for value, count in part._counts():
+                recorded.record_value(round(value * part.unit), count)
+        return cls(recorded)
+
     @property
     def count(self) -> int:
         """How many frames are in it."""
@@ -62,13 +71,6 @@ class Histogram:
     def encode(self) -> str:
         """The histogram, compressed and in base64."""
         return str(self._recorded.encode().decode("ascii"))
-
-    def in_microseconds(self) -> Histogram:
-        """The same latencies, counted in whole microseconds."""
-        recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
-        for value, count in self._counts():
-            recorded.record_value(round(value * self.unit), count)
-        return Histogram(recorded)
 
     def percentiles(self, wanted: Iterable[float]) -> dict[str, float]:
         """Latencies by percentile, in microseconds; only those above which there is at least one frame."""

@@ -100,7 +100,7 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
         mean_us=counters.average,
         most_us=counters.maximum,
         jitter_us=counters.jitter,
-        percentiles_us={} if histogram is None else histogram.percentiles(PERCENTILES),
+        percentiles_us={} if histogram is None else _percentiles(histogram, counters.maximum),
         histogram=None if histogram is None else histogram.encode(),
         histogram_unit_us=1.0 if histogram is None else histogram.unit,
         resolution_us=counters.resolution,
@@ -144,6 +144,12 @@ def latency_at_load(
         directions=() if measured is None else tuple(direction_latency(each) for each in measured.latency),
         error=outcome if isinstance(outcome, str) else None,
     )
+
+
+def _percentiles(histogram: Histogram, most: float | None) -> dict[str, float]:
+    """Latency by percentile; none above the largest latency, which a histogram of three digits may round up."""
+    found = histogram.percentiles(PERCENTILES)
+    return found if most is None else {name: min(value, most) for name, value in found.items()}
 
 
 def _histogram(counters: LatencyCounters) -> Histogram | None:

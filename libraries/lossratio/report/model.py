@@ -17,7 +17,7 @@ from lossratio.report.frame_loss import FrameLoss
 from lossratio.report.latency import LatencyAtLoad
 from lossratio.report.mrr import Mrr
 from lossratio.report.reconfiguration import ReconfigurationLoss
-from lossratio.report.record import Rate, Ratio, Record, Seconds, UtcTime
+from lossratio.report.record import FrameCount, Rate, Ratio, Record, Seconds, UtcTime
 from lossratio.report.soak import CriticalLoad
 from lossratio.report.spread import GoalSpread
 from lossratio.report.telemetry import TelemetryTrial
@@ -81,6 +81,9 @@ class TestResult(Record):
     """What was measured, where and how."""
     trials: tuple[Trial, ...]
     """Every trial, in the order of measuring."""
+    late_frames: FrameCount | None = None
+    """Frames of the last trial that came back after its wait for frames in flight, and count as lost; null: not known.
+    Those of the others are with the trial after them."""
 
     @model_validator(mode="after")
     def _a_failure_has_an_error(self) -> TestResult:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import jinja2
 from pydantic import BaseModel
 
 from lossratio.report.bounds import bounds_history
@@ -14,6 +13,7 @@ from lossratio.report.compliance import ComplianceStatement, compliance_of
 from lossratio.report.doubts import Doubt
 from lossratio.report.frame_loss_picture import draw_frame_loss
 from lossratio.report.frame_sizes import FrameSizeSeries, by_tests, draw_frame_sizes, frame_size_series
+from lossratio.report.html import html_page
 from lossratio.report.latency_picture import draw_latency
 from lossratio.report.latency_text import format_microseconds, name_load
 from lossratio.report.loss_picture import draw_loss
@@ -89,19 +89,15 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         runs: The runs, in the order in which they are shown.
         title: What the page is headed with.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("lossratio.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["as_json"] = _as_json
-    environment.filters["fps"] = format_frames_per_second
-    environment.filters["microseconds"] = format_microseconds
-    environment.filters["name_load"] = name_load
     results = [result for run in runs for result in run.results]
-    return environment.get_template("page.html.jinja").render(
+    return html_page(
+        "page.html.jinja",
+        filters={
+            "as_json": _as_json,
+            "fps": format_frames_per_second,
+            "microseconds": format_microseconds,
+            "name_load": name_load,
+        },
         title=title,
         runs=runs,
         rows=overview(results),

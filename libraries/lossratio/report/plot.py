@@ -105,8 +105,6 @@ class Plot:
         y_ticks: Sequence[float],
         x_format: Callable[[float], str],
         y_format: Callable[[float], str],
-        *,
-        x_labels: bool = True,
     ) -> None:
         """Draws the axes with their ticks, and faint lines across; to be called before what goes above these."""
         left, right, bottom, top = self.x.start, self.x.end, self.y.start, self.y.end
@@ -117,9 +115,8 @@ class Plot:
         self._stroke(outline + notches, _FRAME, 1.0, None)
         labels = [text_at(left - 6, self.y.place(tick) + 4, y_format(tick)) for tick in y_ticks]
         self.parts.append(element("g", *labels, text_anchor="end"))
-        if x_labels:
-            labels = [text_at(self.x.place(tick), bottom + 17, x_format(tick)) for tick in x_ticks]
-            self.parts.append(element("g", *labels, text_anchor="middle"))
+        labels = [text_at(self.x.place(tick), bottom + 17, x_format(tick)) for tick in x_ticks]
+        self.parts.append(element("g", *labels, text_anchor="middle"))
 
     def _stroke(self, path: str, colour: str, width: float, dash: str | None) -> None:
         self.parts.append(

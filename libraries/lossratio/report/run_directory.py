@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lossratio.errors import ReportError
+from lossratio.errors import ReportError, StorageError
 from lossratio.report.model import FORMAT, RESULT, Result
 
 _LONGEST_NAME = 120
@@ -62,18 +62,30 @@ class RunDirectory:
             The file.
 
         Raises:
-            ReportError: If it cannot be written.
+            StorageError: If it cannot be written.
         """
         path = self.result_path(result.test.full_name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, RESULT.dump_json(result, indent=1) + b"\n")
         except OSError as error:
-            raise ReportError(
+            raise StorageError(
                 f"Cannot write the result of {result.test.full_name} to {path}: {error.strerror}. "
                 f"Its trials are in the journal, {self.journal_path(result.test.full_name)}."
             ) from error
         return path
+
+    def discard(self, test_name: str) -> None:
+        """Takes away what an earlier run left of a test that is measured anew, so that nobody takes it for this run's.
+
+        Raises:
+            StorageError: If it cannot be taken away.
+        """
+        for path in (self.result_path(test_name), self.journal_path(test_name)):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(f"Cannot clear {path} of what an earlier run left: {error.strerror}.") from error
 
     def results(self) -> tuple[Result, ...]:
         """Reads the results of all tests, in the order in which the tests began.

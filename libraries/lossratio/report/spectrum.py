@@ -20,9 +20,10 @@ from lossratio.report.trials import Trial
 from lossratio.units import format_frame_rate, format_ratio
 
 _COLUMNS = 4
-_WIDTH, _ROW = 900.0, 210.0
-_LEFT, _TOP, _BOTTOM = 66.0, 40.0, 36.0
+_WIDTH, _ROW = 900.0, 224.0
+_LEFT, _TOP, _BOTTOM = 66.0, 54.0, 36.0
 _CELL, _PLOT = 222.0, 146.0
+_LONGEST_NAME = 30
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,14 @@ def _panel(spectrum: Spectrum, left: float, top: float) -> list[str]:
         plot.bands([(start, min(1.0, start + level.share), bottom, level.forwarding_rate)], colour, 0.25)
         plot.steps([(start, min(1.0, start + level.share), level.forwarding_rate)], colour)
         start += level.share
-    heading = f"{spectrum.report.goal.name}, {spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}"
     trials = sum(level.trials for level in spectrum.levels)
-    plot.parts.append(text_at(left - 50, top + 14, heading, font_weight="bold"))
-    plot.parts.append(text_at(left - 50, top + 29, f"{trials} trials; {prefix}fps"))
+    bound = f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}"
+    # A line for each: beside each other they would reach into the next panel.
+    plot.parts.append(text_at(left - 50, top + 14, _shortened(spectrum.report.goal.name), font_weight="bold"))
+    plot.parts.append(text_at(left - 50, top + 29, bound))
+    plot.parts.append(text_at(left - 50, top + 43, f"{trials} trials; {prefix}fps"))
     return plot.parts
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"

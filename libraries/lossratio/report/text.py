@@ -1,17 +1,12 @@
-"""Results in words: the message of a Robot test, and the line that the console shows after each trial.
+"""Results in words: the message of a Robot test.
 
 Every number stands next to its unit and next to what it is a rate of, so the lines can be read one by one.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from robot.utils import secs_to_timestr
-
-from lossratio.mlrsearch import Forecast
-from lossratio.report.bounds import GoalBounds
 from lossratio.report.conditions import MaxLoad
 from lossratio.report.latency_text import latency_lines
 from lossratio.report.model import (
@@ -28,75 +23,16 @@ from lossratio.report.model import (
 from lossratio.report.mrr import Mrr
 from lossratio.report.record import Rate
 from lossratio.report.spread import spread_lines
-from lossratio.trial import TrialResult
+from lossratio.report.trials import STALL
+from lossratio.report.verdict import dropped_by_generator
 from lossratio.units import format_bit_rate, format_frame_rate, format_ratio
 
 _LABEL_WIDTH = len("conditional throughput")
-_INTERVAL_WIDTH = 22
-_STALL = 1e-3
-"""Seconds by which senders on a shared machine are behind all the time."""
 
 
 def message(result: Result) -> str:
     """The message of a Robot test: a few lines of plain text that say what was found, and what it is worth."""
     return "\n".join((*_lines(result), *_closing_lines(result)))
-
-
-def progress_line(
-    number: int,
-    trial: TrialResult,
-    bounds: Iterable[GoalBounds],
-    time_left: Forecast | None = None,
-    purpose: str | None = None,
-) -> str:
-    """What the console shows after a trial.
-
-    Where no goals are searched for, that is what was forwarded. Until both bounds of a goal are proved, those are shown
-    that the trials so far point at, with a ``~`` before them.
-
-    Args:
-        number: Which trial it was.
-        trial: The trial.
-        bounds: The bounds of each goal after it, as `lossratio.report.bounds.BoundsSoFar` follows them.
-        time_left: What the rest of the search is expected to take; None: not known.
-        purpose: Why the trial was chosen; None: not known.
-    """
-    parts = [_trial(number, trial)]
-    goals = [f"{each.goal} {_interval(each):<{_INTERVAL_WIDTH}}" for each in bounds]
-    parts += goals or [f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"]
-    if time_left is not None:
-        parts.append(_time_left(time_left))
-    if purpose is not None:
-        parts.append(f"({purpose})")
-    return "  ".join(parts).rstrip()
-
-
-def soak_progress_line(
-    number: int, trial: TrialResult, interval: tuple[float, float, float] | None, time_left: float
-) -> str:
-    """What the console shows after a trial of a soak test.
-
-    Args:
-        number: Which trial it was.
-        trial: The trial.
-        interval: Mean critical load and its 95 % interval, in frames per second per interface; None: not known yet.
-        time_left: Seconds that the rest may take at most.
-    """
-    known = "critical load not known yet"
-    if interval is not None:
-        mean, low, high = (f"{load:,.{_digits(interval[2] - interval[1])}f}" for load in interval)
-        known = f"critical load {mean} fps ({low} to {high})"
-    return f"{_trial(number, trial)}  {known}  at most {_seconds(time_left)} left"
-
-
-def _time_left(forecast: Forecast) -> str:
-    """The expected time, and between what it should be, where that is not the same."""
-    expected, low, high = (_seconds(each) for each in (forecast.seconds, forecast.low, forecast.high))
-    return f"{expected} left" if low == high else f"{expected} left ({low} to {high})"
-
-
-def _seconds(seconds: float) -> str:
-    return str(secs_to_timestr(max(0, round(seconds)), compact=True))
 
 
 def format_frames_per_second(rate: float) -> str:
@@ -124,17 +60,6 @@ def format_regularity(report: GoalReport) -> str:
     if report.result is None:
         return "failed: no result"
     return "regular" if report.result.regular else f"irregular: {report.result.reason}"
-
-
-def _digits(width: float) -> int:
-    """Digits behind the point that loads need so that an interval of this width has two of its own."""
-    return 0 if width >= 10.0 else min(3, 1 - math.floor(math.log10(max(width, 1e-3))))
-
-
-def _trial(number: int, trial: TrialResult) -> str:
-    unsent = trial.output.unsent_frames
-    loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
-    return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:.4g} s  {loss:<13}"
 
 
 def _lines(result: Result) -> Iterator[str]:
@@ -183,7 +108,7 @@ def _frame_loss_lines(result: FrameLossResult) -> Iterator[str]:
         return
     yield f"frame loss rate, from the maximum load downwards ({_per_interface(result.max_load)})"
     for each in result.frame_loss.loads:
-        share = f"{each.share_of_max_load_ratio:.0%}"
+        share = format_ratio(each.share_of_max_load_ratio)
         unsent = f", {each.unsent_frames:,} unsent" if each.unsent_frames else ""
         load = f"{each.load.per_interface_fps:>12,.0f} fps per interface"
         yield f"  {share:<{_LABEL_WIDTH}}  {load}  loss {format_ratio(each.frame_loss_ratio)}{unsent}"
@@ -232,18 +157,26 @@ def _closing_lines(result: Result) -> Iterator[str]:
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
     if short:
         yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
-    stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > _STALL]
+    dropped = [frames for trial in result.trials if (frames := dropped_by_generator(trial.as_result().output))]
+    if dropped:
+        yield (
+            f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: they "
+            "count as lost, and are no evidence about the SUT."
+        )
+    stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
     if stalled:
         yield (
             f"The generator was stalled for up to {max(stalled) * 1e3:.3g} ms, in {len(stalled)} of the trials; "
             "what it made up for was a burst."
         )
+    if stalled and short:
+        yield "With less other work on its machine, or a larger catch_up in its topology file, it would send all."
     repeats = sum(trial.repeats for trial in result.trials)
     if repeats:
-        yield f"{repeats} attempts at a trial were measured again, because the generator faltered or miscounted."
+        yield f"Attempts that were measured again, because the generator faltered or miscounted: {repeats}."
     repairs = sum(len(trial.repairs) for trial in result.trials)
     if repairs:
-        yield f"{repairs} attempts at a trial were measured again after a repair of the infrastructure."
+        yield f"Attempts that were measured again after a repair of the infrastructure: {repairs}."
     for remark in result.remarks:
         yield f"Note: {remark}"
 
@@ -276,9 +209,3 @@ def _loss(mrr: Mrr) -> str:
         return "not counted"
     unsent = "" if mrr.unsent_frames is None else f"; {mrr.unsent_frames:,} frames unsent, which is no loss"
     return f"{format_ratio(mrr.loss_ratio_of_sent)} of the frames sent{unsent}"
-
-
-def _interval(bounds: GoalBounds) -> str:
-    if None in (bounds.proved.lower, bounds.proved.upper):
-        return f"~{format_interval(bounds.leaning.lower, bounds.leaning.upper)}"
-    return format_interval(bounds.proved.lower, bounds.proved.upper)

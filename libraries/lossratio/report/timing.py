@@ -75,8 +75,6 @@ def trial_timing(
     learning_load: float = 0.0,
     neighbours: str = "",
     unsent: str = "they count as loss",
-    effective_duration: str = "the intended trial duration",
-    expected_frames: str = EXPECTED_FRAMES,
 ) -> TrialTiming:
     """Trial timing, with its deviations from RFC 2544, section 23.
 
@@ -91,8 +89,6 @@ def trial_timing(
         learning_load: Their load, in frames per second per interface.
         neighbours: How DUTs know the MAC addresses of their neighbours.
         unsent: What happens when the generator could not send all frames.
-        effective_duration: How the effective duration is computed.
-        expected_frames: Which frames are expected to be forwarded.
     """
     deviations = []
     if learning != "before every trial" or wait_before < _RFC2544_WAIT_BEFORE:
@@ -112,8 +108,8 @@ def trial_timing(
         wait_before_s=wait_before,
         wait_after_s=wait_after,
         recovery_s=recovery,
-        effective_duration=effective_duration,
-        expected_frames=expected_frames,
+        effective_duration="the intended trial duration",
+        expected_frames=EXPECTED_FRAMES,
         tolerance_s=tolerance,
         negative_loss=negative_loss,
         unsent=unsent,

@@ -10,6 +10,9 @@ from lossratio.journal import JournalEntry
 from lossratio.report.record import FrameCount, Ratio, Record, Seconds
 from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
+STALL = 1e-3
+"""Seconds by which senders on a shared machine are behind all the time."""
+
 
 class Direction(Record):
     """What one direction counted in a trial."""

@@ -1,7 +1,7 @@
 """Whose limit a search found: the SUT's, or only the generator's.
 
-A controller knows loss ratios, and frames that the generator could not send are in them. So before a goal result is
-reported, its bounds are looked at again without those frames.
+A controller knows loss ratios. Frames that the generator could not send are in them, and so are frames that came back
+and were dropped inside it. So before a goal result is reported, its bounds are looked at again without those frames.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from lossratio.mlrsearch.classification import Bound, classify
 from lossratio.mlrsearch.result import GoalResult, IrregularReason
 from lossratio.report.conditions import LoadOrigin
-from lossratio.trial import TrialResult
+from lossratio.trial import TrialOutput, TrialResult
 
 GENERATOR_LIMIT = "the generator's limit, not the SUT's"
-"""The reason of a result that frames which the generator could not send have bounded from above."""
+"""The reason of a result that frames which the generator could not send, or dropped itself, bounded from above."""
 
 _ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
 
@@ -36,8 +36,9 @@ class Verdict:
 def judge(result: GoalResult, trials: Iterable[TrialResult], *, max_load_origin: LoadOrigin) -> Verdict:
     """Says whether a goal result is regular, and if not, why.
 
-    A goal result is the generator's limit if its relevant upper bound would be none had only the frames counted that
-    the generator did send; or if even the maximum load is a lower bound, and that is the most the generator can send.
+    A goal result is the generator's limit if its relevant upper bound would be none had only those frames counted that
+    the generator did send, and did not drop when they came back; or if even the maximum load is a lower bound, and that
+    is the most the generator can send.
 
     Args:
         result: What the search found.
@@ -58,13 +59,19 @@ def _is_generator_limit(result: GoalResult, trials: Iterable[TrialResult], max_l
     at_upper = [trial for trial in trials if trial.load == upper]
     if not at_upper or classify(result.goal, at_upper) is not Bound.UPPER:
         return False
-    return classify(result.goal, [_without_unsent(trial) for trial in at_upper]) is not Bound.UPPER
+    return classify(result.goal, [_without_generators_faults(trial) for trial in at_upper]) is not Bound.UPPER
 
 
-def _without_unsent(trial: TrialResult) -> TrialResult:
-    """The trial as if its load had been what the generator sent."""
+def _without_generators_faults(trial: TrialResult) -> TrialResult:
+    """The trial as if its load had been what the generator sent, and all that came back had been counted."""
     sent, lost = trial.output.sent_frames, trial.output.lost_frames
-    if sent is None or lost is None or not trial.output.unsent_frames:
+    dropped = dropped_by_generator(trial.output)
+    if sent is None or lost is None or not (trial.output.unsent_frames or dropped):
         return trial
-    loss_ratio = min(1.0, lost / sent) if sent else 0.0
+    loss_ratio = min(1.0, max(0, lost - dropped) / sent) if sent else 0.0
     return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio, sent_frames=None))
+
+
+def dropped_by_generator(output: TrialOutput) -> int:
+    """Frames among those lost that came back and were dropped inside the generator: no more than a direction lost."""
+    return sum(max(0, min(each.generator_drops, each.sent - each.received)) for each in output.directions)

@@ -15,7 +15,6 @@ from lossratio.nightly.job import Job, Testbed, load_job
 from lossratio.nightly.selection import JobSelection, job_tests
 from lossratio.runner.fitness import check_tester
 from lossratio.runner.request import RunRequest
-from lossratio.ssh import Credentials
 from lossratio.topology import Topology, load_topology
 
 
@@ -39,7 +38,7 @@ class Assignment:
     suites: tuple[Path, ...]
     modifier: SuiteVisitor
     variables: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[Credentials], None] = lambda credentials: None
+    check: Callable[[], None] = lambda: None
 
 
 def assignments_of(request: RunRequest) -> list[Assignment]:

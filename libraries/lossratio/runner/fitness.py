@@ -6,7 +6,6 @@ from lossratio.bench.opening import open_testbed
 from lossratio.dut.cable import CABLE
 from lossratio.errors import TrafficError
 from lossratio.nightly.job import Job, Testbed, TesterDemand
-from lossratio.ssh import Credentials
 from lossratio.traffic import REPEATS, load_profile
 from lossratio.trial import Measurer, TrialInput, TrialOutput
 from lossratio.units import format_frame_rate, parse_frame_rate
@@ -18,7 +17,7 @@ class UnfitTesterError(TrafficError):
     """The tester cannot do tonight what it must be able to do."""
 
 
-def check_tester(job: Job, testbed: Testbed, demand: TesterDemand, credentials: Credentials) -> None:
+def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
     """Measures the tester over a cable.
 
     Raises:
@@ -27,7 +26,7 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand, credentials: 
     """
     load = parse_frame_rate(demand.load)
     profile = load_profile(demand.profile, frame_size=demand.frame_size)
-    opened = open_testbed(job.cable_of(testbed, demand), dut=CABLE, credentials=credentials)
+    opened = open_testbed(job.cable_of(testbed, demand), dut=CABLE)
     try:
         with opened.ready_for(profile) as ready:
             for number in range(1, demand.trials + 1):

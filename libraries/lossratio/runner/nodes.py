@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from lossratio.bench.choice import Candidate
 from lossratio.bench.inspection import inspect_nodes
 from lossratio.errors import NodeError
-from lossratio.runner.choice import Candidate
-from lossratio.ssh import Credentials
 from lossratio.topology import TestbedKind
 
 
-def check_nodes(chosen: Candidate, credentials: Credentials) -> dict[str, str | None]:
+def check_nodes(chosen: Candidate) -> dict[str, str | None]:
     """Makes sure that the nodes of a lab can be used; only call it for a testbed that is reserved.
 
     A log-in on a DUT during somebody else's trial would cost frames.
@@ -22,7 +21,7 @@ def check_nodes(chosen: Candidate, credentials: Credentials) -> dict[str, str | 
     """
     if chosen.topology.testbed is not TestbedKind.LAB:
         return {}
-    reports = inspect_nodes(chosen.topology, credentials)
+    reports = inspect_nodes(chosen.topology)
     problems = [problem for report in reports for problem in report.problems]
     if problems:
         raise NodeError("\n".join([f"{chosen.file}: the testbed is not usable.", *problems]))

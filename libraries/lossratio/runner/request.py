@@ -9,7 +9,6 @@ from pathlib import Path
 
 from lossratio.runner.robot_run import RobotCommand, parse_command
 from lossratio.runner.watchdog import NO_LIMITS, Limits
-from lossratio.ssh import NO_CREDENTIALS, Credentials
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class RunRequest:
         purpose: What it is for, as others see it who wait for the testbed.
         job: The job file that says what is measured on the testbed, if there is one.
         limits: For how long tests, suites and all of it may go on.
-        credentials: What to log in with on all nodes, where keys are not enough.
     """
 
     topologies: tuple[Path, ...]
@@ -36,7 +34,6 @@ class RunRequest:
     purpose: str = ""
     job: Path | None = None
     limits: Limits = NO_LIMITS
-    credentials: Credentials = NO_CREDENTIALS
 
     def robot_command(self, suites: Sequence[Path]) -> RobotCommand:
         """What Robot Framework is asked for.
@@ -60,14 +57,12 @@ class ResumeRequest:
         force: Whether it goes on although not everything is as it was.
         wait: Seconds to wait for the testbed at most.
         limits: For how long tests, suites and all of it may go on.
-        credentials: What to log in with on all nodes, where keys are not enough.
     """
 
     directory: Path
     force: bool = False
     wait: float = 0.0
     limits: Limits = NO_LIMITS
-    credentials: Credentials = NO_CREDENTIALS
 
 
 def default_directory(testbed: str) -> Path:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
+from lossratio.bench.choice import Candidate, candidate, log_in
 from lossratio.errors import TopologyError
 from lossratio.reservation import TOKEN_VARIABLE, Claim, Lease
 from lossratio.reservation.inquiry import clear, holder_of
-from lossratio.runner.choice import Candidate, candidate, log_in
 from lossratio.runner.duration import DURATION
-from lossratio.ssh import NO_CREDENTIALS, NodeSession
+from lossratio.ssh import NodeSession
 from lossratio.topology import load_topology
 from lossratio.units import format_duration
 
@@ -65,4 +65,4 @@ def _opened(
             f"{file}: there is nothing to reserve: the testbed is simulated, is a local one that is not up, or says "
             f"'reservation: null'."
         )
-    return undo.enter_context(log_in(each, NO_CREDENTIALS)), each.claim
+    return undo.enter_context(log_in(each)), each.claim

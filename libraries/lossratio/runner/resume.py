@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from lossratio.bench.choice import Candidate, candidate, reserved
 from lossratio.runner.assignment import Assignment, assignments_of
 from lossratio.runner.attempts import Attempts, OnlyRest
-from lossratio.runner.choice import Candidate, candidate, reserved
 from lossratio.runner.exit_status import exit_status
 from lossratio.runner.merging import merged, verdicts_of, write_result
 from lossratio.runner.nodes import check_nodes
@@ -32,8 +32,8 @@ def _resume(request: ResumeRequest) -> RunOutcome:
     # What can be seen without any machine is refused before one is touched.
     _refuse(directory, record.differences(make_record(original, assignment, record.kernels)), request.force)
     wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name)
-    with reserved([wanted], request.credentials, request.wait) as chosen:
-        now = make_record(original, assignment, check_nodes(chosen, request.credentials))
+    with reserved([wanted], request.wait) as chosen:
+        now = make_record(original, assignment, check_nodes(chosen))
         differences = record.differences(now)
         _refuse(directory, differences, request.force)
         now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lossratio.bench.choice import candidate, reserved
 from lossratio.runner.assignment import assignments_of
-from lossratio.runner.choice import candidate, reserved
 from lossratio.runner.exit_status import exit_status
 from lossratio.runner.nodes import check_nodes
 from lossratio.runner.outcome import RunOutcome, outcome_of
@@ -26,11 +26,11 @@ def _run(request: RunRequest) -> RunOutcome:
     commands = {each.file: request.robot_command(each.suites) for each in assignments}
     purpose = request.purpose or assignments[0].name
     candidates = [candidate(each.file, each.topology, purpose=purpose) for each in assignments]
-    with reserved(candidates, request.credentials, request.wait) as chosen:
-        kernels = check_nodes(chosen, request.credentials)
+    with reserved(candidates, request.wait) as chosen:
+        kernels = check_nodes(chosen)
         command = commands[chosen.file]
         assignment = next(each for each in assignments if each.file == chosen.file)
-        assignment.check(request.credentials)
+        assignment.check()
         directory = Path(command.options.get("outputdir") or default_directory(chosen.topology.name))
         make_record(request, assignment, kernels).write(directory)
         outcome = run_robot(

@@ -83,6 +83,8 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     _load_host_keys(client.get_host_keys(), identity, node, where)
     key = None if node.key_file is None else _load_key(node.key_file, credentials.passphrase, where)
     connection = _open_socket(node.host, node.port, node.connect_timeout, where)
+    # paramiko's own limits must not pass first: they tell less.
+    later = 2 * node.connect_timeout
     with within(node.connect_timeout, lambda: connection.shutdown(socket.SHUT_RDWR)) as expired:
         try:
             client.connect(
@@ -95,9 +97,9 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
                 passphrase=credentials.passphrase,
                 allow_agent=key is None,
                 look_for_keys=key is None,
-                timeout=node.connect_timeout,
-                banner_timeout=node.connect_timeout,
-                auth_timeout=node.connect_timeout,
+                timeout=later,
+                banner_timeout=later,
+                auth_timeout=later,
                 disabled_algorithms={"keys": _unknown_algorithms(client.get_host_keys(), identity)},
             )
         except BaseException as cause:

@@ -22,7 +22,7 @@ from lossratio.study.peer import why_not_installed
 from lossratio.study.plan import FAMILY_SETS, NO_OVERHEAD, OVERHEADS, Study
 from lossratio.study.runner import run_study
 from lossratio.study.store import Store
-from lossratio.study.tables import algorithm_table, family_tables, figure_table, group_table
+from lossratio.study.tables import algorithm_table, family_tables, figure_table, group_table, hint_family_tables
 
 PACKAGES = ("joblib", "pandas", "pyarrow")
 """What only studies need."""
@@ -159,6 +159,8 @@ def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
         told = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
         yield told, algorithm_table(chosen)
     if set(rows.algorithm) <= set(HINT_ALGORITHMS):
+        if len(free):
+            yield from hint_family_tables(free)
         yield "With hints from earlier nights beside without", figure_table(hint_figures(free))
         return
     if not {OURS, PEER} <= set(rows.algorithm.unique()):

@@ -33,6 +33,12 @@ def time(rows: Any, algorithm: str) -> Any:
     return one[one.algorithm == algorithm].groupby("family", sort=False).elapsed.mean()
 
 
+def proof(rows: Any, algorithm: str) -> Any:
+    """Mean certificate of an algorithm's results in seconds, for each family."""
+    one = searches(rows)
+    return one[one.algorithm == algorithm].groupby("family", sort=False).certificate.mean()
+
+
 def bias(rows: Any, algorithm: str) -> Any:
     """How far lower bounds are off the truth, in percent of it: mean over searches and goals, for each family.
 

@@ -8,9 +8,12 @@ from typing import Any
 
 from lossratio.study.algorithms import OURS, PEER
 from lossratio.study.demands import Figure
-from lossratio.study.figures import bias, by_goal_set, searches, spread, time
+from lossratio.study.figures import bias, by_goal_set, geometric_mean, proof, searches, spread, time
+from lossratio.study.nights import CHANGES
 
 GROUPS = ("quiet", "jittery", "mix")
+
+ALL_FAMILIES = "geometric mean"
 
 
 def group_table(rows: Any, groups: Mapping[str, str]) -> str:
@@ -55,18 +58,45 @@ def family_tables(rows: Any) -> Iterator[tuple[str, str]]:
         Titles and tables.
     """
     by_name = by_goal_set(rows)
-
-    def table(columns: Iterable[Callable[[str], str]]) -> str:
-        cells = list(columns)
-        return text_table(["", *by_name], [[name, *(cell(name) for cell in cells)] for name in rows.family.unique()])
-
     ratios = [time(chosen, OURS) / time(chosen, PEER) for chosen in by_name.values()]
-    yield "Search time divided by the peer's", table(_cell(ratio) for ratio in ratios)
+    yield "Search time divided by the peer's", _family_table(rows, map(_cell, ratios))
     for title, figure in (
         ("Bias of the lower bound against the truth, %: ours | peer's", bias),
         ("Spread of the lower bound over searches on one SUT, %: ours | peer's", spread),
     ):
-        yield title, table(_cell(figure(chosen, OURS), figure(chosen, PEER)) for chosen in by_name.values())
+        cells = (_cell(figure(chosen, OURS), figure(chosen, PEER)) for chosen in by_name.values())
+        yield title, _family_table(rows, cells)
+
+
+def hint_family_tables(rows: Any) -> Iterator[tuple[str, str]]:
+    """For each change and family: how much of the time without hints is left with them, and is the proof alone.
+
+    Args:
+        rows: Rows of searches with and without hints, of one overhead.
+
+    Yields:
+        Titles and tables; the last line is the geometric mean over families.
+    """
+    for change in CHANGES.values():
+        of_change = rows[rows.algorithm.isin([change.with_hints, change.without_hints])]
+        if not len(of_change):
+            continue
+        columns = []
+        for chosen in by_goal_set(of_change).values():
+            without = time(chosen, change.without_hints)
+            shares = [each / without for each in (time(chosen, change.with_hints), proof(chosen, change.without_hints))]
+            for share in shares:
+                share[ALL_FAMILIES] = geometric_mean(share)
+            columns.append(_cell(*shares))
+        title = f"Divided by the search time without hints, {change.name}: time with hints | certificate without"
+        yield title, _family_table(of_change, columns, ALL_FAMILIES)
+
+
+def _family_table(rows: Any, cells: Iterable[Callable[[str], str]], *more: str) -> str:
+    """A line for each family, and more lines; a column of cells for each goal set."""
+    columns = list(cells)
+    names = [*rows.family.unique(), *more]
+    return text_table(["", *by_goal_set(rows)], [[name, *(cell(name) for cell in columns)] for name in names])
 
 
 def algorithm_table(rows: Any) -> str:

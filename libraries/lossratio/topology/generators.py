@@ -9,7 +9,18 @@ from pydantic import Field, model_validator
 from lossratio.topology.quantities import Duration, FileModel, FrameRate
 
 
-class AfPacketGenerator(FileModel):
+class _LimitedGenerator(FileModel):
+    """What is known of the most that a generator can send."""
+
+    max_rate: FrameRate | None = None
+    """The most frames per second that it is known to send per interface: the default max load of a search. A simulated
+    generator leaves more than that unsent."""
+    self_test: str | None = None
+    """File with what its self-test found, as seen from the topology file: the default max load, too, where it knows
+    the frames."""
+
+
+class AfPacketGenerator(_LimitedGenerator):
     """The embedded generator: plain Linux packet sockets."""
 
     kind: Literal["afpacket"]
@@ -18,11 +29,6 @@ class AfPacketGenerator(FileModel):
     catch_up: Duration | None = None
     """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; what is older stays unsent.
     Where missing, 1 ms. More only suits DUTs whose queues hold such a burst."""
-    max_rate: FrameRate | None = None
-    """The most frames per second that it is known to send per interface: the default max load of a search."""
-    self_test: str | None = None
-    """File with what its self-test found, as seen from the topology file: the default max load, too, where it knows
-    the frames."""
 
 
 class TrexCores(FileModel):
@@ -34,7 +40,7 @@ class TrexCores(FileModel):
     """Their numbers; each sends on both ports."""
 
 
-class TrexGenerator(FileModel):
+class TrexGenerator(_LimitedGenerator):
     """TRex in its stateless mode, which is started on the TG where it does not run already."""
 
     kind: Literal["trex"]
@@ -43,11 +49,6 @@ class TrexGenerator(FileModel):
     TREX_HOME of the one who runs the suite."""
     python: str = "python3"
     """Python 3.8 to 3.12 on the TG node, for TRex's own client."""
-    max_rate: FrameRate | None = None
-    """The most frames per second that it is known to send per interface: the default max load of a search."""
-    self_test: str | None = None
-    """File with what its self-test found, as seen from the topology file: the default max load, too, where it knows
-    the frames."""
     software: bool = False
     """Whether it sends through packet sockets on Linux interfaces, instead of with cards that DPDK drives. Needs no
     hugepages, and is slow."""
@@ -87,15 +88,10 @@ class TrexGenerator(FileModel):
         return self
 
 
-class SimulatedGenerator(FileModel):
+class SimulatedGenerator(_LimitedGenerator):
     """A generator on a virtual clock, for simulated testbeds."""
 
     kind: Literal["simulated"]
-    max_rate: FrameRate | None = None
-    """The most frames per second it can send per interface; more are unsent."""
-    self_test: str | None = None
-    """File with what its self-test found, as seen from the topology file: the default max load, too, where it knows
-    the frames."""
     overhead: Duration | None = None
     """Virtual seconds that a trial takes beyond its own duration."""
     seed: int = 1

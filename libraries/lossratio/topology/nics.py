@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lossratio.units import L1_OVERHEAD
-
 
 @dataclass(frozen=True)
 class NicModel:
@@ -27,18 +25,6 @@ class NicModel:
     def tag(self) -> str:
         """The tag of tests on this NIC in FD.io CSIT's taxonomy, e.g. ``nic_intel-e810cq``."""
         return f"nic_{self.name.lower()}"
-
-    def max_load(self, frame_size: float, overhead: float = 0.0) -> float | None:
-        """The largest load of frames of one (average) size, in frames per second; None: no limit is known.
-
-        Args:
-            frame_size: Bytes of a frame with its frame check sequence.
-            overhead: Bytes that an encapsulation adds to each frame.
-        """
-        limits = [] if self.max_frame_rate is None else [self.max_frame_rate]
-        if self.max_bit_rate is not None:
-            limits.append(self.max_bit_rate / ((frame_size + overhead + L1_OVERHEAD) * 8))
-        return min(limits, default=None)
 
 
 def _models(*models: NicModel) -> Mapping[str, NicModel]:

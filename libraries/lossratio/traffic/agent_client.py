@@ -5,65 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.latency import LatencyOutput
 from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.agent.protocol import PROTOCOL
-from lossratio.traffic.answers import StoppedTraffic, read_counters, read_latency, read_stop
-from lossratio.traffic.package import AgentPackage, pack_agent
+from lossratio.traffic.answers import StoppedTraffic, read_counters, read_late, read_latency, read_stop
+from lossratio.traffic.delivery import Process, Session, deliver
+from lossratio.traffic.package import pack_agent
 from lossratio.trial import DirectionCounters
 
 AnswerT = TypeVar("AnswerT")
 
-NO_OPTIONS: Mapping[str, Any] = {}
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 ANSWER_SECONDS = 30.0
 """Seconds that an answer may take beyond what was asked for, unless said otherwise."""
 _AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
 _IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
-_FIND = """
-umask 077 && directory="${XDG_CACHE_HOME:-${HOME:?}/.cache}/lossratio" && mkdir -p "$directory" && cd "$directory" &&
-pwd -P && if [ -f "$1" ]; then sha256sum "$1"; fi
-"""
-
-
-class CommandOutput(Protocol):
-    """What a command on a node gave back."""
-
-    @property
-    def stdout(self) -> str:
-        """Its standard output."""
-
-
-class Process(Protocol):
-    """A process on a node that is spoken to in lines; `lossratio.ssh.NodeProcess` is one."""
-
-    def write_line(self, text: str, /) -> None:
-        """Sends a line."""
-
-    def read_line(self, /, timeout: float) -> str:
-        """Waits for a line, for so many seconds at most; raises NodeError if none comes."""
-
-    def close(self) -> int | None:
-        """Closes its standard input and waits for its end."""
-
-
-class Session(Protocol):
-    """A log-in on a node; `lossratio.ssh.NodeSession` is one."""
-
-    @property
-    def name(self) -> str:
-        """The node's name."""
-
-    def run(self, *command: str) -> CommandOutput:
-        """Runs a command; raises NodeError if it fails."""
-
-    def put(self, data: bytes, remote_path: str, /) -> None:
-        """Writes a file, at once or not at all."""
-
-    def start(self, *command: str) -> Process:
-        """Starts a process that lives on."""
 
 
 class AgentRefusalError(TrafficError):
@@ -134,7 +94,7 @@ class AgentClient:
             NodeError: If the node is lost, or the agent cannot be put there.
             TrafficError: If it does not start, or is not ours.
         """
-        path = _deliver(session, pack_agent())
+        path = deliver(session, pack_agent())
         return cls(session.name, session.start(python, path), patience)
 
     def __enter__(self) -> AgentClient:
@@ -214,6 +174,17 @@ class AgentClient:
         busy = self._settle_time + late_wait
         return self._read(read_stop, self._ask("stop", busy=busy, late_wait=late_wait))
 
+    def late_frames(self, wait: float) -> int:
+        """Frames of the trial before that came back too late, and were counted as lost; over all directions.
+
+        Args:
+            wait: Seconds to wait for them, after the wait for frames in flight.
+
+        Raises:
+            TrafficError: If the agent does not answer as it should.
+        """
+        return self._read(read_late, self._ask("late", busy=wait, wait=wait))
+
     def close(self) -> None:
         """Ends the agent, and with it all traffic; doing it again changes nothing."""
         self._is_open = False
@@ -277,13 +248,3 @@ class AgentClient:
             f"Node {self.node_name}: instead of an answer, the traffic agent's output held {line[:200]!r}. "
             "Something else on the node writes there (a log-in script?), or the agent is not ours; it was stopped."
         )
-
-
-def _deliver(session: Session, package: AgentPackage) -> str:
-    found = session.run("sh", "-c", _FIND, "find", package.file_name).stdout.splitlines()
-    if not found or not found[0].startswith("/"):
-        raise NodeError(f"Node {session.name}: no directory for the traffic agent: {' '.join(found)!r}. Is HOME set?")
-    path = f"{found[0]}/{package.file_name}"
-    if not found[-1].startswith(package.digest):
-        session.put(package.data, path)
-    return path

@@ -92,6 +92,19 @@ def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic
     return StoppedTraffic(read_counters(answer, names), late)
 
 
+def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> int:
+    """An answer to ``late``: frames over all directions.
+
+    Args:
+        answer: The answer.
+        names: The directions that it must be about.
+
+    Raises:
+        KeyError, TypeError, ValueError: If it is none.
+    """
+    return sum(_count(answer["late"][name]) for name in names)
+
+
 def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutput:
     """An answer to ``latency``.
 

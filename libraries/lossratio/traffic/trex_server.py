@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import TrafficError
-from lossratio.traffic.agent_client import Session
+from lossratio.traffic.delivery import Session
 from lossratio.traffic.trex_config import PROGRAM
 
 STATES = "/run/lossratio"
@@ -84,14 +84,9 @@ class ServerPlan:
         return f"{self.directory}\n{shlex.join(self.arguments)}\n{self.configuration}"
 
 
-def state_directory(name: str, states: str = STATES) -> str:
-    """Where a server's files are on the node.
-
-    Args:
-        name: Keeps servers apart that run on one node.
-        states: Where those of all servers are.
-    """
-    return f"{states}/trex-{name}"
+def state_directory(name: str) -> str:
+    """Where a server's files are on the node; its name keeps it apart from others there."""
+    return f"{STATES}/trex-{name}"
 
 
 def configuration_path(state: str) -> str:

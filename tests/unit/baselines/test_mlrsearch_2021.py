@@ -81,31 +81,6 @@ def test_phases_grow_in_duration_and_halve_in_width(intermediate, durations):
     assert widths == pytest.approx([2.0**number for number in range(intermediate, -1, -1)], rel=3e-6)
 
 
-def test_the_initial_phase_measures_the_maximum_load_then_what_was_forwarded_twice(follow):
-    trials = follow(controller(), 0.5, 0.1, 0.0)
-    assert [trial.load for trial in trials] == pytest.approx([1e6, 500e3, 450e3])
-    assert {trial.duration for trial in trials} == {1.0}
-
-
-def test_mrr_stays_one_first_phase_width_below_the_maximum_load(follow):
-    first, second = follow(controller(), 0.001, 0.5)
-    assert math.log(first.load / second.load) == pytest.approx(4 * WIDTH, rel=1e-5)
-
-
-def test_mrr2_stays_one_first_phase_width_below_mrr(follow):
-    _, mrr, mrr2 = follow(controller(), 0.5, 0.001, 0.0)
-    assert math.log(mrr.load / mrr2.load) == pytest.approx(4 * WIDTH, rel=1e-5)
-
-
-def test_after_a_lossless_mrr_mrr2_is_one_first_phase_width_above(follow):
-    _, mrr, mrr2 = follow(controller(), 0.5, 0.0, 0.0)
-    assert math.log(mrr2.load / mrr.load) == pytest.approx(4 * WIDTH, rel=1e-5)
-
-
-def test_loads_of_the_initial_phase_never_fall_below_the_minimum(follow):
-    assert [trial.load for trial in follow(controller(), 1.0, 1.0)] == [1e6, 1e3]
-
-
 def test_the_first_trial_is_forgotten_once_there_is_a_third(follow):
     search = controller()
     follow(search, 0.5, 0.0, 0.0)

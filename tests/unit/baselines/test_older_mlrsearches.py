@@ -1,9 +1,12 @@
 """What the MLRsearches of 2019 and of 2021 have in common."""
 
+import math
+
 import numpy as np
 import pytest
 
 from lossratio.baselines import MLRsearch2019, MLRsearch2021
+from lossratio.baselines.widths import log_width
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.trial import TrialInput, TrialOutput, TrialResult
 
@@ -15,6 +18,25 @@ PDR = SearchGoal(0.005, 0.0, 30.0, 30.0, 0.005, 1.0, name="PDR")
 def controller(request):
     """Makes a search of either kind."""
     return lambda min_load=1e3: request.param((NDR, PDR), min_load, 1e6, timeout=None)
+
+
+def test_the_initial_phase_measures_the_maximum_load_then_what_was_forwarded_twice(follow, controller):
+    trials = follow(controller(), 0.5, 0.1, 0.0)
+    assert [each.load for each in trials] == pytest.approx([1e6, 500e3, 450e3])
+    assert {each.duration for each in trials} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("loss_ratios", "higher", "lower"), [((0.001, 0.5), 0, 1), ((0.5, 0.001, 0.5), 1, 2), ((0.5, 0.0, 0.5), 2, 1)]
+)
+def test_loads_of_the_initial_phase_are_one_first_phase_width_apart(follow, controller, loss_ratios, higher, lower):
+    trials = follow(controller(), *loss_ratios)
+    distance = math.log(trials[higher].load / trials[lower].load)
+    assert distance == pytest.approx(4 * log_width(0.005), rel=1e-5)
+
+
+def test_loads_of_the_initial_phase_never_fall_below_the_minimum(follow, controller):
+    assert [each.load for each in follow(controller(), 1.0, 1.0)] == [1e6, 1e3]
 
 
 def test_a_lossless_sut_ends_at_the_maximum_load(searched, controller):

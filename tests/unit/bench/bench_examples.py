@@ -13,7 +13,6 @@ from lossratio.traffic import load_profile
 
 ROOT = Path(__file__).parents[3]
 SIMULATED = ROOT / "topologies" / "simulated.yaml"
-LOCAL = ROOT / "topologies" / "local.yaml"
 NO_LOSS = SearchGoal(0.0, 0.5, 1.0, 1.0, 0.01, name="no loss")
 PROFILE = load_profile("ethip4-udp", frame_size=64)
 

@@ -44,7 +44,7 @@ def test_the_result_is_kept_told_and_drawn(policed, tmp_path):
     result = measure_frame_loss_rate(policed, FrameLossRequest(PROFILE, 100e3, trial_duration=1.0), where)
     assert read_result(where.directory.result_path(where.test.full_name)) == result
     text = message(result)
-    assert "100%" in text
+    assert "  100 %  " in text
     assert "loss 49 %" in text
     page = render(ReportFormat.HTML, [read_run(tmp_path)])
     assert "Frame loss rate" in page
@@ -53,9 +53,10 @@ def test_the_result_is_kept_told_and_drawn(policed, tmp_path):
 
 
 def test_finer_steps_give_more_loads(policed, tmp_path):
-    request = FrameLossRequest(PROFILE, max_load=60e3, step=0.05, trial_duration=0.5)
-    loads = measure_frame_loss_rate(policed, request, place(tmp_path)).frame_loss.loads
-    assert [round(each.share_of_max_load_ratio, 9) for each in loads[:3]] == [1.0, 0.95, 0.9]
+    request = FrameLossRequest(PROFILE, max_load=60e3, step=0.025, trial_duration=0.5)
+    result = measure_frame_loss_rate(policed, request, place(tmp_path))
+    assert [round(each.share_of_max_load_ratio, 9) for each in result.frame_loss.loads[:3]] == [1.0, 0.975, 0.95]
+    assert "  97.5 %  " in message(result)
 
 
 def test_where_every_load_loses_frames_it_ends_at_the_smallest():

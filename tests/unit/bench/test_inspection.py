@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 
 import pytest
-from bench_examples import LOCAL
+from local_testbeds import LOCAL, local_topology, needs_testbed, own_state
 
 from lossratio.bench.inspection import describe_node, inspect_nodes
 from lossratio.cli import main
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.requirements import why_unavailable
 from lossratio.topology import TestbedKind, load_topology
 
-WHY_NOT = why_unavailable()
-pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = [pytest.mark.netns, needs_testbed]
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     """A local testbed as if it were a lab: reached by what its topology says, and not built."""
-    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as path, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", path)
-        file = tmp_path_factory.mktemp("inspection") / "lab.yaml"
-        file.write_text(LOCAL.read_text().replace("name: local", f"name: inspection-{os.getpid()}"))
+    with own_state():
+        file = local_topology(tmp_path_factory.mktemp("inspection"), "inspection")
         with LocalTestbed.up(load_topology(file)) as testbed:
             yield testbed.topology.model_copy(update={"testbed": TestbedKind.LAB})
 

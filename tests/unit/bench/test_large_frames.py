@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 
 import pytest
-from bench_examples import LOCAL, place
+from bench_examples import place
+from local_testbeds import local_topology, needs_testbed
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
 from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.requirements import why_unavailable
 from lossratio.topology import load_topology
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.path_check import DeadPathError, with_largest_frames
 
-WHY_NOT = why_unavailable()
 PAIR = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
 # Larger than 570 bytes, smaller than 1518: of IMIX_v4_1, only the largest frames are dropped.
 RULE = "type filter hook ingress device dut0 priority -500; meta length > 1000 drop"
@@ -41,11 +39,10 @@ def test_frames_of_one_size_need_no_such_check():
 
 
 @pytest.mark.netns
-@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+@needs_testbed
 def test_a_path_that_loses_only_the_large_frames_of_a_mix_is_not_measured(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    file = tmp_path / "narrow.yaml"
-    file.write_text(LOCAL.read_text().replace("name: local", f"name: narrow-{os.getpid()}"))
+    file = local_topology(tmp_path, "narrow")
     kept = LocalTestbed.up(load_topology(file), keep=True)
     try:
         with (

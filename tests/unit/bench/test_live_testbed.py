@@ -6,37 +6,32 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
+from dataclasses import replace
 
 import pytest
 import yaml
-from bench_examples import LOCAL, PROFILE, place
-from testbed_processes import agents, lose_connections
+from bench_examples import PROFILE, place
+from local_testbeds import local_topology, needs_testbed, own_state
+from testbed_processes import agents, connections, lose_connections
+from waiting import wait_until
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
 from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
 from lossratio.journal import read_journal
+from lossratio.report.doubts import DoubtKind, doubts_of
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import read_result
 from lossratio.reservation import TestbedReservedError
 from lossratio.ssh import NodeSession
 from lossratio.testbed import local
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.requirements import why_unavailable
 from lossratio.topology import load_topology
 
-WHY_NOT = why_unavailable()
-pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = [pytest.mark.netns, needs_testbed]
 BRIEF = MrrRequest(PROFILE, max_load=20e3, trials=2, trial_duration=0.2)
 LONG = MrrRequest(PROFILE, max_load=20e3, trials=5, trial_duration=1.0)
-
-
-def topology_file(directory, name):
-    file = directory / f"{name}.yaml"
-    file.write_text(LOCAL.read_text().replace("name: local", f"name: {name}"))
-    return file
 
 
 def lab_of(testbed):
@@ -52,16 +47,14 @@ def is_up(name):
 @pytest.fixture(scope="module", autouse=True)
 def state_home():
     """A state directory of these tests' own."""
-    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as path, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", path)
+    with own_state():
         yield
 
 
 @pytest.fixture(scope="module")
 def kept(state_home, tmp_path_factory):
     """A testbed that is there to stay, and the file that describes it."""
-    name = f"bench-{os.getpid()}"
-    file = topology_file(tmp_path_factory.mktemp("topology"), name)
+    file = local_topology(tmp_path_factory.mktemp("topology"), "bench")
     testbed = LocalTestbed.up(load_topology(file), keep=True)
     yield file, testbed
     testbed.down()
@@ -101,6 +94,15 @@ def test_a_policed_bridge_passes_no_more_than_its_truth(policed, tmp_path):
         for direction in trial.directions:
             assert 0 < direction.received_frames <= 10_000 * direction.elapsed_s + 200 + 10
             assert direction.sent_frames + direction.unsent_frames == 4000
+
+
+def test_late_frames_of_the_last_trial_are_told(policed, log_in, tmp_path):
+    queue = ("tbf", "rate", "400kbit", "burst", "1600", "limit", "100k")
+    log_in["DUT1"].run("tc", "qdisc", "replace", "dev", "dut1", "root", *queue)
+    result = measure_mrr(policed, replace(BRIEF, trials=1), place(tmp_path))
+    assert result.late_frames > 0
+    assert [each.kind for each in doubts_of([result])[0]] == [DoubtKind.LATE_FRAMES]
+    log_in["DUT1"].run("tc", "qdisc", "delete", "dev", "dut1", "root")
 
 
 def test_the_result_states_where_and_how_it_was_measured(policed, kept, tmp_path):
@@ -149,9 +151,12 @@ def test_a_trial_whose_agent_is_killed_is_repeated_with_a_new_one(policed, log_i
 
 
 def lose_all_connections(session):
-    """Kills the server of every connection to the testbed, this one's too."""
+    """Kills the server of every connection to the testbed, this one's too, and waits until all of them are gone."""
+    servers = set(connections(session))
     with pytest.raises(NodeError, match="connection was lost"):
         lose_connections(session)
+    session.restore()
+    wait_until(lambda: servers.isdisjoint(connections(session)))
 
 
 def test_a_trial_whose_connection_is_lost_is_repeated_over_a_new_one(policed, log_in, tmp_path):
@@ -173,9 +178,9 @@ def test_a_dut_is_put_back_also_after_its_connection_was_lost(kept, log_in):
 
 
 def test_a_dut_that_is_gone_is_said_not_to_be_put_back(tmp_path):
-    name = f"bench-gone-{os.getpid()}"
-    testbed = open_testbed(topology_file(tmp_path, name), dut="linux_bridge")
-    (running,) = (each for each in local.status() if each.name == name)
+    file = local_topology(tmp_path, "bench-gone")
+    testbed = open_testbed(file, dut="linux_bridge")
+    (running,) = (each for each in local.status() if each.name == file.stem)
     running.down()
     with pytest.raises(DutError, match=r"DUT1 cannot be put back to how it was: Node DUT1 "):
         testbed.close()
@@ -265,15 +270,15 @@ def test_a_program_that_ends_without_closing_leaves_nothing(kept, log_in):
 
 
 def test_a_testbed_that_was_not_up_lives_as_long_as_it_is_needed(tmp_path):
-    name = f"bench-own-{os.getpid()}"
-    testbed = open_testbed(topology_file(tmp_path, name), dut="linux_bridge")
-    assert is_up(name)
+    file = local_topology(tmp_path, "bench-own")
+    testbed = open_testbed(file, dut="linux_bridge")
+    assert is_up(file.stem)
     testbed.close()
-    assert not is_up(name)
+    assert not is_up(file.stem)
 
 
 def test_a_set_up_that_fails_leaves_nothing(tmp_path):
-    name = f"bench-failed-{os.getpid()}"
+    file = local_topology(tmp_path, "bench-failed")
     with pytest.raises(DutError, match="999"):
-        open_testbed(topology_file(tmp_path, name), dut="linux_bridge", options={"rps_cpus": "999"})
-    assert not is_up(name)
+        open_testbed(file, dut="linux_bridge", options={"rps_cpus": "999"})
+    assert not is_up(file.stem)

@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 from bench_examples import PROFILE, ROOT, SIMULATED, place
+from local_testbeds import needs_testbed
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
@@ -15,7 +16,6 @@ from lossratio.errors import DutError, TopologyError, TrafficError
 from lossratio.mlrsearch import SearchGoal
 from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.requirements import why_unavailable
 from lossratio.topology import load_topology
 
 TWO_LINKS = ROOT / "topologies" / "local-2links.yaml"
@@ -23,8 +23,7 @@ TWO_LINKS = ROOT / "topologies" / "local-2links.yaml"
 RATE, BURST, CATCH_UP = 2_000, 1_000, "100 ms"
 LOSS_FREE = SearchGoal(0.0, 0.75, 1.0, 1.0, 0.05, name="no loss")
 
-WHY_NOT = why_unavailable()
-real = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+real = [pytest.mark.netns, needs_testbed]
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     file = tmp_path / "links.yaml"
     text = TWO_LINKS.read_text().replace("name: local-2links", f"name: links-{os.getpid()}")
-    file.write_text(text.replace("kind: afpacket,", f"kind: afpacket, catch_up: {CATCH_UP},"))
+    file.write_text(text.replace("catch_up: 5 ms", f"catch_up: {CATCH_UP}"))
     testbed = LocalTestbed.up(load_topology(file), keep=True)
     yield file, testbed
     testbed.down()

@@ -48,6 +48,7 @@ def measurer(first, *repairs, check=lambda: None, doubt=lambda: None, most=10):
         AgentRefusalError("Interface tg0 went down.", "interface_down"),
         AgentRefusalError("Interface tg0 was taken away.", "interface_replaced"),
         AgentRefusalError("The process that sends on tg0 died.", "sender_died"),
+        AgentRefusalError("The counters of interface tg0 were set back.", "counters_reset"),
         AgentRefusalError("The TRex server does not answer.", "server_lost"),
     ],
 )
@@ -77,7 +78,9 @@ def test_a_bad_result_is_a_result():
 
 def test_repairs_that_fail_are_told_and_end_with_the_last_error():
     gone = NodeError("Node TG: connection refused.")
-    with pytest.raises(TrafficError, match=r"connection refused\. 3 attempts to repair that did not help") as raised:
+    with pytest.raises(
+        TrafficError, match=r"connection refused\. Attempts to repair that, none of which helped: 3"
+    ) as raised:
         measurer(Script(LOST), gone, gone, gone).measure(TRIAL)
     assert raised.value.__cause__ is gone
 

@@ -1,27 +1,21 @@
 """Traffic that flows apart from trials, on a real testbed."""
 
-import os
-import tempfile
-
 import pytest
-from bench_examples import LOCAL, PROFILE, place, policed
+from bench_examples import PROFILE, place, policed
+from local_testbeds import local_topology, needs_testbed, own_state
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
 from lossratio.bench.traffic import describe_stopped, start_traffic
 from lossratio.errors import TrafficError
-from lossratio.testbed.requirements import why_unavailable
 
-WHY_NOT = why_unavailable()
-real = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+real = [pytest.mark.netns, needs_testbed]
 
 
 @pytest.fixture(scope="module")
 def bridge(tmp_path_factory):
-    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as path, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", path)
-        file = tmp_path_factory.mktemp("topology") / "traffic.yaml"
-        file.write_text(LOCAL.read_text().replace("name: local", f"name: traffic-{os.getpid()}"))
+    with own_state():
+        file = local_topology(tmp_path_factory.mktemp("topology"), "traffic")
         testbed = open_testbed(file, dut="linux_bridge")
         yield testbed
         testbed.close()

@@ -1,10 +1,10 @@
 """The self-test of the tester: what it finds over a cable, and what becomes of it."""
 
 import os
-import tempfile
 
 import pytest
-from bench_examples import LOCAL, PROFILE, ROOT, SIMULATED, place, policed
+from bench_examples import PROFILE, ROOT, SIMULATED, place, policed
+from local_testbeds import LOCAL, needs_testbed, own_state
 
 from lossratio.bench.limits import load_limits
 from lossratio.bench.loads import load_range
@@ -15,10 +15,8 @@ from lossratio.cli import main
 from lossratio.errors import TopologyError
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.conditions import LoadOrigin
-from lossratio.testbed.requirements import why_unavailable
 from lossratio.traffic import load_profile
 
-WHY_NOT = why_unavailable()
 CABLE = ROOT / "topologies" / "local-cable.yaml"
 BRIEF = SearchGoal(0.0, 0.0, 0.1, 0.2, 0.1, 0.1, name="tester")
 
@@ -45,8 +43,7 @@ def simulated(directory, *limits, generator="simulated"):
 
 @pytest.fixture(scope="module")
 def state_home():
-    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as path, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", path)
+    with own_state():
         yield
 
 
@@ -118,7 +115,7 @@ def test_with_a_device_in_between_the_command_touches_nothing(capsys, monkeypatc
 
 
 @pytest.mark.netns
-@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+@needs_testbed
 @pytest.mark.usefixtures("state_home")
 class TestOnARealTestbed:
     def test_over_a_cable_it_finds_and_records_a_limit(self, tmp_path):

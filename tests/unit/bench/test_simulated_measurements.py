@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from bench_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
-from lossratio.errors import DutError, SearchError, TopologyError
+from lossratio.errors import DutError, SearchError, StorageError, TopologyError
 from lossratio.journal import read_journal
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.report.conditions import LoadOrigin
@@ -128,6 +131,17 @@ def test_an_interrupted_search_says_so_and_keeps_its_trials(tmp_path):
     assert len(result.trials) == 5
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_a_search_that_was_stopped_by_force_says_so(tmp_path, stop):
+    def interrupt(_):
+        raise stop
+
+    with pytest.raises(stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), interrupt)
+    (result,) = place(tmp_path).directory.results()
+    assert result.error == "somebody stopped the run by force"
+
+
 @pytest.mark.parametrize("into", ["elsewhere", "."])
 def test_an_interrupted_search_is_continued_without_measuring_anything_twice(tmp_path, into):
     whole = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "whole"))
@@ -172,10 +186,32 @@ def test_a_search_is_not_continued_with_other_inputs(tmp_path, request_now, poli
     assert not (tmp_path / "second" / "trials").exists()
 
 
+def test_a_journal_that_cannot_be_copied_is_no_fault_of_the_search(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    with pytest.raises(Stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(first), interrupted_after(3))
+    second.mkdir()
+    (second / "trials").write_text("not a directory")
+    with pytest.raises(StorageError, match=r"Cannot copy the journal .*first.* to .*second"):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(second, resume=first))
+
+
 def test_the_same_test_measured_again_replaces_its_journal(tmp_path):
     for _ in range(2):
         result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
     assert len(read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").entries) == len(result.trials)
+
+
+def test_the_result_of_an_earlier_run_is_gone_as_soon_as_its_test_is_measured_anew(tmp_path):
+    find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
+    left = []
+    find_conditional_throughput(
+        policed(police="50 kfps"),
+        REQUEST,
+        place(tmp_path),
+        lambda _: left.append(list((tmp_path / "results").iterdir())),
+    )
+    assert left[0] == []
 
 
 def test_a_lossless_device_is_irregular_by_the_generators_limit(tmp_path):
@@ -266,6 +302,28 @@ def test_what_the_generator_could_not_send_is_no_loss_to_mrr(tmp_path):
 def test_mrr_without_trials_is_an_error(tmp_path):
     with pytest.raises(SearchError, match="at least one trial"):
         measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=0), place(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda: measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, ramp=-0.01), place(Path("nowhere"))),
+        lambda: find_conditional_throughput(
+            policed(police="50 kfps"), replace(REQUEST, ramp=-0.01), place(Path("nowhere"))
+        ),
+    ],
+)
+def test_a_ramp_of_less_than_nothing_is_refused_even_if_a_trial_would_outlast_it(measure):
+    with pytest.raises(SearchError, match="ramp"):
+        measure()
+
+
+def test_two_goals_of_one_name_are_refused_as_their_results_could_be_mixed_up(tmp_path):
+    quick, patient = (SearchGoal(0.001, 0.5, 1.0, duration_sum, 0.01) for duration_sum in (1.0, 60.0))
+    with pytest.raises(SearchError, match=r"different search goals are called 'loss 0\.1 %'"):
+        find_conditional_throughput(
+            policed(police="50 kfps"), SearchRequest((quick, patient), PROFILE), place(tmp_path)
+        )
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ class CountedTestbed:
     found: object
     attempts: list[int] = field(default_factory=list)
     unsent: int = 0
+    dropped: int = 0
     dut: CountingDut = field(default_factory=CountingDut)
 
     @property
@@ -125,7 +126,7 @@ class CountedTestbed:
 
     @contextmanager
     def ready_for(self, profile, *, ramp=0.0):
-        yield Ready(self, self, self.found.conditions)
+        yield Ready(self, self, self.found.conditions, lambda: 0)
 
     def measure(self, trial):
         attempts = self.attempts.pop(0)
@@ -138,7 +139,9 @@ class CountedTestbed:
 
     def stop_traffic(self, late_wait):
         sent = SENT - self.unsent
-        counters = DirectionCounters("port0>port1", SENT, sent=sent, received=sent - LOST, unsent=self.unsent)
+        counters = DirectionCounters(
+            "port0>port1", SENT, sent, sent - LOST, unsent=self.unsent, generator_drops=self.dropped
+        )
         return StoppedTraffic((counters,), {"port0>port1": 0})
 
 
@@ -157,14 +160,14 @@ def test_telemetry_of_a_generator_that_always_falters_is_an_error(found, tmp_pat
 
 @pytest.fixture
 def reconfigured(testbed, found, tmp_path, monkeypatch):
-    """Measures a reconfiguration during which a generator leaves so many of its frames unsent."""
+    """Measures a reconfiguration during which a generator leaves frames unsent, or drops them."""
     monkeypatch.setattr("lossratio.bench.reconfiguration.LEAD", 0.0)
-    request = SearchRequest((RECONFIGURATION_GOAL,), PROFILE)
-    searched = find_conditional_throughput(testbed, request, place(tmp_path, "reconf search"))
-    monkeypatch.setattr("lossratio.bench.reconfiguration.find_conditional_throughput", lambda *_: searched)
 
-    def measure(unsent):
-        counted = CountedTestbed(found, unsent=unsent)
+    def measure(max_load=None, **of_the_generator):
+        request = SearchRequest((RECONFIGURATION_GOAL,), PROFILE, max_load=max_load)
+        searched = find_conditional_throughput(testbed, request, place(tmp_path, "reconf search"))
+        monkeypatch.setattr("lossratio.bench.reconfiguration.find_conditional_throughput", lambda *_: searched)
+        counted = CountedTestbed(found, **of_the_generator)
         return measure_reconfiguration_loss(
             counted, ReconfigurationRequest(request, lambda: None), place(tmp_path, "reconf")
         )
@@ -173,15 +176,25 @@ def reconfigured(testbed, found, tmp_path, monkeypatch):
 
 
 def test_a_reconfiguration_loses_what_was_sent_and_did_not_come_back(reconfigured):
-    result = reconfigured(unsent=0)
+    result = reconfigured()
     assert result.loss.lost_frames == LOST
-    assert not any("unsent" in remark for remark in result.remarks)
+    assert not any("generator" in remark or "irregular" in remark for remark in result.remarks)
+
+
+def test_a_reconfiguration_at_a_load_that_is_no_limit_says_so(reconfigured):
+    remarks = reconfigured(max_load=50e3).remarks
+    assert "the load was found by a search that is irregular: the maximum load is a lower bound" in remarks
 
 
 def test_frames_unsent_during_a_reconfiguration_are_told_beside_its_loss(reconfigured):
     result = reconfigured(unsent=10)
     assert result.loss.lost_frames == LOST
     assert any("left 10 frames unsent during the reconfiguration (1 %)" in remark for remark in result.remarks)
+
+
+def test_frames_that_the_generator_dropped_during_a_reconfiguration_are_told_beside_its_loss(reconfigured):
+    result = reconfigured(dropped=3)
+    assert any("dropped 3 frames that came back" in remark for remark in result.remarks)
 
 
 def test_a_reconfiguration_whose_traffic_was_not_sent_is_a_failure(reconfigured, tmp_path):

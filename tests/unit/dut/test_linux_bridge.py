@@ -233,6 +233,23 @@ def test_what_cannot_be_brought_back_is_named_and_the_rest_is(dut_lab, set_up):
     assert dut_lab.snapshot() == before
 
 
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (("ip", "link", "delete", "dev", "dut1"), "DUT1 has no interface 'dut1'; it has dut0, lo, lr-dut0"),
+        (
+            ("nft", "flush", "ruleset"),
+            r"DUT1: the counter policed_west_east is gone; there are: none\. Tear the DUT down",
+        ),
+    ],
+)
+def test_what_is_gone_when_counters_are_read_is_told(dut_lab, set_up, harm, message):
+    bridge = set_up(police="50 kfps")
+    dut_lab.on_dut(*harm)
+    with pytest.raises(DutError, match=message):
+        bridge.read_counters()
+
+
 def test_a_node_that_was_rebooted_is_told_as_such(dut_lab, set_up):
     bridge = set_up()
     dut_lab.shell.boot_id = "another boot"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
+from local_testbeds import LOCAL, needs_testbed
 from trex_installation import install
 
 from lossratio.bench import MrrRequest, TestPlace, measure_mrr, open_testbed
@@ -16,13 +16,10 @@ from lossratio.report.model import TestIdentity
 from lossratio.report.run_directory import RunDirectory, read_result
 from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.requirements import why_unavailable
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 
-ROOT = Path(__file__).parents[3]
-WHY_NOT = why_unavailable()
-pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = [pytest.mark.netns, needs_testbed]
 REQUEST = MrrRequest(load_profile("ethip4-udp", frame_size="64B"), max_load=10e3, trials=3, trial_duration=0.2)
 RECOVERY = Recovery(pauses=(0.1, 0.2), patience=10.0)
 
@@ -31,7 +28,7 @@ RECOVERY = Recovery(pauses=(0.1, 0.2), patience=10.0)
 def lab(tmp_path, monkeypatch):
     """A local testbed whose tester has TRex: its topology file, and the testbed."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    topology = yaml.safe_load((ROOT / "topologies" / "local.yaml").read_text())
+    topology = yaml.safe_load(LOCAL.read_text())
     directory = str(install(tmp_path / "trex"))
     generator = {"kind": "trex", "software": True, "directory": directory, "python": sys.executable}
     topology["name"] = "trex-killed"

@@ -47,6 +47,21 @@ def test_testbeds_are_never_mixed(tmp_path):
     assert "1 series of 12 results" in CliRunner().invoke(trend, [str(tmp_path), "--testbed=lab-2"]).output
 
 
+def test_a_series_whose_test_is_not_run_any_more_is_told_to_be_old(tmp_path):
+    history = history_of(tmp_path, [*STEADY, 90e3, 90.1e3])
+    other = "Suite.IMIX-ndrpdr"
+    History(tmp_path).add([entry(day, value, test=other) for day, value in enumerate(STEADY, start=5)])
+    answer = CliRunner().invoke(trend, [history])
+    assert "old" not in answer.output.lower()
+    History(tmp_path).add([entry(16, 100e3, test=other), entry(40, 1e6, testbed="lab-2")])
+    for options in ((), ("--test=*64B*",)):
+        answer = CliRunner().invoke(trend, [history, *options])
+        assert answer.exit_code == 1
+        told = "; old: not measured since 2026-01-10 03:00 UTC, 7 days before the testbed's newest result"
+        assert answer.output.splitlines()[0].endswith(told)
+        assert "Old: 1 of these series" in answer.output
+
+
 def test_a_page_and_a_junit_file_are_written(tmp_path):
     page, junit = tmp_path / "trend.html", tmp_path / "junit.xml"
     history = history_of(tmp_path / "history", [*STEADY, 90e3, 90.1e3])

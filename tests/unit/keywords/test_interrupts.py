@@ -6,27 +6,19 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from local_testbeds import LOCAL, needs_testbed
 from robot_runs import ROOT, write_suite
+from waiting import wait_until
 
 from lossratio.journal import read_journal
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import RunDirectory, read_result
 from lossratio.testbed import local
-from lossratio.testbed.requirements import why_unavailable
 
-WHY_NOT = why_unavailable()
-pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = [pytest.mark.netns, needs_testbed]
 DEADLINE = 60.0
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 def processes_of(group):
@@ -39,7 +31,7 @@ def processes_of(group):
 def test_an_interrupted_suite_leaves_nothing_but_its_trials(tmp_path, monkeypatch, to_all):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     topology = tmp_path / "topology.yaml"
-    topology.write_text((ROOT / "topologies" / "local.yaml").read_text())
+    topology.write_text(LOCAL.read_text())
     tests = "Stopped\n    Find NDR And PDR    64B\nNever Reached\n    Find NDR And PDR    128B\n"
     file = write_suite(tmp_path, tests)
     directory = RunDirectory(tmp_path / "run")
@@ -50,7 +42,7 @@ def test_an_interrupted_suite_leaves_nothing_but_its_trials(tmp_path, monkeypatc
     # A session of its own, as a terminal's foreground job has a process group of its own.
     robot = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 4)
+        wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 4)
         assert len(local.status()) == 1
         send = os.killpg if to_all else os.kill
         send(robot.pid, signal.SIGINT)

@@ -9,13 +9,12 @@ import sys
 import tempfile
 
 import pytest
+from local_testbeds import needs_testbed
 from robot_runs import ROOT, RobotRun
 
-from lossratio.testbed.requirements import why_unavailable
 from lossratio.topology import load_topology
 
 TEXT = (ROOT / "docs" / "how-to" / "add-a-topology.md").read_text()
-WHY_NOT = why_unavailable()
 
 
 def example(language):
@@ -46,7 +45,7 @@ def test_its_paths_are_those_that_the_guide_tells(lab):
 
 
 @pytest.mark.netns
-@pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+@needs_testbed
 @pytest.mark.parametrize(
     ("catalogue", "include", "tests"),
     [

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-
 import pytest
-from robot_runs import ROOT, run_suite, write_suite
+from local_testbeds import local_topology, needs_testbed, own_state
+from robot_runs import run_suite, write_suite
 
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.requirements import why_unavailable
 from lossratio.topology import load_topology
 
-WHY_NOT = why_unavailable()
-pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = [pytest.mark.netns, needs_testbed]
 
 
 @pytest.fixture(scope="module")
 def topology(tmp_path_factory):
-    file = tmp_path_factory.mktemp("topology") / f"keywords-{os.getpid()}.yaml"
-    file.write_text((ROOT / "topologies" / "local.yaml").read_text().replace("name: local", f"name: {file.stem}"))
-    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as state, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", state)
+    file = local_topology(tmp_path_factory.mktemp("topology"), "keywords")
+    with own_state():
         testbed = LocalTestbed.up(load_topology(file), keep=True)
         yield file
         testbed.down()

@@ -195,6 +195,20 @@ def test_an_unfinished_measurement_of_an_earlier_run_is_continued(tmp_path):
     assert [json.loads(line)["input"] for line in continued[1:]] == [json.loads(line)["input"] for line in lines[1:]]
 
 
+def test_a_measurement_that_could_not_begin_leaves_no_result_of_an_earlier_run_in_its_directory(tmp_path):
+    run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B    goals=quick\n"))
+    run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B    goals=quick    min_load=1 Gfps\n"))
+    assert "above the maximum load" in run.tests["A Test"].message
+    assert RunDirectory(run.directory).results() == ()
+    assert not any((run.directory / "trials").iterdir())
+
+
+def test_an_earlier_run_that_is_not_there_is_an_error_and_not_a_new_search(tmp_path):
+    run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), RESUME=tmp_path / "misspelt")
+    assert re.search("no run to be continued in .*misspelt", run.tests["A Test"].message)
+    assert not (run.directory / "trials").exists()
+
+
 def test_an_earlier_run_with_other_inputs_is_refused(tmp_path):
     file = write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n")
     earlier = run_suite(file, "earlier")

@@ -71,6 +71,16 @@ def test_a_sut_that_slows_down_ends_with_a_result(rate):
     assert all(result[goal].regular for goal in (NDR, PDR))
 
 
+@pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
+@pytest.mark.parametrize("rate", [0.995, 0.99, 0.98, 0.95])
+@pytest.mark.parametrize("capacity", [1e5, 1e6, 1e7])
+def test_a_sut_that_slows_down_as_fast_as_it_is_searched_is_not_followed_far(goals, rate, capacity):
+    controller = MLRsearch(goals, MIN, MAX)
+    result = drive(controller, lambda load, duration: knee(capacity * rate**controller.trials)(load, duration))
+    assert controller.trials <= 150
+    assert all(result[goal].regular for goal in goals)
+
+
 @pytest.mark.parametrize("goals", [[NDR, PDR], [TST009], [RFC2544]], ids=["CSIT", "TST009", "RFC 2544"])
 @pytest.mark.parametrize("rate", [1.0005, 1.001, 1.002, 1.005])
 def test_a_sut_that_speeds_up_is_not_followed_to_the_maximum_load(goals, rate):

@@ -60,7 +60,7 @@ def checkout(tmp_path):
     (tmp_path / "ci" / "nightly.yaml").write_text(SMALL_JOB)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     program = tmp_path / ".venv" / "bin" / "lossratio"
-    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c 'from lossratio.cli import main; main()' \"$@\"\n")
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m lossratio \"$@\"\n")
     program.chmod(0o755)
     return tmp_path
 

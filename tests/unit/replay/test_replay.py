@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -79,6 +81,19 @@ def test_the_command_tells_both_functions_and_whether_the_model_fits(searched):
     assert f"combined  mean {found.mean:,.1f} fps" in result.output
     for word in ("stretch", "erf", "weight", "The model"):
         assert word in result.output
+
+
+def test_the_command_loads_no_library_that_it_does_not_need(searched):
+    code = (
+        "import sys\n"
+        "from lossratio.cli import commands\n"
+        f"commands(['soak', '--replay', {str(searched[0])!r}], standalone_mode=False)\n"
+        "print(*sys.modules)\n"
+    )
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    loaded = set(output.splitlines()[-1].split())
+    assert "scipy.special" in loaded
+    assert not loaded & {"robot", "pydantic", "paramiko", "matplotlib", "scipy.stats", "lossratio.topology"}
 
 
 def test_the_command_takes_every_likelihood_and_weighting_there_is():

@@ -115,6 +115,14 @@ def counted_trial(load, *, lost=0, unsent=0, duration=1.0):
     return TrialResult(TrialInput(duration, load), output)
 
 
+def dropping_trial(load, *, lost, dropped):
+    """A trial of one direction that lost frames, of which the generator dropped some."""
+    sent = round(load)
+    direction = DirectionCounters("port0>port1", sent, sent, sent - lost, generator_drops=dropped)
+    output = TrialOutput(lost / sent, sent_frames=sent, lost_frames=lost, unsent_frames=0, directions=(direction,))
+    return TrialResult(TrialInput(1.0, load), output)
+
+
 def throughput_of(trials, goals=(NDR,), *, origin=LoadOrigin.GENERATOR, error=None, remarks=()):
     """The result of a search that measured just these trials."""
     test_run = run(error=error, remarks=remarks)
@@ -123,14 +131,14 @@ def throughput_of(trials, goals=(NDR,), *, origin=LoadOrigin.GENERATOR, error=No
     return throughput_result(test_run, setup(test_run, goals, origin=origin), found, entries)
 
 
-def mrr(sut=None, *, error=None, trials=10, **generator):
+def mrr(sut=None, *, error=None, trials=10, load=MAX_LOAD, **generator):
     """The result of a whole MRR test."""
     measurer = SimulatedMeasurer(sut or SharpKnee(capacity=300_000.0), seed=1, directions=2, **generator)
-    trial = TrialInput(1.0, MAX_LOAD)
+    trial = TrialInput(1.0, load)
     entries = [JournalEntry(TrialResult(trial, measurer.measure(trial))) for _ in range(trials)]
     test_run = run("64B-1c-eth-l2bdbase-mrr", error=error)
     return mrr_result(
-        test_run, test_run.conditions.max_load(MAX_LOAD, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT), entries
+        test_run, test_run.conditions.max_load(load, LoadOrigin.GENERATOR, link_limit=LINK_LIMIT), entries
     )
 
 

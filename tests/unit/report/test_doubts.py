@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from report_examples import counted_trial, mrr, throughput, throughput_of
+from report_examples import counted_trial, dropping_trial, mrr, throughput, throughput_of
 
 from lossratio.journal import JournalEntry
 from lossratio.report.doubts import DoubtKind, doubts_of, drift_in, two_bands_in
@@ -65,9 +65,41 @@ def late_trial(late):
     return TrialResult(TrialInput(1.0, 1000.0), output)
 
 
+def test_drops_inside_the_generator_are_counted_as_far_as_frames_were_lost():
+    trials = [dropping_trial(1000.0, lost=lost, dropped=dropped) for lost, dropped in ((3, 9), (0, 9), (4, 1), (4, 0))]
+    ((doubt,),) = doubts_of([throughput_of(trials)])
+    assert doubt.kind is DoubtKind.GENERATOR_DROPS
+    assert doubt.reason.startswith("4 frames in 2 trials came back")
+
+
+def stalled_trial(lateness, lost):
+    direction = DirectionCounters("port0>port1", 50_000, 50_000, 50_000 - lost, lateness=lateness)
+    output = TrialOutput(lost / 50_000, sent_frames=50_000, lost_frames=lost, directions=(direction,))
+    return TrialResult(TrialInput(1.0, 50_000.0), output)
+
+
+def test_loss_that_a_burst_after_a_stall_may_have_made_is_a_doubt():
+    ((doubt,),) = doubts_of(
+        [throughput_of([stalled_trial(0.003, 150), stalled_trial(0.002, 1), stalled_trial(None, 3)])]
+    )
+    assert doubt.kind is DoubtKind.GENERATOR_STALLS
+    assert doubt.reason.startswith("in 2 trials the generator was stalled for up to 3 ms")
+
+
+@pytest.mark.parametrize(("lateness", "lost"), [(0.003, 0), (0.003, 151), (0.001, 5), (None, 5)])
+def test_what_no_burst_has_lost_is_no_doubt(lateness, lost):
+    assert doubts_of([throughput_of([stalled_trial(lateness, lost)])]) == [()]
+
+
 def test_late_frames_are_counted():
     ((doubt,),) = doubts_of([throughput_of([late_trial(3), late_trial(0), late_trial(4)])])
     assert doubt.kind is DoubtKind.LATE_FRAMES
+    assert doubt.reason.startswith("7 frames in 2 trials came back too late")
+
+
+def test_late_frames_of_the_last_trial_are_counted_too():
+    whole = throughput_of([late_trial(3), late_trial(0)]).model_copy(update={"late_frames": 4})
+    ((doubt,),) = doubts_of([whole])
     assert doubt.reason.startswith("7 frames in 2 trials came back too late")
 
 
@@ -81,6 +113,10 @@ def test_a_sut_that_degrades_under_overload_has_an_mrr_below_its_pdr():
 
 def test_an_mrr_that_only_lacks_a_burst_is_no_doubt():
     assert doubts_of([throughput(), mrr(SharpKnee(capacity=294_000.0))]) == [(), ()]
+
+
+def test_an_mrr_of_a_load_below_the_throughput_is_no_doubt_about_overload():
+    assert doubts_of([throughput(), mrr(load=100_000.0)]) == [(), ()]
 
 
 def test_an_mrr_is_compared_with_the_same_setup_only():

@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from report_examples import STARTED, conditions, throughput
@@ -20,7 +20,7 @@ from lossratio.report.conditions import LoadOrigin
 from lossratio.report.csit import csit_export
 from lossratio.report.findings import findings_of
 from lossratio.report.histograms import Histogram
-from lossratio.report.latency import latency_at_load
+from lossratio.report.latency import direction_latency, latency_at_load
 from lossratio.report.latency_picture import draw_latency
 from lossratio.report.latency_result import latency_result
 from lossratio.report.model import RESULT, Outcome, TestIdentity
@@ -63,6 +63,13 @@ def test_percentiles_are_told_as_far_as_there_are_frames():
     assert direction.percentiles_us == {"50": 10.0, "90": 10.0, "99": 50.0, "99.9": 50.0}
 
 
+def test_no_percentile_is_above_the_largest_latency():
+    direction = direction_latency(counters(histogram=((10.0, 98), (99_822.0, 2)), maximum=99_822.0))
+    assert direction.percentiles_us["99"] == direction.most_us == 99_822.0
+
+
+# The curve of a histogram takes 0.1 s.
+@settings(max_examples=20)
 @given(st.lists(st.integers(1, 10_000_000), min_size=1, max_size=200))
 def test_percentiles_are_those_of_the_latencies_to_three_digits(latencies):
     histogram = Histogram.of([(value / 10.0, 1) for value in latencies], 0.1)
@@ -133,8 +140,11 @@ def test_there_is_no_picture_of_nothing():
 CSIT_POINTS = ((135e3, 0.9), (75e3, 0.5), (15e3, 0.1), (9001.0, 0.0))
 
 
-def csit_result(latency):
-    case = csit_export(named(throughput().model_copy(update={"latency": latency}))).case
+def csit_result(latency, directions=(FORWARD, REVERSE), pattern="bidirectional"):
+    whole = conditions(directions)
+    measured_under = whole.model_copy(update={"traffic": whole.traffic.model_copy(update={"pattern": pattern})})
+    update = {"latency": latency, "conditions": measured_under}
+    case = csit_export(named(throughput().model_copy(update=update))).case
     return json.loads(case.model_dump_json(exclude_none=True))["result"]
 
 
@@ -153,6 +163,29 @@ def test_csit_gets_none_of_a_direction_that_lacks_one():
         for load, share in CSIT_POINTS
     )
     assert csit_result(latency).keys() == {"type", "ndr", "pdr", "latency_forward"}
+
+
+def test_csit_has_all_links_of_one_way_together():
+    slow = counters("port2>port3", ((20.0, 500),), minimum=20.0, average=20.0, maximum=20.0)
+    latency = tuple(at(load, counters(), slow, share=share) for load, share in CSIT_POINTS)
+    data = csit_result(latency, (FORWARD, "port2>port3"), "unidirectional")
+    assert data.keys() == {"type", "ndr", "pdr", "latency_forward"}
+    forward = data["latency_forward"]["pdr_90"]
+    assert (forward["min"], forward["max"]) == (10.0, 1000.0)
+    assert forward["avg"] == pytest.approx((1000 * 15.0 + 500 * 20.0) / 1500)
+    merged = HdrHistogram.decode(forward["hdrh"])
+    assert [merged.get_count_at_value(value) for value in (10, 20, 50)] == [900, 500, 99]
+    assert merged.get_total_count() == 1500
+    one_dead = tuple(at(load, counters(), dead("port2>port3"), share=share) for load, share in CSIT_POINTS)
+    assert csit_result(one_dead, (FORWARD, "port2>port3"), "unidirectional").keys() == {"type", "ndr", "pdr"}
+
+
+def test_csit_has_both_ways_of_parallel_links():
+    directions = (FORWARD, REVERSE, "port2>port3", "port3>port2")
+    latency = tuple(at(load, *map(counters, directions), share=share) for load, share in CSIT_POINTS)
+    data = csit_result(latency, directions)
+    for way in ("latency_forward", "latency_reverse"):
+        assert HdrHistogram.decode(data[way]["pdr_0"]["hdrh"]).get_total_count() == 2000
 
 
 def test_csit_has_no_latency_alone():

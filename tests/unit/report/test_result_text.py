@@ -8,6 +8,7 @@ from report_examples import (
     MAX_LOAD,
     MIN_LOAD,
     counted_trial,
+    dropping_trial,
     mrr,
     mrr_results,
     searched,
@@ -19,7 +20,8 @@ from report_examples import (
 from lossratio.mlrsearch import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR
 from lossratio.report.bounds import BoundsSoFar, GoalBounds, Interval
-from lossratio.report.text import format_frames_per_second, format_interval, message, progress_line
+from lossratio.report.progress_text import progress_line
+from lossratio.report.text import format_frames_per_second, format_interval, message
 from lossratio.report.verdict import GENERATOR_LIMIT
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
@@ -49,14 +51,23 @@ def test_the_message_of_a_search_that_found_the_generators_limit():
     assert lines[-1] == "The generator could not send 6,300 frames in 21 of the trials."
 
 
-def test_stalls_of_the_generator_are_told():
-    def trial(lateness):
-        counters = DirectionCounters("port0>port1", 100_000, 100_000, 100_000, lateness=lateness)
-        return replace(REGULAR[0], output=replace(REGULAR[0].output, directions=(counters,)))
+def stalled_trial(lateness, unsent=0):
+    counters = DirectionCounters("port0>port1", 100_000, 100_000 - unsent, 100_000 - unsent, lateness=lateness)
+    return replace(REGULAR[0], output=replace(REGULAR[0].output, unsent_frames=unsent, directions=(counters,)))
 
-    lines = message(throughput_of([*[trial(0.0009)] * 20, trial(0.0432), trial(None), *REGULAR[21:]])).splitlines()
+
+def test_stalls_of_the_generator_are_told():
+    trials = [*[stalled_trial(0.0009)] * 20, stalled_trial(0.0432), stalled_trial(None), *REGULAR[21:]]
+    lines = message(throughput_of(trials)).splitlines()
     assert lines[-1] == (
         "The generator was stalled for up to 43.2 ms, in 1 of the trials; what it made up for was a burst."
+    )
+
+
+def test_what_helps_against_frames_unsent_in_stalls_is_told():
+    trials = [stalled_trial(0.0432, unsent=2), *REGULAR[1:]]
+    assert (
+        message(throughput_of(trials)).splitlines()[-1].startswith("With less other work on its machine, or a larger")
     )
 
 
@@ -148,6 +159,11 @@ def test_a_rate_is_written_to_a_hundredth_of_a_per_cent_or_better(rate):
 )
 def test_intervals_in_words(lower, upper, text):
     assert format_interval(lower, upper) == text
+
+
+def test_frames_that_the_generator_dropped_are_told():
+    text = message(throughput_of([dropping_trial(50_000.0, lost=1500, dropped=1200)] * 2))
+    assert "The generator dropped 2,400 frames that came back, in 2 of the trials" in text
 
 
 def trial(loss_ratio=0.0, unsent=None):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_examples import as_json, mrr, throughput
 
-from lossratio.errors import ReportError
+from lossratio.errors import ReportError, StorageError
 from lossratio.journal import Journal
 from lossratio.report.run_directory import RunDirectory, file_stem, read_result
 
@@ -81,7 +81,7 @@ def test_a_result_that_cannot_be_written_leaves_the_earlier_one(tmp_path, result
     run = RunDirectory(tmp_path)
     path = run.write(result)
     monkeypatch.setattr(os, "fsync", no_space_left)
-    with pytest.raises(ReportError, match=r"No space left on device.*journal, .*trials"):
+    with pytest.raises(StorageError, match=r"No space left on device.*journal, .*trials"):
         run.write(throughput(error="agent lost"))
     assert read_result(path) == result
     assert len(os.listdir(path.parent)) == 1
@@ -93,7 +93,7 @@ def no_space_left(handle):
 
 def test_a_directory_that_cannot_be_made_is_an_error_that_says_where(tmp_path, result):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ReportError, match="file"):
+    with pytest.raises(StorageError, match="file"):
         RunDirectory(tmp_path / "file").write(result)
 
 

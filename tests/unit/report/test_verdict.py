@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_examples import MAX_LOAD, MIN_LOAD, counted_trial, searched, throughput, trials_of_any_kind
+from report_examples import MAX_LOAD, MIN_LOAD, counted_trial, dropping_trial, searched, throughput, trials_of_any_kind
 
 from lossratio.mlrsearch.goal import NDR, PDR
 from lossratio.mlrsearch.result import IrregularReason, goal_result
@@ -36,6 +36,14 @@ def test_loss_within_the_goal_does_not_excuse_the_generator():
     at_upper = [counted_trial(100_400.0, lost=100, unsent=1000)] * 21
     assert judged([*BELOW, *at_upper], PDR).reason == GENERATOR_LIMIT
     assert judged([*BELOW, *at_upper], NDR).regular
+
+
+def test_a_bound_of_nothing_but_frames_that_the_generator_dropped_is_the_generators():
+    assert judged([*BELOW, *[dropping_trial(100_400.0, lost=3, dropped=3)] * 21]) == Verdict(False, GENERATOR_LIMIT)
+
+
+def test_what_was_lost_besides_the_generators_drops_is_the_suts():
+    assert judged([*BELOW, *[dropping_trial(100_400.0, lost=4, dropped=3)] * 21]) == Verdict(True, None)
 
 
 def test_a_few_lossy_trials_are_not_enough_to_blame_the_sut():

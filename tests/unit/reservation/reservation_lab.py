@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 
 from lossratio.reservation import Claim, Lease
 from lossratio.reservation.keeper import RECORD_BYTES
@@ -55,10 +54,3 @@ class Lab:
         record["lease"].update(fields)
         with open(self.file, "r+b") as file:
             file.write(json.dumps(record).encode().ljust(RECORD_BYTES))
-
-
-def is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ssh_server import needs_sshd
+from waiting import wait_until
 
 from lossratio.reservation import TestbedReservedError
 from lossratio.reservation.inquiry import holder_of
@@ -19,13 +20,6 @@ from lossratio.reservation.inquiry import holder_of
 pytestmark = needs_sshd
 LIBRARIES = Path(__file__).parents[3] / "libraries"
 CONTENDERS = 12
-
-
-def wait_until(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 def test_they_are_served_one_at_a_time_and_in_the_order_in_which_they_came(lab):

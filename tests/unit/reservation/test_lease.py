@@ -9,21 +9,14 @@ import threading
 import time
 
 import pytest
-from reservation_lab import is_alive
 from ssh_server import needs_sshd, sshd_of
+from waiting import is_running, wait_until
 
 from lossratio.errors import ReservationError
 from lossratio.reservation import ReservationLostError, TestbedReservedError
 from lossratio.reservation.inquiry import clear, holder_of
 
 pytestmark = needs_sshd
-
-
-def wait_until(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 def test_only_one_has_the_testbed_and_the_other_is_told_who(lab):
@@ -121,8 +114,8 @@ def test_forced_release_names_the_owner_and_ends_what_he_started(lab):
     bystander = lab.session().start("sh", "-c", "echo $$; exec sleep 60")
     other = int(bystander.read_line(5.0))
     assert clear(lab.session(), lab.claim("bob@desk"), force=True).owner == "alice@ci3"
-    wait_until(lambda: not is_alive(pid))
-    assert is_alive(other)
+    wait_until(lambda: not is_running(pid))
+    assert is_running(other)
     os.kill(other, signal.SIGKILL)
     with pytest.raises(ReservationLostError, match="somebody has released it"):
         lease.confirm()
@@ -150,7 +143,7 @@ def test_traffic_of_one_whose_lease_ran_out_ends_when_another_takes_it(lab):
     pid = int(session.start("sh", "-c", "echo $$; exec sleep 60").read_line(5.0))
     lab.change_lease(expires=0.0)
     lab.take("bob@desk")
-    wait_until(lambda: not is_alive(pid))
+    wait_until(lambda: not is_running(pid))
 
 
 def test_a_lease_from_before_a_reboot_is_void(lab):

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 SIMULATED = ROOT / "topologies" / "simulated.yaml"
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A command that has ended."""
-
-    status: int
-    out: str
-    err: str
 
 
 def write_suite(directory, tests, settings="", name="suite"):

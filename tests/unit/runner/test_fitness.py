@@ -13,7 +13,6 @@ from lossratio.errors import JobError
 from lossratio.nightly.job import load_job
 from lossratio.runner import fitness
 from lossratio.runner.command import run
-from lossratio.ssh import Credentials
 from lossratio.trial import TrialOutput
 
 SUITE = """*** Settings ***
@@ -47,9 +46,15 @@ def invoke(job):
 @pytest.mark.netns
 @pytest.mark.usefixtures("netns_lab")
 def test_a_fit_tester_lets_the_night_begin(tmp_path):
-    result = invoke(write_job(tmp_path, "100 fps", "cable.yaml"))
+    # Beside all other tests, the machine itself may be unfit for a while.
+    for attempt in ("first", "second", "third"):
+        directory = tmp_path / attempt
+        directory.mkdir()
+        result = invoke(write_job(directory, "100 fps", "cable.yaml"))
+        if result.exit_code == 0:
+            break
     assert result.exit_code == 0, result.output
-    assert (tmp_path / "out" / "results").is_dir()
+    assert (directory / "out" / "results").is_dir()
 
 
 @pytest.mark.netns
@@ -82,4 +87,4 @@ def test_a_night_is_not_lost_to_a_machine_that_stood_still_once(tmp_path, monkey
     job = load_job(write_job(tmp_path, "100 fps", "cable.yaml"))
     (testbed,) = job.testbeds
     with nullcontext() if is_fit else pytest.raises(fitness.UnfitTesterError):
-        fitness.check_tester(job, testbed, job.file.self_test, Credentials())
+        fitness.check_tester(job, testbed, job.file.self_test)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-import tempfile
 
 import pytest
+from local_testbeds import local_topology, needs_testbed, own_state
 from runner_examples import ROOT, write_suite
 
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.requirements import why_unavailable
 from lossratio.topology import load_topology
 
-WHY_NOT = why_unavailable()
-pytestmark = [pytest.mark.netns, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = [pytest.mark.netns, needs_testbed]
 PASSES = "Passes\n    No Operation\n"
 
 
@@ -23,12 +20,8 @@ PASSES = "Passes\n    No Operation\n"
 def testbeds(tmp_path_factory):
     """The topology files of two testbeds that are up."""
     directory = tmp_path_factory.mktemp("topologies")
-    with tempfile.TemporaryDirectory(prefix="lossratio-state-") as state, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", state)
-        files = [directory / f"reserved{number}-{os.getpid()}.yaml" for number in range(2)]
-        text = (ROOT / "topologies" / "local.yaml").read_text()
-        for file in files:
-            file.write_text(text.replace("name: local", f"name: {file.stem}"))
+    with own_state():
+        files = [local_topology(directory, f"reserved{number}") for number in range(2)]
         running = [LocalTestbed.up(load_topology(file), keep=True) for file in files]
         yield files
         for each in running:

@@ -12,6 +12,7 @@ import time
 import pytest
 from robot.api import ExecutionResult
 from runner_examples import ROOT, SIMULATED
+from waiting import wait_until
 
 from lossratio.journal import read_journal
 from lossratio.report.run_directory import RunDirectory
@@ -35,13 +36,6 @@ After
 """
 
 
-def wait_until(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def topology(tmp_path):
     file = tmp_path / "topology.yaml"
@@ -56,7 +50,7 @@ def begin(tmp_path, topology):
     def begin(number, times=1):
         file = tmp_path / "suite.robot"
         file.write_text(SUITE.replace("GO", str(tmp_path / "go")))
-        command = [sys.executable, "-c", "from lossratio.cli import main; main()", "run", "--topology", str(topology)]
+        command = [sys.executable, "-m", "lossratio", "run", "--topology", str(topology)]
         process = subprocess.Popen(
             [*command, str(file), "--", "--outputdir", str(tmp_path / "out")],
             env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},

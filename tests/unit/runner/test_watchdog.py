@@ -44,8 +44,7 @@ def test_what_is_left_of_a_suite_that_takes_too_long_fails(lossratio, tmp_path):
 def test_a_run_that_takes_too_long_is_stopped_in_order_also_in_a_set_up(tmp_path):
     file = write_suite(tmp_path, "Never Run\n    Fatal Error    it ran\n", settings="Suite Setup    Sleep    60 s")
     options = ["--run-timeout", "1s", str(file), "--", "--outputdir", str(tmp_path / "out")]
-    code = "from lossratio.cli import main; main()"
-    command = [sys.executable, "-c", code, "run", "--topology", str(SIMULATED), *options]
+    command = [sys.executable, "-m", "lossratio", "run", "--topology", str(SIMULATED), *options]
     path = f"{ROOT / 'libraries'}:{os.path.dirname(__file__)}"
     done = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=30, check=False

@@ -82,3 +82,4 @@ def test_searches_with_and_without_hints_are_set_side_by_side(tmp_path):
     assert result.exit_code == 0, result.output
     assert "time / without hints, unchanged" in result.output
     assert "change of 1 % seen less often" in result.output
+    assert "Divided by the search time without hints, 1 %" in result.output

@@ -16,6 +16,7 @@ from lossratio.study.nights import CHANGES, HINT_ALGORITHMS, scaled
 from lossratio.study.scaled import Scaled
 from lossratio.study.search import search_rows
 from lossratio.study.suts import Overhead
+from lossratio.study.tables import hint_family_tables
 
 FREE = Overhead(0.0)
 UNCHANGED, SMALL = CHANGES["unchanged"], CHANGES["1 %"]
@@ -99,3 +100,20 @@ def test_figures_are_judged_for_each_change_that_was_studied():
     ]
     assert found["time / without hints, unchanged"].value == pytest.approx(0.9)
     assert found["time / without hints, unchanged"].verdict == "aim missed"
+
+
+def test_each_family_has_its_share_of_the_time_without_hints_and_the_least_that_there_could_be():
+    seconds = {"sharp knee": (9.0, 6.0), "jitter": (4.0, 1.5)}
+    both = [
+        {"algorithm": name, "family": family, "elapsed": elapsed, "certificate": certificate}
+        for family, (hinted, certificate) in seconds.items()
+        for name, elapsed in ((UNCHANGED.with_hints, hinted), (UNCHANGED.without_hints, 10.0))
+    ]
+    ((title, table),) = hint_family_tables(rows(*both))
+    assert title.startswith("Divided by the search time without hints, unchanged")
+    lines = [line.split("  ") for line in table.splitlines()[1:]]
+    assert {line[0]: line[-1].strip() for line in lines} == {
+        "sharp knee": "0.90 | 0.60",
+        "jitter": "0.40 | 0.15",
+        "geometric mean": "0.60 | 0.30",
+    }

@@ -7,16 +7,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from local_testbeds import WHY_NOT
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from testbed_probes import Caller, OrdinaryUser, make_topology
 
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.requirements import why_unavailable
 
 HERE = Path(__file__).parent
-WHY_NOT = why_unavailable()
 
 
 def pytest_collection_modifyitems(items):

@@ -15,8 +15,7 @@ from lossratio.testbed.requirements import why_unavailable
 
 WHY = "import json; from lossratio.testbed.requirements import why_unavailable; print(json.dumps(why_unavailable()))"
 UP = """
-import json, sys
-sys.path.insert(0, {probes!r})
+import json
 from testbed_probes import make_topology
 from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.requirements import TestbedUnavailableError
@@ -40,10 +39,6 @@ class Inside(Caller):
         return [*self._command, *argv]
 
 
-def up():
-    return UP.format(probes=os.path.dirname(__file__))
-
-
 @pytest.mark.netns
 def test_nothing_stands_in_the_way_where_a_testbed_can_be_built():
     assert why_unavailable() is None
@@ -57,14 +52,14 @@ def test_forbidden_user_namespaces_are_named_with_the_setting_that_forbids_them(
     why = inside.run(state_home, WHY)
     assert why.startswith("user namespaces are forbidden by the sysctl user.max_user_namespaces; allow them: ")
     assert "\n" not in why
-    assert inside.run(state_home, up()).startswith(f"No local testbed can be built: {why}")
+    assert inside.run(state_home, UP).startswith(f"No local testbed can be built: {why}")
 
 
 @pytest.mark.netns
 def test_root_without_a_root_s_power_builds_it_in_user_namespaces(state_home):
     inside = Inside("unshare", "-Ur")
     assert inside.run(state_home, WHY) is None
-    assert inside.run(state_home, up()) == "0\n"
+    assert inside.run(state_home, UP) == "0\n"
 
 
 @pytest.mark.netns
@@ -74,7 +69,7 @@ def test_a_missing_program_is_named_with_its_package(state_home):
     inside = Inside(*unshare, first=f"mount --bind /dev/null {sshd}")
     why = inside.run(state_home, WHY)
     assert why == "not installed: sshd; on Debian: apt install openssh-server"
-    assert inside.run(state_home, up()) == f"No local testbed can be built: {why}."
+    assert inside.run(state_home, UP) == f"No local testbed can be built: {why}."
 
 
 def test_a_user_without_an_account_is_told_so(monkeypatch):

@@ -17,8 +17,8 @@ from testbed_probes import (
     processes_with,
     running,
     start_building,
-    wait_until,
 )
+from waiting import wait_until
 
 from lossratio.errors import TopologyError
 from lossratio.ssh import NodeSession
@@ -150,8 +150,7 @@ def test_a_directory_that_a_killed_run_left_is_removed_by_the_next_one(state_hom
 
 class TestTestbedsThatStay:
     def test_one_outlives_the_process_that_built_it_and_is_found_by_others(self, user, state_home):
-        probes = f"import sys, json; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        probes += "from testbed_probes import make_topology, namespaces_of\n"
+        probes = "import json\nfrom testbed_probes import make_topology, namespaces_of\n"
         probes += "from lossratio.testbed.local import LocalTestbed, find, status\n"
         up = "t = LocalTestbed.up(make_topology('stays'), keep=True); print(json.dumps(sorted(namespaces_of(t))))"
         namespaces = user.run(state_home, probes + up)

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from local_testbeds import LOCAL
 from testbed_probes import LIBRARIES, OrdinaryUser, make_topology
 
 from lossratio.errors import NodeError, TopologyError
@@ -18,8 +19,6 @@ from lossratio.testbed.local import LocalTestbed, describe
 from lossratio.topology import load_topology
 
 pytestmark = pytest.mark.netns
-
-LOCAL = LIBRARIES.parent / "topologies" / "local.yaml"
 
 SEND = """
 import socket, sys

@@ -6,15 +6,18 @@ import json
 import os
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from waiting import is_running
+
 from lossratio.ssh import NodeSession
 from lossratio.topology import Topology
 
-LIBRARIES = Path(__file__).parents[3] / "libraries"
+HERE = Path(__file__).parent
+LIBRARIES = HERE.parents[2] / "libraries"
+PYTHONPATH = os.pathsep.join(map(str, (LIBRARIES, HERE, HERE.parent)))
 KINDS = ("net", "mnt", "pid", "ipc")
 
 
@@ -65,10 +68,8 @@ def alive(processes):
     """Those of the given processes that still run; ids (also of namespaces) are used again, start times are not."""
     found = set()
     for pid, started in processes:
-        process = Path(f"/proc/{pid}")
         try:
-            is_zombie = (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-            if start_time(process) == started and not is_zombie:
+            if is_running(pid) and start_time(Path(f"/proc/{pid}")) == started:
                 found.add((pid, started))
         except OSError:
             continue
@@ -87,16 +88,8 @@ def processes_with(text):
     return found
 
 
-def wait_until(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
-
-
 _BUILD = """
 import json, os, sys, time
-sys.path.insert(0, {probes!r})
 from lossratio.testbed.local import LocalTestbed
 from testbed_probes import make_topology, namespaces_of
 topology = make_topology("killed")
@@ -150,7 +143,7 @@ def children_of(pid):
 
 def start_building(user, state_home, then="", arguments=""):
     """Starts a run, and returns when it begins to build."""
-    source = _BUILD.format(probes=str(Path(__file__).parent), then=then, arguments=arguments)
+    source = _BUILD.format(then=then, arguments=arguments)
     process = subprocess.Popen(
         user.command(sys.executable, "-c", source), stdout=subprocess.PIPE, text=True, env=user.environment(state_home)
     )
@@ -178,7 +171,7 @@ class Caller:
         return list(argv)
 
     def environment(self, state_home):
-        return {**os.environ, "PYTHONPATH": str(LIBRARIES), "XDG_STATE_HOME": str(state_home), "HOME": str(state_home)}
+        return {**os.environ, "PYTHONPATH": PYTHONPATH, "XDG_STATE_HOME": str(state_home), "HOME": str(state_home)}
 
     def run(self, state_home, source):
         """Runs Python source, and gives what it prints as JSON."""

@@ -1,25 +1,8 @@
 from __future__ import annotations
 
-import pytest
 import yaml
 
 from lossratio.topology import NIC_MODELS, NicModel, load_topology
-
-
-def test_small_frames_meet_the_packet_limit_and_large_ones_the_bit_limit():
-    nic = NIC_MODELS["intel-e810cq"]
-    assert nic.max_load(64) == 58.5e6
-    assert nic.max_load(1518) == pytest.approx(100e9 / (1538 * 8))
-
-
-def test_an_encapsulation_makes_frames_larger_on_the_wire():
-    nic = NIC_MODELS["intel-x710"]
-    assert nic.max_load(64) == 14_880_952
-    assert nic.max_load(64, overhead=50) == pytest.approx(10e9 / (134 * 8))
-
-
-def test_a_nic_without_limits_has_no_maximum_load():
-    assert NicModel("any", None, None).max_load(64) is None
 
 
 def test_the_tag_is_that_of_csit():
@@ -49,7 +32,7 @@ def test_a_lab_tells_the_limits_of_models_that_nobody_knows(tmp_path):
     file.write_text(yaml.safe_dump(data))
     topology = load_topology(file)
     (own, known), (unknown, untold) = (topology.links()[link] for link in ("cable", "other"))
-    assert topology.nic_model(own).max_load(64) == 90e6
+    assert topology.nic_model(own) == NicModel("acme-100g", 90e6, 100e9)
     assert topology.nic_model(known) == NIC_MODELS["intel-x710"]
     assert topology.nic_model(unknown) is None
     assert topology.nic_model(untold) is None

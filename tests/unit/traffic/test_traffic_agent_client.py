@@ -200,6 +200,14 @@ def test_stopped_traffic_has_its_late_frames_apart():
     assert (stopped.sent, stopped.received, stopped.late, stopped.lost, stopped.unsent) == (8, 7, 1, 0, 1)
 
 
+def test_late_frames_are_those_of_all_directions():
+    agent, process = configured({"id": 3, "result": {"late": {"a>b": 5}}}, {"id": 4, "result": {"late": {}}})
+    assert agent.late_frames(0.5) == 5
+    assert process.written[2] == {"id": 3, "op": "late", "wait": 0.5}
+    with pytest.raises(TrafficError, match="instead of an answer"):
+        agent.late_frames(0.5)
+
+
 @pytest.mark.netns
 def test_the_agent_is_put_on_the_node_only_once(session):
     puts = []

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR, configure, drop, received_by
+from waiting import is_running, wait_until
 
 from lossratio.errors import TrafficError
 from lossratio.traffic import (
@@ -25,20 +26,6 @@ pytestmark = pytest.mark.netns
 
 def children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def is_gone(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def refusal(action, *arguments, **options):
@@ -195,7 +182,7 @@ def test_traffic_stops_when_the_controller_goes_mid_trial(agent, bridged, sessio
     wait_until(lambda: received_by(bridged, "dut0") > before)
     process.stdin.close()
     assert process.wait(20) == 0
-    assert all(map(is_gone, senders))
+    assert not any(map(is_running, senders))
     assert "the controller is gone" in session.processes[0].stderr_tail()
 
 
@@ -206,7 +193,7 @@ def test_traffic_stops_when_the_controller_goes_while_it_runs_around_other_work(
     senders = children(process.pid)
     process.stdin.close()
     assert process.wait(20) == 0
-    assert all(map(is_gone, senders))
+    assert not any(map(is_running, senders))
 
 
 def test_an_agent_killed_mid_trial_is_one_clear_error_and_its_senders_die_with_it(agent, bridged, session):
@@ -218,7 +205,7 @@ def test_an_agent_killed_mid_trial_is_one_clear_error_and_its_senders_die_with_i
         TrafficError, match=r"Node TG.*traffic agent, asked for 'trial'.*the next measurement starts it anew"
     ):
         agent.trial(1000.0, 30.0)
-    wait_until(lambda: all(map(is_gone, senders)))
+    wait_until(lambda: not any(map(is_running, senders)))
     with pytest.raises(TrafficError, match="has ended"):
         agent.trial(1000.0, 0.1)
 
@@ -236,7 +223,7 @@ def test_no_direction_goes_on_when_another_cannot_start(agent, bridged, session)
     configure(agent)
     second = children(session.processes[0].process.pid)[1]
     os.kill(second, signal.SIGKILL)
-    wait_until(lambda: is_gone(second))
+    wait_until(lambda: not is_running(second))
     assert refusal(agent.start_traffic, 1000.0)[0] == "sender_died"
     before = received_by(bridged, "dut0")
     time.sleep(0.2)

@@ -3,30 +3,24 @@
 import json
 import threading
 import time
-from pathlib import Path
 
 import pytest
+from local_testbeds import LOCAL, needs_testbed
 from traffic_lab import configure
+from waiting import wait_until
 
 from lossratio.errors import TrafficError
 from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.requirements import TestbedUnavailableError
 from lossratio.topology import load_topology
 from lossratio.traffic import AgentClient, check_path
 
-pytestmark = pytest.mark.netns
-
-TOPOLOGY = Path(__file__).parents[3] / "topologies" / "local.yaml"
+pytestmark = [pytest.mark.netns, needs_testbed]
 
 
 @pytest.fixture
 def nodes():
-    try:
-        testbed = LocalTestbed.up(load_topology(TOPOLOGY))
-    except TestbedUnavailableError as error:
-        pytest.skip(str(error))
-    with testbed:
+    with LocalTestbed.up(load_topology(LOCAL)) as testbed:
         yield testbed.topology.nodes
 
 
@@ -57,6 +51,4 @@ def test_trials_go_over_ssh_and_a_lost_connection_stops_the_traffic(nodes):
         threading.Timer(0.5, tg.close).start()
         with pytest.raises(TrafficError, match=r"Node TG.*connection was lost.*the next measurement starts it anew"):
             agent.trial(1000.0, 30.0)
-        deadline = time.monotonic() + 20
-        while not is_still(dut, "dut0"):
-            assert time.monotonic() < deadline
+        wait_until(lambda: is_still(dut, "dut0"))

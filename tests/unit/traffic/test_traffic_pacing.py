@@ -3,7 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossratio.counters import output_from_counters
+from lossratio.traffic.agent.counting import check_countable
 from lossratio.traffic.agent.pacing import CATCH_UP, LEAD, RAMP_STEPS, frames_within, ramp_up, transmit
+from lossratio.traffic.agent.protocol import AgentError
 from lossratio.trial import DirectionCounters, TrialInput
 
 
@@ -158,3 +160,10 @@ def test_a_trial_can_be_stopped_before_its_end():
 )
 def test_a_fraction_of_a_frame_is_a_frame(duration, load, frames):
     assert frames_within(duration, load) == frames
+
+
+def test_more_frames_than_the_kernel_counts_are_an_error_and_never_taken_for_loss():
+    check_countable("port0>port1", 2**32 - 1)
+    with pytest.raises(AgentError, match=f"port0>port1 sent {2**32} frames") as error:
+        check_countable("port0>port1", 2**32)
+    assert error.value.kind == "counters"

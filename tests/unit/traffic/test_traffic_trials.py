@@ -139,6 +139,17 @@ def test_late_frames_are_told_apart_and_counted_once(agent, bridged):
     assert third.late == 0
 
 
+def test_late_frames_of_the_last_trial_can_be_asked_for(agent, bridged):
+    configure(agent, settle_time=0.0, bidirectional=False)
+    queue_at(bridged, "400kbit")
+    (trial,) = agent.trial(20_000.0, 0.05)
+    assert trial.received < trial.sent
+    assert trial.received + agent.late_frames(2.0) == trial.sent
+    assert agent.late_frames(0.0) == 0
+    (after,) = agent.trial(100.0, 0.1)
+    assert after.late == 0
+
+
 def test_foreign_frames_are_not_counted(agent, bridged):
     configure(agent)
     foreign = bytes.fromhex(bridged.mac("tg", "tg1").replace(":", "")) + bytes(6) + b"\x08\x00" + bytes(46)

@@ -6,11 +6,11 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from lossratio.errors import TrafficError
 from lossratio.topology import Interface, Port, TrexGenerator
@@ -163,9 +163,7 @@ def test_a_server_that_dies_can_be_started_again(plan):
     server = TrexServer(Here(), plan)
     server.ensure()
     os.kill(pid_of(plan.state), signal.SIGKILL)
-    deadline = time.monotonic() + 20
-    while server.is_running():
-        assert time.monotonic() < deadline
+    wait_until(lambda: not server.is_running())
     server.ensure()
     assert server.is_running()
 
@@ -214,9 +212,7 @@ def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_
     access.explain(TrafficError("While it runs, there is nothing to add."))
     first = pid_of(state)
     os.kill(first, signal.SIGKILL)
-    deadline = time.monotonic() + 20
-    while pid_of(state) is not None:
-        assert time.monotonic() < deadline
+    wait_until(lambda: pid_of(state) is None)
     with pytest.raises(TrafficError, match=r"^It is gone\. The TRex server has ended; its last words: Starting TRex"):
         access.explain(TrafficError("It is gone."))
     access.ready()

@@ -62,9 +62,9 @@ def test_a_server_that_begins_and_answers_slowly_sends_in_full():
     assert [each.unsent for each in counters] == [0, 0]
 
 
-def test_drops_inside_the_generator_are_told_apart_from_loss():
+def test_frames_that_came_back_and_were_dropped_are_told_and_those_that_could_not_be_sent_are_none_of_them():
     west, east = trial(Server(errors={"ierrors": 3, "oerrors": 4, "queue_full": 5}))
-    assert (west.generator_drops, east.generator_drops) == (12, 7)
+    assert (west.generator_drops, east.generator_drops) == (3, 3)
 
 
 def test_foreign_frames_show_as_more_received_than_sent():
@@ -91,6 +91,15 @@ def test_frames_that_come_too_late_are_lost_and_told_with_the_next_trial():
     server.now += 1.0
     server.late = (0, 0.0)
     assert [each.late for each in trial(server, trex=trex)] == [50, 50]
+    assert [each.late for each in trial(server, trex=trex)] == [0, 0]
+
+
+def test_late_frames_of_the_last_trial_can_be_asked_for():
+    server = Server(late=(50, 0.3))
+    trex = generator(server, settle_time=0.1)
+    trial(server, trex=trex)
+    assert set(trex.late(0.5, still_there).values()) == {50}
+    server.late = (0, 0.0)
     assert [each.late for each in trial(server, trex=trex)] == [0, 0]
 
 

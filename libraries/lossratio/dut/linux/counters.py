@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lossratio.dut.base import DutCounters
-from lossratio.dut.linux.interfaces import Link, read_links
+from lossratio.dut.linux.interfaces import Link, existing_links
 from lossratio.dut.linux.ruleset import Ruleset
 from lossratio.dut.linux.softnet import read_softnet
 from lossratio.dut.node import DutNode
@@ -25,14 +25,13 @@ def read_linux_counters(
         ruleset: The DUT's rules, with its policers.
         queues: By direction, the interface that drops what a queue inside the DUT has no room for.
     """
-    links = read_links(node)
+    links = existing_links(node, west, east, *queues.values())
     sides = {"west": links[west], "east": links[east]}
-    policed = ruleset.policed_frames(node.json("nft", "-j", "list", "counters"))
     return DutCounters(
         received={side: _count(link, "rx", "packets") for side, link in sides.items()},
         transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
         dropped={
-            **{f"policer {direction}": frames for direction, frames in policed.items()},
+            **{f"policer {direction}": frames for direction, frames in _policed(node, ruleset).items()},
             **{f"queue {direction}": _count(links[name], "tx", "dropped") for direction, name in queues.items()},
             **{f"{side} interface, going out": _count(link, "tx", "dropped") for side, link in sides.items()},
         },
@@ -41,6 +40,14 @@ def read_linux_counters(
             **_softnet(node),
         },
     )
+
+
+def _policed(node: DutNode, ruleset: Ruleset) -> dict[str, int]:
+    """Frames that each direction's policer has dropped."""
+    listing = node.json("nft", "-j", "list", "counters")["nftables"]
+    counters = (each["counter"] for each in listing if "counter" in each)
+    ours = {each["name"]: int(each["packets"]) for each in counters if each["table"] == ruleset.table}
+    return {direction: node.find("the counter", name, ours) for direction, name in ruleset.counters.items()}
 
 
 def _count(link: Link, direction: str, name: str) -> int:

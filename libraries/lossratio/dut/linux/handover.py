@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from lossratio.dut.base import EASTWARD, WESTWARD
 from lossratio.dut.changes import Changes
-from lossratio.dut.linux.interfaces import read_links
+from lossratio.dut.linux.interfaces import existing_links
 from lossratio.dut.linux.ip_forwarding import enable_forwarding
 from lossratio.dut.linux.router_side import RouterSide
 from lossratio.dut.node import DutNode
@@ -69,7 +69,7 @@ class Handover:
         Raises:
             DutError: If the kernel has no threaded NAPI for veth (it takes 5.13 or later).
         """
-        links = read_links(node)
+        links = existing_links(node, self.west.interface, self.east.interface)
         mtu = ("mtu", str(max(links[side.interface]["mtu"] for side in (self.west, self.east))))
         changes.run(
             *("ip", "link", "add", "name", self.west_end, *mtu, "type", "veth", "peer", "name", self.east_end, *mtu),
@@ -81,7 +81,7 @@ class Handover:
             changes.run("ethtool", "-K", end, "tso", "off", "gro", "on")
             changes.run("ip", "link", "set", "dev", end, "up")
             changes.write(f"/sys/class/net/{end}/threaded", "1")
-        links = read_links(node)
+        links = existing_links(node, *self.interfaces)
         ends = (self.west_end, self.east_end)
         self._lead(changes, self.west, self.east, ends, links[self.east_end]["address"], _EASTWARD_TABLE)
         self._lead(changes, self.east, self.west, ends[::-1], links[self.west_end]["address"], _WESTWARD_TABLE)

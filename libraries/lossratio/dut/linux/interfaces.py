@@ -23,6 +23,22 @@ def read_links(node: DutNode) -> dict[str, Link]:
     return {link["ifname"]: link for link in links if "ifname" in link}
 
 
+def existing_links(node: DutNode, *names: str) -> dict[str, Link]:
+    """All interfaces of the node by name, as `read_links` has them, with these among them.
+
+    Raises:
+        DutError: If one of these is missing; names those that there are.
+    """
+    links = read_links(node)
+    for name in names:
+        if name not in links:
+            raise DutError(
+                f"{node.name} has no interface {name!r}; it has {', '.join(sorted(links))}. "
+                f"Correct its name in the topology file; if it has gone since the set-up, set the DUT up again."
+            )
+    return links
+
+
 def has_link(link: Link) -> bool:
     """Whether an interface is up, and so is the other end of its link."""
     return "LOWER_UP" in link["flags"] and "NO-CARRIER" not in link["flags"]
@@ -49,25 +65,11 @@ def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
         DutError: If one is missing, is on the way to the default route or to the peer of the SSH session, or is in use;
             says by what.
     """
-    links = read_links(node)
+    links = existing_links(node, *interfaces)
     lifelines = dict(_lifelines(node))
     for name in interfaces:
-        check_exists(node, name, links)
         _check_spare(node.name, name, links, lifelines)
         _check_idle(node.name, name, links)
-
-
-def check_exists(node: DutNode, name: str, links: Mapping[str, Link]) -> None:
-    """Checks that there is an interface of this name.
-
-    Raises:
-        DutError: If there is none; names those that there are.
-    """
-    if name not in links:
-        raise DutError(
-            f"{node.name} has no interface {name!r}; it has {', '.join(sorted(links))}. "
-            f"Correct its name in the topology file."
-        )
 
 
 def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> None:

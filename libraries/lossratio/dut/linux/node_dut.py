@@ -13,7 +13,7 @@ from lossratio.dut.base import Dut, DutOptions
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.claim import check_unclaimed, take_claim
 from lossratio.dut.linux.facts import interface_facts, node_facts
-from lossratio.dut.linux.interfaces import MADE, Link, check_interfaces, has_link, read_links
+from lossratio.dut.linux.interfaces import MADE, Link, check_interfaces, existing_links, has_link, read_links
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool, check_privileges, check_tools
 from lossratio.dut.linux.state import LinuxState, boot_id, check_unchanged, read_state
 from lossratio.dut.linux.telemetry import linux_telemetry
@@ -166,7 +166,7 @@ class NodeDut(Dut[OptionsT_co]):
     def describe(self) -> dict[str, Any]:
         """Configuration and facts: options, truth, commands, settings, rules, interfaces, kernel, CPUs, versions."""
         changes = self.present.changes
-        links = read_links(self.node)
+        links = existing_links(self.node, *self.interfaces)
         return {
             "kind": self.kind,
             "node": self.node.name,
@@ -220,7 +220,7 @@ class NodeDut(Dut[OptionsT_co]):
         return self._present
 
     def _take_interfaces(self, changes: Changes) -> None:
-        links = read_links(self.node)
+        links = existing_links(self.node, *self.kernel_interfaces)
         take_claim(changes, self.node, self.kind, (self.west, self.east), links)
         for name in self.kernel_interfaces:
             if "UP" not in links[name]["flags"]:

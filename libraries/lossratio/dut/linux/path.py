@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, TypeVar
 
-from lossratio.dut.base import EASTWARD, WESTWARD, DutCounters
+from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs, DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.claim import table_name
 from lossratio.dut.linux.counters import read_linux_counters
+from lossratio.dut.linux.interfaces import existing_links
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.options import LinuxOptions
 from lossratio.dut.linux.ruleset import Policer, Ruleset
@@ -70,6 +71,11 @@ class LinuxDut(NodeDut[OptionsT_co]):
             changes.run(*_NFT, stdin=self.ruleset.creation(), undo=_NFT, undo_stdin=self.ruleset.deletion())
             for portion in self.ruleset.additions():
                 changes.run(*_NFT, stdin=portion)
+
+    def own_macs(self) -> DestinationMacs:
+        """MAC addresses of its own interfaces."""
+        links = existing_links(self.node, self.west, self.east)
+        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
 
     def facts(self) -> dict[str, Any]:
         """The nftables rules, without those that are only there to be walked."""

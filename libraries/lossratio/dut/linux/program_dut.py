@@ -12,7 +12,7 @@ from lossratio.dut.base import DestinationMacs, DutOptions
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory
 from lossratio.dut.linux.cores import LSCPU, CoreChoice, choose_cores, numa_node_of, read_cores
-from lossratio.dut.linux.interfaces import check_exists, check_interfaces, read_links
+from lossratio.dut.linux.interfaces import check_interfaces, existing_links
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.pci import bind, card_driver, check_hugepages, check_pci, pci_facts, pci_interfaces
 from lossratio.dut.linux.requirements import Tool
@@ -125,7 +125,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Takes the cards, keeps the kernel quiet on its interfaces, and starts the program."""
         self.daemons = []
-        links = read_links(self.node)
+        links = existing_links(self.node, *self.kernel_interfaces)
         for name in self.kernel_interfaces:
             # The kernel would announce itself in the middle of a trial.
             changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
@@ -157,7 +157,6 @@ class ProgramDut(NodeDut[OptionsT_co]):
     def _mac(self, port: Port) -> str:
         if port.interface.mac_address is not None:
             return port.interface.mac_address.lower()
-        links = read_links(self.node)
         name = self.port_name(port)
         if self.uses_cards:
             found = pci_interfaces(self.node, name)
@@ -166,8 +165,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
                     f"{port}: give its 'mac_address' in the topology file; the kernel does not have the card."
                 )
             name = found[0]
-        check_exists(self.node, name, links)
-        return str(links[name]["address"])
+        return str(existing_links(self.node, name)[name]["address"])
 
     def _cards(self) -> list[tuple[str, str]]:
         """PCI address and driver of each card."""

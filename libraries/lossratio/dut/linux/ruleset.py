@@ -70,15 +70,10 @@ class Ruleset:
         """Input that removes the table."""
         return document([self._table("delete")])
 
-    def policed_frames(self, listing: Any) -> dict[str, int]:
-        """Frames that each direction's policer has dropped.
-
-        Args:
-            listing: What ``nft -j list counters`` wrote.
-        """
-        counters = [each["counter"] for each in listing["nftables"] if "counter" in each]
-        ours = {each["name"]: each["packets"] for each in counters if each["table"] == self.table}
-        return {direction: ours[_counter(direction)] for direction in self.entrances} if self.policer else {}
+    @property
+    def counters(self) -> dict[str, str]:
+        """Names of the counters of what policers drop, by direction."""
+        return {direction: _counter(direction) for direction in self.entrances} if self.policer else {}
 
     def without_walked_rules(self, listing: Any) -> list[Any]:
         """What ``nft -j list ruleset`` wrote, without the many rules that are only there to be walked."""

@@ -37,6 +37,7 @@ _DATAPATH_TAP = "ovs-netdev"
 _SETTLE_TIME = 0.1
 """Seconds that frames may wait in a packet socket while Open vSwitch does something else."""
 _SHOWN_RULES = 20
+_SIDES = ("west", "east")
 
 
 class OpenVswitch(ProgramDut[OvsOptions]):
@@ -128,15 +129,14 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         self.check_running()
         control = self._control
         ports = parse_ports(self.node.run(*control.ofctl("dump-ports", self.stem, "--names")))
-        meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem))) if self.options.police else {}
-        sides = {side: ports[name] for side, name in zip(("west", "east"), self._ports, strict=True)}
+        sides = {side: self.node.find("port", name, ports) for side, name in zip(_SIDES, self._ports, strict=True)}
         return DutCounters(
             received={side: port["rx"]["pkts"] for side, port in sides.items()},
             transmitted={side: port["tx"]["pkts"] for side, port in sides.items()},
             dropped={
                 **{f"{side} socket, full": self._socket_drops(name) for side, name in self._named_sides().items()},
                 **{f"{side} port, going out": port["tx"]["drop"] for side, port in sides.items()},
-                **{f"meter {direction}": meters[METERS[direction]] for direction in METERS if meters},
+                **self._metered(control),
                 **parse_coverage(self.node.run(*control.appctl("coverage/show"))),
             },
             details={f"{side} port, rx dropped": port["rx"]["drop"] for side, port in sides.items()},
@@ -166,10 +166,17 @@ class OpenVswitch(ProgramDut[OvsOptions]):
     @property
     def _ports(self) -> tuple[str, str]:
         """Names of the two ports of the bridge."""
-        return ("west", "east") if self.uses_cards else (self.west, self.east)
+        return _SIDES if self.uses_cards else (self.west, self.east)
 
     def _named_sides(self) -> dict[str, str]:
-        return dict(zip(("west", "east"), self.kernel_interfaces, strict=False))
+        return dict(zip(_SIDES, self.kernel_interfaces, strict=False))
+
+    def _metered(self, control: OvsControl) -> dict[str, int]:
+        """Frames that each meter has dropped."""
+        if self.options.police is None:
+            return {}
+        meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem)))
+        return {f"meter {direction}": self.node.find("meter", number, meters) for direction, number in METERS.items()}
 
     def _socket_drops(self, interface: str) -> int:
         return parse_socket_drops(self.node.run("ss", "-0", "-m", "-n", "-O"), interface)

@@ -11,7 +11,7 @@ from lossratio.dut.base import DestinationMacs, DutCounters
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, write_file
 from lossratio.dut.linux.cores import CoreChoice
-from lossratio.dut.linux.interfaces import check_free, read_links
+from lossratio.dut.linux.interfaces import check_free, existing_links
 from lossratio.dut.linux.program_dut import ProgramDut
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.dut.vpp.configuration import (
@@ -114,13 +114,14 @@ class Vpp(ProgramDut[VppOptions]):
         """
         control = self._control
         counts = parse_interfaces(control.ask("show interface"))
-        sides = {port: counts.get(each.interface, {}) for port, each in zip(("west", "east"), self._ports, strict=True)}
+        names = zip(("west", "east"), self._vpp_names, strict=True)
+        sides = {side: self.node.find("VPP's interface", name, counts) for side, name in names}
         received = {side: each.get("rx packets", 0) + each.get("rx-miss", 0) for side, each in sides.items()}
         transmitted = {side: each.get("tx packets", 0) for side, each in sides.items()}
         dropped = {f"VPP, frames from the {side}": each.get("drops", 0) for side, each in sides.items()}
         dropped |= {f"{side} card, rx-miss": each.get("rx-miss", 0) for side, each in sides.items() if self.uses_cards}
         if not self.uses_cards:
-            links = read_links(self.node)
+            links = existing_links(self.node, *self.kernel_interfaces)
             for side, name in (("west", self.west), ("east", self.east)):
                 kernel = links[name]["stats64"]
                 dropped[f"ring in front of VPP, {side}"] = kernel["rx"]["packets"] - received[side]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Mapping
 
 from .configuration import Direction
-from .counting import FrameCounter
+from .counting import FrameCounter, check_countable
 from .cycle import build_frames
 from .links import Link
 from .probe import Probe
@@ -70,6 +70,11 @@ class ActiveDirection:
         self._counted = self._counter.read()
         return self._counted
 
+    def late(self) -> int:
+        """How many frames came back since they were counted; none are told of a trial that failed before that."""
+        before, now = self._counted, self.count()
+        return 0 if before is None else now - before
+
     def counters(
         self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
     ) -> Message:
@@ -82,10 +87,11 @@ class ActiveDirection:
             after: All interfaces after it.
 
         Raises:
-            AgentError: If it is not known how many frames were sent.
+            AgentError: If it is not known how many frames were sent, or came back.
         """
         source, sink = self._direction.transmit, self._direction.receive
         sent = report.transmission
+        check_countable(self.name, sent.sent)
         if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
             raise AgentError(
                 "counters",

@@ -97,11 +97,13 @@ class AfPacketGenerator:
         for direction in self._directions:
             direction.sender.stop()
         counters = self._counters(self._finish(self._senders(), check))
-        _sleep(late_wait, check)
-        return [
-            {**each, "late": direction.count() - each["received"]}
-            for each, direction in zip(counters, self._directions)
-        ]
+        late = self.late(late_wait, check)
+        return [{**each, "late": late[each["name"]]} for each in counters]
+
+    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+        """See `Generator.late`."""
+        _sleep(wait, check)
+        return {direction.name: direction.late() for direction in self._directions}
 
     def close(self) -> None:
         """See `Generator.close`."""

@@ -7,11 +7,33 @@ import struct
 
 from .configuration import TagPlace
 from .filters import let_nothing_through, let_tags_through
+from .protocol import AgentError
+
+MOST_COUNTED = (1 << 32) - 1
+"""Frames that the kernel counts between two readings; then it begins at zero again."""
 
 _SOL_PACKET = 263
 _PACKET_ADD_MEMBERSHIP, _PACKET_STATISTICS = 1, 6
 _PACKET_MR_PROMISC = 1
 _ETH_P_ALL = 3
+
+
+def check_countable(name: str, sent: int) -> None:
+    """Makes sure that what came back of so many frames could be counted at once.
+
+    Args:
+        name: The direction.
+        sent: Frames sent since its counter was read before.
+
+    Raises:
+        AgentError: Of kind ``counters``.
+    """
+    if sent > MOST_COUNTED:
+        raise AgentError(
+            "counters",
+            f"{name} sent {sent} frames, and the kernel counts {MOST_COUNTED} arriving ones at most, so that nobody "
+            "knows how many came back. Stop the traffic earlier, or make shorter trials.",
+        )
 
 
 class FrameCounter:

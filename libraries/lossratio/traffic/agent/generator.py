@@ -58,6 +58,14 @@ class Generator(Protocol):
             What `trial` returns, and in each direction ``late``: how many frames came back only in that wait.
         """
 
+    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+        """How many frames of the trial before came back too late, by direction; the next trial tells no more of these.
+
+        Args:
+            wait: Seconds to wait for them, after the settle time.
+            check: To be called every now and then.
+        """
+
     def close(self) -> None:
         """Stops all traffic at once, and releases the ports."""
 

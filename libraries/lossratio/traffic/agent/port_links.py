@@ -72,18 +72,26 @@ def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Li
 
 
 def links_after(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
-    """All links of the node, by name, after these stayed up.
+    """All links of the node, by name, after these stayed up, and went on counting.
 
     Args:
         names: The ports.
         before: Links as they were before.
 
     Raises:
-        AgentError: If a port does not exist any more, is another one, is down, or was in the meantime.
+        AgentError: If a port does not exist any more, is another one, is down, or was in the meantime; or if its
+            counters were set back.
     """
     links = same_links(names, before)
     for name in names:
-        if links[name].carrier_changes != before[name].carrier_changes or not links[name].is_up:
+        now, then = links[name], before[name]
+        if now.receive_drops < then.receive_drops or now.transmit_drops < then.transmit_drops:
+            raise AgentError(
+                "counters_reset",
+                f"The counters of interface {name} were set back while traffic was on it: its driver was reset, or "
+                "somebody cleared them. What was dropped is not known.",
+            )
+        if now.carrier_changes != then.carrier_changes or not now.is_up:
             raise AgentError(
                 "interface_down",
                 f"Interface {name} went down (or its link did) while traffic was on it. "

@@ -68,6 +68,7 @@ class Agent:
             "latency": self._latency,
             "start": self._start,
             "stop": self._stop,
+            "late": self._late,
             "bye": self._bye,
         }
 
@@ -133,6 +134,9 @@ class Agent:
         late_wait = _seconds(request, "late_wait")
         self._is_running = False
         return {"directions": self._generator.stop(late_wait, self._check)}
+
+    def _late(self, request: Message) -> Message:
+        return {"late": self._idle_generator().late(_seconds(request, "wait"), self._check)}
 
     def _bye(self, request: Message) -> Message:
         self.close()

@@ -123,9 +123,13 @@ class TrexGenerator:
             raise AgentError("not_running", "There is no traffic to stop.")
         run = self._runner.stop(run)
         counters = self._read(self._started_load, run, run.stopping - run.started, check)
-        self._runner.wait(late_wait, check)
-        late = self._counters.late()
+        late = self.late(late_wait, check)
         return [{**each, "late": late[each["name"]]} for each in counters]
+
+    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+        """See `Generator.late`."""
+        self._runner.wait(wait, check)
+        return self._counters.late()
 
     def close(self) -> None:
         """See `Generator.close`."""

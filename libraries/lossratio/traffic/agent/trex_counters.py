@@ -112,8 +112,6 @@ class TrexCounters:
                 "started anew.",
             )
         intended = frames_within(due, rate)
-        # TRex counts full queues for all ports together: they are told once.
-        queue_full = statistics["global"].get("queue_full", 0) if direction is self._directions[0] else 0
         return {
             "name": direction.name,
             "load_share": direction.load_share,
@@ -121,7 +119,7 @@ class TrexCounters:
             "sent": sent,
             "received": received,
             "unsent": max(0, intended - sent),
-            "generator_drops": int(sink["ierrors"] + source["oerrors"] + queue_full),
+            "generator_drops": int(sink["ierrors"]),
             "late_of_trial_before": self._late.get(direction.name, 0),
             "elapsed": due,
         }

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.reservation import TOKEN_VARIABLE, Claim, Lease, TestbedReservedError, make_claim
-from lossratio.ssh import Credentials, NodeSession
+from lossratio.ssh import NO_CREDENTIALS, Credentials, NodeSession
 from lossratio.testbed import local
 from lossratio.topology import TestbedKind, Topology
 
@@ -53,15 +53,17 @@ def candidate(file: Path, topology: Topology, *, purpose: str, seconds: float | 
 
 
 @contextmanager
-def reserved(candidates: list[Candidate], credentials: Credentials, wait: float) -> Iterator[Candidate]:
+def reserved(
+    candidates: list[Candidate], wait: float, credentials: Credentials = NO_CREDENTIALS
+) -> Iterator[Candidate]:
     """Has the first testbed that is free, for as long as the block lasts.
 
     Whatever sets up that testbed meanwhile in this process, or in one that it starts, finds it reserved for itself.
 
     Args:
         candidates: The testbeds; with several, those that cannot be reached are left out.
-        credentials: What to log in with.
         wait: Seconds to wait at most.
+        credentials: What to log in with, where keys and the environment are not enough.
 
     Raises:
         TestbedReservedError: If none became free in time.
@@ -82,7 +84,7 @@ def reserved(candidates: list[Candidate], credentials: Credentials, wait: float)
                 os.environ[TOKEN_VARIABLE] = before
 
 
-def log_in(candidate: Candidate, credentials: Credentials) -> NodeSession:
+def log_in(candidate: Candidate, credentials: Credentials = NO_CREDENTIALS) -> NodeSession:
     """Logs in on the TG node.
 
     Raises:

@@ -1,0 +1,73 @@
+"""What the traffic agent needs of a log-in on the TG node, and how it gets there."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lossratio.errors import NodeError
+from lossratio.traffic.package import AgentPackage
+
+_FIND = """
+umask 077 && directory="${XDG_CACHE_HOME:-${HOME:?}/.cache}/lossratio" && mkdir -p "$directory" && cd "$directory" &&
+pwd -P && if [ -f "$1" ]; then sha256sum "$1"; fi
+"""
+
+
+class CommandOutput(Protocol):
+    """What a command on a node gave back."""
+
+    @property
+    def stdout(self) -> str:
+        """Its standard output."""
+
+
+class Process(Protocol):
+    """A process on a node that is spoken to in lines; `lossratio.ssh.NodeProcess` is one."""
+
+    def write_line(self, text: str, /) -> None:
+        """Sends a line."""
+
+    def read_line(self, /, timeout: float) -> str:
+        """Waits for a line, for so many seconds at most; raises NodeError if none comes."""
+
+    def close(self) -> int | None:
+        """Closes its standard input and waits for its end."""
+
+
+class Session(Protocol):
+    """A log-in on a node; `lossratio.ssh.NodeSession` is one."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+
+    def run(self, *command: str) -> CommandOutput:
+        """Runs a command; raises NodeError if it fails."""
+
+    def put(self, data: bytes, remote_path: str, /) -> None:
+        """Writes a file, at once or not at all."""
+
+    def start(self, *command: str) -> Process:
+        """Starts a process that lives on."""
+
+
+def deliver(session: Session, package: AgentPackage) -> str:
+    """Puts the agent on a node, unless it is there already.
+
+    Args:
+        session: The log-in on the node.
+        package: The agent.
+
+    Returns:
+        Path of its file there.
+
+    Raises:
+        NodeError: If the node is lost, or there is no place for it.
+    """
+    found = session.run("sh", "-c", _FIND, "find", package.file_name).stdout.splitlines()
+    if not found or not found[0].startswith("/"):
+        raise NodeError(f"Node {session.name}: no directory for the traffic agent: {' '.join(found)!r}. Is HOME set?")
+    path = f"{found[0]}/{package.file_name}"
+    if not found[-1].startswith(package.digest):
+        session.put(package.data, path)
+    return path

@@ -1,0 +1,22 @@
+"""What is asked of the interfaces that are used as ports, where no real one would do it on demand."""
+
+import pytest
+
+from lossratio.traffic.agent import port_links
+from lossratio.traffic.agent.links import Link
+from lossratio.traffic.agent.protocol import AgentError
+
+
+def link(**counters):
+    drops = {"receive_drops": 5, "transmit_drops": 7, **counters}
+    return {"tg0": Link(2, "tg0", bytes(6), 1500, "", True, None, None, carrier_changes=2, **drops)}
+
+
+@pytest.mark.parametrize("counter", ["receive_drops", "transmit_drops"])
+def test_counters_that_were_set_back_during_a_trial_are_an_error_and_not_a_number(counter, monkeypatch):
+    monkeypatch.setattr(port_links, "read_links", lambda: link(**{counter: 0}))
+    with pytest.raises(AgentError, match="counters of interface tg0 were set back") as error:
+        port_links.links_after(["tg0"], link())
+    assert error.value.kind == "counters_reset"
+    monkeypatch.setattr(port_links, "read_links", lambda: link(**{counter: 8}))
+    port_links.links_after(["tg0"], link())
