@@ -22,11 +22,11 @@ hypothesis.settings.load_profile("lossratio")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Keeps the tests that need the machine for themselves apart from one another: one process runs them all."""
-    for item in items:
-        if item.get_closest_marker("netns"):
-            item.add_marker(pytest.mark.xdist_group("netns"))
+    # Not in pytest_collection_modifyitems: pytest-xdist has read the groups by then.
+    if item.get_closest_marker("netns"):
+        item.add_marker(pytest.mark.xdist_group("netns"))
 
 
 class Finished(NamedTuple):

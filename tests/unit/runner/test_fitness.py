@@ -46,15 +46,9 @@ def invoke(job):
 @pytest.mark.netns
 @pytest.mark.usefixtures("netns_lab")
 def test_a_fit_tester_lets_the_night_begin(tmp_path):
-    # Beside all other tests, the machine itself may be unfit for a while.
-    for attempt in ("first", "second", "third"):
-        directory = tmp_path / attempt
-        directory.mkdir()
-        result = invoke(write_job(directory, "100 fps", "cable.yaml"))
-        if result.exit_code == 0:
-            break
+    result = invoke(write_job(tmp_path, "100 fps", "cable.yaml"))
     assert result.exit_code == 0, result.output
-    assert (directory / "out" / "results").is_dir()
+    assert (tmp_path / "out" / "results").is_dir()
 
 
 @pytest.mark.netns
