@@ -32,11 +32,12 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
             for number in range(1, demand.trials + 1):
                 output = _measured(ready.measurer, TrialInput(_TRIAL_SECONDS, load))
                 if output.lost_frames or output.unsent_frames:
+                    behind = max((each.lateness or 0.0 for each in output.directions), default=0.0)
                     raise UnfitTesterError(
                         f"{testbed.topology.name} is not fit tonight: at {format_frame_rate(load)} per interface over "
                         f"a cable, its tester lost {output.lost_frames or 0:,} frames and could not send "
-                        f"{output.unsent_frames or 0:,} (trial {number}). Look for other work on its node, and for "
-                        f"faults of the cable."
+                        f"{output.unsent_frames or 0:,} (trial {number}, behind by up to {behind * 1e3:.1f} ms). Look "
+                        f"for other work on its node, and for faults of the cable."
                     )
     finally:
         opened.close()
