@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from netns import NetnsLab
+from waiting import is_running, wait_until
 
 from lossratio.dut import create_dut
+from lossratio.dut.daemon import Daemon
 from lossratio.errors import NodeError
 from lossratio.ssh import CommandResult
 from lossratio.topology import Hop, Interface, Port
@@ -169,6 +173,13 @@ class DutLab:
 
     def on_dut(self, *command: str) -> str:
         return self.lab.run("dut", *command).stdout
+
+    @staticmethod
+    def kill(daemon: Daemon) -> None:
+        """Kills a program of a DUT, and waits until it has ended."""
+        pid = int(Path(daemon.directory, f"{daemon.name}.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not is_running(pid))
 
     def flood(
         self, entry: str, destination: str, *, frames: int = 0, seconds: float = 0.0, version: int = 4

@@ -65,8 +65,8 @@ def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up):
 def test_a_switch_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab, set_up):
     before = dut_lab.snapshot()
     dut = set_up()
-    directory = dut.daemons[0].directory
-    dut_lab.on_dut("sh", "-c", f"kill -KILL $(cut -d ' ' -f 1 {directory}/ovs-vswitchd.pid)")
+    (switch,) = (daemon for daemon in dut.daemons if daemon.name == "ovs-vswitchd")
+    dut_lab.kill(switch)
     with pytest.raises(DutError, match=r"DUT1: ovs-vswitchd has died"):
         dut.verify()
     with pytest.raises(DutError, match="ovs-vswitchd has died"):

@@ -98,7 +98,7 @@ def test_a_command_that_vpp_refuses_fails_the_set_up_which_is_undone(dut_lab, se
 
 def test_a_vpp_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab, set_up):
     dut = set_up()
-    dut_lab.on_dut("sh", "-c", f"kill -KILL $(cut -d ' ' -f 1 {dut.daemons[0].directory}/vpp.pid)")
+    dut_lab.kill(dut.daemons[0])
     with pytest.raises(DutError, match=r"DUT1: vpp has died"):
         dut.verify()
     dut.tear_down()
