@@ -46,6 +46,9 @@ def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple
         # Also with a hint: the first trial at a SUT that has rested may pass what no later one does.
         return last, Bound.UPPER
     middle = min(last, first - 1 + width * max(1, math.ceil(interval.steps / width) // 2))
+    if interval.lower is None and last < width:
+        # All that is left is within one width of the minimum load, so this one decides.
+        middle = first
     if position is None:
         return (last if interval.lower is None else middle), Bound.UNDECIDED
     if position <= 0.0 and interval.lower is None:

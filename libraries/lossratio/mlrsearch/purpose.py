@@ -44,7 +44,8 @@ class Purpose:
         names = ", ".join(str(goal) for goal in self.goals)
         expectation = _EXPECTATIONS[self.expected] + (", as in earlier searches" if self.hinted else "")
         if not self.coarse:
-            return f"{names}: prove the {self.expected.value} in {self.duration_sum:.3g} s; {expectation}"
+            what = "a bound" if self.expected is Bound.UNDECIDED else f"the {self.expected.value}"
+            return f"{names}: prove {what} in {self.duration_sum:.3g} s; {expectation}"
         lower = "the minimum load" if self.lower is None else f"{self.lower:,.0f}"
         upper = "the maximum load" if self.upper is None else f"{self.upper:,.0f} frames/s"
         return f"{names}: search between {lower} and {upper}; {expectation}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mlrsearch_suts import drive, knee, noisy
+from mlrsearch_suts import drive, knee, measured, noisy
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, CoarseTarget, MLRsearch
@@ -25,6 +25,14 @@ def test_any_coarser_targets_lead_to_the_same_bounds_on_a_quiet_sut(goals, coars
 def test_wide_coarser_targets_end_with_regular_results_on_a_noisy_sut(seed):
     result = drive(MLRsearch([NDR, PDR], MIN, MAX, coarse_targets=WIDE), noisy(1e6, 0.01, seed), 1000)
     assert all(found.regular for found in result.values())
+
+
+def test_the_purpose_of_a_trial_between_wide_bounds_leaves_open_which_of_them_it_proves():
+    controller, sut, purposes = MLRsearch([NDR], MIN, MAX, coarse_targets=WIDE), noisy(1e6, 0.01, 1), set()
+    while (trial := controller.next_trial()) is not None:
+        purposes.add(str(controller.purpose))
+        controller.record(measured(trial.load, trial.duration, sut(trial.load, trial.duration)))
+    assert "NDR: prove a bound in 21 s; either is possible" in purposes
 
 
 @pytest.mark.parametrize("values", [{"duration_sum": 0.0}, {"duration_sum": 1.0, "widths": 0}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from mlrsearch_suts import drive, knee, measured
@@ -32,6 +33,19 @@ def test_all_trials_lossy_end_irregular_at_min_load(fail_fast):
     for goal in (NDR, PDR):
         assert result[goal].reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND
         assert result[goal].relevant_lower_bound is None
+
+
+@pytest.mark.parametrize("loss_ratio", [1.0, 0.02])
+def test_the_minimum_load_decides_as_soon_as_it_is_within_a_width(loss_ratio):
+    wide = replace(QUICK, width=0.3, initial_trial_duration=0.1, name="wide")
+    goals = [wide, replace(NDR, width=0.0005, name="narrow")]
+    controller = MLRsearch(goals, 500_000.0, 1e6, fail_fast=False)
+    loads = set()
+    while (trial := controller.next_trial()) is not None:
+        loads.add(trial.load)
+        controller.record(measured(trial.load, trial.duration, loss_ratio))
+    assert len(loads) <= 20
+    assert {found.reason for found in controller.result().values()} == {IrregularReason.MIN_LOAD_IS_UPPER_BOUND}
 
 
 def lossy_by_a_little(load, duration):
