@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,15 +158,16 @@ def load_job(path: str | Path) -> Job:
 
 
 def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
+    # Unlike those of Path, the functions of os.path have an answer for a name that is too long for a file.
     for number, topology in enumerate(file.topologies):
-        if not _beside(path, topology).is_file():
+        if not os.path.isfile(_beside(path, topology)):
             yield ("topologies", number), f"there is no file {_beside(path, topology)}"
     for name, cable in ({} if file.self_test is None else file.self_test.topologies).items():
-        if not _beside(path, cable).is_file():
+        if not os.path.isfile(_beside(path, cable)):
             yield ("self_test", "topologies", name), f"there is no file {_beside(path, cable)}"
     for number, tests in enumerate(file.tests):
         for place, suite in enumerate(tests.suites):
-            if not _beside(path, suite).exists():
+            if not os.path.exists(_beside(path, suite)):
                 yield ("tests", number, "suites", place), f"there is no {_beside(path, suite)}"
 
 
