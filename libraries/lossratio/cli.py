@@ -58,3 +58,8 @@ def main() -> None:
     except LossRatioError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(NOT_AVAILABLE if isinstance(error, ReservationError) else BAD_INPUT)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        click.echo(f"Error: {error.filename}: {error.strerror}.", err=True)
+        sys.exit(BAD_INPUT)

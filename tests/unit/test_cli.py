@@ -55,7 +55,8 @@ def test_a_wrong_topology_is_one_message_and_status_2(lossratio, tmp_path, text,
 
 
 @pytest.mark.parametrize(
-    "arguments", [["check", "missing.yaml"], ["check"], ["nonsense"], ["testbed", "up", "missing"]]
+    "arguments",
+    [["check", "missing.yaml"], ["check"], ["nonsense"], ["testbed", "up", "missing"], ["report", "too-long" * 40]],
 )
 def test_what_cannot_be_done_is_status_2(lossratio, arguments):
     status, out, err = lossratio(*arguments)
