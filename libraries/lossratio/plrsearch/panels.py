@@ -98,7 +98,9 @@ def crossings(values: Array, level: Array) -> tuple[Array, Array]:
         excess = np.sum(legendre * coefficients, axis=1) - level
         slope = np.maximum(np.sum(legendre[:, :-1] * derivative, axis=1), 1e-300)
         low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-        moved = x - excess / slope
+        # Where it is flat, that is nowhere within the panel.
+        with np.errstate(over="ignore"):
+            moved = x - excess / slope
         moved = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
         if np.all(np.abs(moved - x) < 1e-12):
             break

@@ -31,6 +31,12 @@ def test_no_trials_say_what_the_prior_says(likelihood):
     assert found.misfit.fits
 
 
+@pytest.mark.filterwarnings("error")
+def test_limits_far_apart_and_no_trials_are_no_reason_for_a_warning():
+    low, high = estimated([], target=1e-12, min_load=7e4, max_load=4e9).interval(0.95)
+    assert 7e4 <= low < high <= 4e9
+
+
 @each_likelihood
 def test_one_trial_says_little(likelihood):
     found = estimated([trial(5e6, 100)], likelihood=likelihood)
