@@ -197,5 +197,5 @@ class PLRsearch:
         precise = self._precision is not None and high - low <= self._precision * estimate.mean
         return StopReason.PRECISION if inside and precise else None
 
-    def _counts(self, trials: int | None = None) -> TrialCounts:
-        return from_rows(self._rows[:trials])
+    def _counts(self) -> TrialCounts:
+        return from_rows(self._rows)

@@ -82,3 +82,10 @@ def test_the_density_integrates_to_what_is_between_the_limits():
 def test_the_likeliest_curve_has_the_target_about_at_the_mean():
     found = estimated(RESULTS)
     assert found.functions["stretch"].loss_ratio([found.functions["stretch"].mean])[0] == pytest.approx(1e-7, rel=0.1)
+
+
+def test_intervals_have_a_frame_of_the_longest_trial_as_margin_but_keep_to_the_limits():
+    found = estimated(RESULTS)
+    low, high = found.combined.interval(0.95)
+    assert found.interval(0.95) == pytest.approx((low - 0.2, high + 0.2), abs=1e-3)
+    assert estimated([trial(1e7, 0)] * 30).interval(0.95)[1] == LIMITS["max_load"]

@@ -1,7 +1,7 @@
 """Whether the model fits: SUTs inside its family do, others do not. Seeds make each answer always the same."""
 
 import pytest
-from soak_trials import estimated, loads_around, trials_of
+from soak_trials import estimated, loads_around, trial, trials_at, trials_of
 
 from lossratio.simulation import CapacityDrift, PerformanceSpectrum, Policer, RareStalls, SmoothKnee
 
@@ -35,6 +35,19 @@ def test_rare_slow_trials_are_seen():
 def test_stalls_are_seen():
     misfit = misfit_of(RareStalls(6e6, interval=30.0, stall=0.02), "poisson", below=0.3)
     assert not misfit.fits
+
+
+def test_a_capacity_that_varies_more_than_the_prior_allows_is_seen():
+    misfit = misfit_of(PerformanceSpectrum(6e6, 0.5), "varying", below=0.3, above=0.3)
+    assert any("more than the model allows" in reason for reason in misfit.reasons)
+
+
+def test_loss_where_the_curve_has_none_is_seen():
+    lossless = loads_around(5e6, 40, below=0.1, above=0.05)
+    results = [*trials_of(SmoothKnee(6e6, 2e4), loads_around(6e6, NUMBER)), *trials_at(lossless, lambda load: 0.0)]
+    assert estimated(results, likelihood="varying").misfit.fits
+    misfit = estimated([*results, trial(5e6, 1000)], likelihood="varying").misfit
+    assert [reason for reason in misfit.reasons if "1 of 121 trials lost frames" in reason]
 
 
 def test_a_capacity_that_falls_all_the_time_is_a_trend():
