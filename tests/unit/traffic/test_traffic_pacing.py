@@ -123,6 +123,7 @@ def test_a_stall_at_the_end_leaves_frames_unsent_and_does_not_stretch_the_trial(
     done = world.transmit(100_000.0, 0.1)
     assert done.intended - done.sent == pytest.approx(190, abs=15)
     assert max(world.sent_at) < 0.1
+    assert done.worst_lateness == pytest.approx(0.002, abs=1e-4)
 
 
 def test_a_sender_that_is_too_slow_sends_what_it_can_until_the_end():

@@ -66,9 +66,9 @@ def transmit(
     worst = 0.0
     while True:
         now = clock() - start
+        worst = max(worst, min(now, end) - (sent + skipped) / load)
         if now >= end or is_stopped():
             break
-        worst = max(worst, now - (sent + skipped) / load)
         due = min(intended, int((now + LEAD) * load) + 1)
         skipped += max(0, due - sent - skipped - most)
         while sent + skipped < due and clock() - start < end and not is_stopped():
