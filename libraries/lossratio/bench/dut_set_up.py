@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
+from lossratio.bench.interruptions import put_off_interruption
 from lossratio.bench.last_will import LastWill, execute_last_wills
 from lossratio.bench.neighbours import address_path
 from lossratio.bench.testbed import DutRequest
@@ -101,9 +102,10 @@ def keep_last_wills(duts: tuple[Dut[DutOptions], ...]) -> None:
 
 
 def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
-    """Tears a DUT down, also if the connection to it was lost."""
-    try:
-        session.restore()
-    except NodeError as error:
-        raise DutError(f"{dut.hop.node_name} cannot be put back to how it was: {error}") from error
-    dut.tear_down()
+    """Tears a DUT down, also if the connection to it was lost, or Ctrl-C is pressed a second time meanwhile."""
+    with put_off_interruption():
+        try:
+            session.restore()
+        except NodeError as error:
+            raise DutError(f"{dut.hop.node_name} cannot be put back to how it was: {error}") from error
+        dut.tear_down()

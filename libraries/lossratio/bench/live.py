@@ -149,10 +149,13 @@ class LiveTestbed:
             self._is_in_use = False
 
     def close(self) -> None:
-        """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions."""
-        atexit.unregister(self.close)
+        """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions.
+
+        What it has not come to when it is interrupted is done when the program ends.
+        """
         self._undo.callback(self._end_agent)
         self._undo.close()
+        atexit.unregister(self.close)
 
     def _restore(self) -> None:
         """Logs in again where a connection was lost, and makes sure that the testbed is ours and the DUTs are alive."""

@@ -98,26 +98,25 @@ def test_after_a_killed_controller_the_next_run_finds_a_clean_testbed(testbed, c
     assert left(testbed) == []
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed, controller, tmp_path, times):
+@pytest.mark.parametrize("pauses", [(), (0.05,), (0.25,)], ids=["once", "twice", "again while the DUT is put back"])
+def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed, controller, tmp_path, pauses):
     directory = RunDirectory(tmp_path / "out")
     process = controller(start_new_session=True)
     wait_until(in_second_test(directory))
-    for _ in range(times):
+    os.killpg(process.pid, signal.SIGINT)
+    for pause in pauses:
+        time.sleep(pause)
         os.killpg(process.pid, signal.SIGINT)
-        time.sleep(0.2)
     status = process.wait(DEADLINE)
+    assert left(testbed) == []
     entries = read_journal(directory.journal_path("Suite.Second")).entries
     assert len(entries) >= 2
-    if times == 1:
-        assert status == 130
-        assert left(testbed) == []
-        assert len(read_result(directory.result_path("Suite.Second")).trials) == len(entries)
-    else:
+    if pauses:
         # The second one may come when the run is over, and end what is left of the process.
         assert status in {130, -signal.SIGINT}
-        # It had no time to put the DUT back: that is done when its connection ends.
-        wait_until(lambda: left(testbed) == [])
+    else:
+        assert status == 130
+        assert len(read_result(directory.result_path("Suite.Second")).trials) == len(entries)
 
 
 def test_a_timeout_in_the_midst_of_a_measurement_fails_its_test_and_no_other(testbed, controller, tmp_path):
