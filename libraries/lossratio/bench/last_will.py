@@ -19,7 +19,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # Keeps the commands, the newest first. As long as its input is open, its controller is alive, and it obeys nobody else.
 # Afterwards it has a child whose environment says so, and a signal makes it run them. It waits for that child with
-# `wait`, as a shell sees to a signal at once only then.
+# `wait`, as a shell sees to a signal at once only then. The child ignores all signals that it does.
 _KEEP = """
 trap '' USR1 HUP TERM
 echo $$
@@ -34,14 +34,16 @@ $undo" ;;
     esac
 done
 exec > /dev/null 2>&1
-trap 'kill $!; eval "$undo"; exit 0' USR1
+trap 'kill -KILL $!; eval "$undo"; exit 0' USR1
 while :; do MARK=open sleep 3600 & wait $!; done
 """.replace("MARK", _MARK)
 
+# A child that has outlived its keeper has somebody else's process for a parent, who knows nothing of wills.
 _EXECUTE = """
 found=
 for environment in $(grep -slz '^MARK=open$' /proc/[0-9]*/environ); do
-    found="$found $(sed -n 's/^PPid:[[:space:]]*//p' "${environment%environ}status" 2>/dev/null)"
+    parent=$(sed -n 's/^PPid:[[:space:]]*//p' "${environment%environ}status" 2>/dev/null)
+    grep -sqz '^MARK=kept$' "/proc/$parent/environ" && found="$found $parent"
 done
 [ -n "$found" ] || exit 0
 kill -USR1 $found
@@ -111,7 +113,7 @@ class LastWill:
             _LOG.info("Nobody would put %s back if this process died: %s", self.session.name, error)
 
     def _start(self) -> None:
-        self._process = self.session.start("env", f"PATH={_PATH}", "LC_ALL=C", "sh", "-c", _KEEP)
+        self._process = self.session.start("env", f"PATH={_PATH}", "LC_ALL=C", f"{_MARK}=kept", "sh", "-c", _KEEP)
         self._pid = self._process.read_line(_START_SECONDS)
         for line in self._lines:
             self._process.write_line(f"+{line}")

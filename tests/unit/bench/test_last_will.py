@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from ssh_server import Server, needs_sshd, sshd_of
+from waiting import is_running, wait_until
 
 from lossratio.bench.last_will import LastWill, execute_last_wills
 
@@ -32,6 +35,10 @@ def is_gone(will):
     return not Path(f"/proc/{will._pid}").exists()
 
 
+def children(will):
+    return Path(f"/proc/{will._pid}/task/{will._pid}/children").read_text().split()
+
+
 def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
     session, other = server.connect(), server.connect()
     will = LastWill(session)
@@ -40,10 +47,12 @@ def test_it_undoes_the_newest_first_and_with_its_input(server, tmp_path):
     will.add(("tee", str(tmp_path / "newer")), "it's\ntwo lines\n")
     die(session)
     assert list(tmp_path.iterdir()) == []
+    (child,) = children(will)
     execute_last_wills(other)
     assert (tmp_path / "both").read_text() == "it's\ntwo lines\nolder\n"
     assert (tmp_path / "script").read_text() == "given"
     assert is_gone(will)
+    wait_until(lambda: not is_running(int(child)))
     execute_last_wills(other)
     assert (tmp_path / "both").read_text().count("older") == 1
     other.close()
@@ -75,3 +84,15 @@ def test_after_a_new_log_in_it_is_kept_again(server, tmp_path):
         die(session)
         execute_last_wills(other)
         assert (tmp_path / "undone").exists()
+
+
+def test_what_a_killed_keeper_left_brings_nobody_a_signal(server):
+    program = "import subprocess; subprocess.Popen(['sleep', '60'], env={'LOSSRATIO_WILL': 'open'}).wait()"
+    with subprocess.Popen([sys.executable, "-c", program]) as parent, server.connect() as session:
+        wait_until(lambda: Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
+        (child,) = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        wait_until(lambda: b"LOSSRATIO_WILL=open" in Path(f"/proc/{child}/environ").read_bytes())
+        execute_last_wills(session)
+        os.kill(int(child), signal.SIGKILL)
+        # SIGUSR1 would have ended it.
+        assert parent.wait(10) == 0
