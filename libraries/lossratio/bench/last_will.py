@@ -35,7 +35,7 @@ $undo" ;;
 done
 exec > /dev/null 2>&1
 trap 'kill -KILL $!; eval "$undo"; exit 0' USR1
-while :; do MARK=open sleep 3600 & wait $!; done
+while :; do MARK=open sleep 60 & wait $!; done
 """.replace("MARK", _MARK)
 
 # A child that has outlived its keeper has somebody else's process for a parent, who knows nothing of wills.
