@@ -44,5 +44,5 @@ def put_off_interruption() -> Iterator[None]:
         yield
     finally:
         restore()
-        for number in waiting:
-            signal.raise_signal(number)
+        if waiting:
+            signal.raise_signal(waiting.pop())
