@@ -43,7 +43,7 @@ Third
 
 @pytest.fixture(scope="module")
 def testbed(tmp_path_factory):
-    file = local_topology(tmp_path_factory.mktemp("topology"), "controllers", "reservation: {lease: 2 s}\n")
+    file = local_topology(tmp_path_factory.mktemp("topology"), "controllers", "reservation: {lease: 4 s}\n")
     with own_state():
         running = LocalTestbed.up(load_topology(file), keep=True)
         yield file, running

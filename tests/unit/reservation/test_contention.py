@@ -72,7 +72,7 @@ def test_one_who_does_not_wait_does_not_jump_the_queue(lab):
 def test_processes_that_are_killed_while_they_wait_or_hold_keep_nobody_out(lab, tmp_path):
     node = lab.server.node().model_dump_json(exclude_none=True)
 
-    def contender(owner, hold, seconds=1.0):
+    def contender(owner, hold, seconds=3.0):
         arguments = (node, str(tmp_path), owner, str(hold), str(seconds))
         environment = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
         script = Path(__file__).with_name("contender.py")
