@@ -2,9 +2,11 @@
 # Debian packages. Nothing else on the machine is changed.
 
 SUITES := tests/performance tests/acceptance
-ROBOT_FILES := $(SUITES) resources
+ROBOT_FILES := $(SUITES) tests/chaos resources
 
-.PHONY: demo test lint environment packages clean
+CHAOS := --minutes 10
+
+.PHONY: demo test chaos lint environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -14,6 +16,9 @@ demo:
 test: environment packages lint
 	.venv/bin/robot --outputdir results/acceptance --consolewidth 110 tests/acceptance
 	.venv/bin/python -m pytest --numprocesses auto --dist loadgroup
+
+chaos: environment packages
+	.venv/bin/python tests/chaos/chaos.py $(CHAOS)
 
 lint: environment
 	.venv/bin/ruff check .

@@ -1,8 +1,8 @@
 """TRex beside the embedded generator: what both find for the same policers in the local testbed.
 
-A policer of rate N and burst B passes N + B/T frames per second in trials of T seconds from rest. TRex runs in software
-mode, from the installation that TREX_HOME names; without it only the embedded generator is measured. That one is
-stalled for milliseconds in most trials of a busy machine; the policers' buckets hold what it makes up for then.
+A policer of rate N and burst B passes N + (B - 1)/T frames per second in trials of T seconds from rest. TRex runs in
+software mode, from the installation that TREX_HOME names; without it only the embedded generator is measured. That one
+is stalled for milliseconds in most trials of a busy machine; the policers' buckets hold what it makes up for then.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main(duration: float, width: float, catch_up: str, policers: tuple[tuple[int
     print(f"Trials of {duration:g} s, goal width {width:.2%}, 64 byte frames both ways; frames/s per interface.\n")
     print(f"{'N, B':>14} {'truth':>9}  {'generator':10} {'lower':>9} {'upper':>9} {'trials':>7}  encloses the truth")
     for rate, burst in policers or POLICERS:
-        truth = rate + burst / duration
+        truth = rate + (burst - 1) / duration
         with tempfile.TemporaryDirectory() as directory:
             files = {name: with_catch_up(file, catch_up, Path(directory)) for name, file in generators.items()}
             found = {name: search(file, rate, burst, duration, width) for name, file in files.items()}

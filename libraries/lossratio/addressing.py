@@ -6,8 +6,12 @@ the other's; routed devices route each side's networks to its TG port.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses
+from typing import Any
+
+Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,12 @@ WEST = Side(IPv4Network("198.18.0.0/16"), IPv6Network("2001:2::/49"))
 EAST = Side(IPv4Network("198.19.0.0/16"), IPv6Network("2001:2:0:8000::/49"))
 """Networks behind the path's second TG port."""
 
+_WORLDS: tuple[tuple[Network, Network], ...] = (
+    (IPv4Network("0.0.0.0/0"), IPv4Network("198.18.0.0/15")),
+    (IPv6Network("::/0"), IPv6Network("2001:2::/48")),
+)
+"""All addresses, and those for benchmarking."""
+
 
 def split_sides(paths: int) -> tuple[tuple[Side, Side], ...]:
     """Networks of parallel paths, west and east of each: equal parts of `WEST` and `EAST`.
@@ -35,6 +45,27 @@ def split_sides(paths: int) -> tuple[tuple[Side, Side], ...]:
     """
     bits = (paths - 1).bit_length()
     return tuple(zip(_parts(WEST, bits)[:paths], _parts(EAST, bits)[:paths], strict=True))
+
+
+def default_networks(networks: Collection[Network]) -> set[Network]:
+    """Which of the networks that a node has routes to are a default route, in one or in several pieces.
+
+    These are networks of similar size that together are all addresses, such as 0.0.0.0/1 and 128.0.0.0/1, and each one
+    with more than the networks for benchmarking that would carry test traffic, such as 2000::/3. The traffic agent has
+    the same rule: it cannot import this one.
+    """
+    found: set[Network] = set()
+    for everywhere, test in _WORLDS:
+        own: list[Any] = [network for network in networks if network.version == everywhere.version]
+        found.update(network for network in own if network != test and network.supernet_of(test))
+        # Below one set that is everything there may be another one, of smaller networks, that goes first.
+        shortest = 0
+        for length in sorted({network.prefixlen for network in own}):
+            pieces = [network for network in own if shortest <= network.prefixlen <= length]
+            if list(collapse_addresses(pieces)) == [everywhere]:
+                found.update(pieces)
+                shortest = length + 1
+    return found
 
 
 def _parts(side: Side, bits: int) -> list[Side]:

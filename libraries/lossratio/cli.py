@@ -26,6 +26,7 @@ _COMMANDS = {
     "matrix": "lossratio.nightly.commands:matrix",
     "plan": "lossratio.nightly.commands:plan",
     "release": "lossratio.runner.reserve_commands:release",
+    "repair": "lossratio.report.commands:repair",
     "report": "lossratio.report.commands:report",
     "reserve": "lossratio.runner.reserve_commands:reserve",
     "run": "lossratio.runner.command:run",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from lossratio.errors import TrafficError
@@ -17,6 +17,9 @@ MOST_EXCESS = 0.05
 """Largest share of the intended frames that a generator may send besides them: more, and it was another load."""
 
 _FEW_FRAMES = 10
+
+_ROUNDING = 1e-15
+"""What a loss ratio may be wrong by that was computed as 1 less the share of the frames received."""
 
 NegativeLoss = Literal["retry", "csit"]
 """What to do when a direction received more than it sent: ``retry`` refuses the trial, so that it is measured again;
@@ -48,7 +51,8 @@ def output_from_counters(
     direction's surplus never hides another's loss. A generator that was slow, and transmitted for longer than the
     duration, intended more frames than the load and the duration ask for; then these are expected: what it sent late
     was not sent at the load. Frames that the generator received and dropped itself are in
-    ``lost`` (they did not come back), and stay apart in the counters.
+    ``lost`` (they did not come back), and stay apart in the counters. So are frames that came back damaged, and copies
+    make up for none: see `lossratio.integrity.with_examination`.
 
     Args:
         trial: What was asked for.
@@ -73,24 +77,75 @@ def output_from_counters(
             "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
         )
     counted = tuple(_checked(each, _least_expected(trial, each, tolerance)) for each in directions)
-    lost = sum(abs(direction.sent - direction.received) for direction in counted)
-    unsent = sum(direction.unsent for direction in counted)
-    expected = sum(direction.sent + direction.unsent for direction in counted)
+    total = _Total.of(counted)
     surplus = any(direction.received > direction.sent for direction in counted)
-    if surplus and (negative_loss == "retry" or lost + unsent > expected):
+    if surplus and (negative_loss == "retry" or total.loss_ratio > 1.0):
         raise NegativeLossError(
             f"More frames were received than sent at {trial.load:.10g} frames/s for {trial.duration:.6g} s "
             f"({_told(counted)}). Look for foreign or duplicated frames on these links."
         )
     return TrialOutput(
-        loss_ratio=(lost + unsent) / expected,
+        loss_ratio=total.loss_ratio,
         effective_duration=effective_duration,
         elapsed=elapsed,
-        sent_frames=sum(direction.sent for direction in counted),
-        lost_frames=lost,
-        unsent_frames=unsent,
+        sent_frames=total.sent,
+        lost_frames=total.lost,
+        unsent_frames=total.unsent,
         directions=counted,
     )
+
+
+def contradictions(output: TrialOutput) -> Iterator[str]:
+    """What cannot be true of a trial's output, as its sums and its loss ratio follow from its counters.
+
+    Args:
+        output: The output, as it was read from a file or as somebody's own measurer gave it.
+
+    Returns:
+        What is wrong, in words; nothing where the numbers fit each other.
+    """
+    said = {"sent_frames": output.sent_frames, "lost_frames": output.lost_frames, "unsent_frames": output.unsent_frames}
+    counts = {**said, "repeats": output.repeats}
+    counts |= {f"{each.name}.{name}": count for each in output.directions for name, count in vars(each).items()}
+    for name, count in counts.items():
+        if isinstance(count, int | float) and count < 0:
+            yield f"{name} is negative: {count}"
+    if output.directions:
+        total = _Total.of(output.directions)
+        for name, summed in zip(said, (total.sent, total.lost, total.unsent), strict=True):
+            if said[name] not in (None, summed):
+                yield f"{name} is {said[name]}, and the directions' counters make {summed}"
+    elif output.sent_frames is not None and output.lost_frames is not None:
+        total = _Total(output.sent_frames, output.lost_frames, output.unsent_frames or 0)
+    else:
+        return
+    if total.expected > 0 and not math.isclose(output.loss_ratio, total.loss_ratio, rel_tol=1e-9, abs_tol=_ROUNDING):
+        yield f"loss_ratio is {output.loss_ratio}, and the frames counted make {total.loss_ratio}"
+
+
+@dataclass(frozen=True)
+class _Total:
+    """Frames of all directions of a trial."""
+
+    sent: int
+    lost: int
+    unsent: int
+
+    @classmethod
+    def of(cls, directions: Sequence[DirectionCounters]) -> _Total:
+        return cls(
+            sent=sum(direction.sent for direction in directions),
+            lost=sum(abs(direction.sent - direction.received) for direction in directions),
+            unsent=sum(direction.unsent for direction in directions),
+        )
+
+    @property
+    def expected(self) -> int:
+        return self.sent + self.unsent
+
+    @property
+    def loss_ratio(self) -> float:
+        return (self.lost + self.unsent) / self.expected
 
 
 def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: float) -> int:
@@ -102,7 +157,9 @@ def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: 
 
 
 def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCounters:
-    if min(direction.sent, direction.received, direction.generator_drops, direction.late) < 0:
+    counts = (direction.sent, direction.received, direction.generator_drops, direction.late, direction.examined or 0)
+    faults = (direction.duplicated, direction.corrupted, direction.wrong_length, direction.misdelivered)
+    if min(*counts, *faults, direction.reordered) < 0:
         raise CountersError(f"A count is negative: {_told((direction,))}. The generator's counters cannot be trusted.")
     if direction.sent - direction.intended > max(_FEW_FRAMES, MOST_EXCESS * direction.intended):
         raise CountersError(

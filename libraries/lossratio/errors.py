@@ -17,6 +17,16 @@ class TrafficError(LossRatioError):
     """The traffic agent or its generator failed, or a trial's counters cannot be trusted."""
 
 
+class TesterError(TrafficError):
+    """The TG changed while it measured: what was counted says nothing about the SUT."""
+
+    __test__ = False
+
+
+class LinkError(TrafficError):
+    """A link between two nodes failed: what was counted says nothing about the SUT."""
+
+
 class DutError(LossRatioError):
     """A DUT cannot be set up, or does not forward what it was set up to forward."""
 

@@ -2,6 +2,9 @@
 
 A journal is a file of JSON lines: a header with everything needed to repeat the search, then one line per trial. An
 interrupted search is continued by opening its journal again and handing it to `lossratio.trial.run_search`.
+
+Each line ends with a digest of itself and of the digest before it (`lossratio.digest`). So a journal in which anything
+was changed, or a line is missing, doubled or out of order, is refused; only the last lines may be missing.
 """
 
 from __future__ import annotations
@@ -9,25 +12,41 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from lossratio.counters import contradictions
+from lossratio.digest import add_digest
 from lossratio.errors import SearchError, StorageError
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.journal_lines import (
+    FORMAT,
+    WITHOUT_DIGESTS,
+    JournalEntry,
+    describe_search,
+    describe_trial,
+    is_whole,
+    read_header,
+    read_trial,
+)
+from lossratio.trial import TrialResult
 
-FORMAT = "lossratio-journal/1"
+__all__ = [
+    "NO_DIGESTS",
+    "Journal",
+    "JournalContents",
+    "JournalEntry",
+    "adopt_journal",
+    "read_good_part",
+    "read_journal",
+]
 
 
-@dataclass(frozen=True)
-class JournalEntry:
-    """One line of a journal: a result, and why its trial was chosen (if the controller said so)."""
-
-    result: TrialResult
-    purpose: str | None = None
+NO_DIGESTS = "its journal was begun by an earlier version, without digests: a change of its file may go unnoticed"
+"""What a reader of numbers should know that come from such a journal."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +58,24 @@ class JournalContents:
         created: When the search began, RFC 3339, UTC.
         entries: The trials, in the order in which they were measured.
         intact_bytes: How much of the file is whole lines; the rest was cut off while it was written.
+        digest: Digest of the last line; None: the journal has none, as it was begun by an earlier version.
     """
 
     search: Mapping[str, Any]
     created: str
     entries: tuple[JournalEntry, ...]
     intact_bytes: int
+    digest: str | None
 
     @property
     def results(self) -> tuple[TrialResult, ...]:
         """The trials' results, in the order in which they were measured."""
         return tuple(entry.result for entry in self.entries)
+
+    @property
+    def has_digests(self) -> bool:
+        """Whether a change of a trial would have been noticed."""
+        return self.digest is not None
 
 
 def read_journal(path: str | Path) -> JournalContents:
@@ -58,18 +84,44 @@ def read_journal(path: str | Path) -> JournalContents:
     Raises:
         SearchError: If the file is missing, is no journal, or has a damaged line.
     """
+    contents, damage = read_good_part(path)
+    if damage is not None:
+        raise damage
+    return contents
+
+
+def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | None]:
+    """Reads a journal as far as it is good.
+
+    Returns:
+        What is before the first damaged line, and what is wrong with that line; None: no line is damaged.
+
+    Raises:
+        SearchError: If the file is missing, is no journal, or its header is damaged.
+    """
     path = Path(path)
+    data = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
+    first, *lines = data.split(b"\n")
+    if not lines:
+        raise SearchError(f"{path} is not a journal, or was cut off in its header: it has no whole line.")
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise SearchError(f"Cannot read the journal {path}: {error.strerror}.") from error
-    intact, newline, _ = data.rpartition(b"\n")
-    lines = intact.split(b"\n")
-    header = _decode(path, 1, lines[0])
-    if header.get("format") != FORMAT or not isinstance(header.get("search"), dict):
-        raise SearchError(f"{path} is not a journal of format {FORMAT!r}: its first line is not such a header.")
-    entries = tuple(_entry(path, number, line) for number, line in enumerate(lines[1:], start=2))
-    return JournalContents(header["search"], header.get("created", ""), entries, len(intact) + len(newline))
+        header, digest = read_header(first)
+    except ValueError as error:
+        raise _damage(path, 1, error) from error
+    intact = len(first) + 1
+    entries: list[JournalEntry] = []
+    damage = None
+    for number, line in enumerate(lines, start=2):
+        try:
+            if number == len(lines) + 1 and not is_whole(line):
+                break
+            entry, digest = read_trial(line, digest)
+        except ValueError as error:
+            damage = _damage(path, number, error)
+            break
+        entries.append(entry)
+        intact += len(line) + 1
+    return JournalContents(header["search"], header["created"], tuple(entries), intact, digest), damage
 
 
 class Journal:
@@ -80,11 +132,12 @@ class Journal:
         results: What was in the journal when it was opened; `append` adds to it.
     """
 
-    def __init__(self, path: Path, results: list[TrialResult], file: FileIO) -> None:
+    def __init__(self, path: Path, results: list[TrialResult], file: FileIO, digest: str | None) -> None:
         self.path = path
         self.results = results
         self._file = file
-        self._opened_bytes = path.stat().st_size
+        self._digest = digest
+        self._sizes = [path.stat().st_size]
 
     @classmethod
     def open(cls, path: str | Path, search: Mapping[str, Any]) -> Journal:
@@ -99,22 +152,32 @@ class Journal:
             StorageError: If it cannot be written.
         """
         path = Path(path)
-        wanted = json.loads(json.dumps(search))
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return cls._continued(path, wanted) if _has_header(path) else cls._begun(path, wanted)
+            if _has_header(path):
+                return cls._continued(path, json.loads(json.dumps(search)))
         except OSError as error:
-            raise StorageError(
-                f"Cannot open the journal {path}: {error.strerror}. Nothing is measured that could not be kept; make "
-                "room for it, or choose another output directory."
-            ) from error
+            raise _cannot_open(path, error) from error
+        return cls.begin(path, search)
 
     @classmethod
-    def _begun(cls, path: Path, wanted: Mapping[str, Any]) -> Journal:
-        header = {"format": FORMAT, "created": _now(), "search": wanted}
-        with cls(path, [], path.open("wb", buffering=0)) as journal:
-            journal._write(header)
-        return cls(path, [], path.open("ab", buffering=0))
+    def begin(cls, path: Path, search: Mapping[str, Any], version: str = FORMAT) -> Journal:
+        """Starts a journal in place of whatever the file was.
+
+        Args:
+            path: The file. Its directory is made if need be.
+            search: Everything needed to repeat the search, as JSON data.
+            version: The journal's format.
+
+        Raises:
+            StorageError: If it cannot be written.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with cls(path, [], path.open("wb", buffering=0), None if version == WITHOUT_DIGESTS else "") as journal:
+                journal._write(describe_search(search, version))
+            return cls(path, [], path.open("ab", buffering=0), journal._digest)
+        except OSError as error:
+            raise _cannot_open(path, error) from error
 
     @classmethod
     def _continued(cls, path: Path, wanted: Mapping[str, Any]) -> Journal:
@@ -128,24 +191,31 @@ class Journal:
         file = path.open("r+b", buffering=0)
         file.truncate(contents.intact_bytes)
         file.seek(0, os.SEEK_END)
-        return cls(path, list(contents.results), file)
+        return cls(path, list(contents.results), file, contents.digest)
 
     def append(self, result: TrialResult, purpose: str | None = None) -> None:
         """Writes one result and waits until it is on the disk.
 
         Raises:
+            SearchError: If its numbers contradict each other, so that nobody could read it again.
             StorageError: If the disk does not take it.
         """
-        line: dict[str, Any] = {"input": asdict(result.input), "output": _without_defaults(asdict(result.output))}
-        if purpose is not None:
-            line["purpose"] = purpose
-        line["time"] = _now()
-        self._write(line)
+        for problem in contradictions(result.output):
+            raise SearchError(
+                f"The measurer's answer at {result.load:.10g} frames/s contradicts itself: {problem}. Correct the "
+                "measurer; the trials before are in the journal."
+            )
+        self._write(describe_trial(JournalEntry(result, purpose)))
+        self._sizes.append(self.path.stat().st_size)
         self.results.append(result)
 
-    def withdraw(self) -> None:
-        """Takes out again what was appended since it was opened, also when it is closed."""
-        os.truncate(self.path, self._opened_bytes)
+    def withdraw(self, keep: int = 0) -> None:
+        """Takes out again what was appended since it was opened, also when it is closed.
+
+        Args:
+            keep: How many of the results that were appended stay, from the first one on.
+        """
+        os.truncate(self.path, self._sizes[min(keep, len(self._sizes) - 1)])
 
     def close(self) -> None:
         """Closes the file."""
@@ -161,11 +231,15 @@ class Journal:
 
     def _write(self, data: Mapping[str, Any]) -> None:
         try:
-            line = json.dumps(data).encode() + b"\n"
+            line, digest = json.dumps(data).encode(), None
+            if self._digest is not None:
+                line, digest = add_digest(line, self._digest)
+            line += b"\n"
             while line:
                 # A disk that is nearly full takes a part only.
                 line = line[self._file.write(line) :]
             os.fsync(self._file.fileno())
+            self._digest = digest
         except OSError as error:
             raise StorageError(
                 f"Cannot write to the journal {self.path}: {error.strerror}. The trials until then are in it; "
@@ -185,48 +259,30 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
         SearchError: If the journal cannot be read.
         StorageError: If the new one cannot be written.
     """
-    entries = read_journal(earlier).entries
+    contents = read_journal(earlier)
     unfinished = path.with_name(f".{path.name}.part")
-    unfinished.unlink(missing_ok=True)
-    with Journal.open(unfinished, search) as journal:
-        for entry in entries:
+    with Journal.begin(unfinished, search, FORMAT if contents.has_digests else WITHOUT_DIGESTS) as journal:
+        for entry in contents.entries:
             journal.append(entry.result, entry.purpose)
     unfinished.replace(path)
 
 
+def _cannot_open(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"Cannot open the journal {path}: {error.strerror}. Nothing is measured that could not be kept; make room for "
+        "it, or choose another output directory."
+    )
+
+
+def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
+    saved = "saves the trials before that line" if number > 1 else "sets it aside, so that its test begins anew"
+    return SearchError(
+        f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio repair {path}' {saved}."
+    )
+
+
 def _has_header(path: Path) -> bool:
-    return path.exists() and b"\n" in path.read_bytes()
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _without_defaults(output: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in output.items() if value is not None and value != ()}
-
-
-def _decode(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    try:
-        decoded = json.loads(line)
-    except ValueError as error:
-        raise SearchError(f"{path}, line {number}: not JSON ({error}). The journal is damaged there.") from error
-    if not isinstance(decoded, dict):
-        raise SearchError(f"{path}, line {number}: not a JSON object. The journal is damaged there.")
-    return decoded
-
-
-def _entry(path: Path, number: int, line: bytes) -> JournalEntry:
-    data = _decode(path, number, line)
-    try:
-        output = dict(data["output"])
-        directions = tuple(DirectionCounters(**direction) for direction in output.pop("directions", ()))
-        repairs = tuple(output.pop("repairs", ()))
-        trial_output = TrialOutput(**output, repairs=repairs, directions=directions)
-        result = TrialResult(TrialInput(**data["input"]), trial_output)
-    except (KeyError, TypeError, ValueError, SearchError) as error:
-        raise SearchError(f"{path}, line {number}: not a trial ({error}). The journal is damaged there.") from error
-    return JournalEntry(result, data.get("purpose"))
+    return path.exists() and b"\n" in read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

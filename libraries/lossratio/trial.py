@@ -45,7 +45,8 @@ class DirectionCounters:
         intended: Frames that the load and the duration ask for; where the generator was slow and took longer: that
             the load asks for in that time.
         sent: Frames that left the generator.
-        received: Frames of this trial that came back to the generator in time.
+        received: Frames of this trial that came back to the generator in time and intact, each counted once (RFC 2544,
+            section 10): none of the duplicated, corrupted, wrong_length and misdelivered ones is among them.
         unsent: Intended frames that the generator could not send in time. No evidence about the SUT.
         generator_drops: Frames that arrived at the generator and were dropped inside it. No evidence about the SUT.
         late: Frames of the trial before that arrived only after its wait for frames in flight; there they count as
@@ -53,6 +54,15 @@ class DirectionCounters:
         elapsed: Seconds from the direction's own start to its own stop.
         load_share: What it was to send of the load, at most 1.
         lateness: Seconds by which the sender was behind at most; None: the generator does not say.
+        stretch: Seconds by which the traffic may have taken longer than the duration although nothing counts as unsent
+            for it, because the generator does not say when it began and ended; None: it does.
+        examined: Frames that came back and were looked at byte by byte. With fewer than came back, the counts below are
+            estimates for all of them. None: the generator looks at none, or was not asked to.
+        duplicated: Further copies of frames that were received.
+        reordered: Received frames with a lower sequence number than one before them (RFC 4737, type-P-reordered).
+        corrupted: Frames that came back with other contents.
+        wrong_length: Frames that came back truncated or padded.
+        misdelivered: Frames that came back with other addresses, and frames of other directions that arrived here.
     """
 
     name: str
@@ -65,6 +75,37 @@ class DirectionCounters:
     elapsed: float | None = None
     load_share: float = 1.0
     lateness: float | None = None
+    stretch: float | None = None
+    examined: int | None = None
+    duplicated: int = 0
+    reordered: int = 0
+    corrupted: int = 0
+    wrong_length: int = 0
+    misdelivered: int = 0
+
+    @property
+    def faulty(self) -> int:
+        """Frames that came back, and must not have come back like that: all but reordered ones."""
+        return self.duplicated + self.corrupted + self.wrong_length + self.misdelivered
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A change of the testbed that was seen around a trial.
+
+    Attributes:
+        guilty: Whose fault it is: ``TG``, ``wire``, ``DUT`` or ``controller``.
+        node: The node, or both nodes of a link.
+        interface: The interface, or both ends of a link; None: the node as a whole.
+        change: What changed, in words.
+        done: ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: this one was not.
+    """
+
+    guilty: str
+    node: str
+    interface: str | None
+    change: str
+    done: str
 
 
 @dataclass(frozen=True)
@@ -86,6 +127,7 @@ class TrialOutput:
             or the generator faltered. Their time is part of `elapsed`.
         repairs: What earlier attempts failed of that told nothing about the SUT, such as a lost connection, and that
             was repaired before this one.
+        incidents: What changed on the testbed around this trial and earlier attempts at it.
         directions: The counters of each direction.
 
     Raises:
@@ -102,6 +144,7 @@ class TrialOutput:
     unsent_frames: int | None = None
     repeats: int = 0
     repairs: tuple[str, ...] = ()
+    incidents: tuple[Incident, ...] = ()
     directions: tuple[DirectionCounters, ...] = ()
 
     def __post_init__(self) -> None:

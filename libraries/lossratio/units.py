@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
@@ -14,6 +15,7 @@ _NUMBER = rf"\s*((?:(?:{_DIGITS})?\.)?{_DIGITS}(?:[eE][+-]?[0-9]+)?)\s*"
 _FRAME_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:pps|fps|frames/s|packets/s)?\s*")
 _BIT_RATE = re.compile(_NUMBER + r"([kKMG]?)\s*(?:bps|bit/s|b/s)?\s*")
 _RATIO = re.compile(_NUMBER + r"(%?)\s*")
+_LARGEST_FLOAT = sys.float_info.max
 _BYTES = re.compile(_NUMBER + r"(?:B|bytes?)?\s*")
 
 L1_OVERHEAD = 20
@@ -45,7 +47,7 @@ def parse_ratio(text: str | float) -> float:
         ValueError: If it is not a finite number.
     """
     if isinstance(text, int | float) and not isinstance(text, bool):
-        value = float(text)
+        value = float(text) if abs(text) <= _LARGEST_FLOAT else math.nan
     else:
         match = _RATIO.fullmatch(str(text))
         value = float(match[1]) / (100.0 if match[2] else 1.0) if match else math.nan
@@ -76,7 +78,8 @@ def parse_duration(text: str | float) -> float:
     from robot.utils import timestr_to_secs
 
     # YAML's `yes` is no second, though Python counts it as one.
-    seconds = math.nan if isinstance(text, bool) else float(timestr_to_secs(text, round_to=None))
+    is_number = not isinstance(text, bool) and not (isinstance(text, int) and abs(text) > _LARGEST_FLOAT)
+    seconds = float(timestr_to_secs(text, round_to=None)) if is_number else math.nan
     if not (math.isfinite(seconds) and seconds > 0):
         raise ValueError(f"{text!r} is not a positive duration; write it like '2 min' or '30 s'.")
     return seconds

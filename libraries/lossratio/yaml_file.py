@@ -1,4 +1,8 @@
-"""Reads YAML files into pydantic models, with errors that name the file, the line and the field."""
+"""Reads YAML files into pydantic models, with errors that name the file, the line and the field.
+
+A file may be hostile. It is read in bounded time and memory: its size, depth, number of values and length of numbers
+are limited, and aliases count as what they stand for.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,29 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from yaml.composer import ComposerError
+from yaml.constructor import ConstructorError
+from yaml.events import AliasEvent
+from yaml.reader import Reader
 
 from lossratio.errors import LossRatioError
+from lossratio.input_file import read_input_file, shown_name
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
 """Where in the file (keys and indices), and what is wrong there."""
+
+_MOST_BYTES = 1 << 19
+_MOST_VALUES = 50_000
+_CHARACTERS_PER_VALUE = 100
+"""A longer text counts as several values, so that aliases cannot make much of a long one, either."""
+_DEEPEST = 50
+_LONGEST_NUMBER = 100
+_MOST_PROBLEMS = 20
+_LONGEST_SHOWN = 100
+_LONGEST_MESSAGE = 1000
+_NUMBER_TAGS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 def load_yaml_file(
@@ -37,20 +57,16 @@ def load_yaml_file(
         LossRatioError: Of the given class, with one line per problem: file, line, field, what is wrong.
     """
     path = Path(path)
+    loader, node = _compose(path, error)
+    # Before the data are made, which replaces merge keys (<<) in the nodes by what they stand for.
+    problems = [] if node is None else list(_duplicates(node))
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as cause:
-        raise error(f"Cannot read {path}: {getattr(cause, 'strerror', None) or cause}.") from cause
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        data = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as cause:
         raise error(_broken_yaml(path, cause)) from cause
-    lines = {} if node is None else dict(_lines(node))
-    problems = [] if node is None else list(_duplicates(node))
     if not isinstance(data, dict):
         problems.append(((), "the file must hold a mapping (field: value), and holds none"))
-    if not problems:
+    elif not problems:
         try:
             loaded = model.model_validate(convert(data, path))
         except ValidationError as cause:
@@ -59,41 +75,128 @@ def load_yaml_file(
             problems = list(check(loaded))
             if not problems:
                 return loaded
-    raise error("\n".join(_describe(path, lines, location, text) for location, text in problems))
+    lines = {} if node is None else dict(_lines(node))
+    shown = [_describe(path, lines, location, text) for location, text in problems[:_MOST_PROBLEMS]]
+    more = len(problems) - len(shown)
+    raise error("\n".join([*shown, *([f"{path}: and {more} more problems"] if more else [])]))
 
 
 def describe_problem(path: str | Path, location: Location, text: str) -> str:
     """Says what is wrong with a file that was read before, as `load_yaml_file` does: with file, line and field."""
     path = Path(path)
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        _, node = _compose(path, LossRatioError)
+    except LossRatioError:
         # It was there and right before; what is wrong with it is still worth saying.
         node = None
     return _describe(path, {} if node is None else dict(_lines(node)), location, text)
+
+
+def _compose(path: Path, error: type[LossRatioError]) -> tuple[_BoundedLoader, yaml.Node | None]:
+    """Reads a file as far as its structure."""
+    data = read_input_file(path, error, _MOST_BYTES)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as cause:
+        line = data.count(b"\n", 0, cause.start) + 1
+        raise error(f"{path}:{line}: not UTF-8 ({cause.reason}); save the file as UTF-8") from cause
+    try:
+        loader = _BoundedLoader(text)
+        return loader, loader.get_single_node()
+    except yaml.YAMLError as cause:
+        raise error(_broken_yaml(path, cause)) from cause
+    except (ValueError, OverflowError) as cause:
+        # PyYAML's scanner reads the numbers of escapes (\UFFFFFFFF) and directives without looking at them.
+        raise error(f"{path}:{loader.line + 1}: not YAML: {_shortened(str(cause))}") from cause
+
+
+class _BoundedLoader(yaml.SafeLoader):
+    """PyYAML's safe loader with limits, all of whose errors are of YAML."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+        self._values = 0
+        self._values_of: dict[str, int] = {}
+        self._unfinished: set[str] = set()
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Composes a node; refuses what is too deep, too much, or within itself."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        anchor: str | None = getattr(event, "anchor", None)
+        is_alias = isinstance(event, AliasEvent)
+        before = self._values
+        if is_alias:
+            if anchor in self._unfinished:
+                raise ComposerError(None, None, f"*{anchor} stands for something that it is in", event.start_mark)
+            self._values += self._values_of.get(str(anchor), 0)
+        else:
+            self._values += 1 + len(getattr(event, "value", "")) // _CHARACTERS_PER_VALUE
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ComposerError(None, None, f"nested more than {_DEEPEST} levels deep", event.start_mark)
+        if self._values > _MOST_VALUES:
+            what = f"more than {_MOST_VALUES} values (each alias counts as all that it stands for)"
+            raise ComposerError(None, None, what, event.start_mark)
+        if anchor is not None:
+            self._unfinished.add(anchor)
+        node = super().compose_node(parent, index)
+        if anchor is not None:
+            self._unfinished.discard(anchor)
+            self._values_of.setdefault(anchor, self._values - before)
+        self._depth -= 1
+        return node
+
+    def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
+        """Composes a text or number; escapes must not smuggle in characters that YAML itself forbids."""
+        node = super().compose_scalar_node(anchor)
+        bad = Reader.NON_PRINTABLE.search(node.value)
+        if bad is not None:
+            what = f"the character U+{ord(bad[0]):04X} does not belong into a text"
+            raise ComposerError(None, None, what, node.start_mark)
+        if node.tag in _NUMBER_TAGS and len(node.value) > _LONGEST_NUMBER:
+            what = f"a number of more than {_LONGEST_NUMBER} characters; if it is a text, quote it"
+            raise ComposerError(None, None, what, node.start_mark)
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Makes the value of a node, which may not be what its tag or look says."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as cause:
+            kind = node.tag.rpartition(":")[2]
+            what = f"{_shortened(repr(node.value))} is no value of type {_shortened(kind)}"
+            raise ConstructorError(None, None, what, node.start_mark) from cause
 
 
 def _describe(path: Path, lines: dict[Location, int], location: Location, text: str) -> str:
     known = location
     while known and known not in lines:
         known = known[:-1]
-    field = ".".join(str(part) for part in location)
+    field = ".".join(_shortened(shown_name(part)) for part in location)
     return f"{path}:{lines.get(known, 1)}: {field + ': ' if field else ''}{text}"
 
 
 def _message(item: Any) -> str:
     if item["type"] == "extra_forbidden":
         return "unknown field"
-    message = str(item["msg"]).removeprefix("Value error, ")
+    message = _shortened(str(item["msg"]).removeprefix("Value error, "), _LONGEST_MESSAGE)
     shown = item["input"]
-    given = "" if isinstance(shown, (dict, list)) or item["type"] in ("missing", "value_error") else f", not {shown!r}"
-    return message[0].lower() + message[1:] + given
+    is_said = isinstance(shown, (dict, list)) or item["type"] in ("missing", "value_error")
+    return message[0].lower() + message[1:] + ("" if is_said else f", not {_shortened(repr(shown))}")
+
+
+def _shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
     mark = getattr(cause, "problem_mark", None)
     line = 1 if mark is None else mark.line + 1
-    return f"{path}:{line}: not YAML: {getattr(cause, 'problem', None) or cause}"
+    context, problem = getattr(cause, "context", None), getattr(cause, "problem", None) or str(cause)
+    # PyYAML splits a sentence in two: "expected a single document in the stream", "but found another document".
+    said = f"{context}, {problem}" if context and problem.startswith("but ") else problem
+    return f"{path}:{line}: not YAML: {_shortened(said)}"
 
 
 def _lines(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, int]]:
@@ -110,14 +213,14 @@ def _duplicates(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Loca
     for key, mark, value in _children(node):
         if key in seen:
             line = mark.start_mark.line + 1
-            yield (*location, key), f"the name {key!r} is given twice (again in line {line})"
+            yield (*location, key), f"the name {_shortened(repr(key))} is given twice (again in line {line})"
         seen.add(key)
         yield from _duplicates(value, (*location, key))
 
 
 def _children(node: yaml.Node) -> Sequence[tuple[str | int, yaml.Node, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
-        return [(str(key.value), key, value) for key, value in node.value]
+        return [(key.value, key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)]
     if isinstance(node, yaml.SequenceNode):
         return [(index, value, value) for index, value in enumerate(node.value)]
     return []

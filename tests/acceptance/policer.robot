@@ -1,5 +1,6 @@
 *** Settings ***
-Documentation    A policer of rate N and burst B passes N + B/T frames per second in trials of T seconds from rest.
+Documentation    A policer of rate N and burst B passes N + (B-1)/T frames per second in trials of T seconds from
+...              rest: the first and the last frame are a frame less than T apart.
 ...              The search must find that in the kernel's own policer, and in the simulator's.
 
 Resource         acceptance.resource
@@ -41,8 +42,8 @@ Truth Is Found
     RETURN    ${report.result.conditional_throughput}
 
 Policed Throughput
-    [Documentation]    N + B/T in frames per second.
+    [Documentation]    N + (B-1)/T in frames per second.
     [Arguments]    ${rate}    ${burst}    ${duration}
     ${n}    Evaluate    lossratio.units.parse_frame_rate($rate)    modules=lossratio.units
     ${t}    Evaluate    lossratio.units.parse_duration($duration)    modules=lossratio.units
-    RETURN    ${{$n + int($burst) / $t}}
+    RETURN    ${{$n + (int($burst) - 1) / $t}}

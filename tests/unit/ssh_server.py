@@ -101,7 +101,7 @@ def parent_of(pid):
 
 
 def sshd_of(session):
-    with session.start("sh", "-c", "echo $$; cat") as process:
+    with session.start("sh", "-c", "echo $$; cat", plain=True) as process:
         pid = int(process.read_line(5.0))
         while not Path(f"/proc/{pid}/comm").read_text().startswith("sshd"):
             pid = parent_of(pid)

@@ -11,8 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "libraries" / "lossratio"
 
-FOUNDATION = {"errors", "units", "yaml_file", "addressing"}
-SEARCH = {"trial", "journal", "counters", "latency"}
+FOUNDATION = {"errors", "units", "input_file", "yaml_file", "addressing", "parameters"}
+SEARCH = {"trial", "journal", "journal_lines", "digest", "counters", "integrity", "latency"}
 TESTBED = FOUNDATION | SEARCH | {"topology", "ssh"}
 BENCH = TESTBED | {"mlrsearch", "plrsearch", "simulation", "dut", "traffic", "testbed", "report", "reservation"}
 
@@ -20,18 +20,23 @@ ALLOWED = {
     "errors": set(),
     "units": {"errors"},
     "addressing": set(),
-    "yaml_file": {"errors"},
+    "parameters": {"units"},
+    "input_file": {"errors"},
+    "yaml_file": {"errors", "input_file"},
     "trial": {"errors"},
     "counters": {"errors", "trial"},
+    "integrity": {"errors", "trial"},
     "latency": {"trial"},
-    "journal": {"errors", "trial"},
+    "digest": set(),
+    "journal_lines": {"errors", "input_file", "trial", "counters", "digest"},
+    "journal": {"errors", "input_file", "trial", "counters", "digest", "journal_lines"},
     "mlrsearch": {"errors", "trial"},
     "plrsearch": {"errors", "trial"},
     "baselines": {"errors", "trial", "mlrsearch"},
     "builds": {"errors"},
     "study": {"errors", "units", "trial", "counters", "mlrsearch", "plrsearch", "baselines", "simulation"},
-    "replay": {"errors", "units", "trial", "journal", "plrsearch"},
-    "simulation": {"errors", "units", "trial", "counters", "latency"},
+    "replay": {"parameters", "errors", "units", "trial", "journal", "plrsearch"},
+    "simulation": {"errors", "units", "trial", "counters", "integrity", "latency"},
     "topology": FOUNDATION,
     "ssh": FOUNDATION | {"topology"},
     "reservation": FOUNDATION | {"topology", "ssh"},
@@ -83,8 +88,10 @@ def test_the_agent_needs_nothing_but_the_standard_library_numpy_and_trex():
 
 
 def test_the_keeper_of_reservations_needs_nothing_but_the_standard_library():
-    names = {name.split(".")[0] for name in imports(PACKAGE / "reservation" / "keeper.py")}
-    assert names <= sys.stdlib_module_names
+    folder = PACKAGE / "reservation" / "keeper"
+    for path in folder.glob("*.py"):
+        names = {name.split(".")[0] for name in imports(path)}
+        assert names <= sys.stdlib_module_names | {each.stem for each in folder.glob("*.py")}
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import tempfile
 from contextlib import contextmanager
@@ -10,36 +11,48 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lossratio.digest import add_digest
 from lossratio.errors import SearchError, StorageError
-from lossratio.journal import Journal, read_journal
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.journal import Journal, adopt_journal, read_journal
+from lossratio.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
+
+EARLIER = Path(__file__).parent / "data" / "without_digests"
 
 counts = st.integers(0, 10**12)
 directions = st.builds(
     DirectionCounters,
     name=st.text(max_size=20),
     intended=counts,
-    sent=counts,
+    sent=st.integers(10**12, 10**13),
     received=counts,
     unsent=counts,
     generator_drops=counts,
     late=counts,
     elapsed=st.none() | st.floats(0, 1e6),
+    lateness=st.none() | st.floats(0, 1e6),
+    stretch=st.none() | st.floats(0, 1e6),
 )
+optional_seconds = st.none() | st.floats(0, 1e6)
+
+
+@st.composite
+def outputs(draw):
+    """What a measurer can answer: only a loss ratio, sums of counts, or the counters of each direction."""
+    times = {"effective_duration": draw(optional_seconds), "elapsed": draw(optional_seconds)}
+    counted = tuple(draw(st.lists(directions, max_size=2)))
+    if not counted:
+        return TrialOutput(draw(st.floats(0, 1)), forwarding_rate=draw(st.none() | st.floats(0, 1e10)), **times)
+    sent, unsent = sum(each.sent for each in counted), sum(each.unsent for each in counted)
+    lost = sent - sum(each.received for each in counted)
+    sums = {"sent_frames": sent, "lost_frames": lost, "unsent_frames": unsent}
+    told = counted if draw(st.booleans()) else ()
+    return TrialOutput((lost + unsent) / (sent + unsent), directions=told, repeats=draw(counts), **sums, **times)
+
+
 results = st.builds(
     TrialResult,
     input=st.builds(TrialInput, duration=st.floats(1e-6, 1e6), load=st.floats(1e-3, 1e10)),
-    output=st.builds(
-        TrialOutput,
-        loss_ratio=st.floats(0, 1),
-        effective_duration=st.none() | st.floats(0, 1e6),
-        elapsed=st.none() | st.floats(0, 1e6),
-        forwarding_rate=st.none() | st.floats(0, 1e10),
-        sent_frames=st.none() | counts.filter(bool),
-        lost_frames=st.none() | st.integers(-(10**6), 10**12),
-        unsent_frames=st.none() | counts,
-        directions=st.lists(directions, max_size=2).map(tuple),
-    ),
+    output=outputs(),
 )
 
 
@@ -101,23 +114,149 @@ def test_a_journal_of_another_search_is_refused_and_the_difference_named(tmp_pat
     assert len(read_journal(path).results) == 1
 
 
+ONE_WAY = '{"name": "port0>port1", "intended": 10, "sent": 10, "received": 9}'
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("not json", "not JSON"),
-        ("[]", "not a JSON object"),
+        ("not json", "not a trial"),
+        ("[]", "not a trial"),
         ('{"input": {}}', "not a trial"),
-        ("{}", "not a trial"),
+        ("{}", "input, output in the line: missing"),
+        ('{"input": {"duration": 1, "load": 1, "lead": 1}, "output": {}}', "lead in input: unknown"),
+        ('{"input": {"duration": 1, "load": 1e999}, "output": {}}', "load is inf, not a finite number"),
         ('{"input": {"duration": -1, "load": 1}, "output": {"loss_ratio": 0}}', "not a trial"),
         ('{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": NaN}}', "not a trial"),
+        ('{"input": {"duration": 1, "load": true}, "output": {"loss_ratio": 0}}', "load is True, not a finite number"),
+        (
+            '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": "0"}}',
+            "loss_ratio is '0', not a finite number",
+        ),
+        (
+            '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "sent_frames": "5"}}',
+            "sent_frames is '5', not a whole number",
+        ),
+        (
+            '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "repeats": true}}',
+            "repeats is True, not a whole number",
+        ),
+        (
+            '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "sent_frames": -5}}',
+            "sent_frames is negative: -5",
+        ),
+        (
+            '{"input": {"duration": 1, "load": 1}, "output": {"loss_ratio": 0, "sent_frames": 9, "lost_frames": 1}}',
+            "loss_ratio is 0.0, and the frames counted make 0.11",
+        ),
+        (
+            f'{{"input": {{"duration": 1, "load": 1}}, "output": {{"loss_ratio": 0.1, "lost_frames": 2, '
+            f'"directions": [{ONE_WAY}]}}}}',
+            "lost_frames is 2, and the directions' counters make 1",
+        ),
+        (
+            f'{{"input": {{"duration": 1, "load": 1}}, "output": {{"loss_ratio": 0, "directions": [{ONE_WAY}]}}}}',
+            "loss_ratio is 0.0, and the frames counted make 0.1",
+        ),
     ],
 )
-def test_a_damaged_line_is_named_with_its_number(tmp_path, line, problem):
+@pytest.mark.parametrize("has_digests", [True, False])
+def test_a_line_that_cannot_be_true_is_named_with_its_number(tmp_path, line, problem, has_digests):
     path = tmp_path / "t.jsonl"
     _journal(path, 1.0)
-    path.write_text(path.read_text() + line + "\n")
-    with pytest.raises(SearchError, match=f"line 3: {problem}"):
+    *_, last = path.read_text().splitlines()
+    if has_digests:
+        # A digest that fits, so that it is the line's contents that are refused.
+        line = add_digest(line.encode() if line.endswith("}") else b"[1}", last[-34:-2])[0].decode()
+    else:
+        path.write_text(without_digests(path.read_text()))
+    path.write_text(f"{path.read_text()}{line}\n")
+    with pytest.raises(SearchError, match=rf"t\.jsonl, line 3: .*{problem}.*lossratio repair"):
         read_journal(path)
+
+
+def without_digests(text: str) -> str:
+    """A journal as versions before wrote it."""
+    return re.sub(r', "digest": "[0-9a-f]{32}"', "", text).replace("lossratio-journal/2", "lossratio-journal/1")
+
+
+def test_no_flip_of_a_bit_is_accepted(tmp_path):
+    path = tmp_path / "t.jsonl"
+    _journal(path, 1.0)
+    whole, flipped = path.read_bytes(), tmp_path / "flipped.jsonl"
+    for place in range(len(whole)):
+        for bit in range(8):
+            flipped.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            with pytest.raises(SearchError, match=r"flipped\.jsonl, line [1-3]: .*The journal is damaged there"):
+                read_journal(flipped)
+
+
+@pytest.mark.parametrize("order", [[0, 2, 3], [0, 1, 1, 2, 3], [0, 2, 1, 3], [1, 2, 3], [0, 1, 3, 2]])
+def test_missing_doubled_and_swapped_lines_are_noticed(tmp_path, order):
+    path = tmp_path / "t.jsonl"
+    _journal(path, 1.0, 2.0, 3.0)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[place] for place in order))
+    with pytest.raises(SearchError, match=r"digest does not fit|not a journal"):
+        read_journal(path)
+
+
+def test_lines_of_another_journal_are_noticed(tmp_path):
+    mine, other = tmp_path / "mine.jsonl", tmp_path / "other.jsonl"
+    _journal(mine, 1.0, 2.0)
+    with Journal.open(other, {"max_load": 6}) as journal:
+        journal.append(_result(1.0))
+        journal.append(_result(2.0))
+    lines = [path.read_text().splitlines(keepends=True) for path in (mine, other)]
+    mine.write_text("".join([*lines[0][:2], lines[1][2]]))
+    with pytest.raises(SearchError, match="line 3: its digest does not fit"):
+        read_journal(mine)
+
+
+def test_the_chain_goes_on_after_whatever_happens_to_a_journal(tmp_path):
+    path = tmp_path / "t.jsonl"
+    _journal(path, 1.0, 2.0)
+    path.write_bytes(path.read_bytes()[:-10])
+    _journal(path, 3.0)
+    with Journal.open(path, {"max_load": 5}) as journal:
+        journal.append(_result(4.0))
+    journal.withdraw()
+    _journal(path, 5.0)
+    adopt_journal(path, path, {"max_load": 6})
+    with Journal.open(path, {"max_load": 6}) as journal:
+        journal.append(_result(6.0))
+    assert [result.load for result in read_journal(path).results] == [1.0, 3.0, 5.0, 6.0]
+    assert read_journal(path).has_digests
+
+
+def test_a_journal_without_digests_is_continued_and_adopted_as_one(tmp_path):
+    path = tmp_path / "t.jsonl"
+    _journal(path, 1.0)
+    path.write_text(without_digests(path.read_text()))
+    _journal(path, 2.0)
+    adopt_journal(path, tmp_path / "adopted.jsonl", {})
+    for each in (path, tmp_path / "adopted.jsonl"):
+        contents = read_journal(each)
+        assert [result.load for result in contents.results] == [1.0, 2.0]
+        assert not contents.has_digests
+
+
+@pytest.mark.parametrize("path", sorted(EARLIER.glob("trials/*.jsonl")), ids=lambda path: path.stem)
+def test_journals_of_earlier_versions_are_read(path):
+    contents = read_journal(path)
+    assert not contents.has_digests
+    assert len(contents.results) == len(path.read_text().splitlines()) - 1
+
+
+def test_what_contradicts_itself_is_never_written(tmp_path):
+    path = tmp_path / "t.jsonl"
+    lying = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0, sent_frames=100, lost_frames=1))
+    with (
+        Journal.open(path, {}) as journal,
+        pytest.raises(SearchError, match="answer at 100 frames/s contradicts itself"),
+    ):
+        journal.append(lying)
+    assert read_journal(path).results == ()
 
 
 def test_a_file_that_is_no_journal_is_refused(tmp_path):
@@ -134,6 +273,17 @@ def test_repairs_are_kept(tmp_path):
     with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
         journal.append(repaired)
     assert read_journal(tmp_path / "journal.jsonl").results == (repaired,)
+
+
+def test_what_changed_on_the_testbed_is_kept(tmp_path):
+    incidents = (
+        Incident("TG", "TG", "tg0", "interface tg0 of TG was set down", "repaired"),
+        Incident("controller", "the controller", None, "the controller was suspended for 3.0 s", "stands"),
+    )
+    result = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0, incidents=incidents))
+    with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
+        journal.append(result)
+    assert read_journal(tmp_path / "journal.jsonl").results == (result,)
 
 
 @contextmanager

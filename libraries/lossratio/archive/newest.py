@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
+import zlib
 from pathlib import Path
 from urllib.parse import quote
 
@@ -43,8 +44,10 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
         try:
             with tarfile.open(packed) as archive:
                 archive.extractall(Path(temporary) / "run", filter="data")
-        except (tarfile.TarError, OSError) as error:
+        except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as error:
             raise ArchiveError(f"{store.url}: {name} is damaged: {error}.") from error
-        (run,) = (Path(temporary) / "run").iterdir()
-        run.rename(place)
+        runs = [*(Path(temporary) / "run").iterdir()]
+        if len(runs) != 1 or not runs[0].is_dir():
+            raise ArchiveError(f"{store.url}: {name} is damaged: it does not hold one directory, that of a run.")
+        runs[0].rename(place)
     return place

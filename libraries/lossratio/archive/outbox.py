@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from lossratio.errors import ArchiveError
+from lossratio.errors import StorageError
 from lossratio.history.entries import entries_of
 from lossratio.history.mirror import HISTORY
 from lossratio.history.store import History
 from lossratio.object_store import ObjectStore
 from lossratio.report.run import Run, read_run
+from lossratio.report.run_directory import write_whole
 
 RUNS = "runs"
 """Below the archive's URL: ``testbed=<name>/date=<day>/<run>.tar.gz``, whole directories of runs."""
@@ -52,14 +53,17 @@ class Outbox:
 
         Raises:
             ReportError: If it is no run directory.
-            ArchiveError: If the outbox cannot be written.
+            StorageError: If the outbox cannot be written, e.g. because the disk is full.
         """
         run = read_run(directory)
         try:
             History(self.path / HISTORY).add(entries_of(run))
             self._add_directory(run)
         except OSError as error:
-            raise ArchiveError(f"Cannot write the outbox {self.path}: {error.strerror}.") from error
+            raise StorageError(
+                f"Cannot write the outbox {self.path}: {error.strerror}. Make room, and send the run with: "
+                f"lossratio send {directory} --results {self.store.url}"
+            ) from error
         return list(run.problems)
 
     def waiting(self) -> list[Path]:
@@ -95,9 +99,7 @@ class Outbox:
         for (testbed, day), name in (places or {("unknown", "unknown"): digest}).items():
             folder = self.path / RUNS / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
             folder.mkdir(parents=True, exist_ok=True)
-            part = folder / f".{name}.part"
-            part.write_bytes(data)
-            part.replace(folder / f"{name}.tar.gz")
+            write_whole(folder / f"{name}.tar.gz", data)
 
 
 def _packed(directory: Path) -> bytes:
@@ -120,5 +122,6 @@ def _digest(directory: Path) -> str:
 
 def _contents(directory: Path) -> Iterator[str]:
     for path in sorted(directory.rglob("*")):
-        if path.is_file() and not path.is_symlink():
+        # What is hidden is nobody else's: the token of a lease.
+        if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
             yield path.relative_to(directory).as_posix()

@@ -16,6 +16,9 @@ from lossratio.trial import TrialResult
 ROUNDING = 1e-9
 """Loads and widths that differ by no more than this, relatively, are the same."""
 
+TOO_SHORT = 0.01
+"""Share of their durations that trials must count less than before a search may give up the load they are at."""
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -79,6 +82,8 @@ def _goal_faults(
         yield f"with bounds {lower!r} and {upper!r} the result is {'regular' if narrow else 'irregular'}"
     if not said.regular and not narrow:
         yield from _reason_faults(said.reason, at_max, upper is not None and upper <= min_load, any_failed)
+        if said.reason is IrregularReason.STALLED and not _has_stalled(goal, trials):
+            yield "the trials count for long enough to classify each load, so the search should not have given up"
 
 
 def _reason_faults(reason: IrregularReason | None, at_max: bool, at_min: bool, any_failed: bool) -> Iterator[str]:
@@ -90,6 +95,19 @@ def _reason_faults(reason: IrregularReason | None, at_max: bool, at_min: bool, a
         yield "no goal failed at the minimum load, so the search should not have ended"
     if reason is None:
         yield "an irregular result has no reason"
+
+
+def _has_stalled(goal: SearchGoal, trials: Sequence[TrialResult]) -> bool:
+    """Whether trials from some duration on count for next to nothing at a load that is still undecided."""
+    for load in {trial.load for trial in trials}:
+        here = _at(trials, load)
+        if any(is_bound(goal, here, upper=upper) for upper in (True, False)):
+            continue
+        for shortest in {trial.duration for trial in here}:
+            longer = [trial for trial in here if trial.duration >= shortest]
+            if sum(trial.effective_duration for trial in longer) < TOO_SHORT * sum(trial.duration for trial in longer):
+                return True
+    return False
 
 
 def _at(trials: Iterable[TrialResult], load: float) -> list[TrialResult]:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -27,12 +27,22 @@ class Candidate:
     Attributes:
         file: Its topology file.
         topology: What is in it, with all that it takes to reach the nodes.
-        claim: What is asked for; None: nobody else can use it anyway.
+        claim: What is asked for; None: nobody else can use it anyway. Once the testbed is reserved, with the token of
+            the lease, unless that belongs to somebody else.
     """
 
     file: Path
     topology: Topology
     claim: Claim | None
+
+    @property
+    def token(self) -> str | None:
+        """Token of the lease; None: there is none, or it is somebody else's."""
+        return None if self.claim is None else self.claim.token
+
+    def succeeding(self, token: str | None) -> Candidate:
+        """The same testbed, where a lease with this token, of a process that is known to be gone, is taken over."""
+        return replace(self, claim=self.claim and replace(self.claim, succeeds=token))
 
 
 def candidate(file: Path, topology: Topology, *, purpose: str, seconds: float | None = None) -> Candidate:
@@ -76,8 +86,9 @@ def reserved(
             return
         before = os.environ.get(TOKEN_VARIABLE)
         os.environ[TOKEN_VARIABLE] = lease.token
+        token = None if lease.is_borrowed else lease.token
         try:
-            yield chosen
+            yield replace(chosen, claim=chosen.claim and replace(chosen.claim, token=token))
         finally:
             os.environ.pop(TOKEN_VARIABLE)
             if before is not None:

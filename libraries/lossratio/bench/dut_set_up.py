@@ -101,9 +101,17 @@ def keep_last_wills(duts: tuple[Dut[DutOptions], ...]) -> None:
             dut.node.will.keep()
 
 
+def leave_to_last_wills(duts: tuple[Dut[DutOptions], ...]) -> None:
+    """Has the DUTs put back when this process ends, if it does not come to that itself."""
+    for dut in duts:
+        if isinstance(dut, NodeDut) and isinstance(dut.node.will, LastWill):
+            dut.node.will.execute_at_end()
+
+
 def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
     """Tears a DUT down, also if the connection to it was lost, or Ctrl-C is pressed a second time meanwhile."""
     with put_off_interruption():
+        leave_to_last_wills((dut,))
         try:
             session.restore()
         except NodeError as error:

@@ -11,6 +11,7 @@ from lossratio.bench.planned import PlannedTrials
 from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
 from lossratio.errors import SearchError
+from lossratio.integrity import Integrity
 from lossratio.mlrsearch import Forecast
 from lossratio.report.frame_loss import ends_without_loss
 from lossratio.report.frame_loss_result import frame_loss_result
@@ -34,12 +35,14 @@ class FrameLossRequest:
         max_load: The largest load, frames per second per interface; None: what the generator can send.
         step: How far loads are apart, as a share of the maximum load.
         trial_duration: Seconds of each trial.
+        integrity: What happens if frames do not come back as they were sent.
     """
 
     profile: TrafficProfile
     max_load: float | None = None
     step: float = LARGEST_STEP
     trial_duration: float = TRIAL_DURATION
+    integrity: Integrity = Integrity.DOUBT
 
 
 def falling_loads(max_load: float, step: float, trial_duration: float) -> PlannedTrials:
@@ -97,6 +100,7 @@ def measure_frame_loss_rate(
         },
         remarks=loads.remarks,
         on_trial=tell,
+        integrity=request.integrity,
     )
     result = frame_loss_result(measured.run, loads.describe(measured.run.conditions), measured.entries)
     place.directory.write(result)

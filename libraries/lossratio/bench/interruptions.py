@@ -46,3 +46,19 @@ def put_off_interruption() -> Iterator[None]:
         restore()
         if waiting:
             signal.raise_signal(waiting.pop())
+
+
+@contextmanager
+def ignored_interruption() -> Iterator[None]:
+    """Does not hear Ctrl-C, or SIGTERM, in the block: it takes no time that anybody would notice."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: handler for number in _NUMBERS if (handler := signal.getsignal(number)) is not None}
+    for number in handlers:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import logging
+import os
 import shlex
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,29 +16,48 @@ from lossratio.ssh import NodeProcess, NodeSession
 
 _LOG = logging.getLogger(__name__)
 _MARK = "LOSSRATIO_WILL"
+_OWNER = "LOSSRATIO_WILL_OF"
 _START_SECONDS = 10.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # Keeps the commands, the newest first. As long as its input is open, its controller is alive, and it obeys nobody else.
 # Afterwards it has a child whose environment says so, and a signal makes it run them. It waits for that child with
 # `wait`, as a shell sees to a signal at once only then. The child ignores all signals that it does.
-_KEEP = """
+# A controller that has begun to put the DUT back asks for them to be run at its own end; but not once somebody else has
+# set up a DUT on this node meanwhile.
+_KEEP = r"""
 trap '' USR1 HUP TERM
 echo $$
 undo=
+at_end=
 while IFS= read -r line; do
     case $line in
         +*) undo="${line#+}
 $undo" ;;
         -) undo="${undo#*
 }" ;;
+        !) at_end=yes ;;
         .) exit 0 ;;
     esac
 done
 exec > /dev/null 2>&1
+is_ours_alone() {
+    for environment in $(grep -slz '^MARK=kept$' /proc/[0-9]*/environ); do
+        # Another node of a local testbed may show its processes here.
+        [ "${environment%environ}ns/net" -ef /proc/self/ns/net ] || continue
+        grep -sqz "^OWNER=$OWNER\$" "$environment" || [ ! -e "$environment" ] || return 1
+    done
+}
+if [ -n "$at_end" ] && is_ours_alone; then
+    MARK=open sleep 60 &
+    mark=$!
+    eval "$undo"
+    kill -KILL "$mark"
+    exit 0
+fi
 trap 'kill -KILL $!; eval "$undo"; exit 0' USR1
 while :; do MARK=open sleep 60 & wait $!; done
-""".replace("MARK", _MARK)
+""".replace("MARK", _MARK).replace("OWNER", _OWNER)
 
 # A child that has outlived its keeper has somebody else's process for a parent, who knows nothing of wills.
 _EXECUTE = """
@@ -55,6 +76,9 @@ done
 echo executed
 """.replace("MARK", _MARK)
 
+# It may have ended, and its id be another process's.
+_KILL = """grep -sqz '^MARK=kept$' "/proc/$1/environ" && kill -KILL "$1" """.replace("MARK", _MARK)
+
 
 @dataclass
 class LastWill:
@@ -68,6 +92,7 @@ class LastWill:
     _lines: list[str] = field(default_factory=list)
     _process: NodeProcess | None = None
     _pid: str = ""
+    _is_at_end: bool = False
 
     def add(self, command: Sequence[str], stdin: str | None) -> None:
         """Adds a command that is to be run before all earlier ones."""
@@ -98,8 +123,16 @@ class LastWill:
             self._process.write_line(":")
         except NodeError:
             # The old one would be executed by whoever comes next.
-            self.session.run("kill", "-KILL", self._pid, check=False)
+            self.session.run("sh", "-c", _KILL, "kill", self._pid, check=False)
             self._start()
+
+    def execute_at_end(self) -> None:
+        """Has it executed as soon as this process, or its connection, ends, unless all of it is taken out before."""
+        self._is_at_end = True
+        if self._process is not None:
+            # Without a connection, the next set-up sees to it.
+            with suppress(NodeError):
+                self._process.write_line("!")
 
     def _tell(self, line: str) -> None:
         try:
@@ -113,10 +146,13 @@ class LastWill:
             _LOG.info("Nobody would put %s back if this process died: %s", self.session.name, error)
 
     def _start(self) -> None:
-        self._process = self.session.start("env", f"PATH={_PATH}", "LC_ALL=C", f"{_MARK}=kept", "sh", "-c", _KEEP)
+        variables = (f"PATH={_PATH}", "LC_ALL=C", f"{_MARK}=kept", f"{_OWNER}={socket.gethostname()}:{os.getpid()}")
+        self._process = self.session.start("env", *variables, "sh", "-c", _KEEP)
         self._pid = self._process.read_line(_START_SECONDS)
         for line in self._lines:
             self._process.write_line(f"+{line}")
+        if self._is_at_end:
+            self._process.write_line("!")
 
     def _end(self) -> None:
         process, self._process = self._process, None

@@ -13,6 +13,7 @@ from lossratio.bench.span import Span
 from lossratio.bench.testbed import Testbed
 from lossratio.counters import output_from_counters
 from lossratio.errors import LossRatioError, SearchError, TrafficError
+from lossratio.integrity import Integrity, check_integrity
 from lossratio.latency import LatencyOutput
 from lossratio.report.build import TestRun
 from lossratio.report.conditions import Conditions
@@ -21,6 +22,7 @@ from lossratio.report.latency_result import latency_result
 from lossratio.report.model import LatencyResult, ThroughputResult
 from lossratio.traffic import TrafficProfile
 from lossratio.trial import TrialInput, TrialResult
+from lossratio.units import format_frame_rate
 
 LATENCY_DURATION = 5.0
 """Seconds of each trial: FD.io CSIT's."""
@@ -54,11 +56,13 @@ class LatencyRequest:
         profile: What the traffic is.
         points: At which loads, in the order of measuring.
         duration: Seconds of each trial.
+        integrity: What happens if frames do not come back as they were sent.
     """
 
     profile: TrafficProfile
     points: Sequence[LatencyPoint]
     duration: float = LATENCY_DURATION
+    integrity: Integrity = Integrity.DOUBT
 
 
 def points_of(
@@ -189,9 +193,11 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, trial: TrialInput,
     conditions: Conditions | None = None
     try:
         # Made ready each time, so that an agent that failed at one load is replaced for the next one.
-        with testbed.ready_for(request.profile) as ready:
+        with testbed.ready_for(request.profile, integrity=request.integrity) as ready:
             conditions = ready.conditions
             output = ready.source.latency(trial.load, trial.duration)
+        if request.integrity is Integrity.FAIL:
+            check_integrity(output.directions, f"at {format_frame_rate(trial.load)}")
         counted = output_from_counters(trial, output.directions, negative_loss="csit")
     except LossRatioError as error:
         return _Measured(point, str(error), None, conditions)

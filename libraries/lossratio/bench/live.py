@@ -8,7 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from lossratio.bench.dut_set_up import checked_duts, keep_last_wills, set_up_duts
+from lossratio.bench.changes import Way
+from lossratio.bench.dut_set_up import checked_duts, keep_last_wills, leave_to_last_wills, set_up_duts
+from lossratio.bench.fingerprint import FingerprintReader
 from lossratio.bench.holding import hold
 from lossratio.bench.hops import check_hops, check_large_frames
 from lossratio.bench.interfaces import (
@@ -18,13 +20,17 @@ from lossratio.bench.interfaces import (
     read_ports,
     with_names,
 )
+from lossratio.bench.interruptions import ignored_interruption
 from lossratio.bench.live_set_up import LiveLink, LiveSetUp
 from lossratio.bench.reaching import reachable
 from lossratio.bench.repair import RepairingMeasurer
 from lossratio.bench.resetting import resetting
 from lossratio.bench.testbed import Ready, TestbedRequest
+from lossratio.bench.traffic import WatchedSource
+from lossratio.bench.watch import Watch
 from lossratio.dut import Dut, DutOptions
-from lossratio.errors import TopologyError, TrafficError
+from lossratio.errors import DutError, TopologyError, TrafficError
+from lossratio.integrity import Integrity
 from lossratio.report.facts import node_facts
 from lossratio.report.ramp import with_ramp
 from lossratio.ssh import NodeSession
@@ -37,7 +43,7 @@ from lossratio.traffic import (
     open_generator,
 )
 from lossratio.traffic.agent.configuration import Configuration
-from lossratio.traffic.path_check import with_largest_frames
+from lossratio.traffic.path_check import check_at_low_rate, with_largest_frames
 from lossratio.trial import Measurer
 
 LATE_WAIT = 0.2
@@ -57,8 +63,12 @@ class LiveTestbed:
         self._agent: AgentClient | None = agent
         self._undo = undo
         self._is_in_use = False
+        way = Way.of([link.path for link in set_up.links])
+        reader = FingerprintReader(set_up.sessions, {name: way.interfaces(name) for name in set_up.sessions})
+        undo.callback(reader.close)
+        self._watch = Watch(reader, way, self._verify_duts)
         # A program may end without closing it; the DUTs are put back then all the same.
-        atexit.register(self.close)
+        atexit.register(self._leave)
 
     @classmethod
     def open(cls, request: TestbedRequest) -> LiveTestbed:
@@ -119,7 +129,9 @@ class LiveTestbed:
         return self._set_up.generator.max_rate
 
     @contextmanager
-    def ready_for(self, profile: TrafficProfile, *, ramp: float = 0.0) -> Iterator[Ready]:
+    def ready_for(
+        self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
+    ) -> Iterator[Ready]:
         """Configures the generator and checks the path, over connections that are restored if they were lost.
 
         When the block has ended, it makes sure once more that the testbed is ours, and the DUTs as they were set up.
@@ -130,18 +142,32 @@ class LiveTestbed:
         try:
             self._is_in_use = True
             set_up = self._set_up
-            configuration = make_configuration(profile, set_up.port_pairs, settle_time=set_up.settle_time)
+            configuration = make_configuration(
+                profile,
+                set_up.port_pairs,
+                settle_time=set_up.settle_time,
+                examines=integrity is not Integrity.OFF,
+            )
             check_mtus(set_up.ports, configuration)
-            agent, facts = self._configured(configuration)
+            self._watch.begin()
+            with self._watch.blaming():
+                agent, facts = self._configured(configuration)
+                if configuration.examines:
+                    facts = {**facts, "integrity": check_at_low_rate(agent, facts, set_up.idle_time)}
             conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
             measurer = TrafficMeasurer(agent, idle_time=set_up.idle_time, ramp=ramp)
             repairing = self._repairing(measurer, configuration, ramp)
-            yield Ready(repairing, measurer, with_ramp(conditions, ramp), self._late_frames)
+            source = WatchedSource(measurer, self._watch)
+            yield Ready(
+                repairing, source, with_ramp(conditions, ramp), self._late_frames, lambda: self._watch.known_good
+            )
             # What was measured is no result if the testbed was not ours any more, or a DUT not as it was set up.
             self._restore()
         except BaseException as error:
             # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
             self._end_agent()
+            if isinstance(error, DutError):
+                self._watch.save_trials()
             if isinstance(error, TrafficError):
                 self._set_up.access.explain(error)
             raise
@@ -155,7 +181,13 @@ class LiveTestbed:
         """
         self._undo.callback(self._end_agent)
         self._undo.close()
-        atexit.unregister(self.close)
+        atexit.unregister(self._leave)
+
+    def _leave(self) -> None:
+        """Closes it at the end of the program. If Ctrl-C is pressed meanwhile, the nodes put back their DUTs."""
+        with ignored_interruption():
+            leave_to_last_wills(self.duts)
+        self.close()
 
     def _restore(self) -> None:
         """Logs in again where a connection was lost, and makes sure that the testbed is ours and the DUTs are alive."""
@@ -185,9 +217,9 @@ class LiveTestbed:
         largest = with_largest_frames(configuration)
         if largest is not None:
             self._agent.configure(largest, generator=access.name, options=access.ready())
-            check_large_frames(self._agent, self._set_up.links, largest)
+            check_large_frames(self._agent, self._set_up.links, self._watch, largest)
         facts = self._agent.configure(configuration, generator=access.name, options=access.ready())
-        check_hops(self._agent, self._set_up.links)
+        check_hops(self._agent, self._set_up.links, self._watch)
         return self._agent, facts
 
     def _repairing(self, measurer: Measurer, configuration: Configuration, ramp: float) -> Measurer:
@@ -195,13 +227,14 @@ class LiveTestbed:
             self._end_agent()
             self._restore()
             agent, _ = self._configured(configuration)
+            self._watch.go_on()
             return TrafficMeasurer(agent, idle_time=self._set_up.idle_time, ramp=ramp)
 
         repairing = RepairingMeasurer(
             measurer,
             repair=repair,
             check=self._check_lease,
-            doubt=self._verify_duts,
+            watch=self._watch,
             recovery=self.request.recovery,
         )
         return resetting(repairing, self.duts)

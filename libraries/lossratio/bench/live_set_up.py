@@ -148,6 +148,7 @@ class LiveSetUp:
             negative_loss=f"the trial is measured again, {REPEATS} times at most; then the measurement fails",
             unsent=(
                 f"they count as loss; a trial with some, and at most {FALTERING:.0%}, "
-                f"is measured again first, {REPEATS} times at most"
+                f"is measured again first, {REPEATS} times at most; one with more once, unless that was already seen "
+                "twice at such a load"
             ),
         )

@@ -9,21 +9,28 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import lossratio
+from lossratio.bench.blame import guilty_of
 from lossratio.bench.continuity import check_versions
 from lossratio.bench.span import Span
 from lossratio.bench.testbed import Ready, Testbed
 from lossratio.errors import DutError, SearchError, StorageError
-from lossratio.journal import Journal, JournalEntry, adopt_journal, read_journal
+from lossratio.integrity import Integrity, check_integrity
+from lossratio.journal import NO_DIGESTS, Journal, JournalEntry, adopt_journal, read_journal
 from lossratio.report.build import TestRun
 from lossratio.report.comparable import FORCED
 from lossratio.report.conditions import Conditions
+from lossratio.report.integrity import low_rate_check
 from lossratio.report.model import TestIdentity
 from lossratio.report.run_directory import RunDirectory
 from lossratio.traffic import TrafficProfile
 from lossratio.trial import Controller, TrialResult, run_search
+from lossratio.units import format_frame_rate
 
 ResultT = TypeVar("ResultT")
 OnTrial = Callable[[TrialResult], None]
+
+WITHDRAWN = "withdrawn, as nobody knows whether the DUT was still as it was set up: trials "
+"""How a remark begins that says which trials the journal has lost."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +94,13 @@ def perform(
     remarks: tuple[str, ...] = (),
     on_trial: OnTrial | None = None,
     ramp: float = 0.0,
+    integrity: Integrity = Integrity.DOUBT,
 ) -> Measurement[ResultT]:
     """Runs a controller's trials on a testbed.
 
     Whatever stops the trials, an interrupt from the keyboard too, is in the answer's `failure`, so that the caller can
-    write down what there is before it raises it. Where a DUT failed, the journal loses the trials; the answer has them.
+    write down what there is before it raises it. Where a DUT failed, the journal loses the trials since the DUTs were
+    last found as they were set up; the answer has them.
 
     Args:
         controller: Chooses the trials.
@@ -102,21 +111,28 @@ def perform(
         remarks: What a reader of the numbers should know besides.
         on_trial: Called after each trial that was measured.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        integrity: What happens if frames do not come back as they were sent. With ``fail``, the trial that shows it is
+            the last one, and the measurement has failed.
 
     Raises:
         LossRatioError: If the measurement could not even begin.
     """
     if ramp < 0.0:
         raise SearchError(f"A ramp takes some seconds, or none, but not {ramp:g}.")
+    if integrity is not Integrity.DOUBT:
+        inputs = {**inputs, "integrity": integrity.value}
     span: Span | None = None
     late: int | None = None
     failure: BaseException | None = None
     try:
         with (
-            testbed.ready_for(profile, ramp=ramp) as ready,
+            testbed.ready_for(profile, ramp=ramp, integrity=integrity) as ready,
             _journal(place, ready.conditions, _search(testbed, ready, inputs)) as journal,
         ):
             span = Span()
+            if integrity is Integrity.FAIL:
+                check_integrity(low_rate_check(ready.conditions.generator), "in the check before the first trial")
+                on_trial = _checking(on_trial)
             run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
             late = ready.late_frames()
     except BaseException as error:
@@ -125,13 +141,33 @@ def perform(
         # The caller raises it, an interrupt too, when there is a result file that says so.
         failure = error
     error_text = None if failure is None else what_stopped(failure)
-    forced = () if place.forced is None else (f"{FORCED}{place.forced}",)
-    run = TestRun(place.test, span.started, span.end(), ready.conditions, (*remarks, *forced), error_text, late)
-    entries = read_journal(journal.path).entries
+    contents = read_journal(journal.path)
+    entries = contents.entries
+    told = [
+        *remarks,
+        *(() if contents.has_digests else (NO_DIGESTS,)),
+        *(() if place.forced is None else (f"{FORCED}{place.forced}",)),
+    ]
     if isinstance(failure, DutError):
         # Nobody knows since when the DUT was not as it was set up: the trials are told, and never continued.
-        journal.withdraw()
+        journal.withdraw(keep=ready.known_good())
+        kept = len(read_journal(journal.path).entries)
+        if kept < len(entries):
+            told.append(f"{WITHDRAWN}{kept + 1} to {len(entries)}; a run that is resumed measures them anew")
+    guilty = guilty_of(failure)
+    run = TestRun(place.test, span.started, span.end(), ready.conditions, tuple(told), error_text, late, guilty)
     return Measurement(run, controller.result(), entries, failure)
+
+
+def _checking(on_trial: OnTrial | None) -> OnTrial:
+    """Ends a measurement at the first trial whose frames did not come back as they were sent."""
+
+    def check(trial: TrialResult) -> None:
+        if on_trial is not None:
+            on_trial(trial)
+        check_integrity(trial.output.directions, f"at {format_frame_rate(trial.load)} for {trial.duration:g} s")
+
+    return check
 
 
 def what_stopped(failure: BaseException) -> str:

@@ -12,6 +12,7 @@ from lossratio.bench.planned import PlannedTrials
 from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
 from lossratio.errors import SearchError
+from lossratio.integrity import Integrity
 from lossratio.mlrsearch import Forecast
 from lossratio.report.build import mrr_result
 from lossratio.report.model import MrrResult
@@ -30,6 +31,7 @@ class MrrRequest:
         trials: How many trials.
         trial_duration: Seconds of each.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        integrity: What happens if frames do not come back as they were sent.
     """
 
     profile: TrafficProfile
@@ -37,6 +39,7 @@ class MrrRequest:
     trials: int = MRR_TRIALS
     trial_duration: float = MRR_TRIAL_DURATION
     ramp: float = 0.0
+    integrity: Integrity = Integrity.DOUBT
 
 
 def measure_mrr(
@@ -76,6 +79,7 @@ def measure_mrr(
         remarks=loads.remarks,
         on_trial=tell,
         ramp=request.ramp,
+        integrity=request.integrity,
     )
     result = mrr_result(measured.run, loads.describe(measured.run.conditions), measured.entries)
     place.directory.write(result)

@@ -101,7 +101,7 @@ def measure_reconfiguration_loss(
 
 
 def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: float) -> StoppedTraffic:
-    with start_traffic(testbed, request.search.profile, load) as traffic:
+    with start_traffic(testbed, request.search.profile, load, request.search.integrity) as traffic:
         time.sleep(LEAD)
         request.reconfigure()
         time.sleep(LEAD)

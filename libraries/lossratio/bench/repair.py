@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
+from lossratio.bench.blame import Act
+from lossratio.bench.changes import Change, error_of
+from lossratio.bench.watch import Watch
 from lossratio.counters import CountersError
-from lossratio.errors import DutError, LossRatioError, NodeError, ReservationError, TrafficError
-from lossratio.traffic import AgentRefusalError
+from lossratio.errors import (
+    DutError,
+    LinkError,
+    LossRatioError,
+    NodeError,
+    ReservationError,
+    TesterError,
+    TrafficError,
+)
+from lossratio.traffic import REPEATS, AgentRefusalError
 from lossratio.traffic.agent_client import ANSWER_SECONDS
-from lossratio.trial import Measurer, TrialInput, TrialOutput
+from lossratio.trial import Incident, Measurer, TrialInput, TrialOutput
 
 REPAIRABLE_KINDS = frozenset(
-    {"counters_reset", "interface_down", "interface_replaced", "no_such_interface", "sender_died", "server_lost"}
+    {
+        "abandoned",
+        "counters_reset",
+        "interface_down",
+        "interface_replaced",
+        "mtu_changed",
+        "no_such_interface",
+        "sender_died",
+        "server_lost",
+    }
 )
 """Kinds of the agent's errors that another attempt may not have."""
 
@@ -47,7 +67,7 @@ class RepairingMeasurer:
         measurer: Performs the trials.
         repair: Repairs whatever it can, and gives a new measurer.
         check: Raises an error if the testbed is not ours: no trial may begin then, and none is believed that ended.
-        doubt: Raises an error if a trial that lost everything in a direction must not be believed, as the DUT is dead.
+        watch: Finds what changed on the testbed during a trial, and who is to blame for it.
         recovery: How much is done.
     """
 
@@ -57,15 +77,15 @@ class RepairingMeasurer:
         *,
         repair: Callable[[], Measurer],
         check: Callable[[], None],
-        doubt: Callable[[], None],
+        watch: Watch,
         recovery: Recovery,
     ) -> None:
         self._measurer = measurer
         self._repair = repair
         self._check = check
-        self._doubt = doubt
+        self._watch = watch
         self._recovery = recovery
-        self._left = recovery.most
+        self._repairs_left = self._repeats_left = recovery.most
 
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs one trial.
@@ -73,26 +93,44 @@ class RepairingMeasurer:
         Raises:
             LossRatioError: If it could not be performed in spite of all repairs, or the DUT is dead.
         """
-        repairs: list[str] = []
+        attempts = _Attempts()
         while True:
             self._check()
             try:
                 output = self._measurer.measure(trial)
-            except (TrafficError, NodeError) as error:
-                if not is_repairable(error):
-                    raise
-                self._recover(error, repairs)
-            else:
                 # Whoever has the testbed meanwhile may have sent, too: such a trial must not get into the journal.
                 self._check()
-                if any(direction.sent and not direction.received for direction in output.directions):
-                    self._doubt()
-                return replace(output, repairs=tuple(repairs))
+                changes = self._watch.changes()
+                fault = error_of(changes) if any(change.is_fatal for change in changes) else None
+                if fault is None and not self._is_to_be_repeated(changes, attempts):
+                    lost_all = any(direction.sent and not direction.received for direction in output.directions)
+                    self._watch.trust(is_doubtful=lost_all)
+                    return attempts.completed(output, changes)
+            except (TrafficError, NodeError) as error:
+                # What has ended with the reservation needs no repair.
+                self._check()
+                fault, changes = self._watch.explain(error)
+            if fault is None:
+                attempts.repeat(output, changes)
+            else:
+                self._recover(fault, changes, attempts)
 
-    def _recover(self, fault: LossRatioError, repairs: list[str]) -> None:
+    def _is_to_be_repeated(self, changes: Sequence[Change], attempts: _Attempts) -> bool:
+        if attempts.repeats >= REPEATS or not self._repeats_left:
+            return False
+        if any(change.rule.act is Act.REPEAT for change in changes):
+            self._repeats_left -= 1
+            return True
+        return False
+
+    def _recover(self, first: LossRatioError, changes: Sequence[Change], attempts: _Attempts) -> None:
         """Repairs until a trial can be tried again; notes the fault and how often that was attempted."""
-        while self._left and len(repairs) < len(self._recovery.pauses):
-            self._left -= 1
+        if not is_repairable(first) or any(change.rule.act is Act.FAIL for change in changes):
+            raise first
+        attempts.incidents += (change.incident("repaired") for change in changes)
+        repairs, fault = attempts.repairs, first
+        while self._repairs_left and len(repairs) < len(self._recovery.pauses):
+            self._repairs_left -= 1
             repairs.append(str(fault))
             pause = self._recovery.pauses[len(repairs) - 1]
             _LOG.warning("Repair %d of a trial, in %g s: %s", len(repairs), pause, fault)
@@ -107,11 +145,53 @@ class RepairingMeasurer:
                 return
         if isinstance(fault, DutError) or not repairs:
             raise fault
-        raise TrafficError(f"{fault} Attempts to repair that, none of which helped: {len(repairs)}.") from fault
+        # The guilty side stays the same, however the attempts to repair it failed.
+        last = "" if fault is first else f" The last one: {fault}"
+        blamed = isinstance(first, TesterError | LinkError)
+        kind, said = (type(first), f"{first}") if blamed else (TrafficError, f"{fault}")
+        raise kind(
+            f"{said} Attempts to repair that, none of which helped: {len(repairs)}.{last if blamed else ''}"
+        ) from fault
+
+
+@dataclass
+class _Attempts:
+    """What became of attempts at one trial.
+
+    Attributes:
+        repairs: What attempts failed of that was repaired.
+        incidents: What changed on the testbed.
+        repeats: How many were thrown away without a repair.
+        wasted: Seconds that these took.
+    """
+
+    repairs: list[str] = field(default_factory=list)
+    incidents: list[Incident] = field(default_factory=list)
+    repeats: int = 0
+    wasted: float = 0.0
+
+    def repeat(self, output: TrialOutput, changes: Sequence[Change]) -> None:
+        """Throws an attempt away."""
+        self.incidents += (change.incident("repeated") for change in changes)
+        self.repeats += 1 + output.repeats
+        self.wasted += output.elapsed or 0.0
+
+    def completed(self, output: TrialOutput, changes: Sequence[Change]) -> TrialOutput:
+        """The output of the attempt that is believed, with what became of the others."""
+        incidents = (*self.incidents, *(change.incident("stands") for change in changes))
+        return replace(
+            output,
+            repeats=self.repeats + output.repeats,
+            elapsed=None if output.elapsed is None else self.wasted + output.elapsed,
+            repairs=tuple(self.repairs),
+            incidents=incidents,
+        )
 
 
 def is_repairable(error: LossRatioError) -> bool:
     """Whether a trial failed of something that does not depend on the trial, and may be over."""
+    if isinstance(error, DutError):
+        return False
     if isinstance(error, AgentRefusalError):
         return error.kind in REPAIRABLE_KINDS
     return not isinstance(error, CountersError)

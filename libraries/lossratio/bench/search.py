@@ -17,6 +17,7 @@ from lossratio.bench.progress import OnProgress, Progress
 from lossratio.bench.testbed import Testbed
 from lossratio.bench.warm_up import WarmUp, run_warm_up
 from lossratio.errors import SearchError
+from lossratio.integrity import Integrity
 from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchGoalWarning
 from lossratio.report.bounds import BoundsSoFar, GoalBounds
 from lossratio.report.build import SearchSetup, describe_goal, throughput_result
@@ -45,6 +46,7 @@ class SearchRequest:
             a folder of such directories, or a journal. None: there are no hints.
         warm_up: A warm-up at maximum load with traffic of its own, before everything else; None: there is none.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        integrity: What happens if frames do not come back as they were sent.
     """
 
     goals: Sequence[SearchGoal]
@@ -57,6 +59,7 @@ class SearchRequest:
     hints: Path | None = None
     warm_up: WarmUp | None = None
     ramp: float = 0.0
+    integrity: Integrity = Integrity.DOUBT
 
     def settings(self) -> dict[str, Any]:
         """What the controller is told besides goals and loads, as JSON data; times in seconds."""
@@ -114,6 +117,7 @@ def find_conditional_throughput(
         remarks=(*loads.remarks, *advice),
         on_trial=tell,
         ramp=request.ramp,
+        integrity=request.integrity,
     )
     max_load = loads.describe(measured.run.conditions)
     warm_ups = 0 if request.warm_up_duration is None else 1

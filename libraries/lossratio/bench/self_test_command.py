@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lossratio.units import parse_frame_rate
+from lossratio.parameters import FRAME_RATE
 
 if TYPE_CHECKING:
     from lossratio.bench.progress import Progress
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--frame-size", "sizes", multiple=True, default=("64",), show_default=True, help="May be given again.")
 @click.option("--profile", default="ethip4-udp", show_default=True, help="What the traffic is.")
 @click.option("--one-way", is_flag=True, help="Transmit from the first port only.")
-@click.option("--max-load", metavar="RATE", help="Try no more than this, e.g. '1 Mfps'.")
+@click.option("--max-load", metavar="RATE", type=FRAME_RATE, help="Try no more than this, e.g. '1 Mfps'.")
 @click.option(
     "--record",
     type=click.Path(path_type=Path),
@@ -36,7 +36,7 @@ def self_test(
     sizes: tuple[str, ...],
     profile: str,
     one_way: bool,
-    max_load: str | None,
+    max_load: float | None,
     record: Path | None,
     output: Path,
 ) -> None:
@@ -54,14 +54,13 @@ def self_test(
     from lossratio.traffic import load_profile
 
     traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
-    highest = None if max_load is None else parse_frame_rate(max_load)
     described = load_topology(topology)
     check_cable(topology, described, described.path())
     testbed = open_testbed(topology)
     try:
         for traffic in traffics:
             place = TestPlace(TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output))
-            request = SelfTestRequest(traffic, highest, record)
+            request = SelfTestRequest(traffic, max_load, record)
             click.echo(find_tester_limit(testbed, request, place, _tell))
     finally:
         testbed.close()

@@ -14,16 +14,19 @@ from lossratio.bench.testbed import Ready, TestbedRequest
 from lossratio.counters import START_TOLERANCE
 from lossratio.dut import Dut, DutOptions
 from lossratio.errors import TopologyError, TrafficError
+from lossratio.integrity import Integrity
 from lossratio.latency import LatencyOutput
 from lossratio.report.conditions import Conditions, describe_testbed
 from lossratio.report.facts import NodeFacts, controller_facts
 from lossratio.report.ramp import with_ramp
 from lossratio.report.timing import trial_timing
-from lossratio.simulation import SimulatedMeasurer, Sut, sut_from
+from lossratio.simulation import FrameFaults, SimulatedMeasurer, Sut, faults_from, sut_from
 from lossratio.simulation.latency import LATENCY_RATE, LATENCY_SHARE, simulated_latency
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile
 from lossratio.trial import TrialInput
+
+_FAULTS = "faults"
 
 
 class SimulatedSource:
@@ -95,7 +98,7 @@ class SimulatedTestbed:
         known = None if request.dut is None else request.dut.options.modelled_as()
         self._has_known_truth = known is not None
         self._model = self._topology_model() if known is None else known
-        self._sut = self._made(self._model)
+        self._sut, self._faults = self._made(self._model)
         self._recovery_time = 0.0 if request.dut is None else request.dut.options.recovery_time
 
     @property
@@ -109,7 +112,9 @@ class SimulatedTestbed:
         return self._generator.max_rate
 
     @contextmanager
-    def ready_for(self, profile: TrafficProfile, *, ramp: float = 0.0) -> Iterator[Ready]:
+    def ready_for(
+        self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
+    ) -> Iterator[Ready]:
         """A measurer on a virtual clock, which begins anew each time.
 
         Raises:
@@ -127,6 +132,7 @@ class SimulatedTestbed:
             settle=self._recovery_time,
             max_rate=self._generator.max_rate,
             directions=directions,
+            faults=None if integrity is Integrity.OFF else self._faults,
         )
         source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self._generator.seed)
         yield Ready(measurer, source, with_ramp(self._conditions(profile), ramp), lambda: 0)
@@ -177,8 +183,10 @@ class SimulatedTestbed:
             f"Add 'sut: {{model: sharp_knee, capacity: 150 kfps}}' to a DUT."
         )
 
-    def _made(self, model: dict[str, Any]) -> Sut:
+    def _made(self, model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
+        """The model, and what it does to frames besides losing them; None: nothing is said about that."""
+        rest = {name: value for name, value in model.items() if name != _FAULTS}
         try:
-            return sut_from(model)
+            return sut_from(rest), faults_from(model[_FAULTS]) if _FAULTS in model else None
         except ValueError as error:
             raise TopologyError(f"{self.request.file}: {error}") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ from lossratio.bench.loads import load_range
 from lossratio.bench.measurement import Measurement, TestPlace, perform
 from lossratio.bench.testbed import Testbed
 from lossratio.bench.warm_up import WarmUp, run_warm_up
-from lossratio.errors import SearchError
+from lossratio.errors import SearchError, TrafficError
+from lossratio.integrity import Integrity
 from lossratio.plrsearch import (
     TIMEOUT,
     CriticalLoadEstimate,
@@ -20,6 +22,7 @@ from lossratio.plrsearch import (
     PLRsearch,
     SelectionName,
     Weighting,
+    why_set_aside,
 )
 from lossratio.report.build import SoakSetup, soak_result
 from lossratio.report.critical_load import describe_critical_load
@@ -29,6 +32,9 @@ from lossratio.trial import TrialResult
 
 TARGET_LOSS_RATIO = 1e-7
 """The target of FD.io CSIT's soak tests."""
+
+_WATCHED_TRIALS = 10
+_LEAST_WATCHED = 4
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class SoakRequest:
         warm_start: Loads of the first trials, frames per second per interface: where the knee is thought to be.
         warm_up: A warm-up at maximum load before everything else, with traffic of its own; None: there is none.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        integrity: What happens if frames do not come back as they were sent.
     """
 
     profile: TrafficProfile
@@ -68,6 +75,7 @@ class SoakRequest:
     warm_start: tuple[float, ...] = ()
     warm_up: WarmUp | None = None
     ramp: float = 0.0
+    integrity: Integrity = Integrity.DOUBT
 
     def settings(self) -> dict[str, Any]:
         """What the controller is told besides target and loads, as JSON data; times in seconds."""
@@ -115,12 +123,14 @@ class SoakProgress:
         trial: The last one.
         latest: The latest estimate; None: there is none yet.
         time_left: Seconds that the rest may take at most.
+        set_aside: Why the last trial is no evidence; None: it is.
     """
 
     number: int
     trial: TrialResult
     latest: IntervalAfterTrial | None
     time_left: float
+    set_aside: str | None = None
 
 
 OnSoakProgress = Callable[[SoakProgress], None]
@@ -136,7 +146,7 @@ def find_critical_load(
 
     Raises:
         LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
-            says so, and holds the trials there were.
+            says so, and holds the trials there were. So does a TrafficError where most trials of late were set aside.
     """
     limits = load_limits(testbed, request.profile)
     loads = load_range(limits, min_load=request.min_load, max_load=request.max_load)
@@ -145,11 +155,16 @@ def find_critical_load(
     if request.warm_up is not None:
         remarks = (*remarks, run_warm_up(testbed, request.warm_up, loads.max_load))
 
+    # Of this run only: an interrupted one may be resumed on a machine with less other work.
+    reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
+
     def tell(trial: TrialResult) -> None:
+        reasons.append(why_set_aside(trial))
         if on_progress is not None:
             latest = controller.history[-1] if controller.history else None
             time_left = max(0.0, request.timeout - controller.elapsed)
-            on_progress(SoakProgress(controller.trials, trial, latest, time_left))
+            on_progress(SoakProgress(controller.trials, trial, latest, time_left, reasons[-1]))
+        _check_generator(reasons)
 
     inputs = {
         "algorithm": "PLRsearch",
@@ -167,6 +182,7 @@ def find_critical_load(
         remarks=remarks,
         on_trial=tell,
         ramp=request.ramp,
+        integrity=request.integrity,
     )
     conditions = measured.run.conditions
     max_load = loads.describe(conditions)
@@ -176,6 +192,22 @@ def find_critical_load(
     place.directory.write(result)
     measured.raise_failure()
     return result
+
+
+def _check_generator(reasons: Sequence[str | None]) -> None:
+    """Ends a soak test whose trials say more about the generator than about the SUT.
+
+    Args:
+        reasons: Why each of the latest trials was set aside; None for those that were not.
+    """
+    set_aside = [reason for reason in reasons if reason is not None]
+    if len(reasons) < _LEAST_WATCHED or 2 * len(set_aside) <= len(reasons):
+        return
+    raise TrafficError(
+        f"{len(set_aside)} of the last {len(reasons)} trials of the soak test were set aside (the last of them because "
+        f"{set_aside[-1]}): there is too little evidence about the SUT. Look for other work on the TG, or lower the "
+        "maximum load."
+    )
 
 
 def warm_start_from(result: Result, profile: TrafficProfile) -> tuple[float, ...]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from lossratio.bench.repair import DEFAULT_RECOVERY, Recovery
 from lossratio.dut import Dut, DutOptions, parse_options
 from lossratio.errors import DutError, TopologyError
+from lossratio.integrity import Integrity
 from lossratio.latency import LatencyOutput
 from lossratio.report.conditions import Conditions
 from lossratio.ssh import NO_CREDENTIALS, Credentials
@@ -142,6 +143,7 @@ class Ready:
     source: TrafficSource
     conditions: Conditions
     late_frames: Callable[[], int | None]
+    known_good: Callable[[], int] = lambda: 0
 
 
 class Testbed(Protocol):
@@ -159,12 +161,15 @@ class Testbed(Protocol):
     def generator_limit(self) -> float | None:
         """The most frames per second that the generator can send, per interface; None: not known."""
 
-    def ready_for(self, profile: TrafficProfile, *, ramp: float = 0.0) -> AbstractContextManager[Ready]:
+    def ready_for(
+        self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
+    ) -> AbstractContextManager[Ready]:
         """Makes it ready for a traffic profile, and checks that this gets through; afterwards no traffic is left.
 
         Args:
             profile: What the traffic is.
             ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+            integrity: Whether frames that come back are looked at: unless it is ``off``, as far as the generator can.
 
         Raises:
             LossRatioError: If the traffic cannot be generated, or does not get through; or the testbed is in use.

@@ -5,11 +5,16 @@ from __future__ import annotations
 from contextlib import ExitStack
 from types import TracebackType
 
-from lossratio.bench.testbed import Testbed
+from lossratio.bench.changes import error_of
+from lossratio.bench.testbed import Testbed, TrafficSource
+from lossratio.bench.watch import Watch
 from lossratio.counters import NegativeLossError
 from lossratio.errors import TrafficError
+from lossratio.integrity import Integrity, check_integrity, faults_in_words
+from lossratio.latency import LatencyOutput
 from lossratio.report.conditions import Conditions
 from lossratio.traffic import StoppedTraffic, TrafficProfile
+from lossratio.units import format_frame_rate
 
 DEFAULT_LATE_WAIT = 0.5
 """Seconds for which late frames are waited for, unless said otherwise."""
@@ -31,7 +36,7 @@ class RunningTraffic:
         conditions: Everything that a test report states about it.
     """
 
-    def __init__(self, testbed: Testbed, profile: TrafficProfile, load: float) -> None:
+    def __init__(self, testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity) -> None:
         """Begins the traffic.
 
         Raises:
@@ -39,8 +44,9 @@ class RunningTraffic:
         """
         self.profile = profile
         self.load = load
+        self._integrity = integrity
         with ExitStack() as opened:
-            ready = opened.enter_context(testbed.ready_for(profile))
+            ready = opened.enter_context(testbed.ready_for(profile, integrity=integrity))
             ready.source.start_traffic(load)
             self._source = ready.source
             self.conditions: Conditions = ready.conditions
@@ -77,6 +83,7 @@ class RunningTraffic:
 
         Raises:
             NegativeLossError: If a direction received more than it sent.
+            IntegrityError: If frames did not come back as they were sent, and must.
             TrafficError: If it was stopped before, or there are no counters worth anything.
         """
         if not self._flows:
@@ -84,6 +91,8 @@ class RunningTraffic:
         self._flows = False
         with self._opened:
             stopped = self._source.stop_traffic(late_wait)
+        if self._integrity is Integrity.FAIL:
+            check_integrity(stopped.directions, f"at {format_frame_rate(self.load)}")
         for each in stopped.directions:
             if each.received + stopped.late_by_direction[each.name] > each.sent:
                 raise NegativeLossError(
@@ -93,19 +102,22 @@ class RunningTraffic:
         return stopped
 
 
-def start_traffic(testbed: Testbed, profile: TrafficProfile, load: float) -> RunningTraffic:
+def start_traffic(
+    testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity = Integrity.DOUBT
+) -> RunningTraffic:
     """Makes a testbed ready for a traffic profile, and begins to send until it is stopped.
 
     Args:
         testbed: The testbed.
         profile: What the traffic is.
         load: Frames per second, per interface.
+        integrity: What happens if frames do not come back as they were sent, which is known when it is stopped.
 
     Raises:
         LossRatioError: If the traffic cannot be generated, or does not get through; or the testbed is simulated, where
             no time passes between trials.
     """
-    return RunningTraffic(testbed, profile, load)
+    return RunningTraffic(testbed, profile, load, integrity)
 
 
 def describe_stopped(stopped: StoppedTraffic) -> str:
@@ -113,7 +125,44 @@ def describe_stopped(stopped: StoppedTraffic) -> str:
     return "\n".join(
         f"{each.name}: sent {each.sent:,}, received {each.received:,} and {late:,} late, "
         f"lost {each.sent - each.received - late:,}; the generator could not send {each.unsent:,}, "
-        f"and dropped {each.generator_drops:,}"
+        f"and dropped {each.generator_drops:,}" + (f"; {faults_in_words(each)}" if each.faulty else "")
         for each in stopped.directions
         for late in [stopped.late_by_direction[each.name]]
     )
+
+
+class WatchedSource:
+    """Traffic besides trials that is not believed if the testbed changed; a `lossratio.bench.testbed.TrafficSource`.
+
+    Args:
+        source: Measures latency, and sends the traffic.
+        watch: Watches the testbed.
+    """
+
+    def __init__(self, source: TrafficSource, watch: Watch) -> None:
+        self._source = source
+        self._watch = watch
+
+    def latency(self, load: float, duration: float) -> LatencyOutput:
+        """See `lossratio.bench.testbed.TrafficSource.latency`."""
+        with self._watch.blaming():
+            output = self._source.latency(load, duration)
+        self._check()
+        return output
+
+    def start_traffic(self, load: float) -> None:
+        """See `lossratio.bench.testbed.TrafficSource.start_traffic`."""
+        with self._watch.blaming():
+            self._source.start_traffic(load)
+
+    def stop_traffic(self, late_wait: float) -> StoppedTraffic:
+        """See `lossratio.bench.testbed.TrafficSource.stop_traffic`."""
+        with self._watch.blaming():
+            stopped = self._source.stop_traffic(late_wait)
+        self._check()
+        return stopped
+
+    def _check(self) -> None:
+        changes = self._watch.changes()
+        if any(change.is_fatal for change in changes):
+            raise error_of(changes)

@@ -105,6 +105,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
             if (self.options.routes or 0) // 2 + count > _MOST_HOSTS:
                 raise DutError(f"{self.node.name}: a side has {_MOST_HOSTS} hosts; add fewer routes.")
             add_host_routes(self.present.changes, side.last_hosts(count), side.neighbour, side.interface)
+            self.depend_on_host_routes(side.interface, count)
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
         """The router's own interfaces'."""

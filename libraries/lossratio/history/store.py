@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from lossratio.errors import ReportError
+from lossratio.errors import ReportError, StorageError
 from lossratio.history.entries import Entry
 from lossratio.report.run_directory import write_whole
 
@@ -55,7 +55,8 @@ class History:
             The files, also those that were there already.
 
         Raises:
-            ReportError: If they cannot be written (the disk is full, say), or pyarrow is not installed.
+            StorageError: If they cannot be written, e.g. because the disk is full.
+            ReportError: If pyarrow is not installed.
         """
         groups: dict[tuple[str, str], list[Entry]] = {}
         for entry in entries:
@@ -96,7 +97,10 @@ class History:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, data)
         except OSError as error:
-            raise ReportError(f"Cannot add to the history {self.path}: {error.strerror} ({path}).") from error
+            raise StorageError(
+                f"Cannot add to the history {self.path}: {error.strerror} ({path}). Make room, and add the run again; "
+                "what is there already counts once."
+            ) from error
         return path
 
 

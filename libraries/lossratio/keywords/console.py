@@ -12,6 +12,7 @@ from lossratio.bench.progress import Progress
 from lossratio.bench.soak import SoakProgress
 from lossratio.report.bounds import bounds_history
 from lossratio.report.frame_loss_picture import draw_frame_loss
+from lossratio.report.integrity import faults_with_sizes, integrity_of
 from lossratio.report.latency_picture import draw_latency
 from lossratio.report.loss_picture import draw_loss
 from lossratio.report.model import FrameLossResult, LatencyResult, Result, SoakResult, ThroughputResult
@@ -41,7 +42,8 @@ def show_soak_progress(progress: SoakProgress) -> None:
     """Tells on the console where a soak test is after a trial, in one line."""
     latest = progress.latest
     interval = None if latest is None else (latest.mean, latest.low, latest.high)
-    logger.console(soak_progress_line(progress.number, progress.trial, interval, progress.time_left))
+    line = soak_progress_line(progress.number, progress.trial, interval, progress.time_left)
+    logger.console(line if progress.set_aside is None else f"{line}  (set aside: {progress.set_aside})")
 
 
 def describe_profile(profile: TrafficProfile) -> str:
@@ -69,6 +71,9 @@ def show_result(result: Result, directory: RunDirectory) -> None:
         logger.info(draw_soak(result), html=True)
         if result.critical_load is not None and result.critical_load.reason is not None:
             logger.warn(f"{result.test.full_name}: irregular: {result.critical_load.reason}")
+    seen = integrity_of(result)
+    if seen is not None and seen.faults:
+        logger.warn(f"{result.test.full_name}: frames did not come back as they were sent: {faults_with_sizes(seen)}")
     for remark in result.remarks:
         if remark.startswith(MAX_LOAD_REMARK):
             logger.warn(f"{result.test.full_name}: {remark}")

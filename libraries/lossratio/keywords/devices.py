@@ -22,6 +22,7 @@ from lossratio.bench.telemetry import (
     relevant_load,
 )
 from lossratio.errors import SearchError
+from lossratio.integrity import Integrity
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress
 from lossratio.keywords.measuring import measured
@@ -87,6 +88,7 @@ class DeviceKeywords(Keywords):
         min_load: FrameRate | None = None,
         max_load: FrameRate | None = None,
         timeout: timedelta = _TIMEOUT,
+        integrity: Integrity = Integrity.DOUBT,
     ) -> ReconfigurationResult:
         """Measures what is lost while the devices are being reconfigured, and returns the result, as FD.io CSIT does.
 
@@ -104,6 +106,7 @@ class DeviceKeywords(Keywords):
             min_load,
             max_load,
             seconds(timeout),
+            integrity=integrity,
         )
 
         def reconfigure() -> None:

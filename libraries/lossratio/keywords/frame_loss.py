@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lossratio.bench.frame_loss import LARGEST_STEP, TRIAL_DURATION, FrameLossRequest, measure_frame_loss_rate
+from lossratio.integrity import Integrity
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.console import describe_profile, show_progress
 from lossratio.keywords.measuring import measured
@@ -25,6 +26,7 @@ class FrameLossKeywords(Keywords):
         *,
         step: Share = Share(LARGEST_STEP),  # noqa: B008 (a number, which nobody changes)
         trial_duration: timedelta = timedelta(seconds=TRIAL_DURATION),
+        integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,
         resume: Path | None = None,
@@ -39,7 +41,7 @@ class FrameLossKeywords(Keywords):
         | `Measure Frame Loss Rate`    1518B    step=5 %    trial_duration=10 s    max_load=1 Mpps
         """
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        request = FrameLossRequest(traffic, max_load, step, trial_duration.total_seconds())
+        request = FrameLossRequest(traffic, max_load, step, trial_duration.total_seconds(), integrity)
         return measured(
             self.session,
             f"Measuring the frame loss rate: {describe_profile(traffic)}",

@@ -17,6 +17,7 @@ from lossratio.bench.latency import (
     points_of,
 )
 from lossratio.errors import SearchError, TrafficError
+from lossratio.integrity import Integrity
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_result
 from lossratio.keywords.measuring import measured
@@ -42,6 +43,7 @@ class LatencyKeywords(Keywords):
         goal: str | None = None,
         shares: tuple[Share, ...] = _SHARES,
         duration: timedelta = timedelta(seconds=LATENCY_DURATION),
+        integrity: Integrity = Integrity.DOUBT,
     ) -> ThroughputResult | LatencyResult:
         """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
 
@@ -62,12 +64,12 @@ class LatencyKeywords(Keywords):
         a direction that fails is a warning, and the others stay; if all fail, so does the keyword.
         """
         if not loads:
-            return self._after_search(goal, shares, duration.total_seconds())
+            return self._after_search(goal, shares, duration.total_seconds(), integrity)
         if frame_size is None:
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         points = tuple(LatencyPoint(load) for load in sorted(loads, reverse=True))
-        request = LatencyRequest(traffic, points, duration.total_seconds())
+        request = LatencyRequest(traffic, points, duration.total_seconds(), integrity)
         result = measured(
             self.session,
             f"Measuring latency: {describe_profile(traffic)}",
@@ -76,9 +78,12 @@ class LatencyKeywords(Keywords):
         _require_some(result.latency)
         return result
 
-    def _after_search(self, goal: str | None, shares: Sequence[float], duration: float) -> ThroughputResult:
+    def _after_search(
+        self, goal: str | None, shares: Sequence[float], duration: float, integrity: Integrity
+    ) -> ThroughputResult:
         search = self._last_search()
-        request = LatencyRequest(search.profile, points_of(search.result, goal=goal, shares=shares), duration)
+        points = points_of(search.result, goal=goal, shares=shares)
+        request = LatencyRequest(search.profile, points, duration, integrity)
         announce(f"Measuring latency: {describe_profile(search.profile)}")
         result = add_latency(self.session.ready_testbed(), request, search.place, search.result, _tell)
         self.session.remember_search(result, search.profile, search.place)

@@ -65,6 +65,7 @@ class LossRatio(
     | ``warm_up``       | Length of a first trial at maximum load whose result is discarded. Left out: there is none. |
     | ``warm_up_profile`` | Traffic profile of that trial, by name or file. Left out: that of the measurement. |
     | ``ramp``          | Time before every trial in which the load grows from nothing to the trial's load; its frames are not counted. Left out: trials begin at their load. |
+    | ``integrity``     | What happens if frames come back more than once, changed, truncated, padded or elsewhere. They never count as received. ``doubt`` (left out: this): the result carries the doubt, with its size. ``fail``: the test fails, as a fault of the device. ``off``: frames are counted and not looked at, for a device that changes them on purpose, such as one that translates addresses. |
     | ``hints``         | Directory of an earlier run, a folder of such directories, or a journal: a search starts where the last searches of the same test found the bounds. None of their trials is evidence. Left out: there are no hints. |
     | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it is continued, and nothing is measured twice. |
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from robot.api import logger
 
-from lossratio.errors import ReportError
+from lossratio.errors import ReportError, StorageError
 from lossratio.keywords.session import Session
 
 
@@ -34,7 +34,8 @@ class SuitePage:
         path = directory.path / FILE_NAMES[ReportFormat.HTML]
         try:
             write_report(path, render(ReportFormat.HTML, [read_run(directory.path)]))
-        except ReportError as error:
-            logger.error(f"The run has no page: {error}")
+        except (ReportError, StorageError) as error:
+            # 'lossratio run' knows by the error's name that a disk is full.
+            logger.error(f"The run has no page. {type(error).__name__}: {error}")
         else:
             logger.console(f"Results: {path}")

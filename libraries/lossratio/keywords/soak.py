@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lossratio.bench.soak import TARGET_LOSS_RATIO, SoakRequest, find_critical_load, warm_start_from
 from lossratio.bench.warm_up import warm_up_like
+from lossratio.integrity import Integrity
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
 from lossratio.keywords.console import describe_profile, show_soak_progress
 from lossratio.keywords.measuring import measured
@@ -41,6 +42,7 @@ class SoakKeywords(Keywords):
         warm_up: timedelta | None = None,
         warm_up_profile: str | None = None,
         ramp: timedelta = timedelta(),
+        integrity: Integrity = Integrity.DOUBT,
         resume: Path | None = None,
     ) -> SoakResult:
         """Searches for the critical load: that with a loss ratio of ``target_loss_ratio`` in the long run (PLRsearch).
@@ -78,6 +80,7 @@ class SoakKeywords(Keywords):
             warm_start=warm_start_from(self.session.last_result, traffic) if warm_start else (),
             warm_up=warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
+            integrity=integrity,
         )
         return measured(
             self.session,

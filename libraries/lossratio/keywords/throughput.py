@@ -12,6 +12,7 @@ from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.repetition import repeat_search
 from lossratio.bench.search import DEFAULT_TIMEOUT, SearchRequest
 from lossratio.bench.warm_up import warm_up_like
+from lossratio.integrity import Integrity
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, GoalSet, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
 from lossratio.keywords.measuring import measured
@@ -42,6 +43,7 @@ class ThroughputKeywords(Keywords):
         warm_up: timedelta | None = None,
         warm_up_profile: str | None = None,
         ramp: timedelta = _NO_RAMP,
+        integrity: Integrity = Integrity.DOUBT,
         hints: Path | None = None,
         repeat: int = 1,
         resume: Path | None = None,
@@ -70,6 +72,7 @@ class ThroughputKeywords(Keywords):
             hints=hints,
             warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
+            integrity=integrity,
         )
         return self._search(request, resume, repeat)
 
@@ -86,6 +89,7 @@ class ThroughputKeywords(Keywords):
         warm_up: timedelta | None = None,
         warm_up_profile: str | None = None,
         ramp: timedelta = _NO_RAMP,
+        integrity: Integrity = Integrity.DOUBT,
         hints: Path | None = None,
         resume: Path | None = None,
     ) -> ThroughputResult:
@@ -108,6 +112,7 @@ class ThroughputKeywords(Keywords):
             hints=hints,
             warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
+            integrity=integrity,
         )
         return self._search(request, resume)
 
@@ -122,6 +127,7 @@ class ThroughputKeywords(Keywords):
         trials: int = MRR_TRIALS,
         trial_duration: timedelta = timedelta(seconds=MRR_TRIAL_DURATION),
         ramp: timedelta = _NO_RAMP,
+        integrity: Integrity = Integrity.DOUBT,
         resume: Path | None = None,
     ) -> MrrResult:
         """Measures the maximum receive rate: what comes back at maximum load, and returns the result.
@@ -133,7 +139,7 @@ class ThroughputKeywords(Keywords):
         | `Measure MRR`    frame_size=64B    profile=ethip4-udp
         """
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        request = MrrRequest(traffic, max_load, trials, trial_duration.total_seconds(), ramp.total_seconds())
+        request = MrrRequest(traffic, max_load, trials, trial_duration.total_seconds(), ramp.total_seconds(), integrity)
         return measured(
             self.session,
             f"Measuring MRR: {describe_profile(traffic)}",

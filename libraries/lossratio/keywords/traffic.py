@@ -7,6 +7,7 @@ from datetime import timedelta
 from robot.api import logger
 
 from lossratio.bench.traffic import DEFAULT_LATE_WAIT, describe_stopped, start_traffic
+from lossratio.integrity import Integrity
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.session import Keywords
 from lossratio.report.text import format_frames_per_second
@@ -24,6 +25,7 @@ class TrafficKeywords(Keywords):
         profile: str = DEFAULT_PROFILE,
         *,
         bidirectional: bool | None = None,
+        integrity: Integrity = Integrity.DOUBT,
     ) -> None:
         """Begins to send traffic of a constant ``load``, which flows until `Stop Traffic`.
 
@@ -37,7 +39,7 @@ class TrafficKeywords(Keywords):
         | Should Be True    ${traffic.lost} < 100
         """
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        self.session.traffic = start_traffic(self.session.ready_testbed(), traffic, load)
+        self.session.traffic = start_traffic(self.session.ready_testbed(), traffic, load, integrity)
         logger.info(f"{traffic.name} flows at {format_frames_per_second(load)} per interface.")
 
     @typed_keyword()

@@ -8,6 +8,9 @@ from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import Expectation
 from lossratio.mlrsearch.stages import Interval
 
+COLLAPSE = 10.0
+"""Where a SUT forwards nothing in overload but the minimum load passes, the overload divided by this comes next."""
+
 FADING_STEPS = 8
 """How much farther than the last time loss that fades from load to load is followed at most, in target widths."""
 
@@ -52,7 +55,11 @@ def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple
     if position is None:
         return (last if interval.lower is None else middle), Bound.UNDECIDED
     if position <= 0.0 and interval.lower is None:
-        return middle, Bound.UNDECIDED
+        # Less than the minimum load is forwarded, so that load decides at once.
+        return first, Bound.LOWER if expectation.is_hinted else Bound.UPPER
+    if position <= 0.0 and not expectation.is_hinted:
+        # A SUT that collapses does not show in overload where its bound is.
+        return max(middle, _below_collapse(interval)), Bound.UNDECIDED
     lowest = first if interval.lower is None else middle
     below = min(last, math.floor(position))
     if expectation.missed_hint is Bound.LOWER:
@@ -71,6 +78,14 @@ def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple
         return min(middle, first - 1 + max(width, int(interval.steps * SPLIT))), Bound.UPPER
     above = max(first - 1, below) + width
     return (above, Bound.UPPER) if above <= last else (max(first, below), Bound.LOWER)
+
+
+def _below_collapse(interval: Interval) -> int:
+    """The index of an interval's upper bound divided by `COLLAPSE`; it may be below the interval."""
+    if interval.lower is None or interval.upper is None:
+        return interval.first
+    decades = math.log(interval.upper / interval.lower) / math.log(COLLAPSE)
+    return interval.last + 1 - math.ceil(interval.steps / decades)
 
 
 def _steps_down(expectation: Expectation, upper: int, width: int) -> int:

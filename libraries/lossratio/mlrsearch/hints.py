@@ -103,8 +103,10 @@ def hinted_trial(stages: Stages, grid: LoadGrid, width: int, hinted: int) -> tup
         return None if longer is None else (longer, upper, Bound.UPPER)
     if interval.first <= hinted <= interval.last:
         promised = stages.intervals[0].lower
-        is_promised = promised is not None and promised >= lower
-        return final if is_promised else 0, lower, Bound.LOWER
+        if promised is not None and promised >= lower:
+            return final, lower, Bound.LOWER
+        # What short trials have said here once stays said, even where others failed below it since.
+        return (0, lower, Bound.LOWER) if stages.stages[0].evidence.bound(lower) is Bound.UNDECIDED else None
     if interval.lower == lower and is_upper_inside:
         # As long as no shorter trial was lossy, the next longer one may be; a longer one that was not says nothing.
         return final if longer is None or Bound.UPPER in seen else longer, upper, Bound.UPPER

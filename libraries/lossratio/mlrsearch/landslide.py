@@ -54,13 +54,23 @@ def _has_gone_down(stages: Stages, width: int) -> bool:
 
 
 def _secure_upper(stages: Stages, grid: LoadGrid, width: int) -> tuple[int, float, Bound] | None:
-    """A load as far above the bounds as these have gone up already: the next one above would be overtaken, too."""
+    """A load as far above the bounds as these have gone up already: the next one above would be overtaken, too.
+
+    A load there that has passed something is overtaken already: then the distance doubles.
+    """
     intervals = stages.intervals
     rise, number = max((stages.rise(number), number) for number in range(len(intervals)))
     if intervals[-1].upper is not None or rise < LANDSLIDE * width:
         return None
-    load = grid.load(min(intervals[-1].last, intervals[number].first - 1 + rise))
-    for coarser, stage in enumerate(stages.stages):
-        if stage.evidence.bound(load) is not Bound.UPPER:
+    base, index, highest = intervals[number].first - 1, 0, intervals[-1].last
+    while index < highest:
+        index = min(highest, base + rise)
+        load = grid.load(index)
+        seen = [stage.evidence.bound(load) for stage in stages.stages]
+        coarser = next((coarser for coarser, bound in enumerate(seen) if bound is not Bound.UPPER), None)
+        if coarser is None:
+            return None
+        if seen[coarser] is Bound.UNDECIDED:
             return coarser, load, Bound.UPPER
+        rise *= 2
     return None

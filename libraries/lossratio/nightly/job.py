@@ -63,7 +63,7 @@ class JobFile(_Model):
 
     format: Literal["lossratio-job/1"]
     """Format of the file."""
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)
     """Name of the job."""
     description: str = ""
     """What it is for."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from lossratio.errors import JobError
+from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.nightly.job import load_job
 from lossratio.topology import TestbedKind, load_topology
 
@@ -35,7 +37,8 @@ def matrix(places: Iterable[Path], kinds: Iterable[TestbedKind] = ()) -> dict[st
 
 
 def _jobs(place: Path, wanted: set[TestbedKind]) -> list[dict[str, str]]:
-    if place.is_dir():
+    # Unlike that of Path, this function has an answer for a name that is too long for a file.
+    if os.path.isdir(place):
         return [job for file in sorted(place.glob("*.yaml")) for job in _jobs(file, wanted)]
     if _is_job(place):
         job = load_job(place)
@@ -50,6 +53,6 @@ def _jobs(place: Path, wanted: set[TestbedKind]) -> list[dict[str, str]]:
 
 def _is_job(file: Path) -> bool:
     try:
-        return "lossratio-job/" in file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return b"lossratio-job/" in read_input_file(file, JobError, MOST_RECORDED_BYTES)
+    except JobError:
         return False

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import JobError
+from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 
 FORMAT = "lossratio-builds/1"
 _FILE = "measurements.jsonl"
@@ -67,12 +68,14 @@ class BuildRecord:
         return measurement
 
     def _read(self, header: Mapping[str, Any]) -> None:
-        whole, _, _ = self._path.read_text(encoding="utf-8").rpartition("\n")
+        whole, _, _ = read_input_file(self._path, JobError, MOST_RECORDED_BYTES).rpartition(b"\n")
         try:
-            first, *lines = [json.loads(line) for line in whole.splitlines()]
+            first, *lines = [parse_json(line) for line in whole.splitlines()]
             self.measurements = [BuildMeasurement(**line) for line in lines]
         except (ValueError, TypeError) as error:
             raise JobError(f"{self._path} cannot be read ({error}). Give another --output to begin anew.") from error
+        if not isinstance(first, dict):
+            raise JobError(f"{self._path} is no record of measurements. Give another --output to begin anew.")
         if first != header:
             raise JobError(
                 f"{self._path} is of something else: it was {first.get('asked')}, and now is {header['asked']}. "

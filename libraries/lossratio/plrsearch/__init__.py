@@ -11,10 +11,13 @@
 - `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`;
 - `stopped_by`: a `StopReason`, None if the search is not finished;
 - `history`: an `IntervalAfterTrial` for each time that the search looked.
+
+`why_set_aside` says of a trial whose generator faltered why neither of them takes it for evidence.
 """
 
 from lossratio.plrsearch.combined import CombinedEstimate, FunctionEstimate
 from lossratio.plrsearch.controller import TIMEOUT, PLRsearch
+from lossratio.plrsearch.counts import why_set_aside
 from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalAfterTrial, estimate
 from lossratio.plrsearch.misfit import Misfit
 from lossratio.plrsearch.options import LikelihoodName, SelectionName, StopReason, Weighting
@@ -34,4 +37,5 @@ __all__ = [
     "WarmStart",
     "Weighting",
     "estimate",
+    "why_set_aside",
 ]

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.counts import TrialCounts, count, from_rows
+from lossratio.plrsearch.counts import TrialCounts, count, from_rows, why_set_aside
 from lossratio.plrsearch.critical import CriticalLoadQuestion
 from lossratio.plrsearch.distribution import Posterior
 from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalAfterTrial, estimate_from_counts
@@ -49,11 +49,12 @@ class PLRsearch:
     """Searches for the critical load; a `lossratio.trial.Controller`.
 
     Trials recorded before the first `next_trial` count as evidence (of the same SUT, under the same traffic), but not
-    towards the time.
+    towards the time. Trials that `lossratio.plrsearch.why_set_aside` has a reason for are no evidence: they only take
+    time, and another trial takes their place.
 
     Attributes:
         elapsed: Seconds that the trials of the search took so far, as the measurer's clock told them.
-        trials: How many trials were recorded, also before the first `next_trial`.
+        trials: How many trials were recorded, also before the first `next_trial`, and those that were set aside.
         history: The estimates on the way, so far.
     """
 
@@ -117,6 +118,7 @@ class PLRsearch:
         self.elapsed = 0.0
         self.history: tuple[IntervalAfterTrial, ...] = ()
         self._rows: list[tuple[float, float, float]] = []
+        self._set_aside = 0
         self._given: int | None = None
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
@@ -126,7 +128,7 @@ class PLRsearch:
     @property
     def trials(self) -> int:
         """How many trials were recorded."""
-        return len(self._rows)
+        return len(self._rows) + self._set_aside
 
     @property
     def purpose(self) -> str | None:
@@ -145,13 +147,17 @@ class PLRsearch:
         """See `Controller.record`.
 
         Raises:
-            SearchError: If the trial has no counts, or too many frames were not sent.
+            SearchError: If the trial has no counts of frames, or they make no sense.
         """
-        self._rows.append(count(result))
+        if why_set_aside(result) is None:
+            self._rows.append(count(result))
+            self._selection.record(result)
+            self._estimate = None
+        else:
+            self._set_aside += 1
         if self._given is not None:
             self.elapsed += result.elapsed
-        self._selection.record(result)
-        self._next = self._estimate = None
+        self._next = None
 
     def result(self) -> CriticalLoadEstimate:
         """See `Controller.result`; the estimate's `stopped_by` says why the search ended, if it did."""
@@ -162,7 +168,7 @@ class PLRsearch:
     def _decide(self, own_trials: int) -> None:
         wanted = self._durations.initial + self._durations.increment * own_trials
         left = self._timeout - self.elapsed
-        if left < wanted and own_trials:
+        if left < wanted and (own_trials or self.elapsed):
             self._stopped_by = StopReason.TIMEOUT
             return
         if own_trials < len(self._warm_loads):

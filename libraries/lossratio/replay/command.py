@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from lossratio.errors import SearchError
-from lossratio.units import parse_frame_rate, parse_ratio
+from lossratio.parameters import FRAME_RATE, RATIO
 
 
 @click.command()
@@ -15,17 +14,20 @@ from lossratio.units import parse_frame_rate, parse_ratio
     "--replay", "journal", metavar="JOURNAL", type=click.Path(path_type=Path), required=True, help="The trials."
 )
 @click.option(
-    "--target-loss-ratio", metavar="RATIO", help="E.g. 1e-7 or 0.1 %. Left out: that of the journal's search."
+    "--target-loss-ratio",
+    metavar="RATIO",
+    type=RATIO,
+    help="E.g. 1e-7 or 0.1 %. Left out: the search's.",
 )
-@click.option("--min-load", metavar="RATE", help="Smallest load that can be the answer. Left out: the search's.")
-@click.option("--max-load", metavar="RATE", help="Largest load that can be the answer. Left out: the search's.")
+@click.option("--min-load", metavar="RATE", type=FRAME_RATE, help="Smallest possible answer. Left out: the search's.")
+@click.option("--max-load", metavar="RATE", type=FRAME_RATE, help="Largest possible answer. Left out: the search's.")
 @click.option("--likelihood", type=click.Choice(["geometric", "poisson", "varying"]), help="Left out: the search's.")
 @click.option("--weighting", type=click.Choice(["evidence", "equal"]), help="Left out: the search's.")
 def soak(
     journal: Path,
-    target_loss_ratio: str | None,
-    min_load: str | None,
-    max_load: str | None,
+    target_loss_ratio: float | None,
+    min_load: float | None,
+    max_load: float | None,
     likelihood: str | None,
     weighting: str | None,
 ) -> None:
@@ -34,18 +36,19 @@ def soak(
     Any search's journal will do; loads are per transmitting interface.
     """
     # Imported here because numpy and scipy take a while, and most other commands need neither.
+    from lossratio.journal import NO_DIGESTS, read_journal
     from lossratio.plrsearch import LikelihoodName, Weighting
-    from lossratio.replay.estimate import ReplayRequest, describe_estimate, replay
+    from lossratio.replay.estimate import ReplayRequest, describe_estimate, estimate_from
 
-    try:
-        request = ReplayRequest(
-            None if target_loss_ratio is None else parse_ratio(target_loss_ratio),
-            None if min_load is None else parse_frame_rate(min_load),
-            None if max_load is None else parse_frame_rate(max_load),
-            None if likelihood is None else LikelihoodName(likelihood),
-            None if weighting is None else Weighting(weighting),
-        )
-    except ValueError as error:
-        raise SearchError(str(error)) from error
-    for line in describe_estimate(replay(journal, request)):
+    request = ReplayRequest(
+        target_loss_ratio,
+        min_load,
+        max_load,
+        None if likelihood is None else LikelihoodName(likelihood),
+        None if weighting is None else Weighting(weighting),
+    )
+    contents = read_journal(journal)
+    if not contents.has_digests:
+        click.echo(f"Note: {NO_DIGESTS}", err=True)
+    for line in describe_estimate(estimate_from(contents, journal, request)):
         click.echo(line)

@@ -38,7 +38,15 @@ def replay(path: Path, request: ReplayRequest) -> CriticalLoadEstimate:
     Raises:
         SearchError: If the journal cannot be read, or does not say what the request leaves out.
     """
-    journal = read_journal(path)
+    return estimate_from(read_journal(path), path, request)
+
+
+def estimate_from(journal: JournalContents, path: Path, request: ReplayRequest) -> CriticalLoadEstimate:
+    """Estimates the critical load from what was read of a journal, as `replay` does.
+
+    Raises:
+        SearchError: If the journal does not say what the request leaves out.
+    """
     search = journal.search
     settings: Mapping[str, Any] = search.get("settings") or {}
     return estimate(

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from lossratio.journal import JournalEntry
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.result import GoalResult
+from lossratio.plrsearch import why_set_aside
 from lossratio.report.conditions import Conditions, MaxLoad
 from lossratio.report.model import (
     Goal,
@@ -46,6 +47,7 @@ class TestRun:
         remarks: What a reader of the numbers should know besides.
         error: Why the measurement failed; None if it did not.
         late_frames: Frames of the last trial that came back too late; None: not known.
+        guilty: Whose fault it is that the measurement failed, if it did: ``TG``, ``wire`` or ``DUT``; None: not known.
     """
 
     __test__ = False
@@ -57,6 +59,7 @@ class TestRun:
     remarks: tuple[str, ...] = ()
     error: str | None = None
     late_frames: int | None = None
+    guilty: str | None = None
 
     def stated(self, *more_remarks: str) -> dict[str, Any]:
         """What results of all kinds say about their test, as the fields of `lossratio.report.model.TestResult`."""
@@ -68,6 +71,7 @@ class TestRun:
             "remarks": (*self.remarks, *more_remarks),
             "conditions": self.conditions,
             "late_frames": self.late_frames,
+            "guilty": self.guilty,
         }
 
 
@@ -183,7 +187,7 @@ def soak_result(
     return SoakResult(
         **run.stated(),
         outcome=outcome,
-        trials=describe_trials(entries),
+        trials=describe_trials(entries, why_set_aside=why_set_aside),
         target_loss_ratio=search.target_loss_ratio,
         settings=dict(search.settings),
         min_load=run.conditions.rate(search.min_load),

@@ -11,6 +11,7 @@ from lossratio.errors import ReportError
 from lossratio.report.csit import csit_export
 from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
 from lossratio.report.junit import junit_xml
+from lossratio.report.repair import repair as repair_files
 from lossratio.report.run import read_run, read_runs, runs_in
 
 RUN_DIRECTORY = click.Path(path_type=Path)
@@ -61,6 +62,26 @@ def report(directories: tuple[Path, ...], report_format: str, output: Path | Non
         for problem in (*run.problems, *(f"{test.name} was cut off." for test in run.cut_off)):
             click.echo(f"{run.path}: {problem}", err=True)
     if not all(run.is_whole for run in runs):
+        sys.exit(NOT_WHOLE)
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", type=RUN_DIRECTORY, nargs=-1, required=True)
+def repair(paths: tuple[Path, ...]) -> None:
+    """Save what is good of damaged journals and results. PATH is such a file, or the directory of a run.
+
+    Of a journal, the trials before the first damaged line are kept; of a result, all of it if its journal proves it.
+    The original stays beside it, with '.damaged' behind its name. The exit status is 0 if nothing is damaged, 1 if
+    something is, and 2 if PATH cannot be read.
+    """
+    is_damaged = False
+    for path in paths:
+        for found in repair_files(path):
+            is_damaged = is_damaged or found.damage is not None
+            click.echo(f"{found.path}: {found.done}.")
+            if found.damage is not None:
+                click.echo(found.damage, err=True)
+    if is_damaged:
         sys.exit(NOT_WHOLE)
 
 

@@ -110,7 +110,9 @@ class LoadSemantics(Record):
     @classmethod
     def _directions_without_shares_send_all(cls, data: Any) -> Any:
         if isinstance(data, dict) and isinstance(data.get("directions"), list | tuple):
-            return {"shares_ratio": (1.0,) * len(data["directions"]), **data}
+            data = {"shares_ratio": (1.0,) * len(data["directions"]), **data}
+            # Strict reading takes a list for a tuple only where it reads the JSON itself.
+            return {name: tuple(each) if isinstance(each, list) else each for name, each in data.items()}
         return data
 
     @model_validator(mode="after")

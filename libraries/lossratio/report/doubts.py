@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import singledispatch
+from typing import Any
 
-from lossratio.report.model import MrrResult, Result, ThroughputResult
-from lossratio.report.trials import STALL, Direction, Trial
+from lossratio.report.integrity import FrameIntegrity, faults_with_sizes, integrity_of
+from lossratio.report.model import MrrResult, Result, SoakResult, ThroughputResult
+from lossratio.report.trials import STALL, Trial
 from lossratio.report.verdict import dropped_by_generator
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -50,7 +53,11 @@ class DoubtKind(str, Enum):
     GENERATOR_DROPS = "generator drops"
     """Frames came back and were dropped inside the generator, and count as lost."""
     GENERATOR_STALLS = "generator stalls"
-    """No more frames were lost than the generator sent in a burst, to make up for a stall."""
+    """No more frames were lost beyond what a goal allows than the generator sent in a burst, to make up for a stall."""
+    INTEGRITY = "frame integrity"
+    """Frames came back more than once, changed, truncated, padded or elsewhere; they do not count as received."""
+    TESTBED_CHANGED = "testbed changed"
+    """A node was suspended, starved or paused around a trial that stands all the same."""
 
 
 @dataclass(frozen=True)
@@ -125,11 +132,25 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
 def _doubts(result: Result, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:
     trials = [trial for trial in result.trials if trial.is_evidence]
     late = _late_frames(trials, result.late_frames or 0)
-    for doubt in (drift_in(trials), two_bands_in(trials), late, _generator_drops(trials), _generator_stalls(trials)):
+    of_generator = (_generator_drops(trials), _stalls(result, trials))
+    for doubt in (drift_in(trials), two_bands_in(trials), late, *of_generator, _testbed_changed(trials)):
         if doubt is not None:
             yield doubt
+    seen = integrity_of(result)
+    if seen is not None and seen.faults:
+        yield Doubt(DoubtKind.INTEGRITY, _integrity(seen))
     if isinstance(result, MrrResult):
         yield from _below_throughput(result, throughputs)
+
+
+def _integrity(seen: FrameIntegrity) -> str:
+    if seen.before_trials:
+        return (
+            f"of {seen.examined:,} frames examined before the first trial: {faults_with_sizes(seen)}; in trials frames "
+            "are counted only, and so many copies may make up for lost ones"
+        )
+    examined = f"{seen.examined:,}" if seen.is_sample else "all"
+    return f"of {seen.arrived:,} frames that came back, {examined} of them examined: {faults_with_sizes(seen)}"
 
 
 def _late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
@@ -154,26 +175,71 @@ def _generator_drops(trials: Iterable[Trial]) -> Doubt | None:
     )
 
 
-def _generator_stalls(trials: Iterable[Trial]) -> Doubt | None:
-    stalls = [
-        stall
-        for trial in trials
-        if (stall := max((_suspected_stall(each, trial.duration_s) for each in trial.directions), default=0.0))
-    ]
+@singledispatch
+def _stalls(result: Any, trials: Sequence[Trial]) -> Doubt | None:
+    """Whether stalls of the generator may have decided what a result says."""
+    return _generator_stalls(trials, [0.0])
+
+
+@_stalls.register
+def _stalls_of_search(result: ThroughputResult, trials: Sequence[Trial]) -> Doubt | None:
+    return _generator_stalls(trials, [each.goal.loss_ratio for each in result.goals])
+
+
+def _generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
+    stalls = [stall for trial in trials if (stall := _deciding_stall(trial, allowed))]
     if not stalls:
         return None
     return Doubt(
         DoubtKind.GENERATOR_STALLS,
         f"in {len(stalls)} trials the generator was stalled for up to {max(stalls) * 1e3:.3g} ms, and no more frames "
-        "were lost than it then sent in a burst; the SUT may forward more at a constant load",
+        "were lost beyond what is allowed than it then sent in a burst; the SUT may forward more at a constant load",
     )
 
 
-def _suspected_stall(direction: Direction, duration: float) -> float:
-    """Seconds of a stall whose burst may be what was lost; 0 if there was none, or more was lost."""
-    stall = direction.lateness_s or 0.0
-    lost = direction.sent_frames - direction.received_frames
-    return stall if stall > STALL and 0 < lost <= stall * direction.intended_frames / duration else 0.0
+def _testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
+    standing = [(trial.number, each) for trial in trials for each in trial.incidents if each.done == "stands"]
+    if not standing:
+        return None
+    number, first = standing[0]
+    affected = len({number for number, _ in standing})
+    return Doubt(
+        DoubtKind.TESTBED_CHANGED,
+        f"{affected} trials stand although the testbed changed around them, the first of them trial {number}: "
+        f"{first.change}",
+    )
+
+
+def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
+    """Seconds of a stall without whose burst the trial may have lost no more than a goal allows; 0: there was none."""
+    stalled = [each for each in trial.directions if (each.lateness_s or 0.0) > STALL]
+    sent = sum(each.sent_frames for each in trial.directions)
+    lost = sum(each.sent_frames - each.received_frames for each in trial.directions)
+    in_bursts = sum(
+        min(each.sent_frames - each.received_frames, (each.lateness_s or 0.0) * each.intended_frames / trial.duration_s)
+        for each in stalled
+    )
+    decides = any(lost - in_bursts <= ratio * sent < lost for ratio in allowed)
+    return trial.lateness_s if decides else 0.0
+
+
+@_stalls.register
+def _stalls_of_soak(result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
+    """Stalls that were not long enough to be set aside, but may have moved the critical load out of its interval."""
+    found = result.critical_load
+    stalled = [each for each in trials if each.lateness_s > STALL and each.lost_frames]
+    if found is None or not stalled:
+        return None
+    share = max(each.lateness_s / each.duration_s for each in stalled)
+    width = found.most_95.per_interface_fps - found.least_95.per_interface_fps
+    if share * found.mean.per_interface_fps <= 0.5 * width:
+        return None
+    return Doubt(
+        DoubtKind.GENERATOR_STALLS,
+        f"in {len(stalled)} trials with loss the generator was stalled for up to {format_ratio(share)} of their "
+        f"duration, and then sent a burst; a SUT that does not hold it may forward up to {format_ratio(share)} more at "
+        "a constant load",
+    )
 
 
 def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:

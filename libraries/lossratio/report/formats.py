@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 
-from lossratio.errors import ReportError
+from lossratio.errors import StorageError
 from lossratio.report.junit import junit_report
 from lossratio.report.page import PAGE_NAME, report_page
 from lossratio.report.run import Run
@@ -56,9 +56,11 @@ def write_report(path: Path, text: str) -> None:
     """Writes a report, as a whole or not at all.
 
     Raises:
-        ReportError: If it cannot be written, e.g. because the disk is full.
+        StorageError: If it cannot be written, e.g. because the disk is full.
     """
     try:
         write_whole(path, text.encode("utf-8", "replace"))
     except OSError as error:
-        raise ReportError(f"Cannot write the report {path}: {error.strerror}.") from error
+        raise StorageError(
+            f"Cannot write the report {path}: {error.strerror}. Make room, and write it with: lossratio report"
+        ) from error

@@ -100,7 +100,7 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
         mean_us=counters.average,
         most_us=counters.maximum,
         jitter_us=counters.jitter,
-        percentiles_us={} if histogram is None else _percentiles(histogram, counters.maximum),
+        percentiles_us={} if histogram is None else percentiles_of(histogram, counters.maximum),
         histogram=None if histogram is None else histogram.encode(),
         histogram_unit_us=1.0 if histogram is None else histogram.unit,
         resolution_us=counters.resolution,
@@ -146,8 +146,13 @@ def latency_at_load(
     )
 
 
-def _percentiles(histogram: Histogram, most: float | None) -> dict[str, float]:
-    """Latency by percentile; none above the largest latency, which a histogram of three digits may round up."""
+def percentiles_of(histogram: Histogram, most: float | None) -> dict[str, float]:
+    """Latency by percentile, microseconds; none above the largest one, which a histogram of three digits may round up.
+
+    Args:
+        histogram: The latencies.
+        most: The largest one, microseconds; None: not known.
+    """
     found = histogram.percentiles(PERCENTILES)
     return found if most is None else {name: min(value, most) for name, value in found.items()}
 

@@ -12,7 +12,7 @@ from typing import Any
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.errors import ReportError
+from lossratio.errors import ReportError, StorageError
 from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
 from lossratio.report.run import read_run
 
@@ -46,5 +46,5 @@ class RunReport:
                 path = self._directory / FILE_NAMES[each]
                 write_report(path, render(each, [run]))
                 logger.console(f"lossratio: {path}")
-        except ReportError as error:
-            logger.error(f"The run has no report: {error}")
+        except (ReportError, StorageError) as error:
+            logger.error(f"The run has no report. {type(error).__name__}: {error}")

@@ -30,6 +30,7 @@ class Mark:
 
 
 WARM_UP = Mark("warm-up", "warm-up, not counted", "cross", "#777777", is_filled=False)
+SET_ASIDE = Mark("set-aside", "set aside, not counted", "cross", "#AA4499", is_filled=False)
 LOSSLESS = Mark("lossless", "no loss", "circle", "#0072B2")
 UNSENT = Mark("unsent", "only unsent frames", "square", "#444444", is_filled=False)
 LOSSY = (
@@ -40,14 +41,14 @@ LOSSY = (
 )
 """Trials that lost frames: the largest loss ratio, and their mark."""
 
-MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), UNSENT, WARM_UP)
+MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), UNSENT, WARM_UP, SET_ASIDE)
 """All marks, in the order of the legend."""
 
 
 def mark_of(trial: Trial) -> Mark:
     """The mark of a trial."""
     if not trial.is_evidence:
-        return WARM_UP
+        return WARM_UP if trial.set_aside is None else SET_ASIDE
     if trial.loss_ratio == 0.0:
         return LOSSLESS
     if trial.lost_frames == 0 and trial.unsent_frames:

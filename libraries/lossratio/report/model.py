@@ -1,4 +1,4 @@
-"""The result of one test, as its file in the run directory holds it: format ``lossratio-result/1``.
+"""The result of one test, as its file in the run directory holds it: format ``lossratio-result/2``.
 
 A result has a kind (``throughput``, ``mrr``, ``soak``, ``frame_loss``, ``latency``, ``reconfiguration``); what all
 kinds share is in `TestResult`. A failed or irregular test is an outcome of its own: nothing in the file stands in for a
@@ -23,8 +23,11 @@ from lossratio.report.spread import GoalSpread
 from lossratio.report.telemetry import TelemetryTrial
 from lossratio.report.trials import Trial
 
-FORMAT: Literal["lossratio-result/1"] = "lossratio-result/1"
+FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
 """Format of the files that this version writes."""
+
+WITHOUT_DIGEST: Literal["lossratio-result/1"] = "lossratio-result/1"
+"""Format of the files that versions before wrote: without a digest, and besides that the same."""
 
 
 class Outcome(str, Enum):
@@ -63,7 +66,7 @@ class TestResult(Record):
 
     __test__ = False
 
-    format: Literal["lossratio-result/1"] = FORMAT
+    format: Literal["lossratio-result/1", "lossratio-result/2"] = FORMAT
     """Format of the file."""
     test: TestIdentity
     """Which test it was."""
@@ -84,6 +87,8 @@ class TestResult(Record):
     late_frames: FrameCount | None = None
     """Frames of the last trial that came back after its wait for frames in flight, and count as lost; null: not known.
     Those of the others are with the trial after them."""
+    guilty: Literal["TG", "wire", "DUT"] | None = None
+    """Whose fault it is that the measurement failed, where that is known."""
 
     @model_validator(mode="after")
     def _a_failure_has_an_error(self) -> TestResult:

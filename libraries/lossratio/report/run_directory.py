@@ -7,21 +7,32 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import tempfile
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from lossratio.digest import DigestError, add_digest, take_digest
 from lossratio.errors import ReportError, StorageError
-from lossratio.report.model import FORMAT, RESULT, Result
+from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
+from lossratio.report.contradictions import contradictions_of
+from lossratio.report.model import FORMAT, RESULT, WITHOUT_DIGEST, Result
+
+NO_DIGEST = "this result was written by an earlier version, without a digest: a change of its file may go unnoticed"
+"""What is remarked about a result that is read from such a file."""
 
 _LONGEST_NAME = 120
+_MOST_PROBLEMS = 10
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9. -]*")
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+class DamagedResultError(ReportError):
+    """A file was a result of a format that can be read, and is none any more."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +78,12 @@ class RunDirectory:
         path = self.result_path(result.test.full_name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, RESULT.dump_json(result, indent=1) + b"\n")
+            write_whole(path, encode_result(result))
         except OSError as error:
             raise StorageError(
                 f"Cannot write the result of {result.test.full_name} to {path}: {error.strerror}. "
-                f"Its trials are in the journal, {self.journal_path(result.test.full_name)}."
+                f"Its trials are in the journal, {self.journal_path(result.test.full_name)}; make room, and resume the "
+                "run."
             ) from error
         return path
 
@@ -99,23 +111,46 @@ class RunDirectory:
         return tuple(sorted(results, key=lambda result: (result.started, result.test.full_name)))
 
 
+def encode_result(result: Result) -> bytes:
+    """The contents of a result's file: JSON, with its digest at the end."""
+    return add_digest(RESULT.dump_json(result, indent=1))[0] + b"\n"
+
+
 def read_result(path: str | Path) -> Result:
-    """Reads a result file.
+    """Reads a result file, and makes sure that it is as it was written, and that its numbers fit each other.
 
     Raises:
-        ReportError: If it is missing, damaged, no result, or of a version that is newer than this one.
+        DamagedResultError: If it is damaged, or contradicts itself.
+        ReportError: If it is missing, no result, or of a version that is newer than this one.
     """
     path = Path(path)
+    data = read_input_file(path, ReportError, MOST_RECORDED_BYTES, "the result")
+    text, damage = data, None
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ReportError(f"Cannot read the result {path}: {error.strerror}.") from error
+        text = take_digest(data.removesuffix(b"\n"))[0]
+    except DigestError as error:
+        damage = f"{error}: the file was changed after it was written"
     try:
-        return RESULT.validate_json(data)
+        result = RESULT.validate_json(text, strict=True)
     except ValidationError as error:
-        _check_format(path, data)
-        problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
-        raise ReportError(f"{path} is not a result of format {FORMAT!r}: {problems}.") from error
+        if _version(path, data) == FORMAT and damage is not None:
+            raise _damaged(path, damage) from error
+        found = error.errors()
+        problems = "; ".join(
+            f"{'.'.join(map(shown_name, each['loc']))}: {each['msg']}" for each in found[:_MOST_PROBLEMS]
+        )
+        problems += f"; and {len(found) - _MOST_PROBLEMS} more" if len(found) > _MOST_PROBLEMS else ""
+        raise DamagedResultError(f"{path} is not a result of format {FORMAT!r}: {problems}.") from error
+    if result.format == WITHOUT_DIGEST:
+        _version(path, data)
+        result = result.model_copy(update={"remarks": (*result.remarks, NO_DIGEST)})
+    elif damage is not None:
+        raise _damaged(path, damage)
+    wrong = list(islice(contradictions_of(result), _MOST_PROBLEMS))
+    if wrong:
+        version = result.conditions.controller.lossratio_version
+        raise _damaged(path, f"{'; '.join(wrong)} (measured by lossratio {version})")
+    return result
 
 
 def file_stem(name: str) -> str:
@@ -144,25 +179,29 @@ def write_whole(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except BaseException:
-        # An interrupt, too, leaves no part of a file behind; it goes on.
+    finally:
+        # It has its own name now, or is a part of a file that a full disk or an interrupt left.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        raise
 
 
-def _check_format(path: Path, text: bytes) -> None:
+def _version(path: Path, text: bytes) -> str:
+    """The format of a result file; raises ReportError if it is none that can be read."""
     try:
-        data = json.loads(text)
+        data = parse_json(text)
     except ValueError as error:
-        raise ReportError(f"{path} is damaged: it is not JSON ({error}). Run its test again.") from error
+        raise _damaged(path, f"it is not JSON ({error})") from error
     given = data.get("format") if isinstance(data, dict) else None
+    if given in (FORMAT, WITHOUT_DIGEST):
+        return str(given)
     family = FORMAT.rpartition("/")[0] + "/"
-    if given == FORMAT:
-        return
     if isinstance(given, str) and given.startswith(family) and given.removeprefix(family).isdecimal():
         raise ReportError(
             f"{path} has the format {given!r}, and this version of lossratio reads {FORMAT!r}. "
             f"Use the version that wrote it, or a newer one."
         )
     raise ReportError(f"{path} is not a result: its 'format' is {given!r}, not {FORMAT!r}.")
+
+
+def _damaged(path: Path, problem: str) -> DamagedResultError:
+    return DamagedResultError(f"{path} is damaged: {problem}. 'lossratio repair {path}' saves what is good.")

@@ -9,12 +9,22 @@ from pydantic import BaseModel, TypeAdapter
 
 from lossratio.report.model import RESULT
 
+_DIGEST = {
+    "description": "The first 32 digits of the SHA-256 of all bytes of the file before this field; it is the last one, "
+    "and files of format lossratio-result/1 have none.",
+    "pattern": "^[0-9a-f]{32}$",
+    "title": "Digest",
+    "type": "string",
+}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def result_schema() -> str:
     """The schema of result files: every field is there, and null where there is no value."""
-    return _document("A lossratio result", RESULT.json_schema(mode="serialization"))
+    schema = RESULT.json_schema(mode="serialization")
+    for variant in schema["oneOf"]:
+        schema["$defs"][variant["$ref"].rpartition("/")[2]]["properties"]["digest"] = _DIGEST
+    return _document("A lossratio result", schema)
 
 
 def file_schema(title: str, model: type[BaseModel]) -> str:

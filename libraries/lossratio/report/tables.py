@@ -10,12 +10,16 @@ from dataclasses import asdict
 from typing import Any
 
 from lossratio.report.findings import Finding, findings_of
-from lossratio.report.model import RESULT
+from lossratio.report.integrity import integrity_of
+from lossratio.report.model import RESULT, Result
 from lossratio.report.overview import OverviewRow, overview
 from lossratio.report.run import Run
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
+
+_INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
+"""Attributes of `lossratio.report.integrity.FrameIntegrity` that have a column."""
 
 _COLUMNS: dict[str, str] = {
     "test": "test",
@@ -97,10 +101,17 @@ def _csv_row(run: Run, finding: Finding) -> dict[str, Any]:
         "value_aggregate_fps": None if value is None else value.aggregate_fps,
         "value_aggregate_l1_bps": None if value is None else value.aggregate_l1_bps,
         "theoretical_maximum_ratio": finding.theoretical_share,
+        **_integrity_row(result),
         "trials": len(result.trials),
         "trials_elapsed_s": sum(trial.elapsed_s for trial in result.trials),
         "doubts": "; ".join(doubt.kind.value for doubt in run.doubts[finding.place - 1]),
     }
+
+
+def _integrity_row(result: Result) -> dict[str, int]:
+    """What was seen of frames that came back; nothing where nobody looked."""
+    seen = integrity_of(result)
+    return {} if seen is None else {f"{name}_frames": getattr(seen, name) for name in _INTEGRITY}
 
 
 def _csv_fields() -> list[str]:
@@ -108,7 +119,9 @@ def _csv_fields() -> list[str]:
         *("run", "suite", "test", "testbed", "started", "kind", "goal", "outcome", "reason"),
         *("average_frame_size_bytes", "lower_bound_per_interface_fps", "upper_bound_per_interface_fps"),
         *("value_per_interface_fps", "stdev_per_interface_fps", "aggregate_factor", "value_aggregate_fps"),
-        *("value_aggregate_l1_bps", "theoretical_maximum_ratio", "trials", "trials_elapsed_s", "doubts"),
+        *("value_aggregate_l1_bps", "theoretical_maximum_ratio"),
+        *(f"{name}_frames" for name in _INTEGRITY),
+        *("trials", "trials_elapsed_s", "doubts"),
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lossratio.report.conditions import MaxLoad
+from lossratio.report.integrity import integrity_lines
 from lossratio.report.latency_text import latency_lines
 from lossratio.report.model import (
     FrameLossResult,
@@ -163,6 +164,12 @@ def _closing_lines(result: Result) -> Iterator[str]:
             f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: they "
             "count as lost, and are no evidence about the SUT."
         )
+    reasons = [trial.set_aside for trial in result.trials if trial.set_aside is not None]
+    if reasons:
+        yield (
+            f"Set aside, and no evidence about the SUT: {len(reasons)} of the trials (the last of them because "
+            f"{reasons[-1]})."
+        )
     stalled = [trial.lateness_s for trial in result.trials if trial.lateness_s > STALL]
     if stalled:
         yield (
@@ -171,6 +178,7 @@ def _closing_lines(result: Result) -> Iterator[str]:
         )
     if stalled and short:
         yield "With less other work on its machine, or a larger catch_up in its topology file, it would send all."
+    yield from integrity_lines(result)
     repeats = sum(trial.repeats for trial in result.trials)
     if repeats:
         yield f"Attempts that were measured again, because the generator faltered or miscounted: {repeats}."

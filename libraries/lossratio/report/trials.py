@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import Literal
 
 from pydantic import Field
 
 from lossratio.journal import JournalEntry
 from lossratio.report.record import FrameCount, Ratio, Record, Seconds
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 
 STALL = 1e-3
 """Seconds by which senders on a shared machine are behind all the time."""
@@ -24,7 +26,7 @@ class Direction(Record):
     sent_frames: FrameCount
     """Frames that left the generator."""
     received_frames: FrameCount
-    """Frames that came back in time."""
+    """Frames that came back in time and intact, each counted once."""
     unsent_frames: FrameCount
     """Intended frames that the generator could not send in time: no evidence about the SUT."""
     generator_drop_frames: FrameCount
@@ -36,6 +38,38 @@ class Direction(Record):
     """Time from the direction's start to its stop; None: not measured."""
     lateness_s: Seconds | None = None
     """By how much the sender was behind at most, stalled by its machine; None: the generator does not say."""
+    stretch_s: Seconds | None = None
+    """By how much longer than the duration the traffic may have taken although nothing counts as unsent for it, because
+    the generator does not say when it began and ended; None: it does."""
+    examined_frames: FrameCount | None = None
+    """Frames that came back and were looked at byte by byte. With fewer than came back, the counts below are estimates
+    for all of them. None: nobody looked at frames."""
+    duplicated_frames: FrameCount = 0
+    """Further copies of received frames; they are not received ones."""
+    reordered_frames: FrameCount = 0
+    """Received frames with a lower sequence number than one before them (RFC 4737, type-P-reordered)."""
+    corrupted_frames: FrameCount = 0
+    """Frames that came back with other contents; they are not received ones."""
+    wrong_length_frames: FrameCount = 0
+    """Frames that came back truncated or padded; they are not received ones."""
+    misdelivered_frames: FrameCount = 0
+    """Frames that came back with other addresses, and frames of other directions that arrived here; neither are
+    received ones."""
+
+
+class TestbedChange(Record):
+    """A change of the testbed that was seen around a trial."""
+
+    guilty: Literal["TG", "wire", "DUT", "controller"]
+    """Whose fault it is."""
+    node: str
+    """The node, or both nodes of a link."""
+    interface: str | None
+    """The interface, or both ends of a link; None: the node as a whole."""
+    change: str
+    """What changed, in words."""
+    done: Literal["repaired", "repeated", "stands"]
+    """What was done: ``repaired`` or ``repeated``: the attempt that saw it was thrown away; ``stands``: it was not."""
 
 
 class Trial(Record):
@@ -46,7 +80,9 @@ class Trial(Record):
     purpose: str | None
     """Why the controller asked for it; None: it did not say."""
     is_evidence: bool
-    """Whether its result counts; that of a warm-up does not."""
+    """Whether its result counts; that of a warm-up does not, nor that of a trial that was set aside."""
+    set_aside: str | None = None
+    """Why the generator is to blame for what the trial says, so that it is no evidence; None: it is not."""
     duration_s: Seconds
     """Trial input: intended duration."""
     load_per_interface_fps: float = Field(gt=0.0)
@@ -69,6 +105,8 @@ class Trial(Record):
     """Attempts at this trial that were thrown away before, as untrustworthy; their time is in ``elapsed_s``."""
     repairs: tuple[str, ...] = ()
     """What attempts at this trial failed of before and was repaired: nothing that tells about the SUT."""
+    incidents: tuple[TestbedChange, ...] = ()
+    """What changed on the testbed around this trial and earlier attempts at it."""
     directions: tuple[Direction, ...]
     """What each direction counted."""
 
@@ -89,26 +127,37 @@ class Trial(Record):
             unsent_frames=self.unsent_frames,
             repeats=self.repeats,
             repairs=self.repairs,
-            directions=tuple(_counters(each) for each in self.directions),
+            incidents=tuple(Incident(**each.model_dump()) for each in self.incidents),
+            directions=tuple(counters_of(each) for each in self.directions),
         )
         return TrialResult(TrialInput(self.duration_s, self.load_per_interface_fps), output)
 
 
-def describe_trials(entries: Iterable[JournalEntry], *, warm_ups: int = 0) -> tuple[Trial, ...]:
+def describe_trials(
+    entries: Iterable[JournalEntry],
+    *,
+    warm_ups: int = 0,
+    why_set_aside: Callable[[TrialResult], str | None] = lambda _: None,
+) -> tuple[Trial, ...]:
     """The trials of a result file.
 
     Args:
         entries: The trials, in the order in which they were measured.
         warm_ups: How many of the first ones are a warm-up, whose results are no evidence.
+        why_set_aside: Says of a trial why it is none either.
     """
-    return tuple(_trial(number, entry, number > warm_ups) for number, entry in enumerate(entries, start=1))
+    return tuple(
+        _trial(number, entry, number <= warm_ups, why_set_aside(entry.result))
+        for number, entry in enumerate(entries, start=1)
+    )
 
 
-def _trial(number: int, entry: JournalEntry, is_evidence: bool) -> Trial:
+def _trial(number: int, entry: JournalEntry, is_warm_up: bool, set_aside: str | None) -> Trial:
     result = entry.result
     return Trial(
         number=number,
-        is_evidence=is_evidence,
+        is_evidence=not is_warm_up and set_aside is None,
+        set_aside=set_aside,
         purpose=entry.purpose,
         duration_s=result.duration,
         load_per_interface_fps=result.load,
@@ -121,11 +170,13 @@ def _trial(number: int, entry: JournalEntry, is_evidence: bool) -> Trial:
         unsent_frames=result.output.unsent_frames,
         repeats=result.output.repeats,
         repairs=result.output.repairs,
-        directions=tuple(_direction(each) for each in result.output.directions),
+        incidents=tuple(TestbedChange.model_validate(asdict(each)) for each in result.output.incidents),
+        directions=tuple(describe_direction(each) for each in result.output.directions),
     )
 
 
-def _direction(counters: DirectionCounters) -> Direction:
+def describe_direction(counters: DirectionCounters) -> Direction:
+    """The counters of a direction as result files have them."""
     return Direction(
         name=counters.name,
         intended_frames=counters.intended,
@@ -136,10 +187,18 @@ def _direction(counters: DirectionCounters) -> Direction:
         late_frames=counters.late,
         elapsed_s=counters.elapsed,
         lateness_s=counters.lateness,
+        stretch_s=counters.stretch,
+        examined_frames=counters.examined,
+        duplicated_frames=counters.duplicated,
+        reordered_frames=counters.reordered,
+        corrupted_frames=counters.corrupted,
+        wrong_length_frames=counters.wrong_length,
+        misdelivered_frames=counters.misdelivered,
     )
 
 
-def _counters(direction: Direction) -> DirectionCounters:
+def counters_of(direction: Direction) -> DirectionCounters:
+    """The counters of a direction as the search algorithms know them."""
     return DirectionCounters(
         name=direction.name,
         intended=direction.intended_frames,
@@ -150,4 +209,11 @@ def _counters(direction: Direction) -> DirectionCounters:
         late=direction.late_frames,
         elapsed=direction.elapsed_s,
         lateness=direction.lateness_s,
+        stretch=direction.stretch_s,
+        examined=direction.examined_frames,
+        duplicated=direction.duplicated_frames,
+        reordered=direction.reordered_frames,
+        corrupted=direction.corrupted_frames,
+        wrong_length=direction.wrong_length_frames,
+        misdelivered=direction.misdelivered_frames,
     )

@@ -34,6 +34,7 @@ class Claim:
         owner: Who asks.
         purpose: What for.
         token: Of a lease that the owner has already, and that is gone on with if it is still there.
+        succeeds: Token of a lease whose process is known to be gone; if it is still there, it is ended and taken over.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Claim:
     owner: str
     purpose: str = ""
     token: str | None = None
+    succeeds: str | None = None
 
     def take(self, wait: float) -> dict[str, Any]:
         """The request for the lease.
@@ -57,7 +59,8 @@ class Claim:
             "purpose": self.purpose,
             "started": datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
         }
-        return {**self._place("take"), "seconds": self.seconds, "wait": wait, "token": self.token, "lease": lease}
+        tokens = {"token": self.token, "succeeds": self.succeeds}
+        return {**self._place("take"), **tokens, "seconds": self.seconds, "wait": wait, "lease": lease}
 
     def status(self) -> dict[str, Any]:
         """The request to tell who has it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,8 @@ from lossratio.reservation.conversation import Conversation
 from lossratio.reservation.holder import Holder
 from lossratio.reservation.lease import TestbedReservedError
 from lossratio.ssh import NodeSession
+
+_LOG = logging.getLogger(__name__)
 
 
 def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
@@ -27,7 +30,7 @@ def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
 
 
 def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
-    """Ends the lease of a testbed, and what its holder has started on the TG node.
+    """Ends the lease of a testbed, and what its holder has started on the TG node; by force, repairs its record.
 
     Args:
         session: The log-in on the TG node.
@@ -43,6 +46,12 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
         ReservationError: If the node cannot keep a reservation.
     """
     answer = _answer(session, claim, claim.clear(force=force))
+    if answer["damage"] is not None:
+        _LOG.warning(
+            "Node %s: the record of the reservation was damaged (%s). It is repaired, and what ran under it has ended.",
+            session.name,
+            answer["damage"],
+        )
     holder = Holder.from_json(answer["holder"])
     if answer["event"] == "refused":
         raise TestbedReservedError(
@@ -53,7 +62,7 @@ def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
     return holder
 
 
-def _answer(session: NodeSession, claim: Claim, request: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(session: NodeSession, claim: Claim, request: Mapping[str, Any]) -> Mapping[str, Any]:
     conversation = Conversation(session, claim.python, request)
     try:
         return conversation.answer()

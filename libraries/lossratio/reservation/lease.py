@@ -6,6 +6,8 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +15,7 @@ from lossratio.errors import NodeError, ReservationError
 from lossratio.reservation.claim import Claim
 from lossratio.reservation.conversation import ANSWER_SECONDS, Conversation
 from lossratio.reservation.holder import Holder
-from lossratio.reservation.keeper import MARK
-from lossratio.reservation.pulse import Pulse
-from lossratio.ssh import NodeSession
+from lossratio.ssh import NodeSession, Pulse
 
 BEATS = 4
 """How often a lease is renewed within its length."""
@@ -51,7 +51,7 @@ class Lease:
     """
 
     def __init__(
-        self, session: NodeSession, claim: Claim, keeper: Conversation, granted: dict[str, Any], restores: bool
+        self, session: NodeSession, claim: Claim, keeper: Conversation, granted: Mapping[str, Any], restores: bool
     ) -> None:
         self.node_name = session.name
         self.token: str = granted["lease"]["token"]
@@ -106,6 +106,9 @@ class Lease:
         Raises:
             ReservationLostError: If it is not, or may not be any more.
         """
+        keeper = self._keeper
+        if self._lost is None and keeper is not None and keeper.ended is not None:
+            self._take_in(keeper.ended, 0.0)
         if self._lost is None and time.monotonic() >= self._ends:
             # The TG began to count after we did, so that nobody else can have it yet.
             self._lose("it could not be renewed in time, as the TG node did not answer")
@@ -130,8 +133,11 @@ class Lease:
             if self._is_over:
                 return
             try:
-                if not self.is_borrowed and self._lost is None:
-                    self._give_back()
+                # One that is lost cannot be given back.
+                with suppress(ReservationLostError):
+                    self.check()
+                    if not self.is_borrowed:
+                        self._give_back()
             except (NodeError, ReservationError) as error:
                 _LOG.warning("The reservation ends by itself, as it cannot be released: %s", error)
             self._end()
@@ -145,7 +151,7 @@ class Lease:
     def _end(self) -> None:
         keeper, self._keeper = self._keeper, None
         self._is_over = True
-        self._session.environment = {}
+        self._session.prefix = ()
         if keeper is not None:
             keeper.close()
 
@@ -156,6 +162,7 @@ class Lease:
             # It is worth another log-in: whoever comes next would have to wait for the end of the lease.
             self._session.restore()
             self._renew()
+            self.check()
             self._tell_release()
 
     def _tell_release(self) -> None:
@@ -167,7 +174,6 @@ class Lease:
     def _begin(self) -> None:
         # It is not known when the waiting ended there, and so not until when the lease lasts.
         self.confirm()
-        self._session.environment = {MARK: self.token}
         self._pulse.start()
 
     def _beat(self) -> None:
@@ -190,21 +196,26 @@ class Lease:
             self._keeper.tell({"op": "renew"})
             event = self._keeper.answer()
         except NodeError:
-            self._keeper = None
-            if not may_restart:
+            keeper, self._keeper = self._keeper, None
+            if keeper is not None and keeper.ended is not None:
+                event = keeper.ended
+            elif may_restart:
+                self._keeper, event = _ask(self._session, self._claim, 0.0)
+            else:
                 raise
-            self._keeper, event = _ask(self._session, self._claim, 0.0)
         self._take_in(event, asked)
 
-    def _take_in(self, event: dict[str, Any], asked: float) -> None:
+    def _take_in(self, event: Mapping[str, Any], asked: float) -> None:
         if event["event"] == "renewed" or event.get("adopted"):
             self._ends = asked + self._claim.seconds
+            self._session.prefix = tuple(event["prefix"])
             return
         if event["event"] == "granted" and self._keeper is not None:
             # Free again, and another lease than the one that was lost: whoever had it meanwhile changed things.
             self._keeper.tell({"op": "release"})
         holder = Holder.from_json(event.get("holder"))
-        self._lose("somebody has released it" if holder is None else f"it is now that of {holder}")
+        reason = event.get("reason") or "somebody has released it"
+        self._lose(reason if holder is None else f"it is now that of {holder}")
 
     def _lose(self, why: str) -> None:
         self._lost = ReservationLostError(
@@ -213,13 +224,9 @@ class Lease:
         )
 
 
-def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation, dict[str, Any]]:
+def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation, Mapping[str, Any]]:
     """Asks for a lease until there is an answer."""
-    environment, session.environment = session.environment, {}
-    try:
-        keeper = Conversation(session, claim.python, claim.take(wait))
-    finally:
-        session.environment = environment
+    keeper = Conversation(session, claim.python, claim.take(wait))
     with Pulse(claim.seconds / BEATS, lambda: keeper.tell({"op": "wait"})):
         return keeper, keeper.answer(ANSWER_SECONDS + claim.seconds)
 

@@ -48,7 +48,9 @@ class Attempts:
             folder.mkdir(exist_ok=True)
             write_whole(folder / f"{len(self.outputs) + 1:03}.xml", whole)
         except OSError as error:
-            raise StorageError(f"Cannot write to {folder}: {error.strerror}.") from error
+            raise StorageError(
+                f"Cannot write to {folder}: {error.strerror}. Nothing is lost; make room, and resume the run again."
+            ) from error
 
     def verdicts(self) -> tuple[TestVerdict, ...]:
         """What became of each test in the attempts that are kept."""

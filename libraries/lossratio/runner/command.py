@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lossratio.runner.duration import DURATION
+from lossratio.parameters import DURATION
 
 if TYPE_CHECKING:
     from lossratio.runner.verdicts import TestVerdict
@@ -84,6 +84,7 @@ def run(
     75 the testbed is not available, 130 stopped by somebody. 69 and 75 are worth another attempt.
     """
     # Imported here, as Robot Framework and all that measures take a while, which a wrong option need not wait for.
+    from lossratio.runner.exit_status import with_trouble
     from lossratio.runner.request import ResumeRequest, RunRequest
     from lossratio.runner.resume import resume as go_on
     from lossratio.runner.run import run as begin
@@ -101,29 +102,38 @@ def run(
         if not suites and job is None:
             raise click.UsageError("Say which suites to run, or --job FILE.")
         outcome = begin(RunRequest(topologies, suites, include, ctx.obj or (), wait or 0.0, purpose, job, limits))
+    status = outcome.status
+    if results is not None and outcome.directory is not None and not _is_kept(outcome.directory, results):
+        status = with_trouble(status)
     if outcome.error is None:
-        click.echo(_summary(outcome.verdicts, int(outcome.status)), err=True)
+        click.echo(_summary(outcome.verdicts, int(status)), err=True)
     else:
         click.echo(f"Error: {outcome.error}", err=True)
-    if results is not None and outcome.directory is not None:
-        _send(outcome.directory, results)
-    sys.exit(int(outcome.status))
+    sys.exit(int(status))
 
 
-def _send(directory: Path, url: str) -> None:
-    """Sends a run to the archive; one that cannot be reached is no failure of the run, which waits on this machine."""
+def _is_kept(directory: Path, url: str) -> bool:
+    """Sends a run to the archive; one that cannot be reached is no failure of the run, which waits on this machine.
+
+    Returns:
+        Whether this machine's disk took it.
+    """
     from lossratio.archive.outbox import Outbox
-    from lossratio.errors import ArchiveError, ReportError
+    from lossratio.errors import ArchiveError, ReportError, StorageError
 
     outbox = Outbox.of(url)
     try:
         for problem in outbox.add(directory):
             click.echo(problem, err=True)
         outbox.send()
+    except StorageError as error:
+        click.echo(f"Not sent: {error}", err=True)
+        return False
     except (ArchiveError, ReportError) as error:
         click.echo(
             f"Not sent: {error} What is in {outbox.path} is sent by the next run, or 'lossratio send'.", err=True
         )
+    return True
 
 
 def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:

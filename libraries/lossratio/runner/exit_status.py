@@ -50,12 +50,13 @@ def status_of_kinds(kinds: set[FailureKind]) -> ExitStatus:
     return next((status for kind, status in _BY_KIND if kind in kinds), ExitStatus.PASSED)
 
 
-def exit_status(return_code: int, verdicts: Sequence[TestVerdict]) -> ExitStatus:
+def exit_status(return_code: int, verdicts: Sequence[TestVerdict], troubles: Sequence[str] = ()) -> ExitStatus:
     """The exit status of a run.
 
     Args:
         return_code: Robot Framework's.
         verdicts: What became of the tests.
+        troubles: What failed apart from tests: files that a disk did not take.
     """
     if return_code == _ROBOT_BAD_INPUT:
         return ExitStatus.BAD_INPUT
@@ -63,4 +64,11 @@ def exit_status(return_code: int, verdicts: Sequence[TestVerdict]) -> ExitStatus
         return ExitStatus.INTERRUPTED
     if return_code == _ROBOT_FAILED:
         return ExitStatus.INTERNAL
-    return status_of_kinds(kinds_of(verdicts))
+    return status_of_kinds(kinds_of(verdicts) | ({FailureKind.INFRASTRUCTURE} if troubles else set()))
+
+
+def with_trouble(status: ExitStatus) -> ExitStatus:
+    """The exit status of a run after which a disk did not take something: never hidden behind a test that failed."""
+    order = [each for _, each in _BY_KIND]
+    is_more = status in order and order.index(status) < order.index(ExitStatus.INFRASTRUCTURE)
+    return status if is_more or status is ExitStatus.INTERNAL else ExitStatus.INFRASTRUCTURE

@@ -11,6 +11,7 @@ from robot.api import ExecutionResult, ResultWriter
 from robot.errors import DataError
 from robot.result import Result, TestSuite
 
+from lossratio.errors import StorageError
 from lossratio.runner.record import ResumeError
 from lossratio.runner.verdicts import TestVerdict
 
@@ -43,13 +44,25 @@ def write_result(result: Result, directory: Path, options: Mapping[str, Any]) ->
         result: The result.
         directory: Where to.
         options: Robot Framework's options of the run, of which those about log, report and xUnit count here.
+
+    Raises:
+        StorageError: If the disk does not take them.
     """
     whole = directory / "merged.xml"
-    result.save(whole)
-    whole.replace(directory / "output.xml")
     files = {"log": "log.html", "report": "report.html", "xunit": "NONE"}
     chosen = {name: options.get(name, default) for name, default in files.items()}
-    ResultWriter(str(directory / "output.xml")).write_results(outputdir=str(directory), stdout=io.StringIO(), **chosen)
+    try:
+        result.save(whole)
+        whole.replace(directory / "output.xml")
+        writer = ResultWriter(str(directory / "output.xml"))
+        writer.write_results(outputdir=str(directory), stdout=io.StringIO(), **chosen)
+    except OSError as error:
+        raise StorageError(
+            f"Cannot write output.xml, log.html and report.html in {directory}: {error.strerror}. Make room, and go on "
+            f"with: lossratio run --resume {directory}"
+        ) from error
+    finally:
+        whole.unlink(missing_ok=True)
 
 
 def _read(output: Path) -> Result:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 import lossratio
 from lossratio.errors import LossRatioError, StorageError
+from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
 from lossratio.report.run_directory import write_whole
 from lossratio.runner.assignment import Assignment
 from lossratio.runner.request import RunRequest
@@ -70,7 +71,10 @@ class RunRecord(BaseModel):
             directory.mkdir(parents=True, exist_ok=True)
             write_whole(directory / _FILE, self.model_dump_json(indent=1).encode() + b"\n")
         except OSError as error:
-            raise StorageError(f"Cannot write to {directory}: {error.strerror}.") from error
+            raise StorageError(
+                f"Cannot write {directory / _FILE}: {error.strerror}. Nothing was measured; make room, or choose "
+                "another directory: -- --outputdir DIR"
+            ) from error
 
     def differences(self, now: RunRecord) -> tuple[str, ...]:
         """What is not the same any more, in words; what was asked for on the command line is taken from the record."""
@@ -111,11 +115,9 @@ def read_record(directory: Path) -> RunRecord:
     """
     file = directory / _FILE
     try:
-        return RunRecord.model_validate_json(file.read_bytes())
-    except OSError as error:
-        raise ResumeError(
-            f"Cannot read {file}: {error.strerror}. Only runs that 'lossratio run' began can be resumed."
-        ) from error
+        return RunRecord.model_validate_json(read_input_file(file, ResumeError, MOST_RECORDED_BYTES))
+    except ResumeError as error:
+        raise ResumeError(f"{error} Only runs that 'lossratio run' began can be resumed.") from error
     except ValidationError as error:
         raise ResumeError(f"{file} is not the record of a run: {error.errors()[0]['msg']}.") from error
 

@@ -9,9 +9,9 @@ import click
 
 from lossratio.bench.choice import Candidate, candidate, log_in
 from lossratio.errors import TopologyError
+from lossratio.parameters import DURATION
 from lossratio.reservation import TOKEN_VARIABLE, Claim, Lease
 from lossratio.reservation.inquiry import clear, holder_of
-from lossratio.runner.duration import DURATION
 from lossratio.ssh import NodeSession
 from lossratio.topology import load_topology
 from lossratio.units import format_duration
@@ -41,7 +41,7 @@ def release(file: Path, force: bool) -> None:
     """End the reservation of the testbed of a topology FILE."""
     with ExitStack() as undo:
         holder = clear(*_opened(file, undo), force=force)
-    click.echo("It was not reserved." if holder is None else f"Released. It was reserved for {holder}.")
+    click.echo("It is free." if holder is None else f"Released. It was reserved for {holder}.")
 
 
 @click.command()

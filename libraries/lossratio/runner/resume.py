@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lossratio.bench.choice import Candidate, candidate, reserved
+from lossratio.report.repair import damages_in, results_lost, results_set_aside
+from lossratio.report.run_directory import file_stem
 from lossratio.runner.assignment import Assignment, assignments_of
 from lossratio.runner.attempts import Attempts, OnlyRest
 from lossratio.runner.exit_status import exit_status
 from lossratio.runner.merging import merged, verdicts_of, write_result
 from lossratio.runner.nodes import check_nodes
 from lossratio.runner.outcome import RunOutcome, outcome_of
+from lossratio.runner.own_lease import kept, left_behind
 from lossratio.runner.record import ResumeError, make_record, read_record
 from lossratio.runner.request import ResumeRequest
 from lossratio.runner.robot_run import RobotCommand, RobotOutcome, run_robot
@@ -26,22 +29,24 @@ def resume(request: ResumeRequest) -> RunOutcome:
 def _resume(request: ResumeRequest) -> RunOutcome:
     directory = request.directory
     record = read_record(directory)
+    _refuse_damage(directory)
     original = record.request()
     (assignment,) = assignments_of(original)
     command = original.robot_command(assignment.suites)
     # What can be seen without any machine is refused before one is touched.
     _refuse(directory, record.differences(make_record(original, assignment, record.kernels)), request.force)
-    wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name)
+    wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name).succeeding(left_behind(directory))
     with reserved([wanted], request.wait) as chosen:
         now = make_record(original, assignment, check_nodes(chosen))
         differences = record.differences(now)
         _refuse(directory, differences, request.force)
         now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
-        outcome = _run_rest(command, assignment, chosen, request, differences)
+        with kept(directory, chosen.token):
+            outcome = _run_rest(command, assignment, chosen, request, differences)
     result = merged([*Attempts(directory).outputs, directory / "output.xml"])
     write_result(result, directory, command.options)
     verdicts = verdicts_of(result)
-    return RunOutcome(exit_status(outcome.return_code, verdicts), directory, verdicts)
+    return RunOutcome(exit_status(outcome.return_code, verdicts, outcome.troubles), directory, verdicts)
 
 
 def _run_rest(
@@ -53,7 +58,16 @@ def _run_rest(
 ) -> RobotOutcome:
     attempts = Attempts(request.directory)
     attempts.keep_newest()
-    finished = [verdict.name for verdict in attempts.verdicts() if verdict.is_final]
+    set_aside, lost = results_set_aside(request.directory), results_lost(request.directory)
+    finished = [
+        verdict.name
+        for verdict in attempts.verdicts()
+        # A test may have several results, whose names begin with its own.
+        if verdict.is_final
+        and not any(name.startswith(file_stem(verdict.name)) for name in set_aside)
+        # A test that failed may have no result; one that passed has the result of its journal.
+        and not (verdict.status == "PASS" and file_stem(verdict.name) in lost)
+    ]
     # The log and the report are of all attempts. All tests may be finished: then there is nothing but these to write.
     options = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
     forced = "; ".join(differences) or "it was not compared with what is kept" if request.force else ""
@@ -65,6 +79,16 @@ def _run_rest(
         listeners=[Watchdog(request.limits)],
         modifiers=[assignment.modifier, OnlyRest(finished)],
     )
+
+
+def _refuse_damage(directory: Path) -> None:
+    damages = damages_in(directory)
+    if damages:
+        listed = "\n".join(f"  {damage}" for damage in damages)
+        raise ResumeError(
+            f"The run in {directory} is not resumed, as files of it are damaged:\n{listed}\n"
+            f"Save what is good, and resume it then: lossratio repair {directory}"
+        )
 
 
 def _refuse(directory: Path, differences: Sequence[str], force: bool) -> None:

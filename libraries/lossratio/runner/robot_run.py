@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from robot.errors import DataError, Information
+from robot.errors import FRAMEWORK_ERROR, DataError, Information
 from robot.run import RobotFramework
 
-from lossratio.errors import LossRatioError
+from lossratio.errors import LossRatioError, StorageError
 from lossratio.runner.verdicts import TestVerdict
 
 
@@ -37,10 +38,12 @@ class RobotOutcome:
     Attributes:
         return_code: Robot Framework's.
         verdicts: What became of each test that was begun, in order.
+        troubles: What failed apart from tests: files that a disk did not take.
     """
 
     return_code: int
     verdicts: tuple[TestVerdict, ...]
+    troubles: tuple[str, ...] = ()
 
 
 def parse_command(arguments: Sequence[str]) -> RobotCommand:
@@ -75,6 +78,9 @@ def run_robot(
         output_directory: Where the output goes.
         listeners: More listeners.
         modifiers: More modifiers of suites before they run.
+
+    Raises:
+        StorageError: If the disk does not take Robot Framework's own output.
     """
     collector = _Collector()
     options = dict(command.options)
@@ -83,19 +89,70 @@ def run_robot(
     options["outputdir"] = output_directory
     options["listener"] = [*_listed(options.get("listener")), *listeners, collector]
     options["prerunmodifier"] = [*_listed(options.get("prerunmodifier")), *modifiers]
-    return_code = RobotFramework().execute(*command.suites, **options)
-    return RobotOutcome(return_code, collector.verdicts)
+    robot = _Robot()
+    try:
+        return_code = robot.execute(*command.suites, **options)
+    except (OSError, ValueError):
+        # It closes its output a second time, which fails as well.
+        if robot.failure is None:
+            raise
+        return_code = FRAMEWORK_ERROR
+    if robot.failure is not None:
+        raise StorageError(
+            f"Robot Framework cannot write {Path(output_directory) / collector.unwritten}: {robot.failure.strerror}. "
+            f"What was measured is kept; make room, and go on with: lossratio run --resume {output_directory}"
+        ) from robot.failure
+    return RobotOutcome(return_code, collector.verdicts, tuple(collector.troubles))
+
+
+class _Robot(RobotFramework):  # type: ignore[misc]
+    """Robot Framework, which shows no traceback where a disk is full.
+
+    Attributes:
+        failure: Why it could not write its output; None: it could.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failure: OSError | None = None
+
+    def main(self, datasources: Any, **options: Any) -> int:
+        """Runs suites; Robot Framework calls it."""
+        try:
+            return int(super().main(datasources, **options))
+        except OSError as error:
+            self.failure = error
+            return int(FRAMEWORK_ERROR)
 
 
 class _Collector:
+    """Listens to what becomes of tests and files.
+
+    Attributes:
+        unwritten: The file that Robot Framework writes next.
+        troubles: Errors that no test fails of.
+    """
+
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self) -> None:
+        self.unwritten = "output.xml"
+        self.troubles: list[str] = []
         self._verdicts: dict[str, TestVerdict] = {}
 
     @property
     def verdicts(self) -> tuple[TestVerdict, ...]:
         return tuple(self._verdicts.values())
+
+    def output_file(self, path: Path) -> None:
+        self.unwritten = "log.html"
+
+    def log_file(self, path: Path) -> None:
+        self.unwritten = "report.html"
+
+    def message(self, message: Any) -> None:
+        if message.level == "ERROR" and f"{StorageError.__name__}: " in message.message:
+            self.troubles.append(message.message)
 
     def end_test(self, data: Any, result: Any) -> None:
         self._verdicts[result.id] = TestVerdict(result.full_name, result.status, result.message)

@@ -9,6 +9,7 @@ from lossratio.runner.assignment import assignments_of
 from lossratio.runner.exit_status import exit_status
 from lossratio.runner.nodes import check_nodes
 from lossratio.runner.outcome import RunOutcome, outcome_of
+from lossratio.runner.own_lease import kept
 from lossratio.runner.record import make_record
 from lossratio.runner.request import RunRequest, default_directory
 from lossratio.runner.robot_run import run_robot
@@ -33,11 +34,12 @@ def _run(request: RunRequest) -> RunOutcome:
         assignment.check()
         directory = Path(command.options.get("outputdir") or default_directory(chosen.topology.name))
         make_record(request, assignment, kernels).write(directory)
-        outcome = run_robot(
-            command,
-            variables={"TOPOLOGY": chosen.file, **assignment.variables},
-            output_directory=str(directory),
-            listeners=[Watchdog(request.limits)],
-            modifiers=[assignment.modifier],
-        )
-    return RunOutcome(exit_status(outcome.return_code, outcome.verdicts), directory, outcome.verdicts)
+        with kept(directory, chosen.token):
+            outcome = run_robot(
+                command,
+                variables={"TOPOLOGY": chosen.file, **assignment.variables},
+                output_directory=str(directory),
+                listeners=[Watchdog(request.limits)],
+                modifiers=[assignment.modifier],
+            )
+    return RunOutcome(exit_status(outcome.return_code, outcome.verdicts, outcome.troubles), directory, outcome.verdicts)

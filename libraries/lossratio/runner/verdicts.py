@@ -9,6 +9,7 @@ from enum import Enum
 
 from lossratio.counters import NegativeLossError
 from lossratio.errors import (
+    DutError,
     LossRatioError,
     NodeError,
     RegressionError,
@@ -30,7 +31,8 @@ class FailureKind(str, Enum):
     UNAVAILABLE = "testbed not available"
     """Somebody else has reserved the testbed."""
     INFRASTRUCTURE = "infrastructure"
-    """A node, the traffic generator or a disk failed; it says nothing about the DUT."""
+    """A node, a link, the traffic generator or a disk failed: another attempt may succeed, and none says anything about
+    the DUT."""
     BAD_INPUT = "bad input"
     """The topology does not fit the testbed."""
     TEST = "test"
@@ -45,11 +47,16 @@ _NOT_BEGUN = (
     "Error occurred and exit-on-error mode is in use.",
 )
 # Robot Framework keeps nothing of an exception but the name of its class and its message.
+# Of Robot Framework itself, whose output was to be written when a test ran.
+_DISK_FULL = re.compile(r"OSError: \[Errno \d+\] (No space left on device|Disk quota exceeded|File too large)")
 _ERROR_NAME = re.compile(r"(?:^|[\s(])(\w+Error): ")
 _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
     (FailureKind.REGRESSION, (RegressionError,)),
     (FailureKind.UNAVAILABLE, (ReservationError,)),
-    (FailureKind.INFRASTRUCTURE, (NodeError, TrafficError, AgentRefusalError, NegativeLossError, StorageError)),
+    # Each kind of error is of the first kind of failure that it is listed with. No other attempt mends a DUT that
+    # duplicates frames: the trial was measured again before it failed.
+    (FailureKind.TEST, (DutError, NegativeLossError)),
+    (FailureKind.INFRASTRUCTURE, (NodeError, TrafficError, AgentRefusalError, StorageError)),
     (FailureKind.BAD_INPUT, (TopologyError,)),
 )
 
@@ -86,11 +93,10 @@ def failure_kind(message: str) -> FailureKind:
     """Tells from a failed test's message why it failed; where several things failed, the first of `FailureKind`."""
     if _INTERRUPTED in message or message.startswith(_NEVER_RUN):
         return FailureKind.INTERRUPTED
-    names = set(_ERROR_NAME.findall(message))
-    for kind, errors in _KINDS:
-        if names & {each.__name__ for error in errors for each in _with_subclasses(error)}:
-            return kind
-    return FailureKind.TEST
+    kinds = {_kind_of_name(name) for name in _ERROR_NAME.findall(message)}
+    if _DISK_FULL.search(message):
+        kinds.add(FailureKind.INFRASTRUCTURE)
+    return next((kind for kind in FailureKind if kind in kinds), FailureKind.TEST)
 
 
 def kind_of_error(error: LossRatioError) -> FailureKind:
@@ -101,6 +107,14 @@ def kind_of_error(error: LossRatioError) -> FailureKind:
 def kinds_of(verdicts: Iterable[TestVerdict]) -> set[FailureKind]:
     """All kinds of failures there are."""
     return {verdict.failure for verdict in verdicts if verdict.failure is not None}
+
+
+def _kind_of_name(name: str) -> FailureKind:
+    """What kind of failure an error of this name is."""
+    for kind, errors in _KINDS:
+        if any(each.__name__ == name for error in errors for each in _with_subclasses(error)):
+            return kind
+    return FailureKind.TEST
 
 
 def _with_subclasses(error: type[BaseException]) -> Iterator[type[BaseException]]:

@@ -7,6 +7,7 @@ perfect search would find.
 from lossratio.simulation.buckets import Buffer, Policer
 from lossratio.simulation.changing import CapacityDrift, CapacityStep
 from lossratio.simulation.constant_loss import BackgroundLoss, ConstantLoss, LossInversion
+from lossratio.simulation.faults import FrameFaults, faults_from
 from lossratio.simulation.knees import SharpKnee, SmoothKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.simulation.noise import PerformanceSpectrum, RareStalls
@@ -23,6 +24,7 @@ __all__ = [
     "CapacityDrift",
     "CapacityStep",
     "ConstantLoss",
+    "FrameFaults",
     "LossInversion",
     "Overload",
     "PerformanceSpectrum",
@@ -35,5 +37,6 @@ __all__ = [
     "Sut",
     "Traffic",
     "TwoStates",
+    "faults_from",
     "sut_from",
 ]

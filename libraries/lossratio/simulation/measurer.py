@@ -9,6 +9,7 @@ import numpy as np
 
 from lossratio.counters import output_from_counters
 from lossratio.errors import SearchError
+from lossratio.simulation.faults import FrameFaults
 from lossratio.simulation.sut import RunningSut, Sut, Traffic
 from lossratio.trial import DirectionCounters, TrialInput, TrialOutput
 
@@ -32,6 +33,7 @@ class SimulatedMeasurer:
         settle: float = 0.0,
         max_rate: float | None = None,
         directions: int | None = None,
+        faults: FrameFaults | None = None,
     ) -> None:
         """Starts the SUT at time 0.
 
@@ -43,6 +45,7 @@ class SimulatedMeasurer:
             settle: Seconds without traffic after each trial, for frames in flight; never in the effective duration.
             max_rate: Frames per second and direction that the generator can send; what is above is unsent, not lost.
             directions: Transmitting directions; None: 1, or the number of SUTs.
+            faults: What the SUTs do to frames besides losing them; None: nobody looks at frames.
 
         Raises:
             SearchError: If a time is negative, a rate or a number is not positive, or SUTs and directions do not match.
@@ -63,6 +66,7 @@ class SimulatedMeasurer:
         self._settle = settle
         self._max_rate = math.inf if max_rate is None else max_rate
         self._rng = np.random.default_rng(seed)
+        self._faults = faults
         self._suts: tuple[RunningSut, ...] = tuple(each.start(self._rng) for each in suts)
 
     def measure(self, trial: TrialInput) -> TrialOutput:
@@ -81,6 +85,8 @@ class SimulatedMeasurer:
             )
             for number, lost in enumerate(self._lost(sent, trial.duration))
         ]
+        if self._faults is not None:
+            counters = [self._faults.examined(each, self._rng) for each in counters]
         self.now += elapsed
         effective = trial.duration + self._overhead if self._count_overhead else None
         return output_from_counters(trial, counters, effective_duration=effective, elapsed=elapsed)

@@ -11,12 +11,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import paramiko
-from paramiko.hostkeys import HostKeyEntry
 
 from lossratio.errors import NodeError
+from lossratio.ssh.keys import HOST_KEY_TYPES, USER_KNOWN_HOSTS, load_host_keys, load_private_key
 from lossratio.topology import Node
 
 KEEPALIVE = 10
@@ -24,14 +23,7 @@ KEEPALIVE = 10
 DEAD_PEER = 30
 """Seconds without an acknowledgement from the node after which the connection counts as lost."""
 
-_USER_KNOWN_HOSTS = Path("~/.ssh/known_hosts")
-_HOST_KEY_ALGORITHMS = {
-    "ssh-ed25519": ("ssh-ed25519",),
-    "ecdsa-sha2-nistp256": ("ecdsa-sha2-nistp256",),
-    "ecdsa-sha2-nistp384": ("ecdsa-sha2-nistp384",),
-    "ecdsa-sha2-nistp521": ("ecdsa-sha2-nistp521",),
-    "ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa"),
-}
+_RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 _LOG_CHANNEL = "lossratio.ssh.transport"
 
 # Without a handler of the application, Python would print paramiko's tracebacks to stderr beside our one clear error.
@@ -74,14 +66,14 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     """
     if node.host is None:
         raise NodeError(f"Node {name} has no host to connect to; a local testbed must be brought up first.")
-    username = node.username or getpass.getuser()
+    username = node.username or _own_name(name)
     where = f"Node {name} ({username}@{node.host}:{node.port})"
     client = paramiko.SSHClient()
     client.set_log_channel(_LOG_CHANNEL)
     client.set_missing_host_key_policy(_RefuseUnknown(name, node, where))
     identity = node.host if node.port == 22 else f"[{node.host}]:{node.port}"
-    _load_host_keys(client.get_host_keys(), identity, node, where)
-    key = None if node.key_file is None else _load_key(node.key_file, credentials.passphrase, where)
+    load_host_keys(client.get_host_keys(), identity, node, where)
+    key = None if node.key_file is None else load_private_key(node.key_file, credentials.passphrase, where)
     connection = _open_socket(node.host, node.port, node.connect_timeout, where)
     # paramiko's own limits must not pass first: they tell less.
     later = 2 * node.connect_timeout
@@ -115,6 +107,15 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     return client
 
 
+def _own_name(node_name: str) -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError) as cause:
+        raise NodeError(
+            f"Node {node_name}: the user who runs this has no name on this machine; give the node a 'username'."
+        ) from cause
+
+
 @contextmanager
 def within(seconds: float, abort: Callable[[], object]) -> Iterator[threading.Event]:
     """Calls ``abort`` from another thread if the block takes longer than ``seconds``, and sets the event it yields.
@@ -145,32 +146,13 @@ class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
         self._where = where
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        file = self._node.known_hosts or _USER_KNOWN_HOSTS
+        file = self._node.known_hosts or USER_KNOWN_HOSTS
         line = f"{key.get_name()} {key.get_base64()}"
         raise NodeError(
             f"{self._where}: its host key is not known. It offers {key.get_name()} with fingerprint {key.fingerprint}. "
             f"If that is the node's key, add it: either 'host_key: {line}' to node {self._name} in the topology file, "
             f"or the line '{hostname} {line}' to {file}."
         )
-
-
-def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: str) -> None:
-    if node.host_key is not None:
-        try:
-            entry = HostKeyEntry.from_line(f"{identity} {node.host_key}")
-        except paramiko.SSHException:
-            entry = None
-        if entry is None or entry.key is None:
-            raise NodeError(f"{where}: its host_key is no public key; it must be a line like 'ssh-ed25519 AAAA...'.")
-        keys.add(identity, entry.key.get_name(), entry.key)
-        return
-    file = (node.known_hosts or _USER_KNOWN_HOSTS).expanduser()
-    if node.known_hosts is None and not file.exists():
-        return
-    try:
-        keys.load(str(file))
-    except (OSError, UnicodeDecodeError) as cause:
-        raise NodeError(f"{where}: cannot read its known_hosts file {file}: {cause}.") from cause
 
 
 def _unknown_algorithms(keys: paramiko.HostKeys, identity: str) -> list[str]:
@@ -180,32 +162,10 @@ def _unknown_algorithms(keys: paramiko.HostKeys, identity: str) -> list[str]:
     # A node may have keys of several types; it must be asked for one that we can compare.
     return [
         algorithm
-        for key_type, algorithms in _HOST_KEY_ALGORITHMS.items()
+        for key_type in HOST_KEY_TYPES
         if key_type not in known
-        for algorithm in algorithms
+        for algorithm in (_RSA_SIGNATURES if key_type == "ssh-rsa" else (key_type,))
     ]
-
-
-def _load_key(path: Path, passphrase: str | None, where: str) -> paramiko.PKey:
-    path = path.expanduser()
-    cause: Exception | None = None
-    for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey):
-        try:
-            key: paramiko.PKey = kind.from_private_key_file(str(path), passphrase)
-            certificate = Path(f"{path}-cert.pub")
-            if certificate.exists():
-                key.load_certificate(str(certificate))
-            return key
-        except paramiko.PasswordRequiredException as error:
-            raise NodeError(
-                f"{where}: its key file {path} is encrypted; set the environment variable LOSSRATIO_PASSPHRASE."
-            ) from error
-        except OSError as error:
-            raise NodeError(f"{where}: cannot read its key file {path}: {error.strerror}.") from error
-        except (paramiko.SSHException, ValueError, IndexError) as error:
-            cause = error
-    hint = "the passphrase may be wrong" if passphrase else "it must be an Ed25519, ECDSA or RSA key"
-    raise NodeError(f"{where}: its key file {path} cannot be used as a private key; {hint}.") from cause
 
 
 def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.socket:
@@ -213,8 +173,9 @@ def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.soc
         connection = socket.create_connection((host, port), timeout)
     except ConnectionRefusedError as cause:
         raise NodeError(f"{where}: connection refused. Does sshd run there, and is this its port?") from cause
-    except socket.gaierror as cause:
-        raise NodeError(f"{where}: the host name cannot be resolved: {cause.strerror}.") from cause
+    except (socket.gaierror, UnicodeError) as cause:
+        reason = getattr(cause, "strerror", None) or "it is no host name"
+        raise NodeError(f"{where}: the host name cannot be resolved: {reason}.") from cause
     except TimeoutError as cause:
         raise NodeError(
             f"{where}: no connection within {timeout:g} s. Is the node up, and is the way to it?"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 
 import paramiko
 
@@ -13,6 +15,7 @@ from lossratio.ssh.streams import CHUNK, StreamReader, close, decode, ending, fe
 _STDERR_TAIL = 8192
 _LONGEST_LINE = 1 << 24
 _WRITE_TIMEOUT = 30.0
+_MEANWHILE = 1.0
 
 
 class NodeProcess:
@@ -62,32 +65,29 @@ class NodeProcess:
         finally:
             self._channel.settimeout(None)
 
-    def read_line(self, timeout: float) -> str:
+    def read_line(self, timeout: float | None, meanwhile: Callable[[], object] | None = None) -> str:
         """Waits for one line, and gives it without its line feed.
 
         Args:
-            timeout: Seconds to wait for it at most.
+            timeout: Seconds to wait for it at most; None: as long as it takes. Only then may another thread write.
+            meanwhile: Called about once a second while there is no line.
 
         Raises:
             NodeError: If none came in time, or none can come any more: with the exit status and the last lines of
                 standard error.
         """
-        deadline = time.monotonic() + timeout
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         end = self._buffer.find(b"\n")
         while end < 0:
             searched = len(self._buffer)
             if searched > _LONGEST_LINE:
                 raise NodeError(f"Node {self.node_name}: {shown(self.command)} writes no lines, only {searched} bytes.")
-            try:
-                self._channel.settimeout(max(deadline - time.monotonic(), 0.0))
-                chunk = self._channel.recv(CHUNK)
-            except TimeoutError as cause:
+            chunk = self._receive(deadline, meanwhile)
+            if chunk is None:
                 raise NodeError(
                     f"Node {self.node_name}: {shown(self.command)} gave no answer within {timeout:g} s"
                     f"{quoted_tail(self.stderr_tail())}"
-                ) from cause
-            finally:
-                self._channel.settimeout(None)
+                )
             if not chunk:
                 raise NodeError(self._obituary())
             self._buffer += chunk
@@ -114,6 +114,24 @@ class NodeProcess:
             if expired.is_set():
                 return None
         return self._channel.exit_status
+
+    def _receive(self, deadline: float, meanwhile: Callable[[], object] | None) -> bytes | None:
+        """More of the output; empty: there is no more; None: there was none until the deadline."""
+        while True:
+            try:
+                if deadline < math.inf:
+                    left = max(deadline - time.monotonic(), 0.0)
+                    self._channel.settimeout(left if meanwhile is None else min(left, _MEANWHILE))
+                return self._channel.recv(CHUNK)
+            except TimeoutError:
+                # With no deadline, the limit was that of a thread that writes.
+                if time.monotonic() >= deadline:
+                    return None
+                if meanwhile is not None:
+                    meanwhile()
+            finally:
+                if deadline < math.inf:
+                    self._channel.settimeout(None)
 
     def _drain(self) -> None:
         while self._channel.recv(CHUNK):

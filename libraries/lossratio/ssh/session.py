@@ -6,7 +6,6 @@ import secrets
 import shlex
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import paramiko
@@ -54,13 +53,13 @@ class NodeSession:
     Attributes:
         name: The node's name in the topology.
         node: How it is reached.
-        environment: Variables that `start` gives to processes; none unless somebody sets them.
+        prefix: What `start` puts before each command, e.g. ``env NAME=value``; nothing unless somebody sets it.
     """
 
     def __init__(self, name: str, node: Node, client: paramiko.SSHClient, credentials: Credentials) -> None:
         self.name = name
         self.node = node
-        self.environment: Mapping[str, str] = {}
+        self.prefix: tuple[str, ...] = ()
         self._client = client
         self._is_open = True
         self._credentials = credentials
@@ -151,33 +150,37 @@ class NodeSession:
             NodeError: If it cannot be read.
         """
         command = ("cat", "--", remote_path)
-        output = self._execute(command, _OPEN_TIMEOUT, b"")
+        output = self._execute(command, _OPEN_TIMEOUT)
         if output.exit_status != 0:
             raise NodeError(f"Node {self.name}: cannot read {remote_path}{quoted_tail(decode(output.stderr))}")
         return output.stdout
 
-    def start(self, *command: str) -> NodeProcess:
+    def start(self, *command: str, plain: bool = False) -> NodeProcess:
         """Starts a process that lives on and is spoken to in lines.
+
+        Args:
+            *command: The command and its arguments.
+            plain: Whether the session's prefix is left out.
 
         Raises:
             NodeError: If the connection is lost or the node refuses another channel.
         """
         channel = self._open_channel(command, _OPEN_TIMEOUT)
-        variables = [f"{name}={value}" for name, value in self.environment.items()]
         with within(_OPEN_TIMEOUT, lambda: close(channel)):
-            self._exec(channel, ("env", *variables, *command) if variables else command)
+            self._exec(channel, command if plain else (*self.prefix, *command))
         return NodeProcess(self.name, command, channel)
 
-    def _execute(self, command: tuple[str, ...], timeout: float, stdin: bytes) -> _Output:
+    def _execute(self, command: tuple[str, ...], timeout: float, stdin: bytes = b"") -> _Output:
         deadline = time.monotonic() + timeout
         channel = self._open_channel(command, timeout)
         stderr = StreamReader(channel.recv_stderr)
         exit_status = -1
         with within(deadline - time.monotonic(), lambda: close(channel)) as expired:
             try:
-                self._exec(channel, command)
+                self._exec(channel, command, reads_nothing=not stdin)
                 stderr.start()
-                threading.Thread(target=feed, args=(channel, stdin), daemon=True).start()
+                if stdin:
+                    threading.Thread(target=feed, args=(channel, stdin), daemon=True).start()
                 stdout = b"".join(iter(lambda: channel.recv(CHUNK), b""))
                 stderr.join()
                 exit_status = channel.recv_exit_status()
@@ -207,9 +210,12 @@ class NodeSession:
             why = "the connection is lost" if not self._is_connected() else f"no channel: {str(cause).rstrip('.')}"
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
 
-    def _exec(self, channel: paramiko.Channel, command: tuple[str, ...]) -> None:
+    def _exec(self, channel: paramiko.Channel, command: tuple[str, ...], *, reads_nothing: bool = False) -> None:
+        line = shlex.join(("sudo", "-n", "--", *command) if self.node.sudo else command)
         try:
-            channel.exec_command(shlex.join(("sudo", "-n", "--", *command) if self.node.sudo else command))
+            # To close the input of a command that ends at the same moment costs the connection now and then: paramiko
+            # may send the end of the input after the end of the channel, which OpenSSH takes for a broken client.
+            channel.exec_command(f"{line} </dev/null" if reads_nothing else line)
         except (paramiko.SSHException, EOFError, OSError) as cause:
             why = str(cause).rstrip(".") or "the connection was lost"
             raise NodeError(f"Node {self.name}: cannot start {shown(command)}: {why}.") from cause

@@ -93,7 +93,7 @@ def running() -> list[tuple[Path, State]]:
         _remove_leftovers(root)
         for path in sorted(root.glob(f"*/{_STATE}")):
             with suppress(OSError, ValidationError):
-                found.append((path.parent, State.model_validate_json(path.read_text())))
+                found.append((path.parent, State.model_validate_json(path.read_bytes())))
     return found
 
 

@@ -78,7 +78,9 @@ def _without_dangling_links(nodes: Any) -> Any:
     ends = Counter(str(port["link"]) for port in ports)
     for port in ports:
         if ends[str(port["link"])] == 1:
-            port["other"] = {**port.get("other", {}), "link": port.pop("link")}
+            other = port.get("other", {})
+            # What is no mapping stays as it is, for the checks to find.
+            port["other"] = {**other, "link": port.pop("link")} if isinstance(other, dict) else other
     return nodes
 
 

@@ -6,7 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from lossratio.topology.quantities import Duration, FileModel, FrameRate
+from lossratio.topology.quantities import Duration, FileModel, FileName, FrameRate, NodePath, ProgramName
+
+_LATE_END_OF_SOFTWARE = 0.03
+_LATE_END_OF_CARDS = 0.001
 
 
 class _LimitedGenerator(FileModel):
@@ -24,7 +27,7 @@ class AfPacketGenerator(_LimitedGenerator):
     """The embedded generator: plain Linux packet sockets."""
 
     kind: Literal["afpacket"]
-    python: str = "python3"
+    python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with numpy."""
     catch_up: Duration | None = None
     """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; what is older stays unsent.
@@ -44,10 +47,10 @@ class TrexGenerator(_LimitedGenerator):
     """TRex in its stateless mode, which is started on the TG where it does not run already."""
 
     kind: Literal["trex"]
-    directory: str | None = Field(default=None, pattern="^/")
+    directory: NodePath | None = None
     """The installation on the TG, the directory with ``_t-rex-64`` in it; where missing, the environment variable
     TREX_HOME of the one who runs the suite."""
-    python: str = "python3"
+    python: ProgramName = "python3"
     """Python 3.8 to 3.12 on the TG node, for TRex's own client."""
     software: bool = False
     """Whether it sends through packet sockets on Linux interfaces, instead of with cards that DPDK drives. Needs no
@@ -60,7 +63,7 @@ class TrexGenerator(_LimitedGenerator):
     """CPU of its thread for latency and for what is received."""
     cores: tuple[TrexCores, ...] = ()
     """The CPUs of each pair of ports; where missing, TRex chooses one."""
-    prefix: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    prefix: FileName | None = None
     """Name that keeps servers apart that run on one TG; they need ports of their own, too."""
     rpc_port: int = Field(default=4501, ge=1, le=65535)
     """TCP port of its requests."""
@@ -70,9 +73,17 @@ class TrexGenerator(_LimitedGenerator):
     """What else to give to its program, e.g. ``[--mbuf-factor, "2"]``."""
     start_timeout: Duration = 60.0
     """Seconds that it may take to start."""
-    late_end: Duration = 0.03
+    late_end: Duration | None = None
     """Seconds after a trial's end within which TRex must have ended its traffic by itself. One that needs longer has
-    sent too slowly: what it did not send by then is unsent."""
+    sent too slowly: what it did not send by then is unsent. Where missing, 30 ms in software mode, where it sends in
+    batches, and 1 ms with cards."""
+
+    @property
+    def allowed_late_end(self) -> float:
+        """`late_end` in seconds, also where it is missing."""
+        if self.late_end is not None:
+            return self.late_end
+        return _LATE_END_OF_SOFTWARE if self.software else _LATE_END_OF_CARDS
 
     @model_validator(mode="after")
     def _has_all_cores(self) -> TrexGenerator:

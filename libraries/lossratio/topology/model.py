@@ -12,7 +12,7 @@ from lossratio.errors import TopologyError
 from lossratio.topology.nics import NIC_MODELS, NicModel
 from lossratio.topology.nodes import Node, NodeType
 from lossratio.topology.path import Port, TrafficPath, find_paths
-from lossratio.topology.quantities import BitRate, FileModel, FrameRate
+from lossratio.topology.quantities import BitRate, FileModel, FileName, FrameRate, Label
 from lossratio.topology.reservation import Reservation
 
 
@@ -39,15 +39,15 @@ class Topology(FileModel):
 
     format: Literal["lossratio-topology/1"]
     """Format of the file."""
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    name: FileName
     """Name of the testbed; it is in every result."""
     description: str = ""
     """What is special about it."""
     testbed: TestbedKind = TestbedKind.LAB
     """lab: the nodes are there. local: network namespaces are built. simulated: nothing real at all."""
-    nics: dict[str, NicLimits] = Field(default_factory=dict)
+    nics: dict[Label, NicLimits] = Field(default_factory=dict)
     """NIC models of the lab's own, by the name that interfaces give as their model."""
-    nodes: dict[str, Node] = Field(min_length=1)
+    nodes: dict[FileName, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
     reservation: Reservation | None = Reservation()
     """How it is reserved; null: not at all, where nobody else ever uses it."""

@@ -9,7 +9,16 @@ from typing import Any
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.topology.generators import Generator
-from lossratio.topology.quantities import BitRate, Duration, FileModel
+from lossratio.topology.quantities import (
+    BitRate,
+    DriverName,
+    Duration,
+    FileModel,
+    HostName,
+    InterfaceName,
+    Label,
+    UserName,
+)
 
 
 class NodeType(str, Enum):
@@ -22,17 +31,17 @@ class NodeType(str, Enum):
 class Interface(FileModel):
     """A node's interface that test traffic goes through."""
 
-    link: str | None = None
+    link: Label | None = None
     """Name of the link it is on; the interface with the same link is the other end. Without one it is not used."""
-    name: str | None = Field(default=None, min_length=1, max_length=15)
+    name: InterfaceName | None = None
     """Name of the Linux interface."""
     mac_address: str | None = Field(default=None, pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
     """MAC address; where missing, the node is asked for it."""
     pci_address: str | None = Field(default=None, pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")
     """PCI address, for devices and generators that take the interface from the kernel."""
-    model: str | None = None
+    model: Label | None = None
     """NIC model, e.g. ``Intel-E810CQ``."""
-    driver: str | None = None
+    driver: DriverName | None = None
     """Driver that the device or generator expects."""
     speed: BitRate | None = None
     """Speed of the link, bits per second in each direction."""
@@ -45,11 +54,11 @@ class Node(FileModel):
 
     type: NodeType
     """TG (traffic generator) or DUT (device under test)."""
-    host: str | None = None
+    host: HostName | None = None
     """Host name or address of its sshd."""
     port: int = Field(default=22, ge=1, le=65535)
     """TCP port of its sshd."""
-    username: str | None = None
+    username: UserName | None = None
     """User to log in as; where missing, the user who runs the suite."""
     key_file: Path | None = None
     """Private key to log in with; where missing, the SSH agent and the user's default keys are tried."""
@@ -61,17 +70,17 @@ class Node(FileModel):
     """File with the node's host key, where it is not in the user's known_hosts."""
     connect_timeout: Duration = 10.0
     """Seconds that a log-in may take."""
-    arch: str | None = None
+    arch: Label | None = None
     """Architecture of its CPUs, e.g. ``x86_64``."""
-    model: str | None = None
+    model: Label | None = None
     """Model of the machine."""
-    uio_driver: str | None = None
+    uio_driver: DriverName | None = None
     """Driver that PCI devices are bound to for a DUT that takes them from the kernel, e.g. ``vfio-pci``."""
     generator: Generator | None = None
     """The traffic generator, on a TG."""
     sut: dict[str, Any] | None = None
     """The model of the SUT (``model: ...`` and its parameters), on a DUT of a simulated testbed."""
-    interfaces: dict[str, Interface] = Field(min_length=1)
+    interfaces: dict[Label, Interface] = Field(min_length=1)
     """Interfaces by port name."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """What else is known about it; it is carried along into results."""

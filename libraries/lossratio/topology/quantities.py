@@ -1,10 +1,13 @@
-"""Types of fields in topology files: quantities with units, and the strictness that all models share."""
+"""Types of fields in topology files: quantities with units, names, and the strictness that all models share.
+
+Names become words of commands and parts of paths on nodes. None begins with ``-``, as options do.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from lossratio.units import parse_bit_rate, parse_duration, parse_frame_rate
 
@@ -12,6 +15,50 @@ _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 BitRate = Annotated[float, BeforeValidator(parse_bit_rate), WithJsonSchema(_QUANTITY)]
 FrameRate = Annotated[float, BeforeValidator(parse_frame_rate), WithJsonSchema(_QUANTITY)]
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
+
+_LONGEST_INTERFACE_NAME = 15
+_NOT_IN_INTERFACE_NAMES = frozenset(b"/: \t\n\v\f\r\xa0")
+
+
+def _checked_interface_name(name: str) -> str:
+    # The rules of dev_valid_name in the kernel's net/core/dev.c; a leading '-' is ours.
+    encoded = name.encode()
+    is_valid = 1 <= len(encoded) <= _LONGEST_INTERFACE_NAME and not _NOT_IN_INTERFACE_NAMES.intersection(encoded)
+    if not is_valid or name in (".", "..") or name.startswith("-"):
+        raise ValueError(
+            f"{name[:100]!r} cannot be the name of an interface: Linux takes 1 to {_LONGEST_INTERFACE_NAME} bytes "
+            "without '/', ':' and white space, and it must not begin with '-'"
+        )
+    return name
+
+
+InterfaceName = Annotated[
+    str,
+    AfterValidator(_checked_interface_name),
+    WithJsonSchema({"type": "string", "pattern": r"^[^-/:\s][^/:\s]*$", "minLength": 1, "maxLength": 15}),
+]
+"""Name of a Linux interface."""
+
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
+"""Name of something of ours; it is a part of file names."""
+
+Label = Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=100)]
+"""What people call something; one line."""
+
+HostName = Annotated[str, Field(pattern=r"^[^-\s/@][^\s/@]*$", max_length=255)]
+"""Name or address of a machine."""
+
+UserName = Annotated[str, Field(pattern=r"^[^-\s:/][^\s:/]*$", max_length=255)]
+"""User to log in as."""
+
+ProgramName = Annotated[str, Field(pattern=r"^[^-=\s][^=\x00-\x1f]*$", max_length=1000)]
+"""A program on a node, by name or path; ``env`` takes a word with ``=`` for a variable."""
+
+DriverName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_length=100)]
+"""Name of a kernel driver; it is a part of a path in ``/sys``."""
+
+NodePath = Annotated[str, Field(pattern=r"^/[^\x00-\x1f]*$", max_length=1000)]
+"""Absolute path on a node."""
 
 
 class FileModel(BaseModel):

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.latency import LatencyOutput
+from lossratio.ssh import Pulse
 from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.agent.protocol import PROTOCOL
 from lossratio.traffic.answers import StoppedTraffic, read_counters, read_late, read_latency, read_stop
@@ -22,6 +23,8 @@ AnswerT = TypeVar("AnswerT")
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 ANSWER_SECONDS = 30.0
 """Seconds that an answer may take beyond what was asked for, unless said otherwise."""
+LIFE_SECONDS = 1.0
+"""Seconds between signs of life of the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
 _IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
 
@@ -79,6 +82,7 @@ class AgentClient:
         self._directions: tuple[str, ...] = ()
         self._last_id = 0
         self._is_open = True
+        self._pulse: Pulse | None = None
         self.facts = self._hello()
 
     @classmethod
@@ -161,6 +165,8 @@ class AgentClient:
             TrafficError: If that is not possible.
         """
         self._ask("start", load=load)
+        self._pulse = Pulse(LIFE_SECONDS, self._show_life)
+        self._pulse.start()
 
     def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
         """Ends what `start_traffic` began, waits for frames in flight, and returns what was counted.
@@ -171,6 +177,7 @@ class AgentClient:
         Raises:
             TrafficError: If there was no traffic, or there are no counters worth anything.
         """
+        self._stop_pulse()
         busy = self._settle_time + late_wait
         return self._read(read_stop, self._ask("stop", busy=busy, late_wait=late_wait))
 
@@ -188,7 +195,17 @@ class AgentClient:
     def close(self) -> None:
         """Ends the agent, and with it all traffic; doing it again changes nothing."""
         self._is_open = False
+        self._stop_pulse()
         self._process.close()
+
+    def _show_life(self) -> None:
+        # An agent that hears nothing while traffic flows stops it.
+        self._process.write_line("")
+
+    def _stop_pulse(self) -> None:
+        pulse, self._pulse = self._pulse, None
+        if pulse is not None:
+            pulse.stop()
 
     def _hello(self) -> AgentFacts:
         answer = self._ask("hello", advice=_IF_IT_NEVER_STARTED, protocol=PROTOCOL)
@@ -211,7 +228,7 @@ class AgentClient:
         self._last_id += 1
         try:
             self._process.write_line(json.dumps({"id": self._last_id, "op": operation, **fields}))
-            line = self._process.read_line(timeout=busy + self._patience)
+            line = self._process.read_line(busy + self._patience, self._show_life)
         except NodeError as error:
             self.close()
             raise TrafficError(f"{error} This was the traffic agent, asked for {operation!r}. {advice}") from error

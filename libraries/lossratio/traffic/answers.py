@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lossratio.integrity import Examination, with_examination
 from lossratio.latency import LatencyCounters, LatencyOutput
 from lossratio.trial import DirectionCounters
 
@@ -61,21 +62,7 @@ def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[Dire
     """
     directions = answer["directions"]
     _check_names(directions, names)
-    return tuple(
-        DirectionCounters(
-            name=direction["name"],
-            intended=_count(direction["intended"]),
-            sent=_count(direction["sent"]),
-            received=_count(direction["received"]),
-            unsent=_count(direction["unsent"]),
-            generator_drops=_count(direction["generator_drops"]),
-            late=_count(direction["late_of_trial_before"]),
-            elapsed=direction["elapsed"],
-            load_share=direction["load_share"],
-            lateness=direction.get("worst_lateness"),
-        )
-        for direction in directions
-    )
+    return tuple(_direction_counters(direction) for direction in directions)
 
 
 def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic:
@@ -117,6 +104,26 @@ def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutp
     """
     _check_names(answer["latency"], names)
     return LatencyOutput(read_counters(answer, names), tuple(_latency(direction) for direction in answer["latency"]))
+
+
+def _direction_counters(direction: Mapping[str, Any]) -> DirectionCounters:
+    counters = DirectionCounters(
+        name=direction["name"],
+        intended=_count(direction["intended"]),
+        sent=_count(direction["sent"]),
+        received=_count(direction["received"]),
+        unsent=_count(direction["unsent"]),
+        generator_drops=_count(direction["generator_drops"]),
+        late=_count(direction["late_of_trial_before"]),
+        elapsed=direction["elapsed"],
+        load_share=direction["load_share"],
+        lateness=direction.get("worst_lateness"),
+        stretch=direction.get("stretch"),
+    )
+    seen = direction["examination"]
+    if seen is None:
+        return counters
+    return with_examination(counters, Examination(**{name: _count(count) for name, count in seen.items()}))
 
 
 def _check_names(directions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from lossratio.errors import NodeError
@@ -27,8 +28,13 @@ class Process(Protocol):
     def write_line(self, text: str, /) -> None:
         """Sends a line."""
 
-    def read_line(self, /, timeout: float) -> str:
-        """Waits for a line, for so many seconds at most; raises NodeError if none comes."""
+    def read_line(self, /, timeout: float, meanwhile: Callable[[], object]) -> str:
+        """Waits for a line, for so many seconds at most; raises NodeError if none comes.
+
+        Args:
+            timeout: The seconds.
+            meanwhile: Called about once a second while there is no line.
+        """
 
     def close(self) -> int | None:
         """Closes its standard input and waits for its end."""

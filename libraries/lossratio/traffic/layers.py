@@ -9,7 +9,15 @@ from ipaddress import IPv4Network
 
 from lossratio.addressing import Side
 from lossratio.errors import TrafficError
-from lossratio.traffic.agent.configuration import ChecksumField, FramesSpec, LengthField, SteppingField
+from lossratio.traffic.agent.configuration import (
+    COMPENSATION_BYTES,
+    FCS_BYTES,
+    TAG_BYTES,
+    ChecksumField,
+    FramesSpec,
+    LengthField,
+    SteppingField,
+)
 from lossratio.traffic.headers import AddressRange, InnerHeaders, Ipv4, Ipv6, PortHeader, PortRange, Range, Vxlan
 from lossratio.traffic.profile import TrafficDirection
 
@@ -36,6 +44,8 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
     frame.add_headers(direction.headers)
     if direction.headers.vxlan is not None:
         frame.add_vxlan(direction.headers.vxlan)
+    room = min(direction.size_weights) - FCS_BYTES - len(frame.data)
+    is_numbered, compensation = frame.numbering(room)
     return FramesSpec(
         header=frame.data.hex(),
         fields=tuple(frame.fields),
@@ -43,6 +53,10 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
         checksums=tuple(frame.checksums),
         sizes=tuple(direction.size_weights.items()),
         tag_offset=len(frame.data),
+        is_numbered=is_numbered,
+        compensation=compensation,
+        rewritable=tuple(frame.rewritable),
+        addresses=tuple(frame.addresses),
     )
 
 
@@ -54,9 +68,25 @@ class _Frame:
         self.fields: list[SteppingField] = []
         self.lengths: list[LengthField] = []
         self.checksums: list[ChecksumField] = []
+        self.rewritable: list[tuple[int, int]] = [(0, len(_MAC_ADDRESSES))]
+        self.addresses: list[tuple[int, int]] = []
         self._sides = (source, destination)
         self._seed = seed
         self._pseudo_header = (0, 0, 0)
+        self._urgent_pointer: int | None = None
+
+    def numbering(self, room: int) -> tuple[bool, int | None]:
+        """Whether frames can have a sequence number, and where a word makes up for it in the checksum above IP.
+
+        Args:
+            room: Bytes that the smallest frame has behind the headers.
+        """
+        if all(checksum.end is not None for checksum in self.checksums):
+            return True, None
+        if room >= TAG_BYTES + COMPENSATION_BYTES:
+            return True, len(self.data) + TAG_BYTES
+        # RFC 9293: it means nothing without the flag URG.
+        return self._urgent_pointer is not None, self._urgent_pointer
 
     def add_headers(self, headers: InnerHeaders, macs: bytes = _MAC_ADDRESSES) -> None:
         """Ethernet, tags, IP, and the header of UDP or TCP if there is one."""
@@ -80,8 +110,12 @@ class _Frame:
         self.data += _VXLAN_PORT.to_bytes(2, "big") + bytes(4)
         self.lengths.append(LengthField(start + 4, start))
         self.data += b"\x08\0\0\0" + vxlan.vni.to_bytes(3, "big") + b"\0"
+        # Who ends the tunnel, and begins another one, writes all of this anew.
+        self.rewritable, self.addresses = [(0, len(self.data))], []
         source, destination = self._sides
+        outside = list(self.rewritable)
         self.add_headers(vxlan.inner, _inner_mac(destination) + _inner_mac(source))
+        self.rewritable = outside
 
     def _add_ipv4(self, header: Ipv4, protocol: int) -> None:
         """RFC 791, without options."""
@@ -90,6 +124,9 @@ class _Frame:
         self._pseudo_header = (start + 12, start + 20, protocol)
         self.lengths.append(LengthField(start + 2, start))
         self.checksums.append(ChecksumField(start + 10, start, start + 20))
+        # A router counts the time to live down, and computes the checksum anew.
+        self.rewritable += [(start + 8, start + 9), (start + 10, start + 12)]
+        self.addresses.append((start + 12, start + 20))
         self.data += bytes([0x45, 0, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
         for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
             self._check_addresses(addresses, side.ipv4)
@@ -101,6 +138,8 @@ class _Frame:
         start = len(self.data)
         self._pseudo_header = (start + 8, start + 40, protocol)
         self.lengths.append(LengthField(start + 4, start + 40))
+        self.rewritable.append((start + 7, start + 8))
+        self.addresses.append((start + 8, start + 40))
         self.data += bytes([0x60, 0, 0, 0, 0, 0, protocol, header.hop_limit])
         for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
             network = side.ipv6.network_address.packed
@@ -124,6 +163,7 @@ class _Frame:
         self._add_ports(header.source_port)
         self._add_ports(header.destination_port)
         self.data += bytes(8) + bytes([5 << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
+        self._urgent_pointer = len(self.data) - 2
         self.checksums.append(ChecksumField(start + 16, start, pseudo_header=self._pseudo_header))
 
     def _check_addresses(self, addresses: AddressRange, network: IPv4Network) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -12,7 +13,8 @@ from lossratio.traffic.answers import StoppedTraffic
 from lossratio.trial import TrialInput, TrialOutput
 
 FALTERING = 0.05
-"""Largest share of frames left unsent that is taken for a stall of the generator; more is its limit."""
+"""Largest share of frames left unsent that is always taken for a stall of the generator. More is its limit, if it was
+seen twice, or once at a load that is no higher."""
 
 REPEATS = 3
 """How often a trial is measured again, unless said otherwise."""
@@ -29,8 +31,9 @@ class TrafficMeasurer:
             part of what a trial takes in all.
         negative_loss: What to do when more frames were received than sent; see `lossratio.counters`.
         repeats: How often a trial is measured again at most whose counters were refused for that, or in which the
-            generator faltered: left some frames unsent, and no more than `FALTERING` of them. Whether the SUT lost
-            any makes no difference to that. The last attempt stands, with what it left unsent.
+            generator faltered: left some frames unsent. Whether the SUT lost any makes no difference to that. The
+            last attempt stands, with what it left unsent; so does the second one that left more than `FALTERING` of
+            the frames unsent, and then the first one like that at each load from there on.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
     """
@@ -52,6 +55,7 @@ class TrafficMeasurer:
         self._tolerance = tolerance
         self._ramp = ramp
         self._quiet_since: float | None = None
+        self._limit = math.inf
 
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs one trial.
@@ -61,12 +65,18 @@ class TrafficMeasurer:
             TrafficError: If the trial could not be performed, or there are no counters worth anything.
         """
         started = time.monotonic()
+        beyond = 0
         for repeats in range(self._repeats):
             try:
                 output = self._measure_once(trial, started)
             except NegativeLossError:
                 continue
-            if not _faltered(output):
+            unsent = _unsent_share(output)
+            beyond += unsent > FALTERING
+            is_limit = unsent > FALTERING and (beyond > 1 or trial.load >= self._limit)
+            if is_limit:
+                self._limit = min(self._limit, trial.load)
+            if is_limit or not unsent:
                 return replace(output, repeats=repeats)
         try:
             return replace(self._measure_once(trial, started), repeats=self._repeats)
@@ -110,6 +120,6 @@ class TrafficMeasurer:
         time.sleep(max(0.0, self._idle_time - quiet))
 
 
-def _faltered(output: TrialOutput) -> bool:
+def _unsent_share(output: TrialOutput) -> float:
     unsent, sent = output.unsent_frames or 0, output.sent_frames or 0
-    return 0 < unsent <= FALTERING * (sent + unsent)
+    return unsent / (sent + unsent) if unsent else 0.0

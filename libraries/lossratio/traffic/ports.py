@@ -40,7 +40,9 @@ class PortPair:
     east: TrafficPort
 
 
-def make_configuration(profile: TrafficProfile, pairs: Sequence[PortPair], *, settle_time: float) -> Configuration:
+def make_configuration(
+    profile: TrafficProfile, pairs: Sequence[PortPair], *, settle_time: float, examines: bool = True
+) -> Configuration:
     """What a generator needs to know to send a profile's frames.
 
     Parallel paths carry the same traffic, each between parts of the networks of its own: see
@@ -50,6 +52,7 @@ def make_configuration(profile: TrafficProfile, pairs: Sequence[PortPair], *, se
         profile: What is sent; a unidirectional one from west to east only.
         pairs: The ends of the paths; one at least.
         settle_time: Seconds to wait, after the traffic, for frames in flight: a property of the DUT.
+        examines: Whether frames that come back are looked at, as far as the generator can.
 
     Raises:
         TrafficError: If there are too few addresses for that many paths.
@@ -62,6 +65,7 @@ def make_configuration(profile: TrafficProfile, pairs: Sequence[PortPair], *, se
             for each in _directions(profile, pair, west, east)
         ),
         settle_time=settle_time,
+        examines=examines,
     )
 
 

@@ -47,7 +47,7 @@ class ProfileFile(Headers):
 
     format: Literal["lossratio-traffic-profile/1"]
     """Format of the file."""
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)
     """Name of the profile; it is in every result."""
     description: str = ""
     """What is special about it."""
@@ -181,6 +181,7 @@ def load_profile(
             problem), or the frame size is impossible.
     """
     profile = _read_profile(name_or_path)
+    shown = profile.name if profile.name == name_or_path else f"{profile.name} ({name_or_path})"
     fields = profile.model_dump()
     if bidirectional is not None:
         fields["bidirectional"] = bidirectional
@@ -188,9 +189,9 @@ def load_profile(
         return TrafficProfile.model_validate({**fields, "frame_size": parse_frame_size(frame_size)})
     except ValidationError as error:
         message = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise TrafficError(f"Traffic profile {profile.name}, frame size {frame_size}: {message}.") from error
+        raise TrafficError(f"Traffic profile {shown}, frame size {frame_size}: {message}.") from error
     except ValueError as error:
-        raise TrafficError(f"Traffic profile {profile.name}, frame size: {error}") from error
+        raise TrafficError(f"Traffic profile {shown}, frame size: {error}") from error
 
 
 def profile_names() -> tuple[str, ...]:

@@ -78,12 +78,15 @@ class TrexAccess:
             start_timeout=generator.start_timeout,
         )
         self._server: TrexServer | None = None
+        self._has_started = False
 
     def ready(self) -> Mapping[str, Any]:
         """See `GeneratorAccess.ready`. A server that died is started anew."""
         if self._server is None or not self._server.is_running():
+            self._has_started = False
             self._server = TrexServer(self._session, self._plan)
             self._server.ensure()
+            self._has_started = True
         settings = TrexSettings(
             directory=self._directory,
             ports={self.port_name(port): number for number, port in enumerate(self._ports)},
@@ -91,7 +94,7 @@ class TrexAccess:
             publisher_port=self._generator.publisher_port,
             uses_linux=self._generator.software,
             connect_timeout=_CONNECT_SECONDS,
-            late_end=self._generator.late_end,
+            late_end=self._generator.allowed_late_end,
             largest_frame=largest_frame(self._generator),
             log=log_path(self._plan.state),
             is_ours=not self._server.adopted,
@@ -111,9 +114,9 @@ class TrexAccess:
         return port.interface.mac_address.lower()
 
     def explain(self, error: TrafficError) -> None:
-        """See `GeneratorAccess.explain`: a server that has ended is the cause."""
+        """See `GeneratorAccess.explain`: a server that has ended is the cause, unless it never started."""
         try:
-            if self._server is None or self._server.is_running():
+            if self._server is None or not self._has_started or self._server.is_running():
                 return
             last_words = self._server.last_words()
         except LossRatioError:

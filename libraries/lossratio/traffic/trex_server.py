@@ -16,7 +16,9 @@ STATES = "/run/lossratio"
 
 _POLL_SECONDS = 0.25
 _STOP_SECONDS = 15.0
+_STATUS_SECONDS = 1.0
 _LOG_LINES = 4
+_SIGNALLED, _LAST_SIGNAL = 128, 64
 _TELLING = ("error", "fail", "could not", "cannot", "unavailable", "not enough", "invalid", "no such", "unable")
 
 # What it prints: "no directory", "no program", "no hugepages", or nothing.
@@ -37,14 +39,18 @@ elif grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then
 fi
 """
 
-# Where it sleeps between its frames, it must get a CPU at once when it wakes up.
+# Where it sleeps between its frames, it must get a CPU at once when it wakes up. Its id is that which /proc shows:
+# it may be in a PID namespace of its own. What keeps the shell from starting it is in the log, too.
 _START = """
 state=$1 directory=$2 priority=$3
 shift 3
-rm -f "$state/pid"
+exec > "$state/log" 2>&1 < /dev/null
 if [ "$priority" = realtime ] && chrt -r 10 true 2>/dev/null; then set -- chrt -r 10 "$@"; fi
-cd "$directory" && LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \\
-    setsid sh -c 'echo $$ > "$0/pid"; exec "$@" > "$0/log" 2>&1 < /dev/null' "$state" "$@" > /dev/null 2>&1 &
+{
+    cd "$directory" && LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \\
+        setsid sh -c 'read -r pid rest < /proc/self/stat; echo "$pid" > "$0/pid"; exec "$@"' "$state" "$@"
+    echo $? > "$state/status"
+} &
 """
 
 _STOP = """
@@ -190,10 +196,11 @@ class TrexServer:
         return self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "log", log_path(self._state)).stdout
 
     def last_words(self) -> str:
-        """The lines of its log that say best what went wrong."""
+        """The lines of its log that say best what went wrong, how it ended if it has, and where the whole log is."""
         lines = [" ".join(line.split()) for line in self.log().splitlines() if line.strip()]
         telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
-        return " | ".join(telling[:_LOG_LINES] or lines[-_LOG_LINES:]) or "nothing"
+        words = " | ".join(telling[:_LOG_LINES] or lines[-_LOG_LINES:]) or "nothing at all"
+        return f"{words} ({self._ending()}; log: {log_path(self._state)})"
 
     @property
     def _where(self) -> str:
@@ -201,11 +208,14 @@ class TrexServer:
 
     def _start(self) -> None:
         self._session.run("mkdir", "-p", "-m", "700", self._state)
+        # What an earlier server has left here says nothing about this one.
+        self._session.run("rm", "-f", *(f"{self._state}/{file}" for file in ("pid", "log", "status")))
         self._session.put(self._plan.configuration.encode(), configuration_path(self._state))
         self._session.put(self._plan.described.encode(), f"{self._state}/started-with")
         priority = "realtime" if self._plan.sleeps else "normal"
         command = (f"./{PROGRAM}", *self._plan.arguments)
-        self._session.run("sh", "-c", _START, "start", self._state, self._plan.directory, priority, *command)
+        # It ends with the reservation, as all that is started this way.
+        self._session.start("sh", "-c", _START, "start", self._state, self._plan.directory, priority, *command).close()
         self.adopted = False
         self._wait_until_ready()
 
@@ -220,14 +230,26 @@ class TrexServer:
                 raise TrafficError(
                     f"{self._where}: TRex does not start with this configuration; it says: {self.last_words()}"
                 )
-            has_begun = has_begun or found.pid is not None or self._has_logged()
+            has_begun = has_begun or found.pid is not None or self._status() is not None
             time.sleep(_POLL_SECONDS)
         words = self.last_words()
         self.stop()
         raise TrafficError(f"{self._where}: TRex was not ready within {self._plan.start_timeout:g} s; it says: {words}")
 
-    def _has_logged(self) -> bool:
-        return bool(self.log().strip())
+    def _status(self) -> int | None:
+        """Its exit status, as a shell has it; None as long as it runs, or if nobody was left to take note of it."""
+        status = self._session.run("sh", "-c", 'cat "$1/status" 2>/dev/null || true', "status", self._state).stdout
+        return int(status) if status.strip().isdecimal() else None
+
+    def _ending(self) -> str:
+        deadline = time.monotonic() + _STATUS_SECONDS
+        while (status := self._status()) is None and self._look().pid is None and time.monotonic() < deadline:
+            # Its shell takes note of it just after its end.
+            time.sleep(_POLL_SECONDS)
+        if status is None:
+            return "no exit status" if self._look().pid is None else "it still runs"
+        signal = status - _SIGNALLED
+        return f"ended by signal {signal}" if 0 < signal <= _LAST_SIGNAL else f"exit status {status}"
 
     def _look(self) -> _Found:
         port = f"{self._plan.rpc_port:04X}"

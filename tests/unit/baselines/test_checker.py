@@ -122,6 +122,31 @@ def test_only_the_right_reason_is_taken_for_loss_at_min_load(reason):
     assert (found == ()) == (reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
 
 
+def given_up(duration, effective, times, *others):
+    """What is held against a search for NDR that gave up after trials at one load that count for so many seconds."""
+    trial = TrialResult(TrialInput(duration, 5e5), TrialOutput(0.0, effective_duration=effective))
+    said = GoalResult(NDR, False, None, None, None, IrregularReason.STALLED)
+    return faults(search_result(said), [trial] * times + list(others), **LIMITS)
+
+
+@pytest.mark.parametrize(("duration", "effective"), [(1.0, 0.0), (1.0, 0.001), (0.1, 1e-6)])
+def test_trials_that_count_for_next_to_nothing_are_a_reason_to_give_up(duration, effective):
+    assert given_up(duration, effective, 100, *trials((1, 0.05, 5e5, 0.0), (3, 1.0, 6e5, 0.0))) == ()
+
+
+@pytest.mark.parametrize(
+    ("duration", "effective", "times"), [(1.0, None, 1), (1.0, 0.5, 10), (0.1, None, 500), (1.0, 0.011, 100)]
+)
+def test_trials_that_count_are_no_reason_to_give_up(duration, effective, times):
+    (fault,) = given_up(duration, effective, times)
+    assert "the search should not have given up" in fault
+
+
+def test_a_load_that_is_classified_is_no_reason_to_give_up():
+    (fault,) = given_up(1.0, 0.0, 100, *trials((1, 2000.0, 5e5, 0.1)))[1:]
+    assert "the search should not have given up" in fault
+
+
 def test_another_goals_failure_must_have_happened():
     said = GoalResult(PDR, False, None, None, None, IrregularReason.OTHER_GOAL_FAILED)
     (fault,) = faults(search_result(said), trials((1, 1.0, 1e6, 0.1)), **LIMITS)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -8,6 +7,7 @@ from bench_examples import PROFILE, place, policed
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.errors import SearchError
+from lossratio.report.run_directory import RunDirectory
 
 REQUEST = MrrRequest(PROFILE, trials=1)
 
@@ -16,10 +16,10 @@ REQUEST = MrrRequest(PROFILE, trials=1)
 def earlier(tmp_path):
     """A run with a result of another version of the device."""
     measure_mrr(policed(police="50 kfps"), REQUEST, place(tmp_path, "first"))
-    file = tmp_path / "results" / "a_suite.first.json"
-    result = json.loads(file.read_text())
-    result["conditions"]["duts"]["DUT1"]["version"] = "24.02"
-    file.write_text(json.dumps(result))
+    run = RunDirectory(tmp_path)
+    (result,) = run.results()
+    duts = {"DUT1": {**result.conditions.duts["DUT1"], "version": "24.02"}}
+    run.write(result.model_copy(update={"conditions": result.conditions.model_copy(update={"duts": duts})}))
     return tmp_path
 
 

@@ -8,13 +8,14 @@ import pytest
 from bench_examples import place
 from local_testbeds import local_topology, needs_testbed
 
+from lossratio.bench.hops import DeadDutError
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
 from lossratio.ssh import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.path_check import DeadPathError, with_largest_frames
+from lossratio.traffic.path_check import with_largest_frames
 
 PAIR = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
 # Larger than 570 bytes, smaller than 1518: of IMIX_v4_1, only the largest frames are dropped.
@@ -40,7 +41,7 @@ def test_frames_of_one_size_need_no_such_check():
 
 @pytest.mark.netns
 @needs_testbed
-def test_a_path_that_loses_only_the_large_frames_of_a_mix_is_not_measured(tmp_path, monkeypatch):
+def test_a_path_that_loses_only_the_large_frames_of_a_mix_is_not_measured(tmp_path, monkeypatch, unseen):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     file = local_topology(tmp_path, "narrow")
     kept = LocalTestbed.up(load_topology(file), keep=True)
@@ -51,7 +52,7 @@ def test_a_path_that_loses_only_the_large_frames_of_a_mix_is_not_measured(tmp_pa
         ):
             dut.run("nft", DROP_LARGE)
             request = MrrRequest(load_profile("ethip4-udp", frame_size="IMIX"), max_load=1e3, trials=1)
-            with pytest.raises(DeadPathError) as raised:
+            with pytest.raises(DeadDutError) as raised:
                 measure_mrr(testbed, request, place(tmp_path))
             dut.run("nft", "delete", "table", "netdev", "narrow")
     finally:

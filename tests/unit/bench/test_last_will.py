@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from ssh_server import Server, needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
+from lossratio.bench import last_will
 from lossratio.bench.last_will import LastWill, execute_last_wills
 
 pytestmark = needs_sshd
@@ -23,6 +25,14 @@ def server(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("sshd"), "/nowhere")
     yield server
     server.close()
+
+
+@pytest.fixture(autouse=True)
+def own_marks(monkeypatch):
+    """Other tests on this machine must neither execute these wills nor keep them from it."""
+    own = f"LOSSRATIO_TEST_{secrets.token_hex(4)}"
+    for name in ("_MARK", "_OWNER", "_KEEP", "_EXECUTE", "_KILL"):
+        monkeypatch.setattr(last_will, name, getattr(last_will, name).replace("LOSSRATIO_WILL", own))
 
 
 def die(session):
@@ -68,6 +78,62 @@ def test_nobody_executes_that_of_the_living(server, tmp_path):
         assert is_gone(will)
     execute_last_wills(server.connect())
     assert not (tmp_path / "undone").exists()
+
+
+def test_a_controller_that_was_about_to_put_the_dut_back_leaves_nothing_behind(server, tmp_path):
+    session = server.connect()
+    wills = [LastWill(session) for _ in range(2)]
+    for number, will in enumerate(wills):
+        will.add(("touch", str(tmp_path / f"{number}")), None)
+        will.execute_at_end()
+    wills[1].add(("sh", "-c", f"sleep 0.2; touch {tmp_path}/last"), None)
+    assert list(tmp_path.iterdir()) == []
+    die(session)
+    wait_until(lambda: {each.name for each in tmp_path.iterdir()} == {"0", "1", "last"})
+    wait_until(lambda: all(map(is_gone, wills)))
+
+
+def test_whoever_comes_next_waits_for_a_will_that_is_executed_already(server, tmp_path):
+    session = server.connect()
+    will = LastWill(session)
+    will.add(("sh", "-c", f"touch {tmp_path}/begun; sleep 2; echo once >> {tmp_path}/undone"), None)
+    will.execute_at_end()
+    os.kill(sshd_of(session), signal.SIGKILL)
+    wait_until((tmp_path / "begun").exists)
+    with server.connect() as other:
+        execute_last_wills(other)
+    assert (tmp_path / "undone").read_text() == "once\n"
+
+
+def test_what_was_taken_out_is_not_executed_at_the_end(server, tmp_path):
+    session = server.connect()
+    will = LastWill(session)
+    will.add(("touch", str(tmp_path / "kept")), None)
+    will.execute_at_end()
+    will.add(("touch", str(tmp_path / "taken out")), None)
+    will.drop_last()
+    die(session)
+    wait_until(lambda: is_gone(will))
+    assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+
+
+def test_nothing_is_undone_by_itself_once_somebody_else_has_set_up_the_node(server, tmp_path, monkeypatch):
+    session = server.connect()
+    will = LastWill(session)
+    will.add(("touch", str(tmp_path / "undone")), None)
+    will.execute_at_end()
+    with server.connect() as other:
+        later = LastWill(other)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: 1)
+            later.add(("true",), None)
+        die(session)
+        wait_until(lambda: children(will))
+        later.drop_last()
+    assert not (tmp_path / "undone").exists()
+    with server.connect() as next_one:
+        execute_last_wills(next_one)
+    assert (tmp_path / "undone").exists()
 
 
 def test_after_a_new_log_in_it_is_kept_again(server, tmp_path):

@@ -18,7 +18,7 @@ from waiting import wait_until
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
-from lossratio.errors import DutError, NodeError, TopologyError, TrafficError
+from lossratio.errors import DutError, NodeError, TopologyError
 from lossratio.journal import read_journal
 from lossratio.report.doubts import DoubtKind, doubts_of
 from lossratio.report.model import Outcome
@@ -96,7 +96,7 @@ def test_a_policed_bridge_passes_no_more_than_its_truth(policed, tmp_path):
             assert direction.sent_frames + direction.unsent_frames == 4000
 
 
-def test_late_frames_of_the_last_trial_are_told(policed, log_in, tmp_path):
+def test_late_frames_of_the_last_trial_are_told(policed, log_in, tmp_path, unseen):
     queue = ("tbf", "rate", "400kbit", "burst", "1600", "limit", "100k")
     log_in["DUT1"].run("tc", "qdisc", "replace", "dev", "dut1", "root", *queue)
     result = measure_mrr(policed, replace(BRIEF, trials=1), place(tmp_path))
@@ -236,12 +236,14 @@ def test_a_dut_that_lost_its_policer_meanwhile_has_no_result(kept, log_in, tmp_p
         with pytest.raises(DutError, match="somebody else has changed it since"):
             testbed.close()
     failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
-    assert (failed.outcome, failed.mrr, len(failed.trials)) == (Outcome.FAILED, None, 2)
+    # Whether the trial after it was measured depends on when the DUT was looked at last.
+    assert (failed.outcome, failed.mrr) == (Outcome.FAILED, None)
+    assert len(failed.trials) in (1, 2)
 
 
 def test_duts_that_nobody_set_up_are_a_black_hole(kept, tmp_path):
     testbed = open_testbed(kept[0])
-    with pytest.raises(TrafficError, match="black hole"):
+    with pytest.raises(DutError, match=r"DUT1 receives \d+ frames and lets none out .* black hole"):
         measure_mrr(testbed, BRIEF, place(tmp_path))
     testbed.close()
 

@@ -35,9 +35,27 @@ class Script:
         return answer
 
 
-def measurer(first, *repairs, check=lambda: None, doubt=lambda: None, most=10):
+class Unchanging:
+    """A watch that sees nothing."""
+
+    def __init__(self, verify=lambda: None):
+        self._verify = verify
+
+    def changes(self):
+        return ()
+
+    def explain(self, error):
+        return error, ()
+
+    def trust(self, *, is_doubtful):
+        if is_doubtful:
+            self._verify()
+
+
+def measurer(first, *repairs, check=lambda: None, watch=None, most=10):
     recovery = Recovery(pauses=(0.0, 0.0, 0.0), most=most)
-    return RepairingMeasurer(first, repair=Script(*repairs), check=check, doubt=doubt, recovery=recovery)
+    watch = watch or Unchanging()
+    return RepairingMeasurer(first, repair=Script(*repairs), check=check, watch=watch, recovery=recovery)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +65,7 @@ def measurer(first, *repairs, check=lambda: None, doubt=lambda: None, most=10):
         NodeError("Node TG: no channel."),
         AgentRefusalError("Interface tg0 went down.", "interface_down"),
         AgentRefusalError("Interface tg0 was taken away.", "interface_replaced"),
+        AgentRefusalError("The MTU of interface tg0 was 1500, and is 300.", "mtu_changed"),
         AgentRefusalError("The process that sends on tg0 died.", "sender_died"),
         AgentRefusalError("The counters of interface tg0 were set back.", "counters_reset"),
         AgentRefusalError("The TRex server does not answer.", "server_lost"),
@@ -127,7 +146,7 @@ def test_losing_everything_in_a_direction_is_believed_of_a_dut_that_is_alive_onl
     output = TrialOutput(0.5, directions=directions)
     assert measurer(Script(output)).measure(TRIAL) == output
     dead = Script(DutError("DUT1 has died."))
-    one = measurer(Script(output), doubt=dead)
+    one = measurer(Script(output), watch=Unchanging(verify=dead))
     if is_doubted:
         with pytest.raises(DutError):
             one.measure(TRIAL)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,12 +10,14 @@ from bench_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
 from lossratio.bench.opening import open_testbed
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
 from lossratio.bench.soak import SoakRequest, find_critical_load, warm_start_from
-from lossratio.errors import SearchError
+from lossratio.counters import output_from_counters
+from lossratio.errors import SearchError, TrafficError
 from lossratio.journal import read_journal
 from lossratio.plrsearch import SelectionName
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import read_result
 from lossratio.report.soak import SoakLimit
+from lossratio.report.text import message
 from lossratio.traffic import load_profile
 
 ONE_WAY = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
@@ -22,6 +26,41 @@ QUICK = SoakRequest(ONE_WAY, timeout=45.0)
 
 class Stop(BaseException):
     """What interrupts a search, as Ctrl-C does."""
+
+
+class StallingTestbed:
+    """The simulated testbed, whose generator is stalled for the last 9 % of some trials, given by their numbers."""
+
+    def __init__(self, *stalled, makes_up_for_them=False):
+        self._testbed = open_testbed(SIMULATED)
+        self._stalled = stalled
+        self._makes_up_for_them = makes_up_for_them
+        self.measured = 0
+
+    def __getattr__(self, name):
+        return getattr(self._testbed, name)
+
+    @contextmanager
+    def ready_for(self, profile, **options):
+        with self._testbed.ready_for(profile, **options) as ready:
+            self._measurer = ready.measurer
+            yield replace(ready, measurer=self)
+
+    def measure(self, trial):
+        output = self._measurer.measure(trial)
+        self.measured += 1
+        if self.measured not in self._stalled:
+            return output
+        counters = [self._as_stalled(each, trial.duration) for each in output.directions]
+        return output_from_counters(trial, counters, elapsed=output.elapsed)
+
+    def _as_stalled(self, counters, duration):
+        late = replace(counters, lateness=0.09 * duration)
+        if self._makes_up_for_them:
+            return late
+        unsent = int(0.09 * counters.sent)
+        sent = counters.sent - unsent
+        return replace(late, sent=sent, received=min(counters.received, sent), unsent=unsent)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +125,47 @@ def test_an_interrupted_soak_goes_on_and_ends_as_if_nothing_had_been(soak, tmp_p
     assert resumed.critical_load.mean.per_interface_fps == pytest.approx(
         whole.critical_load.mean.per_interface_fps, rel=1e-3
     )
+
+
+@pytest.mark.parametrize("makes_up_for_them", [False, True])
+def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_path, makes_up_for_them):
+    healthy, _, _ = soak
+    where, told = place(tmp_path), []
+    testbed = StallingTestbed(1, 5, 9, makes_up_for_them=makes_up_for_them)
+    result = find_critical_load(testbed, QUICK, where, told.append)
+    assert [trial.number for trial in result.trials if not trial.is_evidence] == [1, 5, 9]
+    assert [each.number for each in told if each.set_aside] == [1, 5, 9]
+    assert all("the generator" in trial.set_aside for trial in result.trials if not trial.is_evidence)
+    # Another trial takes its place.
+    assert result.trials[1].load_per_interface_fps == result.trials[0].load_per_interface_fps
+    assert result.outcome is Outcome.MEASURED
+    assert result.critical_load.mean.per_interface_fps == pytest.approx(
+        healthy.critical_load.mean.per_interface_fps, rel=1e-3
+    )
+    assert len(read_journal(where.directory.journal_path(where.test.full_name)).entries) == len(result.trials)
+    assert "Set aside, and no evidence about the SUT: 3 of the trials" in message(result)
+    assert read_result(where.directory.result_path(where.test.full_name)) == result
+
+
+def test_a_soak_ends_when_stalls_are_the_rule_and_can_be_resumed_on_a_quiet_machine(soak, tmp_path):
+    healthy, _, _ = soak
+    testbed = StallingTestbed(*range(2, 20))
+    with pytest.raises(
+        TrafficError, match=r"3 of the last 4 trials.*could not send [\d,]+ of [\d,]+ frames, more than 1%"
+    ):
+        find_critical_load(testbed, QUICK, place(tmp_path))
+    assert testbed.measured == 4
+    resumed = find_critical_load(open_testbed(SIMULATED), QUICK, place(tmp_path, resume=tmp_path))
+    assert [trial.number for trial in resumed.trials if not trial.is_evidence] == [2, 3, 4]
+    assert resumed.critical_load.mean.per_interface_fps == pytest.approx(
+        healthy.critical_load.mean.per_interface_fps, rel=1e-3
+    )
+
+
+def test_a_generator_that_is_too_slow_for_the_first_loads_ends_a_soak_soon(tmp_path):
+    testbed = StallingTestbed(*range(1, 20))
+    with pytest.raises(TrafficError, match=r"4 of the last 4 trials.*lower the maximum load"):
+        find_critical_load(testbed, QUICK, place(tmp_path))
 
 
 def test_a_precision_ends_it_early(tmp_path):

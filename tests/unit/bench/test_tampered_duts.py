@@ -9,6 +9,7 @@ from bench_examples import PROFILE, place, policed
 
 from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.errors import DutError
+from lossratio.integrity import Integrity
 from lossratio.journal import read_journal
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import read_result
@@ -26,8 +27,8 @@ class TamperedTestbed:
         return getattr(self._testbed, name)
 
     @contextmanager
-    def ready_for(self, profile, *, ramp=0.0):
-        with self._testbed.ready_for(profile, ramp=ramp) as ready:
+    def ready_for(self, profile, *, ramp=0.0, integrity=Integrity.DOUBT):
+        with self._testbed.ready_for(profile, ramp=ramp, integrity=integrity) as ready:
             yield ready
         raise DutError("DUT1 is not as it was set up.")
 

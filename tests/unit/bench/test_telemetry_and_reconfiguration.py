@@ -21,6 +21,7 @@ from lossratio.bench.telemetry import TelemetryRequest, add_telemetry, relevant_
 from lossratio.bench.testbed import Ready
 from lossratio.dut import DutCounters, DutOptions
 from lossratio.errors import DutError, SearchError, TrafficError
+from lossratio.integrity import Integrity
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import read_result
@@ -125,7 +126,7 @@ class CountedTestbed:
         return (self.dut,)
 
     @contextmanager
-    def ready_for(self, profile, *, ramp=0.0):
+    def ready_for(self, profile, *, ramp=0.0, integrity=Integrity.DOUBT):
         yield Ready(self, self, self.found.conditions, lambda: 0)
 
     def measure(self, trial):

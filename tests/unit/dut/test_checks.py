@@ -84,6 +84,12 @@ def test_the_interface_of_the_default_route_is_refused(dut_lab):
     assert_refused(dut_lab, create(dut_lab.shell), "interface dut1 carries the default route")
 
 
+def test_the_interface_of_a_piece_of_the_default_route_is_refused(dut_lab):
+    dut_lab.on_dut("ip", "route", "add", "0.0.0.0/1", "dev", "dut1")
+    dut_lab.on_dut("ip", "route", "add", "128.0.0.0/1", "dev", "lo", "table", "7")
+    assert_refused(dut_lab, create(dut_lab.shell), r"dut1 carries a part of the default route \(0\.0\.0\.0/1\)")
+
+
 def test_an_interface_of_a_default_route_with_several_next_hops_is_refused(dut_lab):
     for number in (0, 1):
         dut_lab.on_dut("ip", "address", "add", f"192.0.2.{number * 16 + 1}/28", "dev", f"dut{number}")

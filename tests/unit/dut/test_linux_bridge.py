@@ -13,7 +13,7 @@ from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.claim import check_unclaimed, take_claim
 from lossratio.dut.node import DutNode
-from lossratio.errors import DutError
+from lossratio.errors import DutError, NodeError
 
 pytestmark = pytest.mark.netns
 
@@ -99,7 +99,7 @@ def test_what_a_lost_connection_left_is_undone_by_the_next_tear_down(dut_lab):
     shell = FailingShell(dut_lab.lab, "dut", [["ip", "link", "set", "dev", "dut1", "master"]], 0, ConnectionError)
     shell.stays_lost = True
     bridge = create_dut("linux_bridge", shell, hop(), {})
-    with pytest.raises(DutError, match="could not be undone"):
+    with pytest.raises(NodeError, match="could not be undone"):
         bridge.set_up(*dut_lab.macs)
     assert dut_lab.snapshot() != before
     shell.stays_lost = False
@@ -208,10 +208,22 @@ def test_of_the_kernel_s_command_line_only_what_matters_is_described(dut_lab):
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
-        (("ip", "link", "set", "dev", "dut1", "down"), "interface dut1 is gone, or has no link"),
+        (("ip", "link", "set", "dev", "dut1", "down"), "interface dut1 is gone, or was set down"),
         (("ip", "link", "set", "dev", "dut1", "nomaster"), "interface dut1 is not in lr-dut0 any more"),
         (("ip", "link", "delete", "dev", "lr-dut0"), "interface lr-dut0 is gone"),
         (("nft", "flush", "ruleset"), "the nftables table bridge lossratio-dut0 is gone"),
+        (("nft", "flush", "table", "bridge", "lossratio-dut0"), "table bridge lossratio-dut0 was changed"),
+        (
+            ("nft", "add table bridge x; add chain bridge x y {type filter hook forward priority 9; policy drop;}"),
+            "the nftables table bridge x came in",
+        ),
+        (("ip", "link", "add", "name", "third", "master", "lr-dut0", "type", "veth"), "interface third was put into"),
+        (("ip", "link", "set", "dev", "lr-dut0", "address", "02:00:00:00:00:99"), "MAC address of interface lr-dut0"),
+        (
+            ("tc", "qdisc", "add", "dev", "dut1", "root", "tbf", "rate", "1mbit", "burst", "9kb", "latency", "9ms"),
+            "the queueing discipline of interface dut1 was .*noqueue.*, and is .*tbf",
+        ),
+        (("tc", "qdisc", "add", "dev", "dut0", "clsact"), "the queueing discipline of interface dut0 was"),
     ],
 )
 def test_a_bridge_that_was_tampered_with_does_not_verify(dut_lab, set_up, harm, told):
@@ -220,6 +232,15 @@ def test_a_bridge_that_was_tampered_with_does_not_verify(dut_lab, set_up, harm, 
     dut_lab.on_dut(*harm)
     with pytest.raises(DutError, match=told):
         bridge.verify()
+
+
+def test_a_bridge_that_polices_and_is_reset_verifies(dut_lab, set_up):
+    bridge = set_up(police="2 kfps")
+    for _ in range(2):
+        dut_lab.flood("west", bridge.destination_macs(*dut_lab.macs).from_west, frames=100)
+        bridge.verify()
+        bridge.reset()
+    bridge.verify()
 
 
 def test_what_cannot_be_brought_back_is_named_and_the_rest_is(dut_lab, set_up):

@@ -119,6 +119,16 @@ def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed
         assert len(read_result(directory.result_path("Suite.Second")).trials) == len(entries)
 
 
+@pytest.mark.parametrize("pause", [0.02, 0.1, 0.4])
+def test_however_often_ctrl_c_is_pressed_the_dut_is_put_back(testbed, controller, tmp_path, pause):
+    process = controller(start_new_session=True)
+    wait_until(in_second_test(RunDirectory(tmp_path / "out")))
+    while process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(pause)
+    wait_until(lambda: left(testbed) == [], 10.0)
+
+
 def test_a_timeout_in_the_midst_of_a_measurement_fails_its_test_and_no_other(testbed, controller, tmp_path):
     process = controller(timeout="3 s")
     assert process.wait(DEADLINE) == 1, process.stderr.read()

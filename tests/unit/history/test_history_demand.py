@@ -9,7 +9,8 @@ from lossratio.history.analysis import add_runs
 from lossratio.history.demand import RegressionError, require_no_regression
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
-from lossratio.report.run_directory import RunDirectory, read_result
+from lossratio.report.model import RESULT
+from lossratio.report.run_directory import read_result
 
 
 @pytest.fixture
@@ -75,12 +76,12 @@ from pathlib import Path
 from lossratio.bench.goals import NdrPdrGoals
 from lossratio.keywords.regression import RegressionKeywords
 from lossratio.keywords.session import Session
-from lossratio.report.run_directory import read_result
+from lossratio.report.model import RESULT
 
 class Measured(RegressionKeywords):
     def __init__(self, result):
         super().__init__(Session(NdrPdrGoals.csit.value, None))
-        self.session.last_result = read_result(result)
+        self.session.last_result = RESULT.validate_json(Path(result).read_bytes())
 """
 SUITE = """
 *** Settings ***
@@ -95,7 +96,8 @@ Steady
 
 def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, history, result):
     worse = slower(result)
-    path = RunDirectory(tmp_path / "now").write(worse.model_copy(update={"ended": worse.ended + timedelta(seconds=1)}))
+    path = tmp_path / "now.json"
+    path.write_bytes(RESULT.dump_json(worse.model_copy(update={"ended": worse.ended + timedelta(seconds=1)})))
     (tmp_path / "Measured.py").write_text(LIBRARY)
     (tmp_path / "suite.robot").write_text(SUITE.format(result=path, history=history.path))
     command = [sys.executable, "-m", "robot", "--output=NONE", "--log=NONE", "--report=NONE", tmp_path / "suite.robot"]

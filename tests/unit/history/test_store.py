@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from history_examples import entry
 
-from lossratio.errors import ReportError
+from lossratio.errors import ReportError, StorageError
 from lossratio.history import store
 from lossratio.history.store import History
 
@@ -108,7 +108,7 @@ def test_a_folder_that_is_no_history_is_refused(tmp_path):
 
 def test_a_history_that_cannot_be_written_is_an_error_that_says_where(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ReportError, match=r"Cannot add to the history .*file"):
+    with pytest.raises(StorageError, match=r"Cannot add to the history .*file"):
         History(tmp_path / "file").add([entry(0, 1e6)])
 
 

@@ -97,7 +97,7 @@ def test_a_page_that_cannot_be_written_fails_no_test(tmp_path, capfd):
     run = run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=1\n"))
     assert run.status == 0
     assert run.tests["A Test"].passed
-    assert any("The run has no page: Cannot write" in message for message in run.errors)
+    assert any("The run has no page. StorageError: Cannot write" in message for message in run.errors)
 
 
 def test_progress_is_shown_in_one_line_per_trial(tmp_path, capfd):

@@ -16,7 +16,7 @@ KNEE = 2e6
 """Where one frame per second is lost, in frames per second."""
 
 
-def fading(spread, power=1.0, seed=None):
+def fading(spread, power=1.0, seed=None, knee=KNEE):
     """Frames are lost one by one, fewer by a factor e^power for each `spread` below the knee.
 
     As many as in the mean, rounded down, or by chance with a seed. With a power above 1 they fade faster and faster.
@@ -24,7 +24,7 @@ def fading(spread, power=1.0, seed=None):
     rng = random.Random(seed)
 
     def loss_ratio(load, duration):
-        steps = (load / KNEE - 1.0) / spread
+        steps = (load / knee - 1.0) / spread
         mean = duration * math.exp(min(16.0, math.copysign(abs(steps) ** power, steps)))
         lost = math.floor(mean) if seed is None else chance(mean)
         return lost / (load * duration)
@@ -60,19 +60,24 @@ def test_long_trials_begin_where_they_should_lose_one_frame(spread):
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.04])
-@pytest.mark.parametrize(("goal", "long_trials"), [(RFC2544, 5), (TST009, 8)], ids=str)
+@pytest.mark.parametrize(("goal", "long_trials"), [(RFC2544, 5.5), (TST009, 9)], ids=str)
 def test_chance_costs_no_more_than_a_few_long_trials(goal, long_trials, spread):
-    elapsed = [searched(goal, fading(spread, seed=seed))[0].elapsed for seed in range(30)]
+    suts = [fading(spread, seed=seed, knee=KNEE * 1.03**seed) for seed in range(30)]
+    elapsed = [searched(goal, sut)[0].elapsed for sut in suts]
     assert sum(elapsed) / len(elapsed) <= 60.0 * long_trials
 
 
 @pytest.mark.parametrize("power", [1.5, 2.0, 3.0])
 def test_loss_that_fades_faster_and_faster_is_found_in_doubling_steps(power):
-    controller, durations = searched(RFC2544, fading(0.03, power))
-    found = controller.result()[RFC2544]
-    truth = KNEE * (1.0 - 0.03 * math.log(60.0) ** (1.0 / power))
-    assert found.relevant_lower_bound < truth <= found.relevant_upper_bound
-    assert sum(duration == 60.0 for duration in durations) <= 4
+    long_trials = []
+    # What is luck for one knee is not for ten of them.
+    for knee in (KNEE * 1.05**number for number in range(10)):
+        controller, durations = searched(RFC2544, fading(0.03, power, knee=knee))
+        found = controller.result()[RFC2544]
+        truth = knee * (1.0 - 0.03 * math.log(60.0) ** (1.0 / power))
+        assert found.relevant_lower_bound < truth <= found.relevant_upper_bound
+        long_trials.append(sum(duration == 60.0 for duration in durations))
+    assert sum(long_trials) / len(long_trials) <= 6
 
 
 def test_a_capacity_that_varies_is_no_fading():

@@ -7,7 +7,8 @@ from mlrsearch_suts import drive, knee, measured, noisy, policer
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.hints import EARLIER_SEARCHES, hint_of
+from lossratio.mlrsearch.hints import EARLIER_SEARCHES, hint_of, hinted_trial
+from lossratio.mlrsearch.stages import Stages
 from lossratio.trial import TrialOutput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0
@@ -174,3 +175,18 @@ def test_a_hinted_search_begins_at_the_maximum_load_too():
 def test_after_a_hint_that_was_far_too_low_the_bound_is_looked_for_where_overload_lets_expect_it():
     _, trials = night([NDR], knee(GRID.load(740.5)), [search_that_found(700)])
     assert [index for index, _ in positions(trials)][:4] == [GRID.top, 701, 741, 740]
+
+
+def test_a_hinted_load_that_short_trials_have_passed_is_not_asked_for_again():
+    stages = Stages(TST009, GRID)
+    for index, loss_ratio in ((500, 0.0), (501, 0.1), (400, 0.1)):
+        stages.add(measured(GRID.load(index), 1.0, loss_ratio))
+    assert hinted_trial(stages, GRID, 1, 500) is None
+
+
+def test_a_hint_at_the_minimum_load_is_looked_at_there_and_just_above():
+    goal = [RFC2544]
+    _, trials = night(goal, knee(MIN * 1.001))
+    controller, again = night(goal, knee(MIN * 1.001), [trials])
+    assert controller.result()[RFC2544].regular
+    assert [trial.load for trial in again[1:3]] == [MIN, GRID.load(1)]

@@ -12,6 +12,7 @@ from test_latency_report import at, counters
 from test_latency_report import result as latency
 
 from lossratio.errors import BuildError
+from lossratio.journal import JournalEntry
 from lossratio.mlrsearch.goal import NDR
 from lossratio.mlrsearch.result import GoalResult, IrregularReason
 from lossratio.patches.measuring import BuildBench
@@ -32,7 +33,8 @@ def measured(tmp_path, *results, quantity=None, warn=lambda caveat: None):
 
 def stopped(reason, bound):
     found = GoalResult(NDR, False, bound, None, bound, reason)
-    return throughput_result(run(), setup(run(), (NDR,)), {NDR: found}, [])
+    entries = [] if bound is None else [JournalEntry(counted_trial(bound))] * 30
+    return throughput_result(run(), setup(run(), (NDR,)), {NDR: found}, entries)
 
 
 def test_a_latency_is_no_throughput_of_nothing(tmp_path):

@@ -1,15 +1,18 @@
 """Trials that tell little, too much, or contradict each other: each has a defined answer, in finite numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from soak_trials import estimated, loads_around, trial, trials_at, trials_of
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch import LikelihoodName
+from lossratio.plrsearch import LikelihoodName, why_set_aside
 from lossratio.plrsearch.counts import collect
 from lossratio.plrsearch.critical import CriticalLoadQuestion
 from lossratio.plrsearch.integration import posteriors
 from lossratio.simulation import BackgroundLoss, SharpKnee
+from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 each_likelihood = pytest.mark.parametrize("likelihood", [each.value for each in LikelihoodName])
 LOADS = np.linspace(1e6, 1e7, 8)
@@ -110,15 +113,38 @@ def test_limits_that_make_no_sense_are_refused(limits):
         estimated([], min_load=limits[0], max_load=limits[1])
 
 
-def test_a_trial_with_much_unsent_is_refused_and_named():
-    with pytest.raises(SearchError, match=r"trial at 5000000 frames/s of 5 s.*could not send 300000"):
+def test_trials_of_which_none_is_evidence_are_refused_with_a_reason():
+    with pytest.raises(
+        SearchError, match=r"could not send 300,000 of 25,000,000 frames, more than 1% at 5000000 frames"
+    ):
         estimated([trial(5e6, 0, sent=24_700_000, unsent=300_000)])
+
+
+def test_a_trial_whose_generator_faltered_changes_no_estimate():
+    results = trials_of(SharpKnee(3e6), np.linspace(2.9e6, 9e6, 12))
+    much_unsent = trial(2.9e6, 0, sent=14_000_000, unsent=500_000)
+    counters = DirectionCounters("a>b", 14_500_000, 14_500_000, 14_400_000, lateness=0.0051)
+    stalled = replace(trial(2.9e6, 100_000, sent=14_500_000).output, directions=(counters,))
+    with_both = estimated([much_unsent, *results, TrialResult(TrialInput(5.0, 2.9e6), stalled)])
+    assert with_both.mean == estimated(results).mean
 
 
 def test_unsent_frames_are_no_loss_and_only_shrink_the_exposure():
     counts = collect([trial(5e6, 0, sent=24_800_000, unsent=200_000)])
     assert counts.lost[0] == 0
     assert counts.exposure[0] == pytest.approx(24_800_000 / 5e6)
+
+
+@pytest.mark.parametrize(
+    ("duration", "stall", "is_set_aside"),
+    [(0.2, 0.0019, False), (0.2, 0.0021, True), (5.0, 0.0049, False), (5.0, 0.0051, True)],
+)
+def test_a_stall_is_too_long_beyond_a_thousandth_of_the_trial_and_never_below_two_milliseconds(
+    duration, stall, is_set_aside
+):
+    counters = DirectionCounters("a>b", 1000, 1000, 1000, lateness=stall)
+    output = TrialOutput(0.0, sent_frames=1000, lost_frames=0, directions=(counters,))
+    assert (why_set_aside(TrialResult(TrialInput(duration, 1000.0 / duration), output)) is not None) is is_set_aside
 
 
 @each_likelihood

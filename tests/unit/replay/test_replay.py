@@ -106,17 +106,25 @@ def test_the_command_takes_every_likelihood_and_weighting_there_is():
     ("arguments", "message"),
     [
         (["--target-loss-ratio", "much"], "'much' is not a ratio"),
-        (["--target-loss-ratio", "2"], "ratio"),
+        (["--min-load", "-1 kpps"], "'-1 kpps' is not a frame rate"),
         (["--max-load", "fast"], "'fast' is not a frame rate"),
     ],
 )
-def test_what_makes_no_sense_is_an_error(searched, arguments, message):
-    with pytest.raises(SearchError, match=message):
-        CliRunner().invoke(soak, ["--replay", str(searched[0]), *arguments], catch_exceptions=False)
+def test_what_is_no_quantity_is_an_error_that_names_the_option(searched, arguments, message):
+    done = CliRunner().invoke(soak, ["--replay", str(searched[0]), *arguments])
+    assert done.exit_code == 2
+    assert arguments[0] in done.stderr
+    assert message in done.stderr
+
+
+def test_a_loss_ratio_that_makes_no_sense_is_an_error(searched):
+    arguments = ["--replay", str(searched[0]), "--target-loss-ratio", "2"]
+    with pytest.raises(SearchError, match="ratio"):
+        CliRunner().invoke(soak, arguments, catch_exceptions=False)
 
 
 def test_a_damaged_journal_is_an_error_that_names_the_line(tmp_path):
     path = write_journal(tmp_path / "j.jsonl", SEARCH)
     path.write_text(path.read_text() + json.dumps({"input": {}}) + "\n")
-    with pytest.raises(SearchError, match="line 2: not a trial"):
+    with pytest.raises(SearchError, match="line 2: there is no digest at its end"):
         replay(path, ReplayRequest())

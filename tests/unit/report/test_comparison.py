@@ -15,6 +15,7 @@ from lossratio.report.comparison_text import comparison_table
 from lossratio.report.difference import Sample, adjusted, difference
 from lossratio.report.run import Run
 from lossratio.report.run_directory import RunDirectory
+from lossratio.simulation.knees import SharpKnee
 
 
 def with_rate(per_interface, *, name="64B-mrr", stdev=0.0):
@@ -148,7 +149,7 @@ def test_many_tests_at_once_make_each_less_certain():
 
 def write_runs(folder, rates):
     for number, rate in enumerate(rates):
-        RunDirectory(folder / f"run-{number}").write(with_rate(rate))
+        RunDirectory(folder / f"run-{number}").write(mrr(SharpKnee(capacity=2 * rate)))
     return str(folder)
 
 

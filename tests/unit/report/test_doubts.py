@@ -4,10 +4,11 @@ import pytest
 from report_examples import counted_trial, dropping_trial, mrr, throughput, throughput_of
 
 from lossratio.journal import JournalEntry
+from lossratio.mlrsearch import PDR
 from lossratio.report.doubts import DoubtKind, doubts_of, drift_in, two_bands_in
 from lossratio.report.trials import describe_trials
 from lossratio.simulation.knees import SharpKnee
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 
 LOAD = 100_000.0
 
@@ -89,6 +90,27 @@ def test_loss_that_a_burst_after_a_stall_may_have_made_is_a_doubt():
 @pytest.mark.parametrize(("lateness", "lost"), [(0.003, 0), (0.003, 151), (0.001, 5), (None, 5)])
 def test_what_no_burst_has_lost_is_no_doubt(lateness, lost):
     assert doubts_of([throughput_of([stalled_trial(lateness, lost)])]) == [()]
+
+
+def test_only_what_changed_around_trials_that_stand_is_a_doubt():
+    def trial(*done):
+        incidents = tuple(Incident("TG", "TG", None, f"the host of TG took 20 % ({each})", each) for each in done)
+        return TrialResult(TrialInput(1.0, 1000.0), TrialOutput(0.0, sent_frames=1000, incidents=incidents))
+
+    assert doubts_of([throughput_of([trial("repeated"), trial("repaired")])]) == [()]
+    ((doubt,),) = doubts_of([throughput_of([trial(), trial("repeated", "stands"), trial("stands")])])
+    assert doubt.kind is DoubtKind.TESTBED_CHANGED
+    assert doubt.reason == (
+        "2 trials stand although the testbed changed around them, the first of them trial 2: the host of TG took 20 % "
+        "(stands)"
+    )
+
+
+@pytest.mark.parametrize(("lost", "doubts"), [(249, 0), (251, 1), (399, 1), (401, 0)])
+def test_a_burst_that_may_have_lost_what_is_beyond_a_partial_drop_rate_is_a_doubt(lost, doubts):
+    # 0.5 % of 50,000 frames are allowed, and 150 frames were in the burst.
+    (found,) = doubts_of([throughput_of([stalled_trial(0.003, lost)], goals=(PDR,))])
+    assert [doubt.kind for doubt in found] == [DoubtKind.GENERATOR_STALLS] * doubts
 
 
 def test_late_frames_are_counted():

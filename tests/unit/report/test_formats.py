@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 from report_examples import mrr, throughput
 
-from lossratio.errors import ReportError
+from lossratio.digest import add_digest
+from lossratio.errors import StorageError
 from lossratio.report.commands import report
 from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
 from lossratio.report.model import RESULT
@@ -125,7 +126,7 @@ def test_several_runs_need_a_place_for_their_report(directory, tmp_path):
 
 
 def test_a_report_that_cannot_be_written_is_an_error_that_says_where(tmp_path):
-    with pytest.raises(ReportError, match=r"Cannot write the report .*missing"):
+    with pytest.raises(StorageError, match=r"Cannot write the report .*missing"):
         write_report(tmp_path / "missing" / "report.html", "text")
 
 
@@ -147,7 +148,7 @@ def robot(folder, suite, *options):
 
 
 def test_the_listener_reports_a_run_at_its_end(tmp_path):
-    result = RESULT.dump_json(mrr()).decode()
+    result = add_digest(RESULT.dump_json(mrr()))[0].decode()
     (tmp_path / "variables.py").write_text(f"RESULT = {result!r}\n")
     listener = "lossratio.report.listener.RunReport:html:junit"
     answer = robot(tmp_path, SUITE, f"--listener={listener}", f"--variablefile={tmp_path / 'variables.py'}")
@@ -161,4 +162,5 @@ def test_the_listener_is_silent_where_nothing_was_measured_and_tells_what_it_can
     nothing = robot(tmp_path, "*** Test Cases ***\nIdle\n    No Operation\n", listener)
     assert "lossratio" not in nothing.stdout.replace(str(tmp_path), "")
     damaged = robot(tmp_path, SUITE, listener, "--variable=RESULT:damaged")
-    assert "The run has no report: There is nothing to report" in damaged.stderr
+    assert "The run has no report. ReportError: There is nothing to report" in damaged.stderr
+    assert "lossratio repair" in damaged.stderr

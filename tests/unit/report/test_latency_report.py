@@ -26,7 +26,7 @@ from lossratio.report.latency_result import latency_result
 from lossratio.report.model import RESULT, Outcome, TestIdentity
 from lossratio.report.text import message
 from lossratio.simulation.latency import BASE_DELAY, simulated_latency
-from lossratio.trial import DirectionCounters
+from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 FORWARD, REVERSE = "port0>port1", "port1>port0"
 
@@ -55,7 +55,9 @@ def failed(load):
 
 def result(*latency):
     run = TestRun(TestIdentity(name="a test", suite="a suite"), STARTED, STARTED + timedelta(minutes=1), conditions())
-    return latency_result(run, conditions().max_load(200e3, LoadOrigin.GIVEN), latency, [])
+    loads = [each.load.per_interface_fps for each in latency if each.error is None]
+    trials = [TrialResult(TrialInput(5.0, load), TrialOutput(0.001)) for load in loads]
+    return latency_result(run, conditions().max_load(200e3, LoadOrigin.GIVEN), latency, trials)
 
 
 def test_percentiles_are_told_as_far_as_there_are_frames():

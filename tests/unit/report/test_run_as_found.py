@@ -65,7 +65,7 @@ def test_a_run_that_was_killed_before_its_first_result_is_reported(tmp_path):
 
 def test_a_damaged_file_is_named_and_the_rest_goes_on(run):
     (run.path / "results" / "half.json").write_text('{"format": "lossratio-res')
-    newer = as_json(throughput()) | {"format": "lossratio-result/2"}
+    newer = as_json(throughput()) | {"format": "lossratio-result/3"}
     (run.path / "results" / "newer.json").write_text(json.dumps(newer))
     (run.path / "trials").mkdir()
     (run.path / "trials" / "bad.jsonl").write_text("{}\n")
@@ -73,8 +73,8 @@ def test_a_damaged_file_is_named_and_the_rest_goes_on(run):
     assert len(found.results) == 1
     half, newer, journal = found.problems
     assert "half.json is damaged" in half
-    assert "newer.json has the format 'lossratio-result/2'" in newer
-    assert "bad.jsonl is not a journal" in journal
+    assert "newer.json has the format 'lossratio-result/3'" in newer
+    assert "bad.jsonl, line 1: this is not a journal" in journal
 
 
 def test_what_is_no_run_directory_is_refused(tmp_path):

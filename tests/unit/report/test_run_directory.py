@@ -114,8 +114,8 @@ def test_a_directory_without_results_is_not_that_of_a_run(tmp_path):
         (lambda data: [], "is not a result: its 'format' is None"),
         (lambda data: {"format": "lossratio-topology/1"}, "is not a result: its 'format' is 'lossratio-topology/1'"),
         (
-            lambda data: {**data, "format": "lossratio-result/2"},
-            "has the format 'lossratio-result/2', and this version",
+            lambda data: {**data, "format": "lossratio-result/3"},
+            "has the format 'lossratio-result/3', and this version",
         ),
         (lambda data: {**data, "kind": "telemetry"}, "'telemetry'"),
         (lambda data: {**data, "remark": "fine"}, "throughput.remark: Extra inputs are not permitted"),
@@ -124,7 +124,7 @@ def test_a_directory_without_results_is_not_that_of_a_run(tmp_path):
 )
 def test_what_is_no_result_is_said_to_be_none_and_why(tmp_path, result, change, complaint):
     path = tmp_path / "a.json"
-    path.write_text(json.dumps(change(as_json(result))))
+    path.write_text(json.dumps(change({**as_json(result), "format": "lossratio-result/1"})))
     with pytest.raises(ReportError, match=re.escape(complaint)) as caught:
         read_result(path)
     assert str(path) in str(caught.value)

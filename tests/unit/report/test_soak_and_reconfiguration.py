@@ -13,8 +13,10 @@ from lossratio.journal import JournalEntry
 from lossratio.report.build import SoakSetup, reconfiguration_result, soak_result
 from lossratio.report.conditions import LoadOrigin
 from lossratio.report.csit import csit_export
+from lossratio.report.doubts import DoubtKind, doubts_of
 from lossratio.report.findings import findings_of
 from lossratio.report.latency import DirectionLatency, LatencyAtLoad
+from lossratio.report.loss_marks import SET_ASIDE, mark_of
 from lossratio.report.model import RESULT, Outcome
 from lossratio.report.page import report_page
 from lossratio.report.reconfiguration import reconfiguration_loss
@@ -30,6 +32,7 @@ from lossratio.report.soak import (
 )
 from lossratio.report.soak_picture import draw_soak
 from lossratio.report.text import message
+from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 MEAN, STDEV = 150_000.0, 500.0
 TRIALS = [JournalEntry(counted_trial(load, lost=lost)) for load, lost in ((149e3, 0), (150e3, 1), (160e3, 10_000))]
@@ -86,6 +89,42 @@ def soak(*, target=1e-7, error=None, trials=TRIALS, **found):
 def reconfiguration(*, error=None):
     test_run = run("64B-1c-ethip4-ip4base-reconf", error=error)
     return reconfiguration_result(test_run, max_load(), reconfiguration_loss(conditions().rate(1e5), 5_000), [])
+
+
+def stalled(lateness, lost=10, duration=1.0):
+    load = int(MEAN / duration)
+    counters = DirectionCounters("a>b", load, load, load - lost, lateness=lateness)
+    output = TrialOutput(lost / load, sent_frames=load, lost_frames=lost, unsent_frames=0, directions=(counters,))
+    return JournalEntry(TrialResult(TrialInput(duration, MEAN), output))
+
+
+def known_to(share, trials):
+    """A soak test whose interval reaches this share of the mean to either side."""
+    rate, result = conditions().rate, soak(trials=trials)
+    ends = {"least_95": rate(MEAN * (1 - share)), "most_95": rate(MEAN * (1 + share))}
+    return result.model_copy(update={"critical_load": result.critical_load.model_copy(update=ends)})
+
+
+def test_a_trial_with_a_long_stall_is_set_aside_and_marked_in_the_picture():
+    result = soak(trials=[*TRIALS, stalled(0.0021)])
+    assert [trial.is_evidence for trial in result.trials] == [True, True, True, False]
+    assert result.trials[-1].set_aside == "the generator was stalled for 2.1 ms, more than 2 ms"
+    assert mark_of(result.trials[-1]) is SET_ASIDE
+    assert SET_ASIDE.label in draw_soak(result)
+
+
+def test_stalls_that_may_have_moved_the_critical_load_out_of_its_interval_are_a_doubt():
+    trials = [*TRIALS, stalled(0.0012, duration=2.0), stalled(0.0009, duration=2.0)]
+    ((doubt,),) = doubts_of([known_to(0.0005, trials)])
+    assert doubt.kind is DoubtKind.GENERATOR_STALLS
+    assert doubt.reason.startswith("in 1 trials with loss the generator was stalled for up to 0.06 % of their duration")
+
+
+@pytest.mark.parametrize(
+    ("share", "lateness", "lost"), [(0.0007, 0.0012, 10), (0.0001, 0.0009, 10), (0.0001, 0.0012, 0)]
+)
+def test_stalls_that_move_no_critical_load_out_of_its_interval_are_no_doubt(share, lateness, lost):
+    assert doubts_of([known_to(share, [*TRIALS, stalled(lateness, lost, duration=2.0)])]) == [()]
 
 
 @pytest.mark.parametrize("result", [soak(), soak(error="agent lost"), reconfiguration(), reconfiguration(error="late")])

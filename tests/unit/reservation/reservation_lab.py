@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 
 from lossratio.reservation import Claim, Lease
-from lossratio.reservation.keeper import RECORD_BYTES
+from lossratio.reservation.keeper.record import ReservationFile
 
 
 class Lab:
@@ -50,7 +50,5 @@ class Lab:
 
     def change_lease(self, **fields):
         """Writes into the file what a time or a reboot would."""
-        record = self.record()
-        record["lease"].update(fields)
-        with open(self.file, "r+b") as file:
-            file.write(json.dumps(record).encode().ljust(RECORD_BYTES))
+        with ReservationFile(str(self.directory), "testbed").mutex() as record:
+            record["lease"].update(fields)

@@ -26,6 +26,8 @@ def raises(error):
         (raises("NodeError") + raises("ReservationError"), 75),
         (raises("NodeError") + raises("RegressionError"), 3),
         (raises("DutError"), 1),
+        (raises("TesterError") + FAILS, 69),
+        (raises("LinkError"), 69),
         (raises("TopologyError"), 2),
         ("No keyword of this name\n    Nonsense\n", 1),
     ],
@@ -87,6 +89,9 @@ def test_without_a_directory_the_output_is_under_the_name_of_the_testbed(lossrat
     [
         ("Parent suite setup failed:\nNodeError: Node TG: no connection", FailureKind.INFRASTRUCTURE),
         ("Several failures occurred:\n\n1) too slow\n\n2) AgentRefusalError: Node TG", FailureKind.INFRASTRUCTURE),
+        ("NegativeLossError: More frames were received than sent", FailureKind.TEST),
+        ("DutError: DUT1 receives 10 frames and lets none out", FailureKind.TEST),
+        ("1) DutError: DUT1 is dead\n\n2) TesterError: tg0 was set down", FailureKind.INFRASTRUCTURE),
         ("Execution terminated by signal", FailureKind.INTERRUPTED),
         ("Test execution stopped due to a fatal error.", FailureKind.INTERRUPTED),
         ("a NodeError is what we expected", FailureKind.TEST),

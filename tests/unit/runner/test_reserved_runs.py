@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from runner_examples import ROOT, write_suite
+from waiting import wait_until
 
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
@@ -66,6 +71,62 @@ def test_a_run_has_the_testbed_for_itself_until_it_ends(lossratio, testbeds, tmp
     assert "free" in lossratio("status", testbeds[0]).out
 
 
+@pytest.fixture
+def running(testbeds, tmp_path):
+    """A run that hangs in the midst of its test, and that is killed in the end; its directory."""
+    settings = "Library    OperatingSystem\n"
+    suite = write_suite(tmp_path, f"Waits\n    Wait Until Created    {tmp_path}/go    timeout=60 s\n", settings)
+    command = [sys.executable, "-m", "lossratio", "run", "--topology", str(testbeds[0]), str(suite)]
+    process = subprocess.Popen(
+        [*command, "--", "--outputdir", str(tmp_path / "out")],
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'libraries'}:{Path(__file__).parent}"},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        wait_until((tmp_path / "out" / ".lease.json").exists)
+        yield process, tmp_path / "out"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_run_that_was_killed_is_resumed_at_once(lossratio, running, testbeds):
+    process, directory = running
+    assert (directory / ".lease.json").stat().st_mode & 0o777 == 0o600
+    process.kill()
+    process.wait()
+    (directory.parent / "go").write_text("")
+    # Its lease would last for another minute.
+    assert "reserved for" in lossratio("status", testbeds[0]).out
+    done = lossratio("run", "--resume", directory)
+    assert done.status == 0, done.err
+    assert not (directory / ".lease.json").exists()
+    assert "free" in lossratio("status", testbeds[0]).out
+
+
+def test_a_run_that_lives_keeps_its_lease_although_somebody_resumes_it(lossratio, running):
+    process, directory = running
+    done = lossratio("run", "--resume", directory)
+    assert done.status == 75
+    assert process.poll() is None
+    (directory.parent / "go").write_text("")
+    assert process.wait(60) == 0
+
+
+def test_the_lease_of_a_run_that_may_live_elsewhere_is_waited_for(lossratio, running, testbeds):
+    process, directory = running
+    process.kill()
+    process.wait()
+    file = directory / ".lease.json"
+    ours = file.read_text()
+    elsewhere = json.dumps({**json.loads(ours), "boot": "that of another machine"})
+    for text, mode in ((elsewhere, 0o600), (ours, 0o644), ("{}", 0o600)):
+        file.write_text(text)
+        file.chmod(mode)
+        assert lossratio("run", "--resume", directory).status == 75
+    lossratio("release", testbeds[0], "--force")
+
+
 def test_a_reservation_by_hand_is_used_by_runs_that_know_its_token(lossratio, testbeds, tmp_path, monkeypatch):
     token = re.search(r"export LOSSRATIO_RESERVATION=(\w+)", lossratio("reserve", testbeds[0], "--for", "1h").out)[1]
     file = write_suite(tmp_path, PASSES)
@@ -74,7 +135,7 @@ def test_a_reservation_by_hand_is_used_by_runs_that_know_its_token(lossratio, te
     assert lossratio("run", "--topology", testbeds[0], file).status == 0
     assert "reserved for" in lossratio("status", testbeds[0]).out
     assert "Released" in lossratio("release", testbeds[0]).out
-    assert "It was not reserved." in lossratio("release", testbeds[0]).out
+    assert "It is free." in lossratio("release", testbeds[0]).out
 
 
 def test_what_is_not_ones_own_is_released_by_force_only(lossratio, taken):

@@ -15,7 +15,7 @@ from runner_examples import ROOT, SIMULATED
 from waiting import wait_until
 
 from lossratio.journal import read_journal
-from lossratio.report.run_directory import RunDirectory
+from lossratio.report.run_directory import RunDirectory, read_result
 
 SUITE = """
 *** Settings ***
@@ -108,7 +108,34 @@ def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, begin, number,
         assert (directory.path / page).exists()
 
 
-def test_a_run_that_is_finished_can_be_resumed_and_stays_as_it_is(lossratio, topology, tmp_path):
+def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, begin):
+    directory, _ = begin(signal.SIGKILL)
+    journal, proved = directory.journal_path("Suite.In Flight"), directory.journal_path("Suite.Before").read_bytes()
+    lines = journal.read_bytes().splitlines(keepends=True)
+    damaged = lines[4].replace(b'"sent_frames": ', b'"sent_frames": 1', 1)
+    journal.write_bytes(b"".join([*lines[:4], damaged, *lines[5:]]))
+    result = directory.result_path("Suite.Before")
+    result.write_bytes(result.read_bytes().replace(b'"loss_ratio": ', b'"loss_ratio": 1', 1))
+    refused = lossratio("run", "--resume", directory.path)
+    assert refused.status == 2
+    assert f"{journal}, line 5: its digest does not fit" in refused.err
+    assert f"lossratio repair {directory.path}" in refused.err
+    repaired = lossratio("repair", directory.path)
+    assert repaired.status == 1
+    assert "its first 3 trials are kept" in repaired.out
+    assert not result.exists()
+    assert lossratio("run", "--resume", directory.path).status == 1
+    assert statuses(directory)[0]["In Flight"] == "PASS"
+    assert journal.read_bytes().splitlines(keepends=True)[:4] == lines[:4]
+    assert len(read_journal(journal).entries) == len(lines) - 1
+    # Nothing is measured anew of a test whose journal is good: its result is made from that.
+    assert directory.journal_path("Suite.Before").read_bytes() == proved
+    assert len(read_result(result).trials) == len(proved.splitlines()) - 1
+
+
+def test_a_run_that_is_finished_can_be_resumed_and_stays_as_it_is_but_for_a_result_that_is_gone(
+    lossratio, topology, tmp_path
+):
     (tmp_path / "go").write_text("")
     (tmp_path / "suite.robot").write_text(SUITE.replace("GO", str(tmp_path / "go")))
     directory = RunDirectory(tmp_path / "out")
@@ -117,6 +144,12 @@ def test_a_run_that_is_finished_can_be_resumed_and_stays_as_it_is(lossratio, top
     assert (first.status, len(found)) == (1, 4)
     assert lossratio("run", "--resume", directory.path).status == 1
     assert statuses(directory)[0] == found
+    # A result that somebody deleted is made anew from its journal.
+    proved, result = directory.journal_path("Suite.Before").read_bytes(), directory.result_path("Suite.Before")
+    result.unlink()
+    assert lossratio("run", "--resume", directory.path).status == 1
+    assert len(read_result(result).trials) == len(proved.splitlines()) - 1
+    assert directory.journal_path("Suite.Before").read_bytes() == proved
 
 
 def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lossratio, begin, topology):

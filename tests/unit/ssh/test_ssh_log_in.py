@@ -1,8 +1,10 @@
 import getpass
 import logging
+import os
 import socket
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 from password_server import password_server
@@ -64,9 +66,23 @@ class TestLogIn:
             server.connect(key_file=server.directory / "locked_key")
         assert "hush" not in str(error.value)
 
+    def test_an_agent_that_is_none_is_as_good_as_no_agent(self, server, tmp_path, monkeypatch):
+        (tmp_path / "text").write_text("no socket")
+        for agent in (tmp_path / "absent", tmp_path / "text", tmp_path):
+            monkeypatch.setenv("SSH_AUTH_SOCK", str(agent))
+            with server.connect() as session:
+                assert session.run("echo", "in").stdout == "in\n"
+            monkeypatch.setenv("HOME", str(tmp_path))
+            with pytest.raises(NodeError):
+                server.connect(key_file=None)
+
     def test_lines_are_sent_without_delay(self, session):
         transport = session._client.get_transport()
         assert transport.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
+def pem(kind, body):
+    return f"-----BEGIN {kind} PRIVATE KEY-----\n{body}\n-----END {kind} PRIVATE KEY-----\n"
 
 
 def make_node(port, **changes):
@@ -127,6 +143,100 @@ class TestBadNodes:
     def test_a_host_key_that_is_none_is_refused(self, line):
         with pytest.raises(NodeError, match="its host_key is no public key"):
             NodeSession.connect("DUT1", make_node(free_port(), host_key=line))
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "ssh-ed25519 !!!!",
+            "ssh-ed25519 A",
+            "ssh-ed25519 AAAA",
+            "ssh-ed25519",
+            "ssh-rsa AAAAB3NzaC1yc2EAAAADAQAB",
+            "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAAABBA==",
+            f"ssh-ed25519 {'A' * 100_000}",
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ6p1r\ufffd",
+        ],
+    )
+    def test_a_broken_key_of_the_node_in_known_hosts_is_named_with_its_line(self, tmp_path, line):
+        port = free_port()
+        known = tmp_path / "known"
+        known.write_text(f"# keys\nelsewhere ssh-ed25519 !!!!\n[127.0.0.1]:{port} {line}\n")
+        with pytest.raises(NodeError, match=r"known:3: the line of .* has no public key of type .*ssh-keygen -R"):
+            NodeSession.connect("DUT1", make_node(port, known_hosts=known))
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b"elsewhere ssh-ed25519 !!!!",
+            b"|1|x|y ssh-ed25519 AAAA",
+            b"|1| ssh-ed25519 AAAA",
+            b"|1|" + b"A" * 28 + b"|A= ssh-rsa AAAA",
+            b"@revoked",
+            b"@cert-authority * ssh-rsa AAAA",
+            b"127.0.0.1",
+            b"\xff\xfe\0",
+            b"[127.0.0.1]:1 sk-ssh-ed25519@openssh.com AAAA",
+        ],
+    )
+    def test_lines_of_known_hosts_about_others_do_not_matter(self, tmp_path, line):
+        known = tmp_path / "known"
+        known.write_bytes(line + b"\n")
+        with pytest.raises(NodeError, match="connection refused"):
+            NodeSession.connect("DUT1", make_node(free_port(), known_hosts=known))
+
+    @pytest.mark.parametrize("field", ["known_hosts", "key_file"])
+    def test_what_is_no_file_is_neither_keys_nor_known_hosts(self, tmp_path, field):
+        os.mkfifo(tmp_path / "pipe")
+        for place, problem in (
+            (tmp_path / "pipe", "it is a pipe"),
+            (tmp_path, "Is a directory"),
+            (Path("/dev/zero"), "a device"),
+            (Path("~no-such-user-here/x"), "there is no home directory"),
+        ):
+            with pytest.raises(NodeError, match=rf"Node DUT1 .*{problem}"):
+                NodeSession.connect("DUT1", make_node(free_port(), **{field: place}))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "\ufffd\0",
+            pem("OPENSSH", ""),
+            pem("OPENSSH", "!!!!"),
+            pem("OPENSSH", "b3BlbnNzaC1rZXktdjEA"),
+            pem("OPENSSH", "b3BlbnNzaC1rZXktdjEA" + "/" * 64),
+            pem("RSA", "MAA="),
+            pem("RSA", "Proc-Type: 4,ENCRYPTED\nDEK-Info: x\n\nMAA="),
+            pem("EC", "MAA="),
+        ],
+    )
+    @pytest.mark.parametrize("passphrase", [None, "open sesame"])
+    def test_a_broken_private_key_is_named(self, tmp_path, text, passphrase):
+        (tmp_path / "key").write_text(text)
+        with pytest.raises(NodeError, match=r"key file .*key (cannot be used as a private key|is encrypted)"):
+            NodeSession.connect(
+                "DUT1", make_node(free_port(), key_file=tmp_path / "key"), Credentials(None, passphrase)
+            )
+
+    def test_a_broken_certificate_is_named(self, tmp_path):
+        subprocess.run(["ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", tmp_path / "key"], check=True)
+        for text in ("", "nonsense", "ssh-ed25519-cert-v01@openssh.com !!!!", "ssh-rsa-cert-v01@openssh.com AAAA"):
+            (tmp_path / "key-cert.pub").write_text(text)
+            with pytest.raises(NodeError, match=r"key-cert\.pub is no certificate of its key"):
+                NodeSession.connect("DUT1", make_node(free_port(), key_file=tmp_path / "key"))
+
+    @pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example", ".", "\N{SNOWMAN}" * 80])
+    def test_what_is_no_host_name_is_refused(self, host):
+        with pytest.raises(NodeError, match="the host name cannot be resolved"):
+            NodeSession.connect("DUT1", make_node(22, host=host))
+
+    def test_a_user_without_a_name_is_asked_for_one(self, monkeypatch):
+        def nobody():
+            raise KeyError("getpwuid(): uid not found: 4711")
+
+        monkeypatch.setattr(getpass, "getuser", nobody)
+        with pytest.raises(NodeError, match="give the node a 'username'"):
+            NodeSession.connect("DUT1", make_node(22))
 
     def test_a_missing_known_hosts_file_is_named(self, tmp_path):
         with pytest.raises(NodeError, match=r"known_hosts file .*absent"):

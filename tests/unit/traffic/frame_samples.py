@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
@@ -9,6 +11,7 @@ from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet
 
 from lossratio.addressing import EAST, WEST, Side
+from lossratio.errors import TrafficError
 from lossratio.traffic import load_profile
 from lossratio.traffic.agent.configuration import FramesSpec
 from lossratio.traffic.agent.cycle import FrameCycle, build_frames
@@ -23,6 +26,15 @@ def spec(
 ) -> FramesSpec:
     """The description of a profile's frames, in the first direction."""
     return frames_spec(load_profile(profile, frame_size=frame_size).directions[0], source, destination)
+
+
+def smallest_size(profile: str) -> int:
+    """Bytes of the smallest frames that a profile can have."""
+    for size in range(64, 200):
+        with suppress(TrafficError):
+            load_profile(profile, frame_size=size)
+            return size
+    raise AssertionError(f"{profile} has no frames below 200 bytes")
 
 
 def cycle(description: FramesSpec) -> FrameCycle:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 from netns import NetnsLab
@@ -30,11 +31,14 @@ class LocalProcess:
         except BrokenPipeError as error:
             raise NodeError(self._obituary()) from error
 
-    def read_line(self, timeout: float) -> str:
+    def read_line(self, timeout: float, meanwhile: Callable[[], None] = lambda: None) -> str:
         deadline = time.monotonic() + timeout
         while not self._lines:
-            if not select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise NodeError(f"Node TG: no answer within {timeout:g} s.")
+            if not select.select([self.process.stdout], [], [], min(1.0, max(0.0, deadline - time.monotonic())))[0]:
+                if time.monotonic() >= deadline:
+                    raise NodeError(f"Node TG: no answer within {timeout:g} s.")
+                meanwhile()
+                continue
             chunk = os.read(self.process.stdout.fileno(), 1 << 16)
             if not chunk:
                 raise NodeError(self._obituary())

@@ -9,7 +9,8 @@ from lossratio.traffic.agent.protocol import AgentError
 
 def link(**counters):
     drops = {"receive_drops": 5, "transmit_drops": 7, **counters}
-    return {"tg0": Link(2, "tg0", bytes(6), 1500, "", True, None, None, carrier_changes=2, **drops)}
+    mtu = drops.pop("mtu", 1500)
+    return {"tg0": Link(2, "tg0", bytes(6), mtu, "", True, None, None, carrier_changes=2, **drops)}
 
 
 @pytest.mark.parametrize("counter", ["receive_drops", "transmit_drops"])
@@ -20,3 +21,11 @@ def test_counters_that_were_set_back_during_a_trial_are_an_error_and_not_a_numbe
     assert error.value.kind == "counters_reset"
     monkeypatch.setattr(port_links, "read_links", lambda: link(**{counter: 8}))
     port_links.links_after(["tg0"], link())
+
+
+@pytest.mark.parametrize("check", [port_links.same_links, port_links.links_after])
+def test_a_port_whose_mtu_is_changed_is_not_used_on(check, monkeypatch):
+    monkeypatch.setattr(port_links, "read_links", lambda: link(mtu=300))
+    with pytest.raises(AgentError, match="MTU of interface tg0 was 1500, and is 300") as error:
+        check(["tg0"], link())
+    assert error.value.kind == "mtu_changed"

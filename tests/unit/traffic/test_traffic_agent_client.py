@@ -13,10 +13,11 @@ from lossratio.errors import NodeError, TrafficError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.guard import same_wire
 from lossratio.traffic.agent.links import Link
+from lossratio.traffic.agent.protocol import PROTOCOL
 from lossratio.traffic.package import pack_agent
 
 HELLO = {
-    "protocol": 1,
+    "protocol": PROTOCOL,
     "python": "3.11.0",
     "numpy": None,
     "kernel": "Linux 6.1",
@@ -42,7 +43,7 @@ class ScriptedProcess:
     def write_line(self, text):
         self.written.append(json.loads(text))
 
-    def read_line(self, timeout):
+    def read_line(self, timeout, meanwhile=None):
         if not self.lines:
             raise NodeError(f"Node TG: no answer within {timeout:g} s.")
         return self.lines.pop(0)
@@ -103,7 +104,7 @@ def test_facts_are_what_the_agent_said():
         {"id": 7, "result": {}},
         {"id": 1},
         {"id": 1, "result": 3},
-        {"id": 1, "result": {"protocol": 1}},
+        {"id": 1, "result": {"protocol": PROTOCOL}},
     ],
 )
 def test_garbage_instead_of_an_answer_is_shown_and_ends_the_conversation(line):
@@ -124,8 +125,8 @@ def test_garbage_mid_trial_ends_the_conversation():
 
 
 def test_another_version_of_the_protocol_is_refused():
-    process = ScriptedProcess(greeting(protocol=2))
-    with pytest.raises(TrafficError, match="speaks protocol 2, and this lossratio protocol 1"):
+    process = ScriptedProcess(greeting(protocol=PROTOCOL + 1))
+    with pytest.raises(TrafficError, match=f"speaks protocol {PROTOCOL + 1}, and this lossratio protocol {PROTOCOL}"):
         AgentClient("TG", process)
     assert process.is_closed
 
@@ -137,7 +138,15 @@ def test_an_answer_that_does_not_come_is_an_error_with_the_node_s_name():
     assert process.is_closed
 
 
-COUNTERS = {"name": "a>b", "intended": 9, "sent": 8, "received": 7, "unsent": 1, "generator_drops": 2}
+COUNTERS = {
+    "name": "a>b",
+    "intended": 9,
+    "sent": 8,
+    "received": 7,
+    "unsent": 1,
+    "generator_drops": 2,
+    "examination": None,
+}
 COUNTERS |= {"late_of_trial_before": 3, "elapsed": 1.0, "load_share": 1.0}
 LATENCY = {"name": "a>b", "sent": 5, "received": 4, "out_of_order": 1, "duplicates": 2, "resolution_us": 0.1}
 LATENCY |= {"min_us": 1.0, "average_us": 2.0, "max_us": 3.0, "jitter_us": 0.5, "hdr": None, "error": None}
@@ -228,7 +237,7 @@ def test_the_agent_is_put_on_the_node_only_once(session):
 
 @pytest.mark.netns
 def test_the_agent_refuses_another_version_of_the_protocol(agent):
-    with pytest.raises(TrafficError, match="speaks protocol 1, and was asked for 99"):
+    with pytest.raises(TrafficError, match=f"speaks protocol {PROTOCOL}, and was asked for 99"):
         agent._ask("hello", protocol=99)
 
 

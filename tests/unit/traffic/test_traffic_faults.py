@@ -134,6 +134,47 @@ def test_an_interface_with_the_default_route_is_refused_before_any_frame(agent, 
     assert received_by(bridged, "dut0") == before
 
 
+@pytest.mark.parametrize(
+    ("pieces", "said"),
+    [
+        (("0.0.0.0/1 dev mgmt", "128.0.0.0/1 dev tg1"), "tg1: it carries a part of the default route (128.0.0.0/1)"),
+        (
+            ("0.0.0.0/1 dev tg1", "128.0.0.0/1 dev mgmt table 7"),
+            "tg1: it carries a part of the default route (0.0.0.0/1)",
+        ),
+        (("::/1 dev mgmt", "8000::/1 dev tg1"), "tg1: it carries a part of the default route (8000::/1)"),
+    ],
+    ids=["0/1+128/1", "128/1+0/1", "::/1+8000::/1"],
+)
+def test_an_interface_with_a_piece_of_the_default_route_is_refused(agent, bridged, pieces, said):
+    bridged.veth("tg", "mgmt", "dut1", "other")
+    if ":" in pieces[0]:
+        bridged.run("tg", "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=0")
+    for piece in pieces:
+        bridged.run("tg", "ip", "route", "add", *piece.split())
+    kind, message = refusal(configure, agent)
+    assert (kind, said in message) == ("forbidden_interface", True), message
+
+
+def test_interfaces_with_routes_to_some_networks_are_not_refused(agent, bridged):
+    bridged.veth("tg", "mgmt", "dut1", "other")
+    for route in ("0.0.0.0/1 dev tg1", "10.0.0.0/8 dev tg1", "198.18.0.0/15 dev tg0", "default dev mgmt"):
+        bridged.run("tg", "ip", "route", "add", *route.split())
+    configure(agent)
+
+
+def test_an_interface_whose_frames_would_be_forwarded_along_a_piece_of_the_default_route_is_refused(agent, bridged):
+    bridged.veth("tg", "mgmt", "dut1", "other")
+    bridged.run("tg", "sysctl", "-qw", "net.ipv4.conf.tg1.forwarding=1")
+    bridged.run("tg", "ip", "route", "add", "198.19.0.0/16", "dev", "tg1")
+    bridged.run("tg", "ip", "route", "add", "0.0.0.0/1", "dev", "mgmt")
+    configure(agent)
+    bridged.run("tg", "ip", "route", "add", "128.0.0.0/1", "dev", "mgmt")
+    kind, message = refusal(configure, agent)
+    assert kind == "forbidden_interface"
+    assert "would forward the test traffic to its route to 128.0.0.0/1" in message
+
+
 def test_an_interface_below_a_bridge_with_the_default_route_is_refused(agent, bridged):
     bridged.bridge("tg", "mgmt", "tg0")
     bridged.run("tg", "ip", "address", "add", "192.0.2.1/24", "dev", "mgmt")
@@ -246,7 +287,7 @@ def test_an_interrupt_mid_trial_ends_the_traffic(agent, session):
     configure(agent)
     process = session.processes[0]
 
-    def interrupted(timeout):
+    def interrupted(timeout, meanwhile):
         raise KeyboardInterrupt
 
     process.read_line = interrupted

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from frame_samples import SOURCE_MAC, cycle, frames, spec, with_fields_of_scapy
-from hypothesis import given
+from frame_samples import SOURCE_MAC, cycle, frames, smallest_size, spec, with_fields_of_scapy
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
@@ -16,6 +16,7 @@ from lossratio.errors import TrafficError
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.configuration import SteppingField
 from lossratio.traffic.agent.frames import FrameOrder, size_pattern, tag_bytes
+from lossratio.traffic.agent.numbering import Numbering
 from lossratio.traffic.agent.protocol import AgentError
 from lossratio.traffic.layers import frames_spec
 
@@ -44,12 +45,12 @@ def test_a_frame_is_what_its_profile_says():
     assert (packet[IP].src, packet[IP].dst) == ("198.18.0.3", "198.19.0.1")
     assert (packet[IP].ttl, packet[IP].proto, packet[IP].flags) == (64, 17, 0)
     assert (packet[UDP].sport, packet[UDP].dport) == (1024, 1024)
-    assert packet[UDP].payload.load == tag_bytes(0) + bytes(10)
+    assert packet[UDP].payload.load == tag_bytes(0) + bytes(2) + bytes(range(52, 60))
 
 
 def test_protocol_61_has_its_payload_right_behind_the_ip_header():
     packet = Ether(frames(spec("ethip4-ip4base"))[0])
-    assert (packet[IP].proto, bytes(packet[IP].payload)) == (61, tag_bytes(0) + bytes(18))
+    assert (packet[IP].proto, bytes(packet[IP].payload)) == (61, tag_bytes(0) + bytes(range(42, 60)))
 
 
 def test_ipv6_frames_have_addresses_for_benchmarking():
@@ -127,6 +128,48 @@ UNTAGGED = frames(spec())[7]
 def test_no_tag_changes_a_checksum(tag):
     tagged = UNTAGGED[:42] + tag_bytes(tag) + UNTAGGED[50:]
     assert with_fields_of_scapy(tagged) == tagged
+
+
+SMALLEST = [(name, smallest_size(name)) for name in profile_names() if name not in SCALED]
+
+
+@pytest.mark.parametrize(("profile", "frame_size"), [*SMALLEST, ("ethip4-udp", 1518), ("ethip4-tcp", 1518)])
+@settings(max_examples=10)
+@given(tag=st.integers(0, 2**32 - 1), first=st.integers(0, 2**32 - 1))
+def test_the_smallest_frames_of_all_profiles_have_sequence_numbers_that_change_no_checksum(
+    profile, frame_size, tag, first
+):
+    description = spec(profile, frame_size)
+    assert description.is_numbered
+    memory = np.stack([np.frombuffer(frame, dtype=np.uint8) for frame in frames(description)[:3]]).copy()
+    numbering = Numbering(memory, 0, description.tag_place)
+    numbering.begin(tag)
+    count = numbering.write(0, first, 3)
+    written = [row.tobytes() for row in memory[:count]]
+    start = description.tag_offset
+    assert {frame[start : start + 4] for frame in written} == {tag.to_bytes(4, "big")}
+    numbers = [int.from_bytes(frame[start + 4 : start + 8], "big") for frame in written]
+    assert numbers == [(first + number) % 2**32 for number in range(count)]
+    assert [with_fields_of_scapy(frame) for frame in written] == written
+
+
+@given(st.integers(0, 20_000), st.integers(1, 128))
+def test_numbers_are_right_wherever_a_batch_begins(first, count):
+    memory = np.zeros((128, 60), dtype=np.uint8)
+    numbering = Numbering(memory, 0, spec().tag_place)
+    numbering.begin(7)
+    done = numbering.write(0, first, count)
+    assert 1 <= done <= count
+    numbers = np.ascontiguousarray(memory[:done, 46:50]).view(">u4")[:, 0]
+    assert numbers.tolist() == list(range(first, first + done))
+
+
+def test_frames_without_room_for_a_sequence_number_have_the_tag_alone():
+    description = spec("ethip6-udp", 78)
+    narrow = frames_spec(
+        load_profile("ethip6-udp", frame_size=78).directions[0].model_copy(update={"size_weights": {74: 1}}), WEST, EAST
+    )
+    assert (description.is_numbered, narrow.is_numbered) == (True, False)
 
 
 def test_a_udp_checksum_of_zero_is_sent_as_ones():

@@ -49,9 +49,19 @@ def test_a_generator_that_falters_again_and_again_is_believed():
     assert output.loss_ratio == pytest.approx(0.03)
 
 
-def test_a_load_beyond_the_generators_limit_is_not_measured_again():
-    output = TrafficMeasurer(Agent((90, 90))).measure(TRIAL)
-    assert (output.unsent_frames, output.repeats) == (10, 0)
+def test_a_load_beyond_the_generators_limit_is_measured_twice_and_larger_loads_once():
+    agent = Agent((90, 90), (90, 90), (80, 80), (89, 89), (88, 88))
+    measurer = TrafficMeasurer(agent)
+    outputs = [measurer.measure(trial) for trial in (TRIAL, TrialInput(1.0, 101.0), TrialInput(1.0, 99.0))]
+    assert [(output.unsent_frames, output.repeats) for output in outputs] == [(10, 1), (21, 0), (11, 1)]
+    assert len(agent.asked) == 5
+
+
+def test_a_long_stall_is_not_taken_for_the_generators_limit():
+    agent = Agent((91, 91), 100, (90, 90), (99, 99), 100)
+    measurer = TrafficMeasurer(agent)
+    assert [measurer.measure(TRIAL).unsent_frames for _ in range(2)] == [0, 0]
+    assert len(agent.asked) == 5
 
 
 def test_a_surplus_can_count_as_loss_instead():

@@ -6,10 +6,12 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from local_session import LocalProcess
 from waiting import wait_until
 
 from lossratio.errors import TrafficError
@@ -19,11 +21,15 @@ from lossratio.traffic.agent.trex_settings import TrexSettings
 from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
 
 PROGRAM = f"""#!{sys.executable}
-import signal, socket, sys, time
+import os, signal, socket, sys, time
 from pathlib import Path
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 behaviour = Path("behaviour").read_text()
+if behaviour.startswith("end "):
+    sys.exit(int(behaviour[4:]))
+if behaviour == "die":
+    os.kill(os.getpid(), signal.SIGKILL)
 print("Starting  TRex v3.08 please wait  ...", flush=True)
 if behaviour.startswith("refuse "):
     print("usage: many lines\\n" * 50 + "EAL: core 7 unavailable\\n You might need to run ./trex-cfg  once", flush=True)
@@ -45,6 +51,10 @@ class Here:
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, check=True, capture_output=True, text=True)
+
+    def start(self, *command: str) -> LocalProcess:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return LocalProcess(process, Path(os.devnull))
 
     def put(self, data: bytes, path: str) -> None:
         Path(path).write_bytes(data)
@@ -148,13 +158,53 @@ def test_a_pid_that_now_is_another_program_s_is_neither_adopted_nor_stopped(plan
 
 def test_a_configuration_that_trex_refuses_is_told_in_its_own_words(plan):
     behave(plan, "refuse it")
-    with pytest.raises(TrafficError, match=r"does not start .* it says: EAL: core 7 unavailable$"):
+    with pytest.raises(TrafficError, match=r"it says: EAL: core 7 unavailable \(exit status 1; log: .*/state/log\)$"):
         TrexServer(Here(), plan).ensure()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [
+        ("die", r"it says: .* \(ended by signal 9; log: .*/state/log\)$"),
+        ("end 3", r"it says: nothing at all \(exit status 3; log: .*/state/log\)$"),
+        ("end 255", r"it says: nothing at all \(exit status 255; log: .*/state/log\)$"),
+    ],
+)
+def test_a_server_that_ends_without_a_word_is_told_by_how_it_ended_and_at_once(plan, behaviour, told):
+    behave(plan, behaviour)
+    begin = time.monotonic()
+    with pytest.raises(TrafficError, match=told):
+        TrexServer(Here(), plan).ensure()
+    assert time.monotonic() - begin < plan.start_timeout
+
+
+def test_a_program_that_cannot_be_run_is_told_in_the_shell_s_words(plan):
+    Path(plan.directory, "_t-rex-64").write_text("#!/no/such/interpreter\n")
+    with pytest.raises(TrafficError, match=r"it says: .*(not found|No such file).* \(exit status 127; log: "):
+        TrexServer(Here(), plan).ensure()
+
+
+def test_the_log_of_an_earlier_server_says_nothing_about_this_one(plan):
+    Path(plan.state).mkdir()
+    Path(plan.state, "log").write_text("EAL: an error of yesterday\n")
+    Path(plan.state, "status").write_text("1\n")
+    server = TrexServer(Here(), plan)
+    server.ensure()
+    assert "yesterday" not in server.log()
+
+
+def test_an_error_of_the_start_is_not_followed_by_last_words(access, plan):
+    behave(plan, "refuse it")
+    with pytest.raises(TrafficError, match="core 7 unavailable") as raised:
+        access.ready()
+    access.explain(raised.value)
 
 
 def test_a_server_that_does_not_get_ready_is_stopped_again(plan):
     behave(plan, "slow")
-    with pytest.raises(TrafficError, match=r"not ready within 1 s; it says: Starting TRex"):
+    with pytest.raises(
+        TrafficError, match=r"not ready within 1 s; it says: Starting TRex v3\.08 .*\(it still runs; log: "
+    ):
         TrexServer(Here(), replace(plan, start_timeout=1.0)).ensure()
     assert pid_of(plan.state) is None
 
@@ -201,6 +251,7 @@ def access(plan, monkeypatch):
 def test_the_agent_is_told_where_the_server_is_and_what_its_ports_are(access, plan):
     options = TrexSettings.from_json(access.ready())
     assert options.ports == {"eth0": 0, "eth1": 1}
+    assert options.late_end == 0.03
     assert (options.directory, options.rpc_port, options.uses_linux) == (plan.directory, plan.rpc_port, True)
     assert "Starting  TRex" in Path(options.log).read_text()
     assert access.ready() == options.to_json()
@@ -233,3 +284,10 @@ def test_what_a_tg_lacks_is_told_without_starting_anything(plan, monkeypatch):
     assert "no directory '/nowhere'" in nowhere
     assert not any("no TRex" in problem for problem in problems(directory=plan.directory))
     assert not Path(plan.state).exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "late_end"), [({}, 0.001), ({"software": True}, 0.03), ({"late_end": "2 ms"}, 0.002)]
+)
+def test_cards_may_end_a_trial_later_by_a_millisecond_and_software_by_thirty(fields, late_end):
+    assert TrexGenerator(kind="trex", **fields).allowed_late_end == late_end

@@ -62,6 +62,47 @@ def test_a_server_that_begins_and_answers_slowly_sends_in_full():
     assert [each.unsent for each in counters] == [0, 0]
 
 
+@pytest.mark.parametrize("late_answer", [0.2, 0.6, 1.6, 5.0])
+def test_a_trial_that_took_too_long_does_not_hide_behind_a_late_answer_to_its_start(late_answer):
+    # All frames are sent in 2.5 s.
+    west, east = trial(Server(capacity=4_000.0, late_answer=late_answer))
+    assert loss_ratio([west, east]) >= 0.58
+    assert west.elapsed > 1.0
+    assert (west.stretch, east.stretch) == (0.0, 0.0)
+
+
+def test_nobody_knows_how_long_traffic_took_whose_start_was_answered_after_its_end():
+    west, _ = trial(Server(late_answer=1.6))
+    assert west.sent == 10_001
+    assert west.unsent == pytest.approx(6_000, abs=300)
+
+
+@pytest.mark.parametrize("late_end", [0.0, 0.001, 0.03])
+def test_a_server_that_says_late_that_it_has_sent_everything_sent_it_in_time(late_end):
+    counters = trial(Server(status_seconds=0.01), late_end=late_end)
+    assert loss_ratio(counters) == 0.0
+    assert all(each.stretch < late_end + 0.02 for each in counters)
+
+
+@pytest.mark.parametrize(("late_end", "unnoticed"), [(0.001, 0.01), (0.03, 0.04)])
+def test_a_server_that_is_slower_than_is_allowed_leaves_frames_unsent(late_end, unnoticed):
+    in_time = [share for share in range(1, 60) if not _unsent(1.0 / (1.0 + share / 1000), late_end)]
+    assert max(in_time, default=0) / 1000 <= unnoticed
+    assert not _unsent(1.0, late_end)
+
+
+def _unsent(speed, late_end):
+    counters = trial(Server(capacity=10_000.0 * speed, status_seconds=0.005), late_end=late_end)
+    assert all(each.unsent == 0 or each.stretch == 0.0 for each in counters)
+    return loss_ratio(counters) > 0.0
+
+
+def test_by_how_much_longer_a_trial_may_have_taken_is_in_its_result():
+    quick, slow = (trial(Server(start_seconds=seconds))[0] for seconds in (0.0005, 0.02))
+    assert 0.0 < quick.stretch < 0.01
+    assert 0.02 < slow.stretch < 0.03
+
+
 def test_frames_that_came_back_and_were_dropped_are_told_and_those_that_could_not_be_sent_are_none_of_them():
     west, east = trial(Server(errors={"ierrors": 3, "oerrors": 4, "queue_full": 5}))
     assert (west.generator_drops, east.generator_drops) == (3, 3)

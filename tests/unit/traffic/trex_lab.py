@@ -1,5 +1,7 @@
 """What the tests of TRex do all the time: a generator that talks to a stand-in."""
 
+from dataclasses import replace
+
 from trex_stand_in import StandIn
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
@@ -24,11 +26,12 @@ SETTINGS = TrexSettings(
 )
 
 
-def generator(server, profile="ethip4-udp", frame_size=64, settle_time=0.1, **options):
+def generator(server, profile="ethip4-udp", frame_size=64, settle_time=0.1, late_end=SETTINGS.late_end, **options):
     configuration = make_configuration(
         load_profile(profile, frame_size=frame_size, **options), [PAIR], settle_time=settle_time
     )
-    return TrexGenerator(configuration, SETTINGS, TrexLibrary(StandIn(server), "here"), server.clock, server.sleep)
+    settings = replace(SETTINGS, late_end=late_end)
+    return TrexGenerator(configuration, settings, TrexLibrary(StandIn(server), "here"), server.clock, server.sleep)
 
 
 def still_there():

@@ -112,6 +112,8 @@ class Server:
         capacity: Frames per second that a port can send.
         answer_seconds: How long each request takes.
         start_seconds: How long after the answer traffic begins.
+        late_answer: How long the request to start takes beyond that, while traffic flows already.
+        status_seconds: How long after its end the server says that a port transmits no more.
         lost: Share of the frames that the path loses, of each direction.
         foreign: Frames that come from elsewhere to port 1 while traffic flows.
         late: Frames, and seconds for which the last ones stay in flight.
@@ -124,6 +126,8 @@ class Server:
     capacity: float = math.inf
     answer_seconds: float = 0.002
     start_seconds: float = 0.0005
+    late_answer: float = 0.0
+    status_seconds: float = 0.0
     lost: tuple[float, float] = (0.0, 0.0)
     foreign: int = 0
     late: tuple[int, float] = (0, 0.0)
@@ -179,7 +183,7 @@ class Server:
         if port.began is None or self.now >= port.stopped:
             return False
         asked = self._rate(port)
-        return self.now < port.began + port.duration * max(1.0, asked / self.capacity)
+        return self.now < port.began + port.duration * max(1.0, asked / self.capacity) + self.status_seconds
 
     def _rate(self, port: Port) -> float:
         return sum(stream.mode.pps * (1.0 if stream.flow_stats else port.factor) for stream in port.streams.values())
@@ -276,6 +280,7 @@ class Client:
         for port in ports:
             assert not self._server.is_transmitting(port)
             self._begin(self._server.ports[port], float(mult), duration, self._server.sent(port))
+        self._server.now += self._server.late_answer
 
     def update(self, ports, mult):
         self._called("update")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
+from lossratio.addressing import default_networks
 from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
 
@@ -37,6 +38,11 @@ def existing_links(node: DutNode, *names: str) -> dict[str, Link]:
                 f"Correct its name in the topology file; if it has gone since the set-up, set the DUT up again."
             )
     return links
+
+
+def is_up(link: Link) -> bool:
+    """Whether an interface was set up, whatever its link is."""
+    return "UP" in link["flags"]
 
 
 def has_link(link: Link) -> bool:
@@ -134,10 +140,13 @@ def _is_on_top(name: str, below: str, links: Mapping[str, Link]) -> bool:
 
 def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:
     """Interfaces that the node must keep, and what they carry."""
-    for route in read_routes(node):
-        if route["dst"] == "default":
+    routes = [route for route in read_routes(node) if route.get("type", "unicast") == "unicast"]
+    in_pieces = default_networks({ip_network(route["dst"]) for route in routes if route["dst"] != "default"})
+    for route in routes:
+        if route["dst"] == "default" or ip_network(route["dst"]) in in_pieces:
+            what = "the default route" if route["dst"] == "default" else f"a part of the default route ({route['dst']})"
             hops = (route, *route.get("nexthops", ()))
-            yield from ((hop["dev"], "the default route") for hop in hops if "dev" in hop)
+            yield from ((hop["dev"], what) for hop in hops if "dev" in hop)
     # Empty under sudo, and for sessions that do not come by SSH.
     connection = node.attempt("printenv", "SSH_CONNECTION").stdout.split()
     if connection:

@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from lossratio.dut.base import Dut, DutOptions
@@ -18,7 +18,7 @@ from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool, check_privi
 from lossratio.dut.linux.state import LinuxState, boot_id, check_unchanged, read_state
 from lossratio.dut.linux.telemetry import linux_telemetry
 from lossratio.dut.node import CommandRunner, DutNode
-from lossratio.errors import DutError, LossRatioError
+from lossratio.errors import DutError, LossRatioError, NodeError
 from lossratio.topology import Hop, Port
 
 LINK_TIMEOUT = 10.0
@@ -158,6 +158,11 @@ class NodeDut(Dut[OptionsT_co]):
             self._undo_after(cause)
             raise
 
+    def depend_on_host_routes(self, interface: str, count: int) -> None:
+        """Counts routes to single hosts, which were added since the set-up, among what must stay as it is."""
+        present = self.present
+        self._present = replace(present, state=present.state.with_host_routes(interface, count))
+
     def verify(self) -> None:
         """Checks that nothing that was set up has gone or changed."""
         check_unchanged(self.node, self.present.state)
@@ -241,7 +246,9 @@ class NodeDut(Dut[OptionsT_co]):
         try:
             self.tear_down()
         except LossRatioError as left:
-            raise DutError(f"{cause} And what was done until then could not be undone: {left}") from cause
+            # A connection that is lost says nothing about the DUT.
+            kind = NodeError if isinstance(cause, NodeError) else DutError
+            raise kind(f"{cause} And what was done until then could not be undone: {left}") from cause
 
 
 def _without_link(links: Mapping[str, Link], interfaces: tuple[str, ...]) -> list[str]:

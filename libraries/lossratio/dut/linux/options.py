@@ -15,6 +15,8 @@ BURST_SECONDS = 0.02
 
 _NANOSECONDS = 1_000_000_000
 _LARGEST_BURST = 2**32 - 1
+_MOST_CPUS = 8192
+"""The most CPUs that Linux can be built for on any architecture."""
 
 
 def _whole_frame_rate(value: Any) -> int | None:
@@ -36,11 +38,16 @@ def parse_cpus(value: Any) -> tuple[int, ...]:
         return value
     cpus: set[int] = set()
     for part in str(value).split(","):
-        first, _, last = part.strip().partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal() and int(first) <= int(last or first)):
+        first, dash, last = part.strip().partition("-")
+        last = last if dash else first
+        if not (_is_cpu(first) and _is_cpu(last) and int(first) <= int(last)):
             raise ValueError(f"{value!r} are not CPU numbers; write them like '1' or '0,2-3'")
-        cpus.update(range(int(first), int(last or first) + 1))
+        cpus.update(range(int(first), int(last) + 1))
     return tuple(sorted(cpus))
+
+
+def _is_cpu(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_CPUS)) and int(text) < _MOST_CPUS
 
 
 class PolicedOptions(DutOptions):

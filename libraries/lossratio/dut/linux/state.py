@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lossratio.dut.linux.claim import table_name
 from lossratio.dut.linux.host_routes import count_host_routes
-from lossratio.dut.linux.interfaces import has_link, read_links, read_routes
+from lossratio.dut.linux.interfaces import is_up, read_links, read_routes
 from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
 
 _PROTOCOLS = ("kernel", "boot")
 """What brings in the routes that a DUT depends on: addresses, and commands."""
+
+# Without counters, and without the elements of named sets, which daemons change all day long.
+_TABLES = """
+tables=$(nft list tables) || exit
+echo "$tables" | while read -r _ family name; do
+    [ -z "$name" ] || echo "$family $name $(nft -s -t list table "$family" "$name" | sha256sum)"
+done
+"""
+
+_QUEUES = """
+for name; do echo "$name $(tc qdisc show dev "$name" | tr '\\n' ';')"; done
+"""
+
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -23,18 +36,28 @@ class LinuxState:
     Attributes:
         names: Names of the DUT's interfaces, or PCI addresses of its cards.
         boot_id: Changes with every boot of the node.
-        interfaces: Each interface's master (or None), by name; those that are up and have a link.
-        routes: Routes through the interfaces, and how many host routes there are, for people.
-        tables: Family and name of the nftables tables, without those of DUTs on other interfaces.
+        interfaces: Each interface's master (or None), by name; those that are set up, whatever their links are.
+        ports: Names of all interfaces whose master is one of these.
+        ways: By interface, what else decides over a frame there: MAC address, XDP program, queueing disciplines.
+        routes: Routes through the interfaces, for people.
+        host_routes: How many host routes there are, by interface; those without any are missing.
+        tables: A digest of each nftables table by its family and name, without those of DUTs on other interfaces.
         settings: Kernel settings that the DUT has changed, by the path of their file.
     """
 
     names: tuple[str, ...]
     boot_id: str
     interfaces: Mapping[str, str | None]
+    ports: frozenset[str]
+    ways: Mapping[str, Mapping[str, str]]
     routes: frozenset[str]
-    tables: frozenset[str]
+    host_routes: Mapping[str, int]
+    tables: Mapping[str, str]
     settings: Mapping[str, str]
+
+    def with_host_routes(self, interface: str, count: int) -> LinuxState:
+        """The state with so many host routes more."""
+        return replace(self, host_routes={**self.host_routes, interface: self.host_routes.get(interface, 0) + count})
 
 
 def read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]) -> LinuxState:
@@ -49,25 +72,28 @@ def read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]
     links = read_links(node)
     # Not all of them: of host routes there may be very many, so these are counted.
     routes = [route for protocol in _PROTOCOLS for route in read_routes(node, "proto", protocol)]
-    host_routes = count_host_routes(node)
-    listed = (each["table"] for each in node.json("nft", "-j", "list", "tables")["nftables"] if "table" in each)
-    own = {table_name(name) for name in interfaces}
-    tables = (each for each in listed if each["name"] in own or not each["name"].startswith(table_name("")))
+    present = [name for name in interfaces if name in links]
+    queues = dict(line.split(" ", 1) for line in node.run("sh", "-c", _QUEUES, "queues", *present).splitlines())
     return LinuxState(
         names=tuple(interfaces),
         boot_id=boot_id(node),
-        interfaces={name: links[name].get("master") for name in interfaces if name in links and has_link(links[name])},
+        interfaces={name: links[name].get("master") for name in interfaces if name in links and is_up(links[name])},
+        ports=frozenset(name for name, link in links.items() if link.get("master") in interfaces),
+        ways={
+            name: {
+                "MAC address": links[name].get("address", "none"),
+                "XDP program": str(links[name].get("xdp", {}).get("prog", {}).get("id", "none")),
+                "queueing discipline": queues[name],
+            }
+            for name in present
+        },
         routes=frozenset(
-            (
-                *(
-                    f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}"
-                    for route in routes
-                    if route.get("dev") in interfaces
-                ),
-                *(f"each of {count} hosts dev {name}" for name, count in host_routes.items() if name in interfaces),
-            )
+            f"{route['dst']} dev {route['dev']} table {route.get('table', 'main')}"
+            for route in routes
+            if route.get("dev") in interfaces
         ),
-        tables=frozenset(f"{table['family']} {table['name']}" for table in tables),
+        host_routes={name: count for name, count in count_host_routes(node).items() if name in interfaces},
+        tables=_read_tables(node, interfaces),
         settings=node.read_files(*paths) if paths else {},
     )
 
@@ -78,7 +104,7 @@ def boot_id(node: DutNode) -> str:
 
 
 def check_unchanged(node: DutNode, since: LinuxState) -> None:
-    """Checks that nothing that was there is gone, and every setting as it was.
+    """Checks that nothing that was there is gone, no rule came in, and every setting is as it was.
 
     Raises:
         DutError: If something is not; says what.
@@ -87,14 +113,36 @@ def check_unchanged(node: DutNode, since: LinuxState) -> None:
     if now.boot_id != since.boot_id:
         raise DutError(f"{node.name} was rebooted since it was set up; set it up again.")
     lost = [
-        *(f"interface {name} is gone, or has no link" for name in since.interfaces.keys() - now.interfaces.keys()),
+        *(f"interface {name} is gone, or was set down" for name in since.interfaces.keys() - now.interfaces.keys()),
         *(
             f"interface {name} is not in {since.interfaces[name]} any more"
             for name, master in now.interfaces.items()
             if master != since.interfaces[name]
         ),
         *(f"the route to {each} is gone" for each in since.routes - now.routes),
-        *(f"the nftables table {each} is gone" for each in since.tables - now.tables),
+        *(
+            f"interface {name} had {since.host_routes.get(name, 0)} routes to single hosts, and has "
+            f"{now.host_routes.get(name, 0)}"
+            for name in since.names
+            if now.host_routes.get(name, 0) != since.host_routes.get(name, 0)
+        ),
+        *(
+            f"interface {name} was put into a bridge of the DUT"
+            for name in now.ports - since.ports - since.interfaces.keys()
+        ),
+        *(
+            f"the {what} of interface {name} was {value}, and is {now.ways[name][what]}"
+            for name in since.ways.keys() & now.interfaces.keys()
+            for what, value in since.ways[name].items()
+            if now.ways[name][what] != value
+        ),
+        *(f"the nftables table {each} is gone" for each in since.tables.keys() - now.tables.keys()),
+        *(f"the nftables table {each} came in" for each in now.tables.keys() - since.tables.keys()),
+        *(
+            f"the nftables table {each} was changed"
+            for each in since.tables.keys() & now.tables.keys()
+            if now.tables[each] != since.tables[each]
+        ),
         *(
             f"{path} was {value}, and is {now.settings.get(path, 'gone')}"
             for path, value in since.settings.items()
@@ -105,3 +153,13 @@ def check_unchanged(node: DutNode, since: LinuxState) -> None:
         raise DutError(
             f"{node.name} is not as it was set up: {'; '.join(sorted(lost))}. Tear it down and set it up again."
         )
+
+
+def _read_tables(node: DutNode, interfaces: Sequence[str]) -> dict[str, str]:
+    own = {table_name(name) for name in interfaces}
+    tables = (line.split()[:3] for line in node.run("sh", "-c", _TABLES).splitlines())
+    return {
+        f"{family} {name}": digest
+        for family, name, digest in tables
+        if name in own or not name.startswith(table_name(""))
+    }

@@ -7,6 +7,7 @@ from typing import Mapping
 from .configuration import Direction
 from .counting import FrameCounter, check_countable
 from .cycle import build_frames
+from .examination import Examiner
 from .links import Link
 from .probe import Probe
 from .probes import probe_rate
@@ -15,9 +16,23 @@ from .sender import Sender, SenderReport, SenderSetup, SendOrder
 
 
 class ActiveDirection:
-    """A direction with its sender, and with counters for this trial's frames and for those of the trial before."""
+    """A direction with its sender, and with counters for this trial's frames and for those of the trial before.
 
-    def __init__(self, direction: Direction, links: Mapping[str, Link], cpu: int, catch_up: float) -> None:
+    Args:
+        direction: The direction.
+        links: All interfaces, by name.
+        cpu: The processor for its sender to begin on.
+        catch_up: Seconds of traffic that are made up for after a stall.
+        examines: Whether frames that come back are looked at.
+
+    Raises:
+        OSError: If the kernel does not give the sockets.
+        AgentError: If its frames cannot be sent.
+    """
+
+    def __init__(
+        self, direction: Direction, links: Mapping[str, Link], cpu: int, catch_up: float, *, examines: bool
+    ) -> None:
         frames = direction.frames
         source, sink = links[direction.transmit], links[direction.receive]
         destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
@@ -30,6 +45,7 @@ class ActiveDirection:
             FrameCounter(sink.name, sink.index, frames.tag_place),
             FrameCounter(sink.name, sink.index, frames.tag_place),
         )
+        self._examiner = Examiner(direction, cycle, sink) if examines else None
         self._source, self._sink = source, sink
         self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpu, catch_up)
         self.sender = Sender(self._setup)
@@ -38,18 +54,15 @@ class ActiveDirection:
         """What it sends of a trial's load, in frames per second."""
         return load * self._direction.load_share
 
-    def start(self, order: SendOrder) -> None:
-        """Begins to send, and to count what comes back with the order's tag.
-
-        Raises:
-            AgentError: If its sender died.
-        """
+    def watch(self, order: SendOrder) -> None:
+        """Begins to count what comes back with an order's tag. All directions do that before any of them sends."""
         self._counter, self._counter_before = self._counter_before, self._counter
         # What a trial that failed had received was never asked for.
         self._counted_before = self._counter_before.read() if self._counted is None else self._counted
         self._counted = None
         self._counter.watch(order.tag)
-        self.sender.start(order)
+        if self._examiner is not None:
+            self._examiner.watch(order.tag, order.load, order.duration)
 
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
         """Gets latency frames ready that are a part of this direction's traffic.
@@ -109,6 +122,7 @@ class ActiveDirection:
             "elapsed": sent.elapsed,
             "worst_lateness": sent.worst_lateness,
             "load_share": self._direction.load_share,
+            "examination": None if self._examiner is None else self._examiner.examine(report.first, sent.sent),
         }
 
     def close(self) -> None:
@@ -116,6 +130,8 @@ class ActiveDirection:
         self.sender.close()
         self._counter.close()
         self._counter_before.close()
+        if self._examiner is not None:
+            self._examiner.close()
 
 
 def _mac(text: str) -> bytes:

@@ -10,6 +10,8 @@ from typing import Any, Callable, Mapping, Sequence
 
 from .active import ActiveDirection
 from .configuration import Configuration
+from .examination import MOST_EXAMINED
+from .filters import DIRECTIONS
 from .pacing import CATCH_UP
 from .port_links import links_after, same_links, usable_links
 from .priority import COUNTING, raise_priority
@@ -41,13 +43,17 @@ class AfPacketGenerator:
         self._before = usable_links(configuration)
         self._directions: list[ActiveDirection] = []
         # A random beginning, so that no other agent's frames are taken for this one's.
-        self._tag = int.from_bytes(os.urandom(4), "big")
+        self._tag = int.from_bytes(os.urandom(4), "big") & ~DIRECTIONS
+        self._examines = configuration.examines
+        self._is_numbered = all(direction.frames.is_numbered for direction in configuration.directions)
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
         cpus = sorted(os.sched_getaffinity(0))
         try:
             for number, direction in enumerate(configuration.directions):
                 cpu = cpus[number % len(cpus)]
-                self._directions.append(ActiveDirection(direction, self._before, cpu, catch_up))
+                self._directions.append(
+                    ActiveDirection(direction, self._before, cpu, catch_up, examines=configuration.examines)
+                )
         except OSError as error:
             self.close()
             raise _socket_error(error) from error
@@ -60,6 +66,7 @@ class AfPacketGenerator:
             "generator": "afpacket",
             "realtime": all(direction.sender.is_realtime for direction in self._directions),
             "catch_up": self._catch_up,
+            "integrity": self._integrity(),
             "ports": {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in ports.items()},
         }
 
@@ -92,6 +99,11 @@ class AfPacketGenerator:
         """See `Generator.start`."""
         self._begin(load, None)
 
+    def renew(self) -> None:
+        """See `Generator.renew`."""
+        for direction in self._directions:
+            direction.sender.renew()
+
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.stop`."""
         for direction in self._directions:
@@ -123,11 +135,16 @@ class AfPacketGenerator:
         self._before = same_links(self._ports, self._before)
         rates = {probe.name: probe.rate for probe in probes}
         started: list[Sender] = []
+        ramp_tag, tag = self._next_tag(), self._next_tag()
+        orders: dict[Sender, SendOrder] = {}
+        for number, direction in enumerate(self._directions):
+            rate = direction.load(load) - rates.get(direction.name, 0.0)
+            orders[direction.sender] = SendOrder(rate, duration, tag + number, ramp, ramp_tag + number)
+            direction.watch(orders[direction.sender])
         try:
-            for direction in self._directions:
-                rate = direction.load(load) - rates.get(direction.name, 0.0)
-                direction.start(SendOrder(rate, duration, self._next_tag(), ramp, self._next_tag() if ramp else 0))
-                started.append(direction.sender)
+            for sender, order in orders.items():
+                sender.start(order)
+                started.append(sender)
             for probe in probes:
                 probe.start()
                 started.append(probe.sender)
@@ -147,6 +164,8 @@ class AfPacketGenerator:
                     reports[sender] = sender.report()
                 links_after(self._ports, self._before)
                 check()
+                for sender in pending.values():
+                    sender.renew()
             _sleep(self._settle_time, check)
         finally:
             # Those that are left after an error; else there are none.
@@ -162,11 +181,24 @@ class AfPacketGenerator:
             for direction in self._directions
         ]
 
+    def _integrity(self) -> Message:
+        """What is checked of frames that come back, and what is not."""
+        if not self._examines:
+            return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
+        of_all = ["length", "destination MAC address", "direction"]
+        of_some = ["contents", "IP addresses", "duplicates", "order"]
+        if not self._is_numbered:
+            left_out = [f"{each} (no room for sequence numbers)" for each in of_some]
+            return {"in_trials": True, "checked": of_all, "not_checked": left_out}
+        whole = {"in_trials": True, "checked": [*of_all, *of_some], "not_checked": []}
+        return {**whole, "examined_per_trial_at_most": MOST_EXAMINED}
+
     def _senders(self) -> list[Sender]:
         return [direction.sender for direction in self._directions]
 
     def _next_tag(self) -> int:
-        self._tag = (self._tag + 1) & _TAG_MASK
+        """The tag of the first direction's frames; those of the others follow."""
+        self._tag = (self._tag + DIRECTIONS + 1) & _TAG_MASK
         return self._tag
 
     def _probe(self, direction: ActiveDirection, load: float, duration: float) -> Probe:
@@ -178,10 +210,16 @@ class AfPacketGenerator:
 
 def _with_probe(counters: Message, report: SenderReport, latency: Message) -> Message:
     """The counters of a direction, with its latency frames among them."""
-    sent = report.transmission
-    added = {"intended": sent.intended, "sent": sent.sent, "received": latency["received"] + latency["duplicates"]}
-    total = {**counters, **{name: counters[name] + count for name, count in added.items()}}
+    sent, duplicates = report.transmission, latency["duplicates"]
+    arrived = latency["received"] + duplicates
+    total = _sum(counters, {"intended": sent.intended, "sent": sent.sent, "received": arrived})
+    if total["examination"] is not None:
+        total["examination"] = _sum(total["examination"], {"examined": arrived, "duplicated": duplicates})
     return {**total, "unsent": max(0, total["intended"] - total["sent"])}
+
+
+def _sum(counts: Message, added: Mapping[str, int]) -> Message:
+    return {**counts, **{name: counts[name] + count for name, count in added.items()}}
 
 
 def _socket_error(error: OSError) -> AgentError:

@@ -22,7 +22,10 @@ _ETHERNET_HEADER_BYTES = 14
 _TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
 
 TAG_BYTES = 8
-"""Bytes of a trial's tag: see `lossratio.traffic.agent.frames.tag_bytes`."""
+"""Bytes of a trial's tag with the sequence number behind it: see `lossratio.traffic.agent.numbering`."""
+
+COMPENSATION_BYTES = 2
+"""Bytes of the word that makes up for both in checksums."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,14 @@ class TagPlace:
     Attributes:
         offset: In the frame as it was sent.
         behind_vlan: Whether the frame begins with a VLAN's tag, which the kernel takes off when it arrives.
+        is_numbered: Whether a sequence number follows the tag; else the tag's complement does.
+        compensation: Where the word is that makes up for both in checksums; None: no checksum covers them.
     """
 
     offset: int
     behind_vlan: bool
+    is_numbered: bool
+    compensation: int | None
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,10 @@ class FramesSpec:
         checksums: Fields that hold a checksum; one that covers others comes after them.
         sizes: Frame sizes in bytes with FCS, each with its weight.
         tag_offset: Where the trial's tag is.
+        is_numbered: Whether the smallest frame has room for a sequence number whose place in checksums is made up for.
+        compensation: Where the word is that makes up for it; None: no checksum covers the sequence number.
+        rewritable: Starts and ends of what the way may rewrite, such as MAC addresses.
+        addresses: Starts and ends of IP addresses that it may not.
     """
 
     header: str
@@ -111,6 +122,10 @@ class FramesSpec:
     checksums: tuple[ChecksumField, ...]
     sizes: tuple[tuple[int, int], ...]
     tag_offset: int
+    is_numbered: bool
+    compensation: int | None
+    rewritable: tuple[tuple[int, int], ...]
+    addresses: tuple[tuple[int, int], ...]
 
     @property
     def max_size(self) -> int:
@@ -131,7 +146,14 @@ class FramesSpec:
     @property
     def tag_place(self) -> TagPlace:
         """Where the trial's tag is."""
-        return TagPlace(self.tag_offset, bytes.fromhex(self.header)[12:14] in _TAG_ETHERTYPES)
+        behind_vlan = bytes.fromhex(self.header)[12:14] in _TAG_ETHERTYPES
+        return TagPlace(self.tag_offset, behind_vlan, self.is_numbered, self.compensation)
+
+    @property
+    def payload_offset(self) -> int:
+        """Where the payload begins that follows the tag."""
+        end = self.tag_offset + TAG_BYTES
+        return end + COMPENSATION_BYTES if self.compensation == end else end
 
 
 @dataclass(frozen=True)
@@ -164,11 +186,13 @@ class Configuration:
         ports: Its interfaces.
         directions: The directions that it transmits in; one at least, and each from an interface of its own.
         settle_time: Seconds to wait, after the traffic, for frames still in flight.
+        examines: Whether frames that come back are looked at, as far as the generator can.
     """
 
     ports: tuple[str, ...]
     directions: tuple[Direction, ...]
     settle_time: float
+    examines: bool = True
 
     def to_json(self) -> Message:
         """The configuration as JSON data."""
@@ -186,6 +210,7 @@ class Configuration:
                 ports=tuple(data["ports"]),
                 directions=tuple(_direction(direction) for direction in data["directions"]),
                 settle_time=float(data["settle_time"]),
+                examines=bool(data["examines"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise AgentError("bad_request", f"The configuration cannot be read: {error!r}.") from error
@@ -216,4 +241,8 @@ def _frames(data: Mapping[str, Any]) -> FramesSpec:
         checksums=tuple(ChecksumField(**field) for field in data["checksums"]),
         sizes=tuple((int(size), int(weight)) for size, weight in data["sizes"]),
         tag_offset=int(data["tag_offset"]),
+        is_numbered=bool(data["is_numbered"]),
+        compensation=None if data["compensation"] is None else int(data["compensation"]),
+        rewritable=tuple((int(start), int(end)) for start, end in data["rewritable"]),
+        addresses=tuple((int(start), int(end)) for start, end in data["addresses"]),
     )

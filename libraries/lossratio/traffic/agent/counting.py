@@ -6,7 +6,7 @@ import socket
 import struct
 
 from .configuration import TagPlace
-from .filters import let_nothing_through, let_tags_through
+from .filters import let_nothing_through, let_tag_through
 from .protocol import AgentError
 
 MOST_COUNTED = (1 << 32) - 1
@@ -62,7 +62,7 @@ class FrameCounter:
 
     def watch(self, tag: int) -> None:
         """Counts frames with this tag from now on, from zero."""
-        let_tags_through(self._socket, self._place, tag)
+        let_tag_through(self._socket, self._place, tag)
         self.read()
         self._count = 0
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .configuration import FCS_BYTES, FramesSpec
-from .frames import Bytes, FrameBuilder, FrameOrder, Numbers
+from .frames import Bytes, FrameBuilder, FrameOrder, Numbers, payload
 from .protocol import AgentError
 
 MOST_HEADERS = 1 << 22
@@ -30,7 +30,7 @@ class FrameCycle:
     """Frames of one direction, in the order in which they are sent, over and over.
 
     Attributes:
-        data: One row per frame, without FCS, padded with zeros.
+        data: One row per frame, without FCS; what lies behind its length is not sent.
         lengths: Bytes of each frame, without FCS.
         patches: What frames differ in from those of the round before; None: these are all frames that differ.
     """
@@ -38,6 +38,14 @@ class FrameCycle:
     data: Bytes
     lengths: NDArray[np.uint32]
     patches: HeaderPatches | None = None
+
+    def frames(self, numbers: Numbers) -> tuple[Bytes, NDArray[np.uint32]]:
+        """Frames by their numbers in the order of sending, from 0 on, as `data` and `lengths` hold them."""
+        rows = numbers % len(self.lengths)
+        data = self.data[rows]
+        if self.patches is not None:
+            self.patches.write(data, numbers)
+        return data, self.lengths[rows]
 
 
 def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> FrameCycle:
@@ -128,11 +136,23 @@ class HeaderPatches:
         rows: Numbers = self._first_rows[slot : slot + count] + (self._steps[:count] + flow)
         return rows
 
+    def write(self, data: Bytes, numbers: Numbers) -> None:
+        """Writes the parts that belong to any frames.
+
+        Args:
+            data: The frames, one in each row.
+            numbers: Their numbers, from 0 on.
+        """
+        rows = self._first_rows[numbers % len(self._first_rows)] + self._order.flow_numbers(numbers)
+        for start, table in self.parts:
+            part = np.ascontiguousarray(table.take(rows)).view(np.uint8).reshape(len(rows), -1)
+            data[:, start : start + table.itemsize] = part
+
 
 def _first_frames(builder: FrameBuilder, order: FrameOrder, count: int) -> tuple[Bytes, NDArray[np.uint32]]:
     sizes = order.sizes(count)
     beginnings = builder.beginnings(order.flow_numbers(np.arange(count)), sizes)
-    data = np.zeros((count, int(sizes.max()) - FCS_BYTES), dtype=np.uint8)
+    data = np.tile(payload(int(sizes.max()) - FCS_BYTES), (count, 1))
     data[:, : beginnings.shape[1]] = beginnings
     return data, (sizes - FCS_BYTES).astype(np.uint32)
 

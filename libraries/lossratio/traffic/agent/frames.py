@@ -83,11 +83,13 @@ class FrameBuilder:
         self._spec = spec
         header = bytearray(bytes.fromhex(spec.header))
         header[:12] = destination_mac + source_mac
-        self._beginning = np.frombuffer(bytes(header) + tag_bytes(0), dtype=np.uint8)
+        beginning = (bytes(header) + tag_bytes(0)).ljust(spec.payload_offset, b"\0")
+        self._beginning = np.frombuffer(beginning, dtype=np.uint8)
+        self._payload_sums = _payload_sums(spec)
         self._values = [_values(field) for field in spec.fields]
 
     def beginnings(self, flows: Numbers, sizes: Numbers) -> Bytes:
-        """Headers and tags of frames, with correct lengths and checksums; what follows them is zero.
+        """Headers and tags of frames, with correct lengths and checksums; what follows them is `payload`.
 
         The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
 
@@ -102,12 +104,25 @@ class FrameBuilder:
         for length in self._spec.lengths:
             data[:, length.offset : length.offset + 2] = _big_endian(lengths - length.start, 2)
         for checksum in self._spec.checksums:
-            data[:, checksum.offset : checksum.offset + 2] = _big_endian(_checksums(data, lengths, checksum), 2)
+            payload = None if checksum.end is not None else self._payload_sums[lengths]
+            data[:, checksum.offset : checksum.offset + 2] = _big_endian(
+                _checksums(data, lengths, checksum, payload), 2
+            )
         return data
 
 
+def payload(length: int) -> Bytes:
+    """What frames hold behind headers and tags: each byte is its own place in the frame, modulo 256.
+
+    Args:
+        length: Bytes of a frame without FCS; what belongs to its headers is to be written over.
+    """
+    octets: Bytes = np.arange(length).astype(np.uint8)
+    return octets
+
+
 def tag_bytes(tag: int) -> bytes:
-    """What is written into a trial's frames: a 32-bit tag, and its complement, so that checksums do not change."""
+    """What frames without a sequence number hold: a 32-bit tag, and its complement, so that checksums do not change."""
     return tag.to_bytes(4, "big") + (tag ^ 0xFFFFFFFF).to_bytes(4, "big")
 
 
@@ -134,12 +149,24 @@ def _values(field: SteppingField) -> Bytes:
     return _big_endian(np.uint64(field.first) + steps.astype(np.uint64), field.width)
 
 
-def _checksums(data: Bytes, lengths: Numbers, field: ChecksumField) -> NDArray[np.uint64]:
-    # What comes after these bytes is zero, which adds nothing to a sum.
+def _payload_sums(spec: FramesSpec) -> NDArray[np.uint64]:
+    """Sums of the payload's words, by the length of the frame."""
+    sums = np.zeros(spec.max_size, dtype=np.uint64)
+    for size, _ in spec.sizes:
+        words = payload(size - FCS_BYTES)[spec.payload_offset :]
+        sums[size - FCS_BYTES] = _word_sums(np.pad(words, (0, len(words) % 2)).reshape(1, -1))[0]
+    return sums
+
+
+def _checksums(
+    data: Bytes, lengths: Numbers, field: ChecksumField, payload_sums: NDArray[np.uint64] | None
+) -> NDArray[np.uint64]:
     part = data[:, field.start : data.shape[1] if field.end is None else field.end]
     if part.shape[1] % 2:
         part = np.pad(part, ((0, 0), (0, 1)))
     sums = _word_sums(part)
+    if payload_sums is not None:
+        sums += payload_sums
     if field.pseudo_header is not None:
         start, stop, protocol = field.pseudo_header
         sums += _word_sums(data[:, start:stop]) + np.uint64(protocol) + (lengths - field.start).astype(np.uint64)

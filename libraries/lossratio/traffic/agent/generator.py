@@ -12,12 +12,18 @@ class Generator(Protocol):
     """Sends and counts test traffic. One is made for each configuration; its constructor takes the ports."""
 
     def facts(self) -> Message:
-        """What the controller may want to tell about the generator and its ports."""
+        """What the controller may want to tell about the generator and its ports.
+
+        Its ``integrity`` has ``checked`` and ``not_checked``, lists of what of frames that come back, and
+        ``in_trials``: whether that is so in trials, or with latency frames only.
+        """
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """Performs a trial, and returns the counters of each direction.
 
-        Counters are read when the traffic has stopped and its last frames have had the settle time to come back.
+        Counters are read when the traffic has stopped and its last frames have had the settle time to come back. Each
+        direction's ``examination`` has the attributes of `lossratio.integrity.Examination`, and is null where frames
+        are counted only; ``received`` are all that came back, whatever they are.
 
         Args:
             load: Frames per second in each direction.
@@ -46,6 +52,9 @@ class Generator(Protocol):
 
     def start(self, load: float) -> None:
         """Begins traffic of a constant load, in frames per second in each direction, until `stop`."""
+
+    def renew(self) -> None:
+        """Lets the traffic that `start` began go on; called several times a second."""
 
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """Ends the traffic that `start` began, and returns the counters of each direction.

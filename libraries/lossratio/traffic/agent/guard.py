@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import Iterable, Mapping
+from ipaddress import collapse_addresses, ip_network
+from typing import Any, Iterable, Mapping, Sequence
 
-from .links import Link, address_links, default_route_links, route_links
+from .links import Link, Network, Route, address_links, read_routes, route_links
 from .protocol import AgentError
+
+_TEST_NETWORKS = {4: ip_network("198.18.0.0/15"), 6: ip_network("2001:2::/48")}
+_EVERYWHERE = {4: ip_network("0.0.0.0/0"), 6: ip_network("::/0")}
 
 
 def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
     """Checks that test traffic on these interfaces cuts nobody off.
 
     An interface is refused if it carries a default route or the SSH session that the agent runs in, or if it shares
-    its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN. It is also refused if
-    the node would forward what arrives on it to its default route: test traffic does not belong into other networks.
+    its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN. A default route may be
+    written in pieces; see `_default_networks`. An interface is also refused if the node would forward the test traffic
+    that arrives on it through an interface that is none of these: test traffic does not belong into other networks.
 
     Args:
         names: The interfaces, which exist.
@@ -23,8 +28,9 @@ def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
     Raises:
         AgentError: Of kind ``forbidden_interface``.
     """
-    default_routes = default_route_links()
-    reasons = dict.fromkeys(default_routes, "carries a default route")
+    names = tuple(names)
+    routes = read_routes()
+    reasons = _default_route_links(routes)
     reasons.update(dict.fromkeys(_ssh_links(links), "carries the SSH session"))
     by_index = {link.index: link for link in links.values()}
     for name in names:
@@ -35,22 +41,66 @@ def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
                 f"Not transmitting on {name}: {other} {reasons[index]}. "
                 "Test traffic would cut this node off; give the generator interfaces of its own.",
             )
-        if default_routes:
-            _check_forwarding(name)
+        _check_forwarding(name, _ways_out(routes, {links[each].index for each in names}))
 
 
-def _check_forwarding(name: str) -> None:
-    for version in ("ipv4", "ipv6"):
+def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
+    """Indices of the interfaces that carry a default route, of any table and family, and how."""
+    reasons: dict[int, str] = {}
+    default = _default_networks({route.network for route in routes})
+    for route in routes:
+        if route.network in default:
+            is_whole = route.network.prefixlen == 0
+            how = "a default route" if is_whole else f"a part of the default route ({route.network})"
+            reasons.update(dict.fromkeys(route.links, f"carries {how}"))
+    return reasons
+
+
+def _default_networks(networks: set[Network]) -> set[Network]:
+    """Which of the networks that a node has routes to are a default route, in one or in several pieces.
+
+    These are networks of similar size that together are all addresses, such as 0.0.0.0/1 and 128.0.0.0/1, and each one
+    with more than the networks for benchmarking (RFC 2544, RFC 5180) that would carry test traffic, such as 2000::/3.
+    The DUT's check has the same rule: `lossratio.addressing.default_networks`.
+    """
+    found: set[Network] = set()
+    for version, everywhere in _EVERYWHERE.items():
+        own: list[Any] = [network for network in networks if network.version == version]
+        test = _TEST_NETWORKS[version]
+        found.update(network for network in own if network != test and network.supernet_of(test))
+        # Below one set that is everything there may be another one, of smaller networks, that goes first.
+        shortest = 0
+        for length in sorted({network.prefixlen for network in own}):
+            pieces = [network for network in own if shortest <= network.prefixlen <= length]
+            if list(collapse_addresses(pieces)) == [everywhere]:
+                found.update(pieces)
+                shortest = length + 1
+    return found
+
+
+def _ways_out(routes: Sequence[Route], ports: set[int]) -> dict[int, Route]:
+    """A route that would take test traffic of each version of IP through another interface than the ports."""
+    return {
+        route.network.version: route
+        for route in routes
+        if _TEST_NETWORKS[route.network.version].overlaps(route.network) and not ports.issuperset(route.links)
+    }
+
+
+def _check_forwarding(name: str, ways_out: Mapping[int, Route]) -> None:
+    for version, route in ways_out.items():
+        setting = f"net.ipv{version}.conf.{name}.forwarding"
         try:
-            with open(f"/proc/sys/net/{version}/conf/{name}/forwarding", encoding="ascii") as file:
+            with open(f"/proc/sys/net/ipv{version}/conf/{name}/forwarding", encoding="ascii") as file:
                 is_on = file.read().strip() != "0"
         except FileNotFoundError:
             continue
         if is_on:
+            way = "its default route" if route.network.prefixlen == 0 else f"its route to {route.network}"
             raise AgentError(
                 "forbidden_interface",
-                f"Not transmitting to {name}: this node would forward the test traffic to its default route. "
-                f"Switch that off (sysctl -w net.{version}.conf.{name}.forwarding=0).",
+                f"Not transmitting to {name}: this node would forward the test traffic to {way}. "
+                f"Switch that off (sysctl -w {setting}=0).",
             )
 
 
@@ -70,7 +120,8 @@ def _ssh_links(links: Mapping[str, Link]) -> set[int]:
 
 def _ssh_connection() -> str | None:
     # sudo clears the variable, so that the processes which started this one are looked at, too.
-    pid = os.getpid()
+    # Not as this process itself sees its id: it may be in a PID namespace that /proc is not of.
+    pid = int(os.readlink("/proc/self"))
     while pid > 1:
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:

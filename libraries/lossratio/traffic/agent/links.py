@@ -9,7 +9,8 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Dict, Iterator
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Dict, Iterator, Union
 
 _RTM_NEWLINK, _RTM_GETLINK = 16, 18
 _RTM_NEWADDR, _RTM_GETADDR = 20, 22
@@ -23,9 +24,11 @@ _IFLA_INFO_KIND = 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTA_DST, _RTA_OIF, _RTA_MULTIPATH = 1, 4, 9
 _RTN_UNICAST = 1
+_ADDRESS_BYTES = {int(socket.AF_INET): 4, int(socket.AF_INET6): 16}
 _TX_DROPPED, _RX_FIFO_ERRORS, _RX_MISSED_ERRORS = 7, 14, 15
 
 Attributes = Dict[int, bytes]
+Network = Union[IPv4Network, IPv6Network]
 
 
 @dataclass(frozen=True)
@@ -59,18 +62,33 @@ class Link:
     transmit_drops: int
 
 
+@dataclass(frozen=True)
+class Route:
+    """A route.
+
+    Attributes:
+        network: Where it leads.
+        links: Indices of the interfaces that packets to there may leave through.
+    """
+
+    network: Network
+    links: tuple[int, ...]
+
+
 def read_links() -> dict[str, Link]:
     """All network interfaces of the agent's network namespace, by name."""
     messages = _ask(_RTM_GETLINK, struct.pack("=BxHiII", socket.AF_UNSPEC, 0, 0, 0, 0), _RTM_NEWLINK, dump=True)
     return {link.name: link for link in map(_link, messages)}
 
 
-def default_route_links() -> set[int]:
-    """Indices of the interfaces that carry a default route, of any table and family."""
-    found: set[int] = set()
+def read_routes() -> list[Route]:
+    """The routes to other hosts, of IPv4 and IPv6, from every table."""
+    found: list[Route] = []
     for body in _ask(_RTM_GETROUTE, struct.pack("=8BI", *[0] * 9), _RTM_NEWROUTE, dump=True):
-        if body[1] == 0 and body[7] == _RTN_UNICAST:
-            found.update(_route_links(_attributes(body[12:])))
+        if body[0] in _ADDRESS_BYTES and body[7] == _RTN_UNICAST:
+            attributes = _attributes(body[12:])
+            address = attributes.get(_RTA_DST, bytes(_ADDRESS_BYTES[body[0]]))
+            found.append(Route(ip_network((address, body[1])), tuple(_route_links(attributes))))
     return found
 
 

@@ -8,17 +8,22 @@ import time
 from dataclasses import dataclass
 from typing import Callable
 
-LEAD = 100e-6
-"""Seconds of traffic that are sent in one go: a frame leaves up to this much before it is due."""
+BATCH = 100e-6
+"""Seconds of traffic that are sent in one go: a frame leaves up to this much before or after it is due."""
 
 CATCH_UP = 1e-3
 """Seconds of traffic that are made up for after a stall, unless said otherwise; what is older stays unsent."""
+
+GRACE = 1e-3
+"""Share of a duration by which its last frames may leave late: by so much the load is lower than asked for at most."""
 
 RAMP_STEPS = 20
 """Steps in which a ramp grows to the load."""
 
 _LONGEST_SLEEP = 20e-3
 _BUSY_WAIT = 20e-6
+# No sleep is as short as this, and a clock may be rounded down.
+_DUE_NOW = 1e-6
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Transmission:
         intended: Frames that the load and the duration ask for; without a duration: that were due when it stopped.
         sent: Frames that left.
         elapsed: Seconds from the start to the stop.
-        worst_lateness: Seconds by which the sender was behind at most.
+        worst_lateness: Seconds by which the sender was behind at most; up to `BATCH` of it as it waited for a batch.
     """
 
     intended: int
@@ -47,7 +52,14 @@ def transmit(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Transmission:
-    """Sends at a constant load; what cannot be sent in time stays unsent, and never makes it last longer.
+    """Sends at a constant load; what cannot be sent in time stays unsent.
+
+    Frames leave in batches: the first one as soon as its first frame is due, the last one not before its last frame is
+    due. So the first and the last frame are as far apart as their due times, and a token bucket of rate N and burst B
+    passes N * (frames - 1) / load + B of them.
+
+    A sender that wakes up late still sends what was due before the end, for as long as `grace_after` says. What a
+    longer stall left, or is too much for the sender, never makes it last longer.
 
     Args:
         offer: Sends up to so many frames, and returns how many it sent.
@@ -59,25 +71,33 @@ def transmit(
         sleep: Waits for so many seconds.
     """
     end = math.inf if duration is None else duration
+    last_call = end if duration is None else end + grace_after(duration, catch_up)
     intended = sys.maxsize if duration is None else frames_within(duration, load)
-    most = max(1, int((LEAD + catch_up) * load))
+    last_due = (intended - 1) / load
+    # As many frames as may be due within that time, wherever it begins.
+    most = int((BATCH + catch_up) * load) + 1
     start = clock()
     sent = skipped = 0
     worst = 0.0
     while True:
         now = clock() - start
-        worst = max(worst, min(now, end) - (sent + skipped) / load)
-        if now >= end or is_stopped():
+        if sent + skipped < intended:
+            worst = max(worst, now - (sent + skipped) / load)
+        elif now >= end:
             break
-        due = min(intended, int((now + LEAD) * load) + 1)
+        if now >= last_call or is_stopped():
+            break
+        lead = BATCH * (1.0 - now / last_due) if now < last_due else 0.0
+        due = min(intended, int((now + lead + _DUE_NOW) * load) + 1)
         skipped += max(0, due - sent - skipped - most)
-        while sent + skipped < due and clock() - start < end and not is_stopped():
+        while sent + skipped < due and clock() - start < last_call and not is_stopped():
             left = offer(due - sent - skipped)
             sent += left
             if not left:
                 sleep(_BUSY_WAIT)
-        next_due = (sent + skipped) / load if sent + skipped < intended else end
-        pause = min(next_due, end) - (clock() - start)
+        next_due = (sent + skipped) / load
+        wake_up = end if sent + skipped == intended else min(max(next_due, now + BATCH), last_due)
+        pause = wake_up - (clock() - start)
         if pause > 0:
             sleep(min(pause, _LONGEST_SLEEP))
     elapsed = clock() - start
@@ -104,6 +124,15 @@ def ramp_up(
     """
     for step in range(1, RAMP_STEPS + 1):
         transmit(offer, load * step / (RAMP_STEPS + 1), duration / RAMP_STEPS, is_stopped, clock=clock, sleep=sleep)
+
+
+def grace_after(duration: float, catch_up: float) -> float:
+    """Seconds after a duration in which frames that were due before its end may still leave.
+
+    They are as many as are made up for after a stall, but no more than a thousandth of the duration, as the load
+    would be another one otherwise; and no fewer than a wake-up may be late on a healthy machine.
+    """
+    return max(BATCH, min(catch_up, GRACE * duration))
 
 
 def frames_within(duration: float, load: float) -> int:

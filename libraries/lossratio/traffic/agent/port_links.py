@@ -59,7 +59,7 @@ def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Li
         before: Links as they were before.
 
     Raises:
-        AgentError: If a port does not exist any more, or is another one of the same name.
+        AgentError: If a port does not exist any more, is another one of the same name, or has another MTU.
     """
     links = existing_links(names)
     for name in names:
@@ -67,6 +67,12 @@ def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Li
             raise AgentError(
                 "interface_replaced",
                 f"Interface {name} was taken away, and another one of that name is in its place; configure anew.",
+            )
+        if links[name].mtu != before[name].mtu:
+            raise AgentError(
+                "mtu_changed",
+                f"The MTU of interface {name} was {before[name].mtu}, and is {links[name].mtu}, so that frames may be "
+                f"lost there. Set it back (ip link set dev {name} mtu {before[name].mtu}).",
             )
     return links
 
@@ -79,8 +85,8 @@ def links_after(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, L
         before: Links as they were before.
 
     Raises:
-        AgentError: If a port does not exist any more, is another one, is down, or was in the meantime; or if its
-            counters were set back.
+        AgentError: If a port does not exist any more, is another one, has another MTU, is down, or was in the meantime;
+            or if its counters were set back.
     """
     links = same_links(names, before)
     for name in names:

@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 
+from .configuration import TagPlace
 from .cycle import FrameCycle
 from .frames import tag_bytes
 from .protocol import AgentError
@@ -42,22 +43,23 @@ class ProbeSocket:
     Args:
         interface: Name of the interface to send on.
         cycle: The frames, in their order.
-        tag_offset: Where the tag is in each frame.
+        place: Where the tag is in each frame.
         drops_beyond: See `lossratio.traffic.agent.ring.TransmitRing`.
 
     Attributes:
         dropped_beyond: Frames sent so far that were lost at the far end of the link.
+        first: 0: the frames begin anew with each tag.
 
     Raises:
         OSError: If the kernel does not give the socket.
     """
 
-    def __init__(self, interface: str, cycle: FrameCycle, tag_offset: int, *, drops_beyond: bool) -> None:
-        self.dropped_beyond = 0
+    def __init__(self, interface: str, cycle: FrameCycle, place: TagPlace, *, drops_beyond: bool) -> None:
+        self.dropped_beyond = self.first = 0
         self._interface = interface
         self._drops_beyond = drops_beyond
         self._cycle = cycle
-        self._tag_offset = tag_offset
+        self._tag_offset = place.offset
         self._tag = 0
         self._number = 0
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)

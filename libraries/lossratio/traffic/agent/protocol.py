@@ -1,7 +1,8 @@
 """The agent's protocol: one JSON object per line, a reply for each request.
 
 A request is ``{"id": 1, "op": "trial", ...}``. Its reply is ``{"id": 1, "result": {...}}``, or
-``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``.
+``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``. While traffic flows, the controller sends an empty
+line every second: it is there.
 """
 
 from __future__ import annotations
@@ -9,10 +10,15 @@ from __future__ import annotations
 import json
 import os
 import select
-from typing import Any, Dict, Iterator
+import time
+from collections import deque
+from typing import Any, Callable, Dict, Iterator
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the protocol; both sides refuse any other."""
+
+SILENCE_SECONDS = 5.0
+"""Seconds without a line after which the controller counts as gone while traffic flows."""
 
 Message = Dict[str, Any]
 
@@ -50,13 +56,25 @@ class Channel:
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
-        self._hang_up = select.poll()
-        self._hang_up.register(read_fd, select.POLLRDHUP)
+        self._input = select.poll()
+        self._input.register(read_fd, select.POLLIN | select.POLLRDHUP)
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+        self._is_closed = False
+        self._heard = time.monotonic()
 
-    def lines(self) -> Iterator[bytes]:
-        """The lines that come in, one request each, until the controller's end is closed."""
-        with os.fdopen(os.dup(self._read_fd), "rb") as lines:
-            yield from lines
+    def lines(self, tend: Callable[[], float | None]) -> Iterator[bytes]:
+        """The lines that come in, one request each, until the controller's end is closed.
+
+        Args:
+            tend: Called before each wait for a line; returns after how many seconds it is to be called again at the
+                latest, None: when there is a line.
+        """
+        while self._lines or not self._is_closed:
+            if self._lines:
+                yield self._lines.popleft()
+            else:
+                self._receive(tend())
 
     def reply(self, message: Message) -> None:
         """Sends one reply.
@@ -75,10 +93,23 @@ class Channel:
         """Looks whether the controller is still there, without waiting.
 
         Raises:
-            ControllerGoneError: If it is not.
+            ControllerGoneError: If it is not, or has been silent for too long.
         """
-        if self._hang_up.poll(0):
+        while self._receive(0.0):
+            pass
+        if self._is_closed or time.monotonic() > self._heard + SILENCE_SECONDS:
             raise ControllerGoneError
+
+    def _receive(self, seconds: float | None) -> bool:
+        """Takes in what comes within so many seconds (None: at any time); returns whether there was anything."""
+        if self._is_closed or not self._input.poll(None if seconds is None else 1000 * seconds):
+            return False
+        data = os.read(self._read_fd, 1 << 16)
+        self._is_closed = not data
+        self._heard = time.monotonic()
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._lines.extend(line for line in lines if line)
+        return not self._is_closed
 
 
 def decode(line: bytes) -> Message:

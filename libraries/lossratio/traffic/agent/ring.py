@@ -12,9 +12,9 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from .configuration import TAG_BYTES
+from .configuration import TagPlace
 from .cycle import SLOT_HEADER_BYTES, FrameCycle, HeaderPatches, slot_bytes, slots_per_block
-from .frames import tag_bytes
+from .numbering import Numbering
 from .protocol import AgentError
 
 _SOL_PACKET = 263
@@ -34,18 +34,19 @@ class TransmitRing:
     Args:
         interface: Name of the interface to send on.
         cycle: The frames, in their order.
-        tag_offset: Where the trial's tag is in each frame.
+        place: Where the trial's tag is in each frame, with the sequence number.
         drops_beyond: Whether this kind of interface, when it refuses a frame, has lost it at the far end of the link
             (a veth does). Such a frame was sent. Otherwise the interface was busy, and the frame is offered again.
 
     Attributes:
         dropped_beyond: Frames sent so far that were lost at the far end of the link.
+        first: Number, since it was made, of the frame that was sent first with the present tag.
 
     Raises:
         OSError: If the kernel does not give the ring.
     """
 
-    def __init__(self, interface: str, cycle: FrameCycle, tag_offset: int, *, drops_beyond: bool) -> None:
+    def __init__(self, interface: str, cycle: FrameCycle, place: TagPlace, *, drops_beyond: bool) -> None:
         self.dropped_beyond = 0
         self._interface = interface
         self._drops_beyond = drops_beyond
@@ -59,16 +60,16 @@ class TransmitRing:
         self._ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
         self._lengths: NDArray[np.uint32] = memory.view(np.uint32)[:, 1]
         self._lengths[:] = lengths + _VNET_HEADER.size
-        place = SLOT_HEADER_BYTES + tag_offset
-        self._tags = memory[:, place : place + TAG_BYTES]
         _fill(memory, cycle, lengths)
+        self._numbering = Numbering(memory, SLOT_HEADER_BYTES, place)
         self._patches = cycle.patches
-        self._number = 0
+        self._number = self.first = 0
         self._parts = [] if cycle.patches is None else [_part(memory, *part) for part in cycle.patches.parts]
 
     def tag(self, tag: int) -> None:
-        """Writes a trial's tag into all frames."""
-        self._tags[:] = np.frombuffer(tag_bytes(tag), dtype=np.uint8)
+        """Writes a trial's tag into all frames; their sequence numbers begin anew."""
+        self._numbering.begin(tag)
+        self.first = self._number
 
     def offer(self, count: int) -> int:
         """Sends the next frames, as many of them as go in one batch.
@@ -91,6 +92,7 @@ class TransmitRing:
             status = status[: int(busy[0])]
         if not len(status):
             return 0
+        status = status[: self._numbering.write(self._head, self._number - self.first, len(status))]
         if self._patches is not None:
             self._patch(self._patches, len(status))
         status[:] = _SEND_REQUEST

@@ -8,6 +8,7 @@ import mmap
 import multiprocessing
 import os
 import signal
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -23,6 +24,11 @@ from .ring import TransmitRing
 
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 _STOP_SECONDS = 2.0
+
+PERMIT_SECONDS = 1.0
+"""Seconds for which a sender goes on without hearing from the agent."""
+STARVED_SECONDS = 10.0
+"""The same while the agent is ready to run and only gets no processor: senders go before it."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +80,54 @@ class SenderReport:
     Attributes:
         transmission: What it sent.
         dropped_beyond: How many of the sent frames were lost at the far end of the link.
+        first: Number of the first frame, with sequence number 0, in the order of all frames.
     """
 
     transmission: Transmission
     dropped_beyond: int
+    first: int
+
+
+class Permit:
+    """How long a sender may go on, in memory that it shares with the agent: a frozen agent cannot stop its senders."""
+
+    def __init__(self) -> None:
+        self._until = memoryview(mmap.mmap(-1, 8)).cast("d")
+        # Its id as /proc shows it, which may not be of this PID namespace.
+        self._agent = os.readlink("/proc/self")
+        self._looked = 0.0
+
+    def grant(self) -> None:
+        """Lets the sender begin."""
+        self._until[0] = time.monotonic() + PERMIT_SECONDS
+
+    def renew(self) -> None:
+        """Lets the sender go on, unless it was stopped."""
+        if self._until[0]:
+            self.grant()
+
+    def revoke(self) -> None:
+        """Stops the sender."""
+        self._until[0] = 0.0
+
+    def is_over(self) -> bool:
+        """Whether the sender must stop."""
+        return time.monotonic() >= self._until[0] and not self._is_agent_starved()
+
+    def was_revoked(self) -> bool:
+        """Whether somebody has stopped the sender."""
+        return self._until[0] == 0.0
+
+    def _is_agent_starved(self) -> bool:
+        until, now = self._until[0], time.monotonic()
+        if until == 0.0 or now >= until + STARVED_SECONDS:
+            return False
+        if now >= self._looked + PERMIT_SECONDS:
+            with open(f"/proc/{self._agent}/stat", "rb") as file:
+                if file.read().rpartition(b")")[2].split()[0] != b"R":
+                    return False
+            self._looked = now
+        return True
 
 
 _Answer = Union[SenderReport, AgentError, OSError, bool]
@@ -97,24 +147,28 @@ class Sender:
     def __init__(self, setup: SenderSetup) -> None:
         context = multiprocessing.get_context("fork")
         self._interface = setup.interface
-        self._stop = mmap.mmap(-1, 1)
+        self._permit = Permit()
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, self._stop, setup, os.getpid()), daemon=True)
+        self._process = context.Process(target=_work, args=(theirs, self._permit, setup, os.getpid()), daemon=True)
         self._process.start()
         theirs.close()
         self.is_realtime = bool(self._receive())
 
     def start(self, order: SendOrder) -> None:
-        """Begins to transmit."""
-        self._stop[0] = 0
+        """Begins to transmit; it stops by itself unless it is renewed."""
+        self._permit.grant()
         try:
             self.connection.send(order)
         except BrokenPipeError as error:
             raise self._obituary() from error
 
+    def renew(self) -> None:
+        """Lets the transmission go on for a second."""
+        self._permit.renew()
+
     def stop(self) -> None:
         """Ends the transmission, if there is one; there is a report either way then."""
-        self._stop[0] = 1
+        self._permit.revoke()
 
     def report(self) -> SenderReport:
         """Waits for the end of the transmission.
@@ -159,23 +213,28 @@ class Sender:
         return AgentError("sender_died", f"The process that sends on {self._interface} died ({how}); configure anew.")
 
 
-def _work(orders: Connection, stop: mmap.mmap, setup: SenderSetup, parent: int) -> None:
+def _work(orders: Connection, permit: Permit, setup: SenderSetup, parent: int) -> None:
     is_realtime = _prepare(setup.cpu, parent)
     open_output = ProbeSocket if setup.probes else TransmitRing
     try:
-        output = open_output(setup.interface, setup.cycle, setup.tag_place.offset, drops_beyond=setup.drops_beyond)
+        output = open_output(setup.interface, setup.cycle, setup.tag_place, drops_beyond=setup.drops_beyond)
     except OSError as error:
         orders.send(error)
         return
     orders.send(is_realtime)
     while True:
         order: SendOrder = orders.recv()
-        orders.send(_transmit(output, order, stop, setup.catch_up))
+        orders.send(_transmit(output, order, permit, setup.catch_up))
 
 
-def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, stop: mmap.mmap, catch_up: float) -> _Answer:
+def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, permit: Permit, catch_up: float) -> _Answer:
+    is_abandoned = False
+
     def is_stopped() -> bool:
-        return stop[0] != 0
+        nonlocal is_abandoned
+        is_over = permit.is_over()
+        is_abandoned = is_abandoned or (is_over and not permit.was_revoked())
+        return is_over
 
     dropped_before = output.dropped_beyond
     try:
@@ -186,7 +245,11 @@ def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, stop: mmap.m
         transmission = transmit(output.offer, order.load, order.duration, is_stopped, catch_up)
     except AgentError as error:
         return error
-    return SenderReport(transmission, output.dropped_beyond - dropped_before)
+    if is_abandoned:
+        return AgentError(
+            "abandoned", "The agent did not let its senders go on, so that they have stopped by themselves."
+        )
+    return SenderReport(transmission, output.dropped_beyond - dropped_before, output.first)
 
 
 def _prepare(cpu: int, parent: int) -> bool:

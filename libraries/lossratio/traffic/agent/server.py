@@ -14,6 +14,8 @@ from .generator import Generator, make_generator
 from .links import read_links
 from .protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
 
+_TEND_SECONDS = 0.2
+
 
 def main() -> None:
     """Serves the controller at the other end of standard input and output; then all traffic has stopped."""
@@ -26,7 +28,7 @@ def main() -> None:
     channel = Channel(sys.stdin.fileno(), replies)
     agent = Agent(channel.check)
     try:
-        for line in channel.lines():
+        for line in channel.lines(agent.tend):
             channel.reply(_answer(agent, line))
             if agent.has_ended:
                 break
@@ -83,6 +85,18 @@ class Agent:
             known = ", ".join(self._operations)
             raise AgentError("bad_request", f"There is no operation {request['op']!r}; there are {known}.")
         return operation(request)
+
+    def tend(self) -> float | None:
+        """Lets running traffic go on; returns after how many seconds that is due again, None: there is none.
+
+        Raises:
+            ControllerGoneError: If nobody would stop it.
+        """
+        if self._generator is None or not self._is_running:
+            return None
+        self._check()
+        self._generator.renew()
+        return _TEND_SECONDS
 
     def close(self) -> None:
         """Stops all traffic at once, and releases the ports."""

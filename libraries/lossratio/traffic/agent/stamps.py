@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import mmap
-import socket
-import struct
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .configuration import TAG_BYTES, VLAN_TAG_BYTES, TagPlace
-from .filters import let_nothing_through, let_tags_through
+from .configuration import TAG_BYTES, TagPlace
+from .filters import let_probes_through
+from .receive_ring import ReceiveRing, ring_slot_bytes
 
-_SOL_PACKET = 263
-_PACKET_ADD_MEMBERSHIP, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 1, 5, 6, 10
-_PACKET_MR_PROMISC = 1
-_TPACKET_V2 = 1
-_ETH_P_ALL = 3
-_STATUS_VLAN_VALID = 0x10
-_HEADER_BYTES = 96
-_SLOTS_PER_PAGE = 8
+_LEAST_SLOT = 512
 _NUMBER_BITS = 18
 
 MOST_FRAMES = 1 << _NUMBER_BITS
@@ -67,40 +58,17 @@ class StampRing:
         self, interface: str, index: int, tag_place: TagPlace, tag: int, frames: int, *, outgoing: bool
     ) -> None:
         self._tag_place = tag_place
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        let_nothing_through(self._socket)
-        self._slot = max(mmap.PAGESIZE // _SLOTS_PER_PAGE, _slot_bytes(tag_place.offset + TAG_BYTES))
-        per_page = mmap.PAGESIZE // self._slot
-        pages = -(-frames // per_page)
-        self._slots = pages * per_page
-        self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
-        ring = struct.pack("=4I", mmap.PAGESIZE, pages, self._slot, self._slots)
-        self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, ring)
-        self._memory = mmap.mmap(self._socket.fileno(), pages * mmap.PAGESIZE)
-        self._socket.bind((interface, _ETH_P_ALL))
-        membership = struct.pack("=IHH8x", index, _PACKET_MR_PROMISC, 0)
-        self._socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
-        let_tags_through(self._socket, tag_place, tag, mask=~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
+        slot = max(_LEAST_SLOT, ring_slot_bytes(tag_place.offset + TAG_BYTES))
+        self._ring = ReceiveRing(interface, index, slot, frames)
+        let_probes_through(self._ring.socket, tag_place, tag, ~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
 
     def read(self) -> Stamps:
         """What the kernel has seen since it was made; to be asked once."""
-        _, overlooked = struct.unpack("=II", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
-        slots = np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, self._slot)
-        # The kernel fills them one after the other, and none is ever given back to it.
-        slots = slots[: np.count_nonzero(slots.view(np.uint32)[:, 0])]
-        words, halves = slots.view(np.uint32), slots.view(np.uint16)
-        start = halves[:, 6].astype(np.int64) + self._tag_place.offset
-        if self._tag_place.behind_vlan:
-            start -= np.where(words[:, 0] & _STATUS_VLAN_VALID, VLAN_TAG_BYTES, 0)
-        place = start[:, np.newaxis] + np.arange(4)
-        tags = np.ascontiguousarray(np.take_along_axis(slots, place, axis=1)).view(">u4")[:, 0]
-        times = words[:, 4].astype(np.int64) * 1_000_000_000 + words[:, 5]
-        return Stamps(tags.astype(np.int64) & NUMBERS, times, overlooked)
+        overlooked, captured = self._ring.overlooked(), self._ring.captured()
+        start = self._tag_place.offset
+        tags = np.ascontiguousarray(captured.contents(start + 4)[:, start:]).view(">u4")[:, 0]
+        return Stamps(tags.astype(np.int64) & NUMBERS, captured.times, overlooked)
 
     def close(self) -> None:
         """Closes the socket."""
-        self._socket.close()
-
-
-def _slot_bytes(frame: int) -> int:
-    return 1 << (_HEADER_BYTES + frame - 1).bit_length()
+        self._ring.close()

@@ -73,6 +73,11 @@ class TrexGenerator:
             "client": self._connection.origin,
             "server_log": _end_of(self._settings.log),
             "late_end": self._settings.late_end,
+            "integrity": {
+                "in_trials": False,
+                "checked": ["loss, duplicates and order of latency frames, before the first trial"],
+                "not_checked": ["anything in trials, where all frames on a port are counted, foreign ones too"],
+            },
             "ports": {
                 name: {"mac": self._mac(name).hex(":"), **{fact: self._info[number].get(fact) for fact in _PORT_FACTS}}
                 for name, number in self._settings.ports.items()
@@ -116,6 +121,9 @@ class TrexGenerator:
         self._prepare()
         self._started, self._started_load = self._runner.start(load), load
 
+    def renew(self) -> None:
+        """See `Generator.renew`. The server ends with the reservation."""
+
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.stop`."""
         run, self._started = self._started, None
@@ -136,18 +144,16 @@ class TrexGenerator:
         self._connection.close()
 
     def _measure(self, load: float, factor: float, duration: float, check: Callable[[], None]) -> list[Message]:
-        run = self._runner.flow(factor, duration, check)
-        # All that the load asks for in the time that the traffic took was due: else sending slowly would go unnoticed.
-        return self._read(load, run, run.stopping - run.started if run.is_stretched else duration, check)
+        return self._read(load, self._runner.flow(factor, duration, check), duration, check)
 
     def _prepare(self) -> None:
         if self._links is not None:
             self._links.mark()
         self._counters.begin()
 
-    def _read(self, load: float, run: Run, due: float, check: Callable[[], None]) -> list[Message]:
+    def _read(self, load: float, run: Run, duration: float, check: Callable[[], None]) -> list[Message]:
         self._runner.wait(self._settle_time, check)
-        counters = self._counters.read(load, run, due)
+        counters = self._counters.read(load, run, duration)
         if self._links is not None:
             self._links.check()
         self._connection.check_links()

@@ -54,19 +54,19 @@ class TrexCounters:
         """Sets all counters to zero, and forgets what was counted."""
         self._connection.clear()
 
-    def read(self, load: float, run: Run, due: float) -> list[Message]:
+    def read(self, load: float, run: Run, duration: float) -> list[Message]:
         """The counters of each direction since they were zero, once they stand still.
 
         Args:
             load: Frames per second that were asked for.
             run: When traffic flowed.
-            due: Seconds for which it should have been sent at that load.
+            duration: Seconds for which it should have been sent at that load.
 
         Raises:
             AgentError: If they mean nothing.
         """
         statistics = self._standing()
-        counters = [self._counters(direction, statistics, load, run, due) for direction in self._directions]
+        counters = [self._counters(direction, statistics, load, run, duration) for direction in self._directions]
         self._received = {each["name"]: each["received"] for each in counters}
         return counters
 
@@ -98,7 +98,9 @@ class TrexCounters:
                 )
             before = statistics
 
-    def _counters(self, direction: Direction, statistics: Statistics, load: float, run: Run, due: float) -> Message:
+    def _counters(
+        self, direction: Direction, statistics: Statistics, load: float, run: Run, duration: float
+    ) -> Message:
         source, sink = statistics[self._ports[direction.transmit]], statistics[self._ports[direction.receive]]
         sent, received = int(source["opackets"]), int(sink["ipackets"])
         rate = load * direction.load_share
@@ -111,7 +113,11 @@ class TrexCounters:
                 f"{math.floor(most)} could be sent. Its counters jumped: another client uses this server, or it was "
                 "started anew.",
             )
+        in_time = run.is_in_time(all_sent=sent >= frames_within(duration, rate))
+        # All that the load asks for in the time that the traffic took is due: else sending slowly would go unnoticed.
+        due = duration if in_time else run.stopping - run.asked
         intended = frames_within(due, rate)
+        end = run.ended if run.is_stretched else run.stopping
         return {
             "name": direction.name,
             "load_share": direction.load_share,
@@ -122,6 +128,8 @@ class TrexCounters:
             "generator_drops": int(sink["ierrors"]),
             "late_of_trial_before": self._late.get(direction.name, 0),
             "elapsed": due,
+            "stretch": max(0.0, end - run.asked - duration) if in_time else 0.0,
+            "examination": None,
         }
 
 

@@ -88,7 +88,9 @@ def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_ma
             "unsupported",
             f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}.",
         )
-    data = bytearray(header.ljust(size - FCS_BYTES, b"\0"))
+    # The embedded generator's payload; where that one has a tag, there is nothing here.
+    payload = (place & 0xFF if place >= spec.payload_offset else 0 for place in range(len(header), size - FCS_BYTES))
+    data = bytearray(header + bytes(payload))
     data[:12] = destination_mac + source_mac
     variables: list[Variable] = []
     for field in spec.fields:

@@ -1,0 +1,132 @@
+"""Whether a change of the search changes searches: some 2,600 simulated ones, and a digest of the trials of each.
+
+Run it before the change and after it; the second run reports each search that is no longer the same, trial by trial:
+
+python benchmarks/search_digests.py before.tsv
+python benchmarks/search_digests.py after.tsv --beside before.tsv
+
+All goal sets and all families of `lossratio study` take part, without hints, with hints from earlier nights on the same
+SUT, and with hints that are nonsense.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from joblib import Parallel, delayed
+
+from lossratio.mlrsearch import SearchGoalWarning
+from lossratio.study.algorithms import OURS
+from lossratio.study.goal_sets import GOAL_SETS
+from lossratio.study.nights import CHANGES
+from lossratio.study.outcome import Outcome
+from lossratio.study.plan import EVERY_ALGORITHM, FAMILY_SETS, NO_OVERHEAD
+from lossratio.study.search import SEARCH_STREAM
+from lossratio.study.suts import Family
+
+ALGORITHMS = (OURS, CHANGES["unchanged"].with_hints, CHANGES["nonsense"].with_hints)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What one search was.
+
+    Attributes:
+        name: Goal set, family, seed and algorithm.
+        trials: How many trials it took.
+        seconds: How long these took, on the virtual clock.
+        digest: Of the input and the loss of each trial in their order, and of the results.
+    """
+
+    name: str
+    trials: int
+    seconds: float
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.name}\t{self.trials}\t{self.seconds!r}\t{self.digest}"
+
+    @classmethod
+    def parse(cls, line: str) -> Search:
+        """The search of a line of a file."""
+        name, trials, seconds, digest = line.split("\t")
+        return cls(name, int(trials), float(seconds), digest)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--beside",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="File of an earlier run, with the same options.",
+)
+@click.option("--seeds", default=4, show_default=True, help="SUTs of each family.")
+@click.option("--first-seed", default=0, show_default=True)
+@click.option("--jobs", default=1, show_default=True, help="Processes; -1: one for each core.")
+def main(file: Path, beside: Path | None, seeds: int, first_seed: int, jobs: int) -> None:
+    """Writes the digests of many searches to FILE, one line for each."""
+    families = [family for families in FAMILY_SETS.values() for family in families.values()]
+    found = Parallel(n_jobs=jobs)(
+        delayed(searches_of)(family, seed) for family in families for seed in range(first_seed, first_seed + seeds)
+    )
+    searches = [search for some in found for search in some]
+    file.write_text("".join(f"{search}\n" for search in searches))
+    click.echo(f"{len(searches)} searches: {file}")
+    if beside is not None:
+        earlier = map(Search.parse, beside.read_text().splitlines())
+        compare({search.name: search for search in earlier}, searches)
+
+
+def searches_of(family: Family, seed: int) -> list[Search]:
+    """All searches on one SUT."""
+    subject = family.subject(seed)
+    found = []
+    for goal_set in GOAL_SETS.values():
+        for name in ALGORITHMS:
+            algorithm = EVERY_ALGORITHM[name]
+            measurer = algorithm.tonight(subject).measurer(NO_OVERHEAD, 0, SEARCH_STREAM)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SearchGoalWarning)
+                outcome = algorithm.search(goal_set.goals, subject, measurer)
+            title = f"{goal_set.name}, {family.name}, seed {seed}, {name}"
+            found.append(Search(title, len(outcome.trials), outcome.result.elapsed, digest(outcome)))
+    return found
+
+
+def digest(outcome: Outcome) -> str:
+    """A digest of all trials in their order, and of the results."""
+    lines = [f"{trial.duration!r} {trial.load!r} {trial.loss_ratio!r}" for trial in outcome.trials]
+    lines += [repr(goal_result) for goal_result in outcome.result.values()]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def compare(earlier: Mapping[str, Search], searches: list[Search]) -> None:
+    """Prints which searches differ, and the sums for each goal set."""
+    for before, after in _differing(earlier, searches):
+        took = f"{before.trials} trials in {before.seconds:.0f} s before, {after.trials} in {after.seconds:.0f} s now"
+        click.echo(f"{after.name}: {took}")
+    for name in GOAL_SETS:
+        mine = [search for search in searches if search.name.startswith(f"{name},")]
+        changed = list(_differing(earlier, mine))
+        seconds = sum(after.seconds for _, after in changed) / (sum(before.seconds for before, _ in changed) or 1.0)
+        told = f", which take {seconds:.3f} of their time" if changed else ""
+        click.echo(f"{name}: {len(changed)} of {len(mine)} searches differ{told}")
+
+
+def _differing(earlier: Mapping[str, Search], searches: list[Search]) -> Iterator[tuple[Search, Search]]:
+    for search in searches:
+        if search.name not in earlier:
+            raise click.ClickException(
+                f"The earlier run has no search {search.name!r}: run both with the same options."
+            )
+        if earlier[search.name].digest != search.digest:
+            yield earlier[search.name], search
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Digests at the end of JSON objects: what was changed after it was written is never read as what was measured.
+
+The last member of the object is ``"digest"``: the first 32 hexadecimal digits of the SHA-256 of all bytes before that
+member. The digest of a line of a journal also covers the digest of the line before it, which makes the lines a chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+_DIGITS = 32
+_BEFORE_DIGITS = b', "digest": "'
+_AFTER_DIGITS = b'"}'
+_LENGTH = len(_BEFORE_DIGITS) + _DIGITS + len(_AFTER_DIGITS)
+
+
+class DigestError(ValueError):
+    """A JSON object has no digest at its end, or one that does not fit."""
+
+
+def add_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
+    """Adds the digest to a JSON object.
+
+    Args:
+        text: The object, which has at least one member and ends with ``}``.
+        before: Digest of the object before it in a chain; empty: it is the first one.
+
+    Returns:
+        The object with the digest, and the digest.
+    """
+    start = text.removesuffix(b"}").rstrip()
+    digest = _digest(start, before)
+    return start + _BEFORE_DIGITS + digest.encode() + _AFTER_DIGITS, digest
+
+
+def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
+    """Checks the digest of a JSON object, and takes it away.
+
+    Args:
+        text: The object with its digest, and nothing behind it.
+        before: Digest of the object before it in a chain; empty: it is the first one.
+
+    Returns:
+        The object without the digest, and the digest.
+
+    Raises:
+        DigestError: If there is no digest at the end, or it does not fit the bytes before it.
+    """
+    start, digits = text[:-_LENGTH], text[-_LENGTH:][len(_BEFORE_DIGITS) : -len(_AFTER_DIGITS)]
+    if text != start + _BEFORE_DIGITS + digits + _AFTER_DIGITS:
+        raise DigestError("there is no digest at its end")
+    digest = _digest(start, before)
+    if digits != digest.encode():
+        raise DigestError("its digest does not fit")
+    return start + b"}", digest
+
+
+def _digest(start: bytes, before: str) -> str:
+    return hashlib.sha256(before.encode() + start).hexdigest()[:_DIGITS]

@@ -1,0 +1,91 @@
+"""Reads files that people and programs name: whole, in bounded time and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lossratio.errors import LossRatioError
+
+MOST_RECORDED_BYTES = 1 << 28
+"""The largest file of measurements that is read: half a million trials."""
+
+_MIB = 1 << 20
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: int, what: str = "") -> bytes:
+    """Reads a file that must be a regular one, so that nothing waits for a pipe or reads a device without an end.
+
+    Args:
+        path: The file.
+        error: What to raise.
+        most_bytes: How large it may be.
+        what: What the file is, for errors, e.g. ``the journal``.
+
+    Raises:
+        LossRatioError: Of the given class, if it cannot be read, is a directory, pipe or device, or is too large.
+    """
+    shown = f"{what} {shown_name(path)}".lstrip()
+    try:
+        with open(path, "rb", opener=_opened_at_once) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise error(f"Cannot read {shown}: it is a pipe, a socket or a device. Name a regular file.")
+            if found.st_size > most_bytes:
+                raise error(
+                    f"Cannot read {shown}: it has more than {most_bytes / _MIB:g} MiB, and no such file needs that. "
+                    "Is it the right file?"
+                )
+            return file.read()
+    except (OSError, ValueError) as cause:
+        reason = getattr(cause, "strerror", None) or str(cause)
+        raise error(f"Cannot read {shown}: {reason.rstrip('.')}.") from cause
+
+
+def parse_json(data: bytes) -> Any:
+    """Reads JSON that means one thing only.
+
+    Raises:
+        ValueError: If it is not UTF-8 or not JSON, has a name twice in one object, a number that JSON does not know
+            (NaN), half of a surrogate pair, or is nested too deep.
+    """
+    try:
+        decoded = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if _SURROGATE.search(data):
+        json.dumps(decoded, ensure_ascii=False).encode()
+    return decoded
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    for name in found:
+        if _CONTROL.search(name):
+            raise ValueError(f"the name {name[:100]!r} has control characters")
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice[:100]!r} is given twice")
+    return found
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    # A pipe that nobody writes to would hold an ordinary open for ever.
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def shown_name(path: object) -> str:
+    """A name from outside as errors show it: on one line, without characters that move a terminal's cursor."""
+    text = str(path)
+    return text if text.isprintable() else repr(text)

@@ -1,0 +1,273 @@
+"""Ends what was started under a lease, at every end of the lease.
+
+All of it carries the lease's token in its environment. Where the kernel permits it, it is in a PID namespace of the
+lease, too. A process outlives the keeper for that, the guard: it watches the record, and ends everything as soon as
+the lease is not there any more. The first process of the namespace dies with the guard, and the kernel ends all others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+from .record import DamagedRecordError, Lease, ReservationFile, described, is_valid
+
+MARK = "LOSSRATIO_LEASE"
+"""Environment variable of everything that was started under a lease, with its token."""
+PLACE = "LOSSRATIO_TESTBED"
+"""Environment variable of the same processes, with the reservation's file and the file system that it is on."""
+
+_WATCH_SECONDS = 0.5
+_POLL_SECONDS = 0.02
+_END_SECONDS = 2.0
+_CLONE_NEWPID = 0x20000000
+_PR_SET_PDEATHSIG = 1
+_IN_MODIFY, _IN_ATTRIB, _IN_DELETE_SELF, _IN_MOVE_SELF = 0x2, 0x4, 0x400, 0x800
+
+
+class Watch:
+    """Wakes up when anybody touches the file of a reservation."""
+
+    def __init__(self, path: str) -> None:
+        self._events = _inotify(path)
+
+    def wait(self) -> None:
+        """Waits until somebody has touched the file, or half a second: not everything that can happen is an event."""
+        if self._events is None:
+            time.sleep(_POLL_SECONDS)
+        elif select.select([self._events], [], [], _WATCH_SECONDS)[0]:
+            os.read(self._events, 4096)
+
+
+def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
+    """Why a lease is gone: a ``reason``, or the ``holder`` of the one that is there; None: it is in the record."""
+    if not file.is_in_place():
+        return {"reason": f"somebody has removed or replaced {file.path}", "holder": None}
+    try:
+        lease = file.glance()["lease"]
+    except DamagedRecordError as error:
+        return {"reason": f"somebody has overwritten {file.path}: {error.why}", "holder": None}
+    if lease is None:
+        return {"reason": "somebody has released it", "holder": None}
+    if lease["token"] != token:
+        return {"reason": None, "holder": described(lease)}
+    return None
+
+
+def start_guard(file: ReservationFile, token: str) -> dict[str, Any]:
+    """Starts the guard of a lease that is about to be written, while this process has the mutex.
+
+    Returns:
+        What a record says of it: ``guard``, its id and the time of its start, and ``inside``, the id of the first
+        process in the namespace; None where the kernel permits none.
+    """
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.close(reading)
+            _guard(file, token, writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        told = pipe.readline()
+    if not told:
+        raise OSError(0, "the process that guards the lease has died")
+    answer: dict[str, Any] = json.loads(told)
+    return answer
+
+
+def has_guard(file: ReservationFile) -> bool:
+    """Whether the guard of any lease of a reservation is alive, also if the file that it knows was removed."""
+    beacon = _beacon(file)
+    if beacon is not None:
+        beacon.close()
+    return beacon is None
+
+
+def is_guarded(lease: Lease) -> bool:
+    """Whether the guard of a lease is alive."""
+    guard = lease.get("guard")
+    return guard is not None and _identity(guard[0]) == guard
+
+
+def prefix(file: ReservationFile, lease: Lease) -> list[str]:
+    """What goes before a command that is started under a lease."""
+    marked = ["env", f"{MARK}={lease['token']}", f"{PLACE}={_place(file)}"]
+    if lease.get("inside") is None:
+        return marked
+    return [*marked, "nsenter", "--target", str(lease["inside"]), "--pid", "--"]
+
+
+def end_lease(lease: Lease) -> None:
+    """Ends everything that was started under a lease. Returns when it has ended, or nothing more can be done."""
+    if is_guarded(lease):
+        _kill(lease["guard"][0])
+    end_marked(f"{MARK}={lease['token']}")
+
+
+def end_all(file: ReservationFile) -> None:
+    """Ends everything that was started under any lease of a reservation."""
+    end_marked(f"{PLACE}={_place(file)}")
+
+
+def end_marked(mark: str) -> None:
+    """Ends all processes with a variable in their environment; what they start meanwhile, too."""
+    deadline = time.monotonic() + _END_SECONDS
+    while time.monotonic() < deadline:
+        # One that may not be killed is somebody else's, with a lease of its own to look after.
+        if not [pid for pid in _marked(mark.encode()) if _kill(pid)]:
+            return
+        time.sleep(0.002)
+
+
+def give_up(file: ReservationFile, lease: Lease) -> None:
+    """Ends a lease that is lost. A record that was damaged meanwhile is repaired, as it was that of this lease."""
+    end_lease(lease)
+    with suppress(OSError, DamagedRecordError), file.mutex(repair=True):
+        pass
+
+
+def _guard(file: ReservationFile, token: str, report: int) -> None:
+    os.setsid()
+    os.chdir("/")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
+    beacon = _beacon(file)
+    inside, visible = _start_inside()
+    watch = Watch(file.path)
+    own = _identity(int(os.readlink("/proc/self")))
+    os.write(report, json.dumps({"guard": own, "inside": visible}).encode() + b"\n")
+    os.close(report)
+    # The lease is there as soon as the keeper gives the mutex back.
+    with suppress(OSError, DamagedRecordError), file.mutex():
+        pass
+    while _is_there(file, token) and not _has_ended(inside):
+        watch.wait()
+    if inside is not None:
+        # Nobody waits for it: it ends when a frozen `nsenter` has, which has inherited no namespace, but the mark.
+        with suppress(OSError):
+            os.kill(inside, signal.SIGKILL)
+    give_up(file, {"token": token})
+    if beacon is not None:
+        beacon.close()
+
+
+def _beacon(file: ReservationFile) -> socket.socket | None:
+    """A name that only one process of this node has at a time, and that nobody can remove; None: another one has it."""
+    name = hashlib.sha256(_place(file).encode()).hexdigest()
+    beacon = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        beacon.bind(f"\0lossratio {name}")
+    except OSError:
+        beacon.close()
+        return None
+    return beacon
+
+
+def _is_there(file: ReservationFile, token: str) -> bool:
+    with suppress(DamagedRecordError):
+        return why_lost(file, token) is None and is_valid(file.glance()["lease"])
+    return False
+
+
+def _start_inside() -> tuple[int | None, int | None]:
+    """Starts the first process of a PID namespace: its id, and its id as /proc shows it; None if that is forbidden."""
+    libc = _libc()
+    if libc is None or shutil.which("nsenter") is None or libc.unshare(_CLONE_NEWPID) != 0:
+        return None, None
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reading)
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            # The kernel waits for the namespace's orphans then.
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            # Fails if the guard died before that.
+            os.write(writing, os.readlink("/proc/self").encode())
+            os.close(writing)
+            while True:
+                signal.pause()
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        visible = pipe.read()
+    return (pid, int(visible)) if visible else (None, None)
+
+
+def _place(file: ReservationFile) -> str:
+    # Testbeds in namespaces of one machine may see each other's processes, and have the same paths.
+    return f"{file.path}@{os.fstat(file.fd).st_dev}"
+
+
+def _has_ended(child: int | None) -> bool:
+    return child is not None and os.waitpid(child, os.WNOHANG)[0] != 0
+
+
+def _libc() -> Any:
+    """The C library; None on a Python without ctypes."""
+    try:
+        import ctypes
+    except ImportError:
+        return None
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _inotify(path: str) -> int | None:
+    libc = _libc()
+    if libc is None:
+        return None
+    fd = int(libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+    mask = _IN_MODIFY | _IN_ATTRIB | _IN_DELETE_SELF | _IN_MOVE_SELF
+    return fd if fd >= 0 and libc.inotify_add_watch(fd, os.fsencode(path), mask) >= 0 else None
+
+
+def _identity(visible: int) -> list[int] | None:
+    """A process's id and the time of its start, which no other process has; None: there is none, or it has ended."""
+    try:
+        with open(f"/proc/{visible}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == b"Z" else [visible, int(fields[19])]
+
+
+def _marked(mark: bytes) -> list[int]:
+    """Ids of all processes with a variable, as /proc shows them."""
+    own, found = os.readlink("/proc/self"), []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and name != own:
+            with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    found.append(int(name))
+    return found
+
+
+def _kill(visible: int) -> bool:
+    """Kills a process by the id that /proc shows, which may be that of another PID namespace than ours."""
+    try:
+        ids = _ids(visible)[len(_ids(os.readlink("/proc/self"))) - 1 :]
+        if ids:
+            os.kill(int(ids[0]), signal.SIGKILL)
+        return bool(ids)
+    except OSError:
+        return False
+
+
+def _ids(visible: object) -> list[str]:
+    """A process's ids, from the namespace of /proc to its own."""
+    with open(f"/proc/{visible}/status", encoding="utf-8", errors="replace") as file:
+        return next(line.split()[1:] for line in file if line.startswith("NSpid:"))

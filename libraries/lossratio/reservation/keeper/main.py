@@ -1,0 +1,273 @@
+"""Takes and keeps a lease for a controller, says who has one, or takes it away.
+
+Standard input and output carry JSON lines. The first one in is a request: ``status``, ``clear``, or ``take``, which
+queues up: what comes back is ``waiting`` (for every ``wait`` that comes in meanwhile), then ``granted`` or
+``unavailable``. From then on the lease is renewed by every ``renew``, and given back by ``release``. ``ended`` comes
+unasked for, as soon as the lease is lost; everything that was started under it has ended by then.
+
+Each waiting keeper locks the byte of its ticket, and waits for all bytes below it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import queue
+import select
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Dict
+
+from .fence import Watch, end_all, end_lease, give_up, has_guard, is_guarded, prefix, start_guard, why_lost
+from .record import (
+    TICKETS,
+    DamagedRecordError,
+    Lease,
+    Record,
+    ReservationFile,
+    boot,
+    described,
+    is_settled,
+    is_valid,
+    uptime,
+)
+
+POLL_SECONDS = 0.25
+SETTLE_POLL_SECONDS = 0.05
+MARGIN_SECONDS = 0.5
+LONGEST_TEXT = 200
+"""Characters of an owner or a purpose that a record has room for."""
+
+Message = Dict[str, Any]
+
+
+class Keeper:
+    """Takes a lease for a controller, and keeps it as long as that asks for it."""
+
+    def __init__(self, request: Message) -> None:
+        self._request = request
+        self._seconds = float(request["seconds"])
+        self._file = ReservationFile(request["directory"], request["name"])
+        self._messages: queue.Queue[Message] = queue.Queue()
+        self._lease: Lease | None = None
+
+    def serve(self) -> None:
+        """Queues up, and keeps the lease if there is one to have."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        granted = self._adopt() or self._succeed() or self._wait_for_turn()
+        if granted is None:
+            with self._file.mutex() as record:
+                say("unavailable", holder=described(record["lease"]))
+            return
+        self._lease = granted["lease"]
+        threading.Thread(target=self._watch, daemon=True).start()
+        say("granted", **granted, prefix=prefix(self._file, self._lease))
+        while self._answer(self._messages.get()):
+            pass
+
+    def _listen(self) -> None:
+        """Takes in lines. A controller that is gone or silent needs neither ticket nor lease any more."""
+        buffer = b""
+        while select.select([0], [], [], self._seconds + MARGIN_SECONDS)[0]:
+            chunk = os.read(0, 4096)
+            if not chunk:
+                break
+            *lines, buffer = (buffer + chunk).split(b"\n")
+            for message in map(json.loads, lines):
+                if message["op"] != "wait":
+                    self._messages.put(message)
+                elif self._lease is None:
+                    say("waiting")
+        # The controller may have logged in again, and keep its lease by another way: the guard sees to the rest.
+        os._exit(0)
+
+    def _watch(self) -> None:
+        """Has the lease looked after as soon as anybody touches its file."""
+        watch = Watch(self._file.path)
+        while True:
+            self._messages.put({"op": "look"})
+            watch.wait()
+
+    def _answer(self, request: Message) -> bool:
+        """Answers the holder; returns whether it still is one."""
+        lease: Lease = self._lease or {}
+        lost = why_lost(self._file, lease["token"])
+        if lost is not None:
+            give_up(self._file, lease)
+            say("ended" if request["op"] == "look" else "lost", **lost)
+            return False
+        if request["op"] == "look":
+            return True
+        if request["op"] == "release":
+            end_lease(lease)
+        if not self._write(request["op"], lease["token"]):
+            # Lost at this very moment.
+            return self._answer(request)
+        if self._lease is None:
+            say("released")
+            return False
+        say("renewed", prefix=prefix(self._file, self._lease))
+        return True
+
+    def _write(self, operation: str, token: str) -> bool:
+        """Renews or releases the lease in the record; returns whether it is still there."""
+        with suppress(DamagedRecordError), self._file.mutex() as record:
+            lease = record["lease"]
+            if lease is not None and lease["token"] == token:
+                self._lease = record["lease"] = None if operation == "release" else self._extended(lease)
+                return True
+        return False
+
+    def _adopt(self) -> Message | None:
+        """Goes on with a lease that the controller has already, if it is still there."""
+        with self._file.mutex() as record:
+            lease = record["lease"]
+            if lease is None or lease["token"] != self._request.get("token"):
+                return None
+            record["lease"] = self._extended(lease)
+            return {"lease": record["lease"], "adopted": True, "taken_over": None}
+
+    def _succeed(self) -> Message | None:
+        """Takes a lease over that an earlier process of the same run left, which is known to be gone."""
+        with self._file.mutex() as record:
+            lease = record["lease"]
+            if lease is None or lease["token"] != self._request.get("succeeds"):
+                return None
+            return self._taken(record)
+
+    def _wait_for_turn(self) -> Message | None:
+        """Waits for all who came before, then for the lease."""
+        deadline = time.monotonic() + self._request["wait"]
+        with self._file.mutex() as record:
+            ticket = record["ticket"]
+            record["ticket"] = ticket + 1
+            fcntl.lockf(self._file.fd, fcntl.LOCK_EX, 1, TICKETS + ticket)
+        try:
+            if self._is_first(ticket, deadline):
+                while True:
+                    granted = self._take()
+                    if granted is not None or time.monotonic() >= deadline:
+                        return granted
+                    time.sleep(min(POLL_SECONDS, max(0.0, deadline - time.monotonic())))
+            return None
+        finally:
+            fcntl.lockf(self._file.fd, fcntl.LOCK_UN, 1, TICKETS + ticket)
+
+    def _is_first(self, ticket: int, deadline: float) -> bool:
+        """Waits until nobody has an earlier ticket; returns whether that was in time."""
+        if ticket == 0:
+            return True
+        fd, earlier = self._file.fd, (ticket, TICKETS)
+        signal.signal(signal.SIGALRM, _stop_waiting)
+        try:
+            with suppress(BlockingIOError, PermissionError):
+                fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, *earlier)
+                return True
+            signal.setitimer(signal.ITIMER_REAL, max(1e-6, deadline - time.monotonic()))
+            fcntl.lockf(fd, fcntl.LOCK_SH, *earlier)
+            return True
+        except TimeoutError:
+            return False
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            fcntl.lockf(fd, fcntl.LOCK_UN, *earlier)
+
+    def _take(self) -> Message | None:
+        while True:
+            with self._file.mutex() as record:
+                before = record["lease"]
+                if is_valid(before):
+                    return None
+                if is_settled(record) or not has_guard(self._file):
+                    return self._taken(record)
+            time.sleep(SETTLE_POLL_SECONDS)
+
+    def _taken(self, record: Record) -> Message:
+        """Writes the lease, when nothing of an earlier one is left."""
+        before = record["lease"]
+        if before is not None:
+            end_lease(before)
+        end_all(self._file)
+        asked = self._request["lease"]
+        short = {name: str(asked[name])[:LONGEST_TEXT] for name in ("owner", "purpose")}
+        record["lease"] = self._extended({**asked, **short, "since": uptime()})
+        return {"lease": record["lease"], "adopted": False, "taken_over": described(before)}
+
+    def _extended(self, lease: Lease) -> Lease:
+        same_boot = lease.get("boot") == boot()
+        earlier = lease.get("expires", 0.0) if same_boot else 0.0
+        since = lease["since"] if same_boot or "boot" not in lease else uptime()
+        guard = {} if is_guarded(lease) else start_guard(self._file, lease["token"])
+        expires = max(earlier, uptime() + self._seconds)
+        return {**lease, "boot": boot(), "since": since, "expires": expires, **guard}
+
+
+def status(request: Message) -> None:
+    """Says who has the lease."""
+    with ReservationFile(request["directory"], request["name"]).mutex() as record:
+        lease = record["lease"]
+        say("status", holder=described(lease) if is_valid(lease) else None)
+
+
+def clear(request: Message) -> None:
+    """Takes the lease away from its holder: from the one who asks, or by force from anybody."""
+    file = ReservationFile(request["directory"], request["name"])
+    damage = None
+    try:
+        file.glance()
+    except DamagedRecordError as error:
+        damage = error.why
+    with file.mutex(repair=request["force"]) as record:
+        lease = record["lease"]
+        may = lease is None or request["force"] or lease["owner"] == request["owner"]
+        if may:
+            if lease is not None:
+                end_lease(lease)
+            end_all(file)
+            record["lease"] = None
+    say("cleared" if may else "refused", holder=described(lease) if is_valid(lease) else None, damage=damage)
+
+
+def say(event: str, **fields: Any) -> None:
+    """Writes a line."""
+    os.write(1, json.dumps({"event": event, **fields}).encode() + b"\n")
+
+
+def _first_line() -> bytes:
+    """Reads a line, and nothing of what comes after it."""
+    line = b""
+    while not line.endswith(b"\n"):
+        line += os.read(0, 1) or sys.exit("There was no request.")
+    return line
+
+
+def _stop_waiting(number: int, frame: object) -> None:
+    raise TimeoutError
+
+
+def _report(error: DamagedRecordError) -> str:
+    if not error.may_repair:
+        return error.why
+    return (
+        f"the record is damaged ({error.why}), so nobody knows who has the testbed. Make sure that nobody measures "
+        "there, and repair it: lossratio release --force"
+    )
+
+
+def main() -> None:
+    """Answers one request from standard input."""
+    os.umask(0)
+    request = json.loads(_first_line())
+    try:
+        if request["op"] == "take":
+            Keeper(request).serve()
+        else:
+            {"status": status, "clear": clear}[request["op"]](request)
+    except DamagedRecordError as error:
+        say("error", message=f"{request['directory']}/{request['name']}: {_report(error)}")
+    except OSError as error:
+        say("error", message=f"{request['directory']}/{request['name']}: {error.strerror}")

@@ -1,0 +1,231 @@
+"""The file of a reservation: one record of a fixed size, and locks on it.
+
+Locks on bytes far beyond the record are a mutex on it and the queue: the kernel drops them when a process dies. Times
+are seconds since the boot of this node, so no clock that people set matters; a lease from before the boot is void.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import time
+from contextlib import contextmanager, suppress
+from typing import Any, Dict, Iterator
+
+RECORD_BYTES = 4096
+"""Size of the record. It never changes, so that renewing needs no space on a disk that is full."""
+MUTEX = 1 << 20
+TICKETS = MUTEX + 1
+VERSION = 2
+"""Version of a lease in a record. Those of version 1 have neither a version nor a checksum."""
+SETTLE_SECONDS = 0.5
+"""Seconds in which nobody takes a lease in a record that is new while a guard of another lease is alive: its file was
+removed. It notices that, and ends with all traffic of the lease, long before."""
+
+_TEXTS = ("token", "owner", "purpose", "started", "boot")
+_NUMBERS = ("process", "since", "expires")
+_LARGEST = 1e15
+_LAST_TICKET = 1 << 60
+
+Lease = Dict[str, Any]
+Record = Dict[str, Any]
+
+
+class DamagedRecordError(Exception):
+    """What is in the file is no record of a reservation.
+
+    Attributes:
+        why: What is wrong with it.
+        may_repair: Whether the record is worth nothing; a record of a newer version is worth something.
+    """
+
+    def __init__(self, why: str, *, may_repair: bool = True) -> None:
+        super().__init__(why)
+        self.why = why
+        self.may_repair = may_repair
+
+
+class ReservationFile:
+    """The file of a reservation, made if it is not there; anybody who can log in may use it.
+
+    Attributes:
+        path: Its path.
+        fd: Its descriptor. No other one of this process may be opened and closed: that would drop the locks.
+    """
+
+    def __init__(self, directory: str, name: str) -> None:
+        self.path = os.path.join(directory, name)
+        if not os.path.isdir(directory):
+            with suppress(FileExistsError):
+                os.makedirs(directory)
+                os.chmod(directory, 0o1777)  # noqa: S103 (all users that log in may reserve)
+        self.fd = self._open()
+
+    @contextmanager
+    def mutex(self, *, repair: bool = False) -> Iterator[Record]:
+        """Gives the record to change, which is written back at the end, while nobody else has it.
+
+        Args:
+            repair: Whether a new record takes the place of a damaged one.
+
+        Raises:
+            DamagedRecordError: If it is damaged.
+        """
+        while True:
+            fcntl.lockf(self.fd, fcntl.LOCK_EX, 1, MUTEX)
+            if self.is_in_place():
+                break
+            # Somebody has tidied up; what others open now is another file. Closing drops the locks.
+            os.close(self.fd)
+            self.fd = self._open()
+        try:
+            before = os.pread(self.fd, RECORD_BYTES, 0)
+            try:
+                record = parsed(before)
+            except DamagedRecordError as error:
+                if not (repair and error.may_repair):
+                    raise
+                record = _new_record()
+            yield record
+            after = _written(record)
+            if after != before:
+                os.pwrite(self.fd, after, 0)
+        finally:
+            fcntl.lockf(self.fd, fcntl.LOCK_UN, 1, MUTEX)
+
+    def glance(self) -> Record:
+        """Reads the record without the mutex.
+
+        Raises:
+            DamagedRecordError: If it is damaged.
+        """
+        tries = 3
+        while True:
+            try:
+                return parsed(os.pread(self.fd, RECORD_BYTES, 0))
+            except DamagedRecordError:
+                # Somebody may be writing.
+                tries -= 1
+                if not tries:
+                    raise
+                time.sleep(0.002)
+
+    def is_in_place(self) -> bool:
+        """Whether others who open the file get this one."""
+        try:
+            there = os.stat(self.path, follow_symlinks=False)
+        except OSError:
+            return False
+        return os.path.samestat(there, os.fstat(self.fd))
+
+    def _open(self) -> int:
+        while True:
+            with suppress(FileNotFoundError):
+                fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+                if stat.S_ISREG(os.fstat(fd).st_mode):
+                    return fd
+                os.close(fd)
+                raise OSError(0, "it is no regular file; remove it")
+            with suppress(FileExistsError):
+                fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o666)
+                os.fchmod(fd, 0o666)
+                return fd
+
+
+def parsed(data: bytes) -> Record:
+    """Reads a record: of this version, or of an earlier one.
+
+    Raises:
+        DamagedRecordError: If it is none.
+    """
+    if not data:
+        return _new_record()
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError):
+        raise DamagedRecordError("it is no JSON") from None
+    if not isinstance(record, dict) or "lease" not in record:
+        raise DamagedRecordError("it does not say who has the testbed")
+    _check(record["lease"])
+    ticket = record.get("ticket")
+    if type(ticket) is not int or not 0 <= ticket < _LAST_TICKET:
+        record["ticket"] = _new_ticket()
+    return record
+
+
+def is_valid(lease: Lease | None) -> bool:
+    """Whether a lease is one: of this boot, and not expired."""
+    return lease is not None and lease["boot"] == boot() and lease["expires"] > uptime()
+
+
+def described(lease: Lease | None) -> dict[str, Any] | None:
+    """A lease as others are told of it: whose it is, and for how many seconds it has been and is yet."""
+    if lease is None:
+        return None
+    told = {key: lease[key] for key in ("owner", "process", "purpose", "started")}
+    same_boot = lease["boot"] == boot()
+    held = uptime() - lease["since"] if same_boot else None
+    return {**told, "held": held, "left": max(0.0, lease["expires"] - uptime()) if same_boot else 0.0}
+
+
+def is_settled(record: Record) -> bool:
+    """Whether a lease may be taken in a record, as far as its age goes."""
+    until = record.get("settled", 0.0)
+    # Nothing but a few tenths of a second is believed: the number may be from before the boot.
+    return not (isinstance(until, float) and uptime() < until <= uptime() + SETTLE_SECONDS)
+
+
+def uptime() -> float:
+    """Seconds since the boot, also those in which the node slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def boot() -> str:
+    """What tells this boot from all others."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _new_record() -> Record:
+    return {"ticket": _new_ticket(), "lease": None, "settled": uptime() + SETTLE_SECONDS}
+
+
+def _new_ticket() -> int:
+    # No ticket from before is as high as this.
+    return int(uptime() * 1e6)
+
+
+def _check(lease: object) -> None:
+    if lease is None:
+        return
+    if not isinstance(lease, dict):
+        raise DamagedRecordError("its lease is none")
+    version = lease.get("version")
+    if type(version) is int and version > VERSION:
+        raise DamagedRecordError("a newer version of lossratio has written it: use that one", may_repair=False)
+    for name in _TEXTS:
+        if not isinstance(lease.get(name), str):
+            raise DamagedRecordError(f"its lease has no {name!r}")
+    for name in _NUMBERS:
+        value = lease.get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LARGEST:
+            raise DamagedRecordError(f"its lease has no {name!r}")
+    # An earlier version writes these alone, so a record of this version that has lost its checksum is no such one.
+    if set(lease) != {*_TEXTS, *_NUMBERS} and lease.get("checksum") != _checksum(lease):
+        raise DamagedRecordError("its checksum is wrong")
+
+
+def _checksum(lease: Lease) -> str:
+    covered = {name: value for name, value in lease.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
+
+
+def _written(record: Record) -> bytes:
+    lease = record["lease"]
+    if lease is not None:
+        lease = {**lease, "version": VERSION}
+        lease = {**lease, "checksum": _checksum(lease)}
+    return json.dumps({**record, "lease": lease}).encode().ljust(RECORD_BYTES)

@@ -1,0 +1,123 @@
+"""Reads hostile documents of one kind for some seconds, in a process with limits: ``fuzzer.py KIND SECONDS SEED``.
+
+Each round of examples has a seed of its own, the first one SEED, the next one more. So what was found is found again
+with the seed that is printed, and one second.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+from command_lines import check_arguments, check_command, check_value
+from document_kinds import all_kinds
+from hostile_documents import HOSTILE_TEXTS, json_documents, yaml_documents
+from hypothesis import strategies as st
+
+from lossratio.errors import LossRatioError
+
+MOST_BYTES = 3 << 30
+"""Address space of the process."""
+MOST_CPU_SECONDS = 60
+"""What one document may take; a busy machine does not count."""
+EXAMPLES = 50
+LEAST_EXAMPLES = 10
+LONGEST_MESSAGE = 10_000
+
+
+def fuzz(strategy: st.SearchStrategy, check: Callable, seconds: float, first_seed: int) -> None:
+    """Checks examples of a strategy for some seconds, a few at least."""
+    end = time.monotonic() + seconds
+    checked = 0
+    failed = False
+    for seed in itertools.count(first_seed):
+        print(f"seed {seed}", flush=True)
+
+        @hypothesis.seed(seed)
+        @hypothesis.settings(
+            max_examples=EXAMPLES,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(hypothesis.HealthCheck),
+            phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
+        )
+        @hypothesis.given(strategy)
+        def attack(document: object) -> None:
+            nonlocal checked, failed
+            # What has failed is made smaller, however long that takes.
+            if checked >= LEAST_EXAMPLES and not failed and time.monotonic() > end:
+                return
+            checked += 1
+            signal.setitimer(signal.ITIMER_PROF, MOST_CPU_SECONDS)
+            try:
+                check(document)
+            except BaseException:
+                failed = True
+                raise
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+
+        attack()
+        if time.monotonic() > end:
+            print(f"{checked} documents")
+            return
+
+
+def reader(path: Path, read: Callable[[Path], object]) -> Callable[[bytes], None]:
+    """Checks that a document is read, or refused with one clear error that names the file."""
+
+    def check(document: bytes) -> None:
+        path.write_bytes(document)
+        try:
+            read(path)
+        except LossRatioError as error:
+            message = str(error)
+            message.encode()
+            assert str(path.parent) in message, message
+            assert len(message) < LONGEST_MESSAGE, message
+            assert not any(ord(character) < 32 and character not in "\n\t" for character in message), message
+
+    return check
+
+
+def targets() -> dict[str, tuple[st.SearchStrategy, Callable]]:
+    """What can be attacked, by name."""
+    found: dict[str, tuple[st.SearchStrategy, Callable]] = {}
+    for kind in all_kinds():
+        is_yaml = kind.name.endswith(".yaml")
+        documents = yaml_documents(kind.text) if is_yaml else json_documents(kind.text.splitlines(), kind.seal)
+        found[kind.name] = (documents, reader(Path(kind.name).absolute(), kind.use))
+    texts = st.one_of(st.sampled_from(HOSTILE_TEXTS), st.text(max_size=30))
+    found["values"] = (texts, check_value)
+    found["arguments"] = (st.dictionaries(texts, texts | st.integers() | st.floats(), max_size=4), check_arguments)
+    found["commands"] = (st.data(), check_command)
+    return found
+
+
+def _too_long(number: int, frame: object) -> None:
+    raise AssertionError(f"more than {MOST_CPU_SECONDS} s of CPU for one document")
+
+
+def main() -> None:
+    """Attacks one target."""
+    name, seconds, seed = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGPROF, _too_long)
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as directory:
+        os.chdir(directory)
+        fuzz(*targets()[name], seconds, seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""SUTs that answer so that a search goes wrong: each search ends, and asks for no trial more often than it needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from mlrsearch_suts import LossRatio, drive, knee
+
+from lossratio.baselines.checker import faults
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, SearchGoal, SearchResult
+from lossratio.mlrsearch.targets import targets_of
+from lossratio.trial import TrialInput, TrialResult
+
+MIN, MAX = 9001.0, 14_880_952.0
+GOAL_SETS = {
+    "NDR and PDR": [NDR, PDR],
+    "RFC 2544": [RFC2544],
+    "TST009": [TST009],
+    "quick": [SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01)],
+    "nine of ten": [SearchGoal(0.001, 0.1, 10.0, 35.0, 0.01, 0.2)],
+    "one of ten": [SearchGoal(0.02, 0.9, 60.0, 120.0, 0.03, 0.2), SearchGoal(0.0, 0.5, 0.5, 10.0, 0.005, 0.2)],
+}
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """A deterministic SUT that forwards up to its capacity, but less at times.
+
+    Attributes:
+        capacity: Frames per second.
+        less: The share of the capacity that is missing at times.
+        memory: For so many seconds after a lossy trial.
+        period: In every other span of so many seconds; 0: never.
+        share: The share of frames that is lost at least, at any load.
+        frames: How many frames each trial loses at least.
+    """
+
+    capacity: float
+    less: float = 0.0
+    memory: float = 0.0
+    period: float = 0.0
+    share: float = 0.0
+    frames: int = 0
+
+    def start(self) -> LossRatio:
+        """The SUT after a long rest, on a clock that only trials move on."""
+        now = weak_until = 0.0
+
+        def loss_ratio(load: float, duration: float) -> float:
+            nonlocal now, weak_until
+            is_weak = now < weak_until or (self.period > 0.0 and now % (2.0 * self.period) >= self.period)
+            capacity = self.capacity * (1.0 - self.less) if is_weak else self.capacity
+            lost = int(max((load - capacity) * duration, self.share * load * duration, self.frames))
+            now += duration
+            if lost > 0:
+                weak_until = now + self.memory
+            return min(1.0, lost / (load * duration))
+
+        return loss_ratio
+
+
+def searched(controller: MLRsearch, sut: LossRatio) -> SearchResult:
+    """Runs a search to its end, and checks its result."""
+    result = drive(controller, sut, 3000)
+    assert faults(result, controller.evidence, min_load=controller.min_load, max_load=controller.max_load) == ()
+    return result
+
+
+def trials_needed(goals: Iterable[SearchGoal]) -> dict[float, int]:
+    """How many trials of each duration classify any load, for all targets of the goals."""
+    needed: dict[float, int] = {}
+    for target in (target for goal in goals for target in targets_of(goal)):
+        needed[target.trial_duration] = max(target.trials, needed.get(target.trial_duration, 0))
+    return needed
+
+
+def earlier_night(capacity: float) -> tuple[TrialResult, ...]:
+    """The trials of a search for TST009's goal on a SUT that forgets at once."""
+    controller = MLRsearch([TST009], MIN, MAX)
+    drive(controller, knee(capacity))
+    return controller.evidence
+
+
+@pytest.mark.parametrize("hinted", [None, 0.8, 0.9], ids=["without hints", "hinted too low", "hinted too high"])
+def test_a_sut_that_remembers_loss_is_searched_to_a_regular_result(hinted):
+    for number in range(100):
+        capacity = 1e6 * 1.02**number
+        hints = [] if hinted is None else [earlier_night(hinted * capacity)]
+        controller = MLRsearch([TST009], MIN, MAX, hints=hints)
+        assert searched(controller, Adversary(capacity, less=0.18, memory=18.0).start())[TST009].regular
+        assert controller.trials <= 60
+
+
+adversaries = st.builds(
+    Adversary,
+    capacity=st.floats(3.5, 7.3).map(lambda exponent: 10.0**exponent),
+    less=st.sampled_from([0.01, 0.05, 0.18, 0.5, 0.9]),
+    memory=st.sampled_from([0.0, 0.0, 1.0, 5.0, 18.0, 60.0]),
+    period=st.sampled_from([0.0, 0.0, 3.0, 20.0]),
+    share=st.sampled_from([0.0, 0.0, 0.0, 1e-6, 1e-3, 0.02, 0.5, 0.999, 1.0]),
+    frames=st.sampled_from([0, 0, 1]),
+)
+
+
+@pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
+@example(GOAL_SETS["TST009"], Adversary(1e6, less=0.18, memory=18.0), [])
+@given(st.sampled_from(list(GOAL_SETS.values())), adversaries, st.lists(adversaries, max_size=2))
+@settings(deadline=None, max_examples=100)
+def test_no_trial_is_asked_for_more_often_than_a_target_needs(goals, sut, earlier):
+    nights = []
+    for night in earlier:
+        before = MLRsearch(goals, MIN, MAX, hints=nights)
+        drive(before, night.start(), 3000)
+        nights.append(before.evidence)
+    controller = MLRsearch(goals, MIN, MAX, fail_fast=False, hints=nights)
+    result = searched(controller, sut.start())
+    needed = trials_needed(goals)
+    asked = Counter(trial.input for trial in controller.evidence)
+    assert {trial: times for trial, times in asked.items() if times > needed[trial.duration]} == {}
+    assert IrregularReason.STALLED not in {found.reason for found in result.values()}
+
+
+@pytest.mark.parametrize("fail_fast", [True, False])
+@pytest.mark.parametrize(
+    ("goals", "share", "trials"),
+    [
+        # The maximum load, and the proof at the minimum load.
+        ([RFC2544], 1.0, 2),
+        ([NDR, PDR], 1.0, 12),
+        ([TST009], 1.0, 4),
+        # Where something is forwarded, the load that it implies comes in between.
+        ([RFC2544], 0.999, 3),
+        ([NDR, PDR], 0.999, 13),
+        ([RFC2544], 0.5, 3),
+        ([NDR, PDR], 0.5, 13),
+    ],
+)
+def test_a_dut_that_forwards_less_than_the_minimum_load_is_asked_there_at_once(goals, share, trials, fail_fast):
+    controller = MLRsearch(goals, MIN, MAX, fail_fast=fail_fast)
+    result = searched(controller, Adversary(MAX, share=share).start())
+    assert controller.trials == trials
+    assert {found.reason for found in result.values()} == {IrregularReason.MIN_LOAD_IS_UPPER_BOUND}
+
+
+def test_a_dut_that_died_since_the_last_night_is_found_dead_after_its_hint():
+    controller = MLRsearch([TST009], MIN, MAX, hints=[earlier_night(1e6)])
+    searched(controller, Adversary(MAX, share=1.0).start())
+    assert controller.trials <= 6
+
+
+@pytest.mark.parametrize("capacity", [3e4, 3e5, 1e6, 3e6])
+def test_a_sut_that_forwards_nothing_in_overload_is_not_taken_for_dead(capacity):
+    controller = MLRsearch([RFC2544], MIN, MAX)
+    found = searched(controller, lambda load, duration: 1.0 if load > capacity else 0.0)[RFC2544]
+    assert found.regular
+    assert found.relevant_lower_bound <= capacity < found.relevant_upper_bound
+    assert TrialInput(1.0, MIN) in [trial.input for trial in controller.evidence]
+    assert controller.trials <= 16

@@ -1,0 +1,104 @@
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_examples import STARTED, conditions, mrr
+from scipy.stats import poisson
+
+from lossratio.journal import JournalEntry
+from lossratio.latency import LatencyCounters, LatencyOutput
+from lossratio.report.build import TestRun, mrr_result
+from lossratio.report.doubts import DoubtKind, doubts_of
+from lossratio.report.integrity import FrameIntegrity, integrity_of
+from lossratio.report.model import TestIdentity
+from lossratio.report.text import message
+from lossratio.traffic.path_check import check_at_low_rate
+from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+
+COUNTING = {"in_trials": False, "checked": ["order of latency frames"], "not_checked": ["anything in trials"]}
+
+
+def seen(arrived=1000, examined=1000, duplicated=0, **other):
+    counts = {"corrupted": 0, "wrong_length": 0, "misdelivered": 0, "reordered": 0}
+    return FrameIntegrity(arrived, examined, duplicated, **{**counts, **other})
+
+
+def result(generator=None, **counters):
+    direction = DirectionCounters("port0>port1", intended=1000, sent=1000, received=1000, **counters)
+    output = TrialOutput(0.0, sent_frames=1000, lost_frames=0, unsent_frames=0, directions=(direction,))
+    entry = JournalEntry(TrialResult(TrialInput(1.0, 1000.0), output))
+    under = conditions()
+    if generator is not None:
+        under = under.model_copy(update={"generator": generator})
+    run = TestRun(TestIdentity(name="MRR", suite="Suite"), STARTED, STARTED, under)
+    return mrr_result(run, mrr().max_load, [entry])
+
+
+def doubts(of):
+    return [each.reason for each in doubts_of([of])[0] if each.kind is DoubtKind.INTEGRITY]
+
+
+def test_none_of_a_sample_is_a_bound_by_the_rule_of_three():
+    assert seen(arrived=100_000).most(0) == 0.003
+    assert seen(arrived=1000).most(0) == 0.0
+
+
+@given(found=st.integers(1, 500), times=st.integers(2, 50))
+def test_so_many_of_a_sample_are_a_bound_that_one_of_twenty_samples_breaks(found, times):
+    sample = seen(arrived=10_000 * times, examined=10_000)
+    mean = 10_000 * sample.most(found * times)
+    assert poisson.cdf(found, mean) == pytest.approx(0.05, abs=1e-6)
+
+
+def test_all_frames_examined_and_none_at_fault_need_no_bound():
+    clean = result(examined=1000, reordered=4)
+    assert "Frames examined: 1,000 of 1,000 that came back. Each of them was as it was sent, and came once." in message(
+        clean
+    )
+    assert "Frames that came after one sent later (RFC 4737): 4 (0.4 %)." in message(clean)
+    assert doubts(clean) == []
+
+
+def test_faults_of_a_sample_are_a_doubt_with_their_estimate_and_bound():
+    (reason,) = doubts(result(examined=100, duplicated=20, misdelivered=10))
+    assert reason.startswith(
+        "of 1,030 frames that came back, 100 of them examined: 20 duplicated (about 1.942 %, at most"
+    )
+
+
+def test_where_nobody_looked_nothing_is_claimed():
+    counted = result()
+    assert integrity_of(counted) is None
+    assert "Frames examined" not in message(counted)
+
+
+class Agent:
+    """Answers with latency frames, of which the east has copies and the west has none at all."""
+
+    def latency(self, load, duration):
+        east = LatencyCounters("port0>port1", 1000, 990, 3, 10, 1.0, 2.0, 3.0, 0.5, 1.0)
+        west = LatencyCounters("port1>port0", 0, 0, 0, 0, None, None, None, None, 1.0, error="no room")
+        return LatencyOutput((), (east, west))
+
+
+def test_a_generator_that_only_counts_is_checked_by_its_latency_frames_and_the_result_says_what_was_not_checked():
+    integrity = check_at_low_rate(Agent(), {"integrity": COUNTING}, idle_time=0.0)
+    (east,) = integrity["low_rate_check"]
+    assert (east["examined"], east["received"], east["duplicated"]) == (1000, 990, 10)
+    checked = result(generator={"kind": "trex", "integrity": integrity})
+    (reason,) = doubts(checked)
+    assert "of 1,000 frames examined before the first trial: 10 duplicated (about 1 %, at most 1.696 %)" in reason
+    assert "so many copies may make up for lost ones" in reason
+    assert "Not checked of frames that came back: anything in trials." in message(checked)
+
+
+def test_a_generator_that_examines_trials_is_not_asked_for_latency():
+    examining = {"integrity": {**COUNTING, "in_trials": True}}
+    assert check_at_low_rate(None, examining, idle_time=0.0) == examining["integrity"]
+
+
+def test_what_a_check_found_survives_the_way_through_a_file():
+    counters = DirectionCounters("port0>port1", 10, 10, 10, examined=10)
+    facts = {"integrity": {**COUNTING, "low_rate_check": [asdict(counters)]}}
+    assert integrity_of(result(generator=facts)).before_trials

@@ -1,0 +1,240 @@
+"""Damaged journals and results are repaired as far as they are good, and the originals stay."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from report_examples import mrr, throughput
+
+from lossratio.errors import ReportError, SearchError, StorageError
+from lossratio.journal import Journal, read_journal
+from lossratio.report.commands import repair
+from lossratio.report.model import FORMAT
+from lossratio.report.repair import REPAIRED, damages_in, results_set_aside
+from lossratio.report.repair import repair as repair_files
+from lossratio.report.run_directory import RunDirectory, read_result
+
+EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run with a result, its journal with digests, and the entries in it."""
+    return run_with(mrr(), tmp_path)
+
+
+def search_of(found):
+    """The header that the journal of a result has."""
+    conditions = found.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
+    search = {**conditions, "max_load_fps": found.max_load.rate.per_interface_fps}
+    if found.kind == "throughput":
+        search["goals"] = [report.goal.model_dump(mode="json") for report in found.goals]
+        search |= {"settings": found.settings, "min_load_fps": found.min_load.per_interface_fps}
+    return search
+
+
+def run_with(found, tmp_path):
+    directory = RunDirectory(tmp_path / "run")
+    directory.write(found)
+    with Journal.open(directory.journal_path(found.test.full_name), search_of(found)) as journal:
+        for trial in found.trials:
+            journal.append(trial.as_result(), trial.purpose)
+    return directory
+
+
+@pytest.fixture
+def journal(run):
+    return next((run.path / "trials").glob("*.jsonl"))
+
+
+@pytest.fixture
+def result(run):
+    return next((run.path / "results").glob("*.json"))
+
+
+def invoke(*paths):
+    answer = CliRunner().invoke(repair, [str(path) for path in paths])
+    assert not isinstance(answer.exception, Exception) or isinstance(answer.exception, SystemExit), answer.exception
+    return answer
+
+
+def damage(path, old, new, count=1):
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new, count))
+    return path.read_bytes()
+
+
+def test_what_is_good_is_left_as_it_is(run):
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    answer = invoke(run.path)
+    assert answer.exit_code == 0
+    assert "10 trials are good" in answer.output
+    assert "it is good" in answer.output
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+
+def test_the_trials_before_a_damaged_line_are_kept_and_the_search_goes_on_from_there(journal):
+    lines = journal.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([*lines[:5], lines[5].replace(b'"load": 4', b'"load": 5'), *lines[6:]])
+    journal.write_bytes(damaged)
+    with pytest.raises(SearchError, match=rf"line 6: .*'lossratio repair {journal}' saves the trials before that line"):
+        read_journal(journal)
+    answer = invoke(journal)
+    assert answer.exit_code == 1
+    assert "its first 4 trials are kept, without 6 lines" in answer.output
+    assert journal.read_bytes() == b"".join(lines[:5])
+    assert journal.with_name(f"{journal.name}.damaged").read_bytes() == damaged
+    assert len(read_journal(journal).entries) == 4
+    Journal.open(journal, search_of(mrr())).close()
+
+
+def test_a_hole_is_never_filled_with_what_comes_after_it(journal):
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:3] + lines[4:]))
+    invoke(journal)
+    assert journal.read_bytes() == b"".join(lines[:3])
+
+
+def test_a_journal_without_a_header_is_set_aside(journal):
+    damage(journal, b'"search"', b'"Search"')
+    answer = invoke(journal)
+    assert answer.exit_code == 1
+    assert "nothing of it can be used" in answer.output
+    assert not journal.exists()
+    assert journal.with_name(f"{journal.name}.damaged").exists()
+
+
+def test_a_journal_that_was_cut_off_is_not_damaged(journal):
+    whole = journal.read_bytes()
+    for length in (len(whole) - 10, 20, 0):
+        journal.write_bytes(whole[:length])
+        assert invoke(journal).exit_code == 0
+        assert journal.read_bytes() == whole[:length]
+        assert damages_in(journal.parent.parent) == []
+
+
+def test_an_earlier_journal_without_digests_is_repaired_as_one(tmp_path):
+    path = shutil.copy(EARLIER / "trials" / "Sim.MRR.jsonl", tmp_path / "a.jsonl")
+    damage(path, b'"lost_frames": ', b'"lost_frames": -', count=1)
+    assert "its first 0 trials are kept, without 3 lines" in invoke(path).output
+    assert not read_journal(path).has_digests
+
+
+def test_a_result_that_its_journal_proves_is_kept_with_a_remark(run, result):
+    before = read_result(result)
+    damaged = damage(result, b"bookworm", b"trixie", count=1)
+    answer = invoke(run.path)
+    assert answer.exit_code == 1
+    assert "its numbers are those of its journal" in answer.output
+    assert read_result(result).remarks == (*before.remarks, REPAIRED)
+    assert read_result(result).mrr == before.mrr
+    assert result.with_name(f"{result.name}.damaged").read_bytes() == damaged
+    assert damages_in(run.path) == []
+    assert not results_set_aside(run.path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b'"purpose": null', b'"purpose": "luck"'), (b'"mean": {', b'"mean": }'), (b'"kind": "mrr"', b"")]
+)
+def test_a_result_that_its_journal_does_not_prove_is_set_aside(run, result, old, new):
+    damage(result, old, new, count=1)
+    answer = invoke(result)
+    assert answer.exit_code == 1
+    assert "lossratio run --resume" in answer.output
+    assert not result.exists()
+    assert results_set_aside(run.path) == {result.stem}
+
+
+def file_of(found, tmp_path):
+    directory = run_with(found, tmp_path)
+    return directory.result_path(found.test.full_name)
+
+
+def test_a_search_that_its_journal_proves_is_kept(tmp_path):
+    path = file_of(throughput(), tmp_path)
+    damage(path, b"bookworm", b"trixie", count=1)
+    invoke(path)
+    assert read_result(path).goals == throughput().goals
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"loss_ratio": 0.005', b'"loss_ratio": 0.006'),
+        (b'"size_bytes": 64', b'"size_bytes": 65'),
+        (b'"Ethernet II', b'"Ethernet IV'),
+        (b'"is_evidence": true', b'"is_evidence": false'),
+    ],
+)
+def test_a_search_that_says_something_else_of_goals_and_traffic_than_its_journal_is_set_aside(tmp_path, old, new):
+    path = file_of(throughput(), tmp_path)
+    damage(path, old, new, count=1)
+    invoke(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("Sim.Soak", b'"density_per_fps": '), ("Sim.Throughput", b'"percentiles_us": {\n      "50": ')]
+)
+def test_what_cannot_be_computed_again_from_trials_is_never_saved(tmp_path, name, number):
+    """A critical load takes long to be computed, and latency is in no journal."""
+    found = read_result(EARLIER / "results" / f"{name}.json").model_copy(update={"format": FORMAT})
+    path = file_of(found, tmp_path)
+    damage(path, number, number + b"1", count=1)
+    invoke(path)
+    assert not path.exists()
+
+
+def test_frames_after_the_last_trial_are_not_proved(run, result):
+    damage(result, b'"late_frames": null', b'"late_frames": 5')
+    invoke(result)
+    assert read_result(result).late_frames is None
+
+
+def test_a_result_without_a_journal_is_set_aside(run, result, journal):
+    journal.unlink()
+    damage(result, b"bookworm", b"trixie", count=1)
+    invoke(result)
+    assert not result.exists()
+
+
+def test_a_result_of_a_newer_version_is_left_as_it_is(tmp_path):
+    path = tmp_path / "newer.json"
+    path.write_text(json.dumps({"format": "lossratio-result/99"}))
+    answer = invoke(path)
+    assert answer.exit_code == 1
+    assert "it is left as it is" in answer.output
+    assert path.exists()
+
+
+def test_a_second_repair_keeps_the_first_original(journal):
+    for _ in range(2):
+        lines = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(b"".join([*lines[:-1], b"{}\n"]))
+        invoke(journal)
+    names = sorted(path.name.partition(".jsonl")[2] for path in journal.parent.iterdir())
+    assert names == ["", ".damaged", ".damaged-2"]
+
+
+@pytest.mark.parametrize("name", ["missing.json", "notes.txt", "empty"])
+def test_what_is_neither_is_refused(tmp_path, name):
+    (tmp_path / "notes.txt").write_text("")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ReportError, match=r"is no journal .*, no result .*, and no directory of a run"):
+        list(repair_files(tmp_path / name))
+
+
+def test_where_there_is_no_room_the_original_stays(journal, monkeypatch):
+    damaged = damage(journal, b'"load": 4', b'"load": 5')
+    monkeypatch.setattr(os, "fsync", no_space_left)
+    with pytest.raises(StorageError, match=r"No space left on device.*It is as it was; make room"):
+        list(repair_files(journal))
+    assert journal.read_bytes() == damaged
+
+
+def no_space_left(handle):
+    raise OSError(28, os.strerror(28))

@@ -1,0 +1,226 @@
+"""Result files that were changed after they were written, by a disk or by a hand, are never read as results."""
+
+import json
+import random
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from report_examples import mrr, mrr_results, throughput, throughput_results
+
+from lossratio.digest import add_digest
+from lossratio.errors import ReportError
+from lossratio.report.commands import report
+from lossratio.report.contradictions import contradictions_of
+from lossratio.report.model import RESULT
+from lossratio.report.run_directory import NO_DIGEST, RunDirectory, read_result
+
+EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
+SCHEMA = Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json"
+SAMPLES = sorted((EARLIER / "results").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_results_of_earlier_versions_are_read_with_a_note(path):
+    result = read_result(path)
+    assert result.remarks[-1] == NO_DIGEST
+    assert result.format == "lossratio-result/1"
+
+
+def test_a_report_shows_the_note_of_an_earlier_version(tmp_path):
+    answer = CliRunner().invoke(report, [str(EARLIER), "--format=html", "--output=-"])
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.count(NO_DIGEST) >= len(SAMPLES)
+
+
+@given(throughput_results() | mrr_results())
+def test_no_result_that_this_version_builds_contradicts_itself(result):
+    assert list(contradictions_of(result)) == []
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_no_flip_of_a_bit_is_accepted(path, tmp_path):
+    written = RunDirectory(tmp_path).write(RESULT.validate_json(path.read_bytes()).model_copy(update=NEWEST))
+    whole, randomness = written.read_bytes(), random.Random(path.stem)
+    last = range(8 * (len(whole) - 60), 8 * len(whole))
+    for place in [*randomness.sample(range(8 * len(whole)), 50), *randomness.sample(last, 20)]:
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        written.write_bytes(flipped)
+        with pytest.raises(ReportError, match=re.escape(str(written))):
+            read_result(written)
+
+
+NEWEST = {"format": "lossratio-result/2"}
+
+
+def test_files_of_both_formats_fit_the_schema(tmp_path):
+    written = RunDirectory(tmp_path).write(throughput())
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
+    for path in (written, EARLIER / "results" / "Sim.MRR.json"):
+        validator.validate(json.loads(path.read_text()))
+    assert re.fullmatch("[0-9a-f]{32}", json.loads(written.read_text())["digest"])
+
+
+def lose_nothing(data):
+    data["trials"][0]["loss_ratio"] = 0.0
+
+
+def count_backwards(data):
+    data["trials"][0]["directions"][0]["received_frames"] = -1
+
+
+def count_in_words(data):
+    data["trials"][0]["lost_frames"] = str(data["trials"][0]["lost_frames"])
+
+
+def count_a_truth(data):
+    data["trials"][0]["unsent_frames"] = False
+
+
+def lose_a_sum(data):
+    data["trials"][0]["lost_frames"] = 7
+
+
+def forward_all(data):
+    data["trials"][0]["forwarding_rate_per_interface_fps"] = 400_000.0
+
+
+def double_a_trial(data):
+    data["trials"].insert(1, data["trials"][0])
+
+
+def drop_a_trial(data):
+    del data["trials"][1]
+
+
+def begin_later(data):
+    del data["trials"][-1]
+
+
+def double_the_lower_bound(data):
+    for name in data["goals"][0]["result"]["relevant_lower_bound"]:
+        data["goals"][0]["result"]["relevant_lower_bound"][name] *= 2
+
+
+def double_the_throughput(data):
+    for name in data["goals"][1]["result"]["conditional_throughput"]:
+        data["goals"][1]["result"]["conditional_throughput"][name] *= 2
+
+
+def be_regular(data):
+    data["goals"][0]["result"].update(regular=False, reason="the time ran out")
+    data["outcome"] = "irregular"
+
+
+def change_a_unit(data):
+    data["goals"][0]["result"]["relevant_upper_bound"]["aggregate_l1_bps"] *= 10
+
+
+def double_the_mean(data):
+    for name in data["mrr"]["mean"]:
+        data["mrr"]["mean"][name] *= 2
+
+
+def spread_less(data):
+    for name in data["mrr"]["stdev"]:
+        data["mrr"]["stdev"][name] = 0.0
+
+
+def lose_no_time(data):
+    data["loss"]["lost_frames"] = 1000
+
+
+def lose_less(data):
+    data["frame_loss"]["loads"][0]["frame_loss_ratio"] = 0.0
+
+
+def be_quicker(data):
+    data["latency"][0]["directions"][0]["mean_us"] = 0.5
+
+
+def be_quick_most_of_the_time(data):
+    data["latency"][0]["directions"][0]["percentiles_us"]["50"] = 1.0
+
+
+def carry_more(data):
+    for name in data["critical_load"]["mean"]:
+        data["critical_load"]["mean"][name] *= 1.01
+
+
+def repeat_better(data):
+    data["spread"][0]["values_fps"][-1] *= 2
+
+
+def begin_with_long_trials(data):
+    data["goals"][0]["goal"]["initial_trial_duration_s"] = 99.0
+
+
+def lose_at_no_load(data):
+    for name in data["loss"]["load"]:
+        data["loss"]["load"][name] = 0.0
+
+
+LIES = [
+    ("Sim.Throughput", lose_nothing, "trial 1: loss_ratio is 0.0, and the frames counted make 0."),
+    ("Sim.Throughput", count_backwards, "greater than or equal to 0"),
+    ("Sim.Throughput", count_in_words, "valid integer"),
+    ("Sim.Throughput", count_a_truth, "valid integer"),
+    ("Sim.Throughput", lose_a_sum, "trial 1: lost_frames is 7, and the directions' counters make"),
+    ("Sim.Throughput", forward_all, "trial 1: forwarding_rate_per_interface_fps is 400000.0, and load"),
+    ("Sim.Throughput", double_a_trial, "trials: the one in place 2 has number 1"),
+    ("Sim.Throughput", drop_a_trial, "trials: the one in place 2 has number 3"),
+    ("Sim.Throughput", begin_later, "goal PDR: relevant_upper_bound.per_interface_fps is"),
+    ("Sim.Throughput", double_the_lower_bound, "goal PDR: relevant_lower_bound.per_interface_fps is"),
+    ("Sim.Throughput", double_the_throughput, "goal NDR: conditional_throughput.per_interface_fps is"),
+    ("Sim.Throughput", be_regular, "goal PDR: regular is False, and the trials make it True"),
+    ("Sim.Throughput", change_a_unit, "relevant_upper_bound.aggregate_l1_bps is"),
+    ("Sim.Throughput", begin_with_long_trials, "initial_trial_duration must be"),
+    ("Real.Real_Reconfiguration", lose_at_no_load, "division by zero"),
+    ("Sim.MRR", double_the_mean, "mrr.mean.per_interface_fps is"),
+    ("Real.Real_MRR", spread_less, "mrr.stdev.per_interface_fps is 0.0"),
+    ("Real.Real_Reconfiguration", lose_no_time, "loss.lost_time_s is 0.0"),
+    ("Sim.Frame_Loss", lose_less, "frame_loss.loads[0].frame_loss_ratio is 0.0"),
+    ("Sim.Latency", be_quicker, "latency[0] of port0>port1: least, mean and largest latency are out of order"),
+    ("Sim.Latency", be_quick_most_of_the_time, "latency[0] of port0>port1: percentiles_us is"),
+    ("Sim.Soak", carry_more, "critical_load.mean is"),
+    ("Sim.Repeated", repeat_better, "spread of QUICK_NDR: its last value is not the conditional throughput"),
+]
+
+
+@pytest.mark.parametrize(("sample", "lie", "problem"), LIES, ids=lambda value: getattr(value, "__name__", None))
+def test_a_result_that_lies_is_refused_also_without_a_digest(sample, lie, problem, tmp_path):
+    data = json.loads((EARLIER / "results" / f"{sample}.json").read_text())
+    lie(data)
+    path = tmp_path / "lie.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(ReportError, match=rf"lie\.json .*{re.escape(problem)}"):
+        read_result(path)
+
+
+def test_a_lie_is_refused_although_its_digest_fits_and_the_version_is_named(tmp_path):
+    data = json.loads(RunDirectory(tmp_path).write(mrr()).read_text())
+    del data["digest"]
+    double_the_mean(data)
+    path = tmp_path / "lie.json"
+    path.write_bytes(add_digest(json.dumps(data).encode())[0] + b"\n")
+    with pytest.raises(ReportError, match=r"lie\.json is damaged: mrr\.mean.*measured by lossratio 0\.1\.0"):
+        read_result(path)
+
+
+def test_a_change_that_makes_no_difference_to_any_number_is_noticed(tmp_path):
+    path = RunDirectory(tmp_path).write(mrr())
+    path.write_text(path.read_text().replace("bookworm", "trixie", 1))
+    with pytest.raises(ReportError, match=r"is damaged: its digest does not fit.*lossratio repair"):
+        read_result(path)
+
+
+def test_a_name_that_is_there_twice_is_noticed_without_a_digest(tmp_path):
+    text = (EARLIER / "results" / "Sim.MRR.json").read_text()
+    path = tmp_path / "twice.json"
+    path.write_text(text.replace('"late_frames": 0,', '"late_frames": 5, "late_frames": 0,', 1))
+    with pytest.raises(ReportError, match="the name 'late_frames' is given twice"):
+        read_result(path)

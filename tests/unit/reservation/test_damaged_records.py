@@ -1,0 +1,141 @@
+"""What is in the file of a reservation although no keeper wrote it: foreign, cut off, flipped, old or new."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ssh_server import needs_sshd
+
+from lossratio.errors import ReservationError
+from lossratio.reservation import TestbedReservedError
+from lossratio.reservation.inquiry import clear, holder_of
+from lossratio.reservation.keeper.record import RECORD_BYTES, DamagedRecordError, ReservationFile, boot, parsed, uptime
+
+LEASE = {
+    "token": "0123456789abcdef",
+    "owner": "alice@ci3",
+    "process": 4711,
+    "purpose": "nightly",
+    "started": "2026-03-01T22:00:04Z",
+    "since": 100.25,
+    "boot": "a boot",
+    "expires": 160.5,
+}
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """What a keeper writes while a lease is held."""
+    file = ReservationFile(str(tmp_path_factory.mktemp("reservation")), "testbed")
+    with file.mutex() as changed:
+        changed["lease"] = dict(LEASE)
+    with open(file.path, "rb") as data:
+        return data.read()
+
+
+@given(st.binary(max_size=RECORD_BYTES))
+def test_whatever_bytes_are_in_the_file_they_are_a_record_or_damaged(data):
+    with suppress(DamagedRecordError):
+        assert set(parsed(data)) >= {"ticket", "lease"}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*LEASE, "version"]), inner, max_size=9)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.fixed_dictionaries({}, optional={"lease": json_values, "ticket": json_values, "settled": json_values}))
+def test_whatever_json_is_in_the_file_it_is_a_record_or_damaged(value):
+    try:
+        read = parsed(json.dumps(value).encode())
+    except DamagedRecordError:
+        return
+    assert read["lease"] is None or set(read["lease"]) >= set(LEASE)
+    assert read["ticket"] >= 0
+
+
+@pytest.mark.parametrize(
+    "data", [b"[" * RECORD_BYTES, b"\0" * RECORD_BYTES, b'{"lease": {"since": 1e999}}', b"1" * 4000]
+)
+def test_what_readers_of_json_stumble_over_is_damaged(data):
+    with pytest.raises(DamagedRecordError):
+        parsed(data)
+
+
+def test_no_single_flipped_bit_changes_whose_lease_it_is_or_how_long_it_lasts(record):
+    held = parsed(record)["lease"]
+    survived = 0
+    for place in range(len(record.rstrip())):
+        for bit in range(8):
+            flipped = bytearray(record)
+            flipped[place] ^= 1 << bit
+            try:
+                assert parsed(bytes(flipped))["lease"] == held
+                survived += 1
+            except DamagedRecordError:
+                pass
+    # White space and the number of the next ticket are worth nothing to anybody.
+    assert survived < len(record.rstrip())
+
+
+def test_a_record_that_was_cut_off_is_damaged(record):
+    for size in range(1, len(record.rstrip())):
+        with pytest.raises(DamagedRecordError):
+            parsed(record[:size])
+
+
+class TestOnTheNode:
+    pytestmark = needs_sshd
+
+    @pytest.mark.parametrize("content", [b"{}", b'{"lease": {"token": 1}}', b'{"jobs": [1, 2]}', b"\x7fELF"])
+    def test_a_damaged_record_is_reported_in_one_sentence_and_repaired_by_force(self, lab, content, caplog):
+        lab.take().release()
+        lab.file.write_bytes(content)
+        session = lab.session()
+        damaged = pytest.raises(
+            ReservationError, match=r"/testbed: the record is damaged .*lossratio release --force\.$"
+        )
+        with damaged:
+            lab.take("bob@desk", session=session)
+        with damaged:
+            holder_of(session, lab.claim())
+        with damaged:
+            clear(session, lab.claim(), force=False)
+        assert lab.file.read_bytes() == content
+        assert clear(session, lab.claim(), force=True) is None
+        assert "It is repaired" in caplog.text
+        lab.take("bob@desk", session=session)
+        with pytest.raises(TestbedReservedError, match="bob@desk"):
+            lab.take("alice@ci3")
+
+    def test_a_record_of_an_earlier_version_is_respected_and_taken_over_when_it_has_run_out(self, lab):
+        lab.take().release()
+        earlier = {**LEASE, "boot": boot(), "since": uptime(), "expires": uptime() + 3600}
+        for expires in (uptime() + 3600, uptime()):
+            record = {"ticket": 7, "lease": {**earlier, "expires": expires}}
+            lab.file.write_bytes(json.dumps(record).encode().ljust(RECORD_BYTES))
+            if expires > uptime():
+                with pytest.raises(TestbedReservedError, match="alice@ci3"):
+                    lab.take("bob@desk")
+        lab.take("bob@desk")
+
+    def test_a_record_of_a_later_version_is_left_alone_even_by_force(self, lab):
+        lab.take().release()
+        later = json.dumps({"ticket": 7, "lease": {"version": 99}}).encode()
+        lab.file.write_bytes(later)
+        for act in (lambda: lab.take(), lambda: clear(lab.session(), lab.claim(), force=True)):
+            with pytest.raises(ReservationError, match="a newer version of lossratio has written it"):
+                act()
+        assert lab.file.read_bytes() == later
+
+    def test_a_purpose_that_is_longer_than_a_record_damages_none(self, lab):
+        lab.take("alice@ci3", purpose="\U0001f680" * 5000)
+        assert holder_of(lab.session(), lab.claim()).owner == "alice@ci3"

@@ -1,0 +1,85 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lossratio.counters import CountersError, output_from_counters
+from lossratio.errors import DutError
+from lossratio.integrity import Examination, IntegrityError, check_integrity, with_examination
+from lossratio.trial import DirectionCounters, TrialInput
+
+TRIAL = TrialInput(duration=1.0, load=1000.0)
+NOTHING = Examination(
+    examined=0, duplicated=0, reordered=0, corrupted=0, readdressed=0, wrong_length=0, wrong_mac=0, strayed=0
+)
+
+
+def arrived(count, sent=1000, **found):
+    counters = DirectionCounters("port0>port1", intended=1000, sent=sent, received=count)
+    return with_examination(counters, replace(NOTHING, **{"examined": count, **found}))
+
+
+def test_intact_frames_are_received():
+    counters = arrived(998)
+    assert (counters.received, counters.examined, counters.faulty) == (998, 998, 0)
+
+
+def test_a_copy_never_makes_up_for_a_lost_frame():
+    counters = arrived(1000, duplicated=10)
+    assert (counters.received, counters.duplicated) == (990, 10)
+    assert output_from_counters(TRIAL, [counters]).loss_ratio == 0.01
+
+
+def test_damaged_frames_are_not_received_ones_and_are_counted_apart():
+    counters = arrived(1000, corrupted=3, readdressed=5, wrong_length=7, wrong_mac=11)
+    assert (counters.corrupted, counters.wrong_length, counters.misdelivered) == (3, 7, 16)
+    assert output_from_counters(TRIAL, [counters]).lost_frames == 26
+
+
+def test_reordered_frames_are_received_ones():
+    counters = arrived(1000, reordered=20)
+    assert (counters.received, counters.reordered, counters.faulty) == (1000, 20, 0)
+
+
+def test_frames_of_another_direction_are_misdelivered_and_take_nothing_from_this_one():
+    counters = arrived(1000, strayed=4)
+    assert (counters.received, counters.misdelivered) == (1000, 4)
+
+
+def test_what_a_sample_shows_is_scaled_up_to_all_frames():
+    counters = arrived(1000, examined=100, duplicated=1, corrupted=2, reordered=3, wrong_length=5)
+    assert (counters.duplicated, counters.corrupted, counters.reordered) == (10, 20, 30)
+    assert (counters.wrong_length, counters.received) == (5, 965)
+
+
+def test_more_frames_than_were_sent_are_copies_even_if_the_sample_has_none():
+    counters = arrived(1003, examined=100)
+    assert (counters.received, counters.duplicated) == (1000, 3)
+    assert output_from_counters(TRIAL, [counters]).loss_ratio == 0.0
+
+
+@given(
+    st.integers(0, 2000),
+    st.integers(0, 2000),
+    st.fixed_dictionaries({name: st.integers(0, 300) for name in vars(NOTHING)}),
+)
+def test_no_more_is_received_than_was_sent_or_arrived_and_nothing_is_counted_twice(count, sent, found):
+    counters = arrived(count, sent, **found)
+    assert 0 <= counters.received <= min(sent, count)
+    if counters.received:
+        assert counters.received + counters.faulty - found["strayed"] == count
+
+
+def test_a_fault_is_named_with_its_size_and_its_direction():
+    check_integrity([arrived(1000, reordered=5)], "at 1 kfps")
+    with pytest.raises(IntegrityError, match=r"at 1 kfps: port0>port1: 10 duplicated, 2 corrupted \(1,000 examined\)"):
+        check_integrity([arrived(1000), arrived(1000, duplicated=10, corrupted=2)], "at 1 kfps")
+    assert issubclass(IntegrityError, DutError)
+
+
+@pytest.mark.parametrize("field", ["examined", "duplicated", "reordered", "corrupted", "wrong_length", "misdelivered"])
+def test_a_negative_count_is_an_error(field):
+    counters = DirectionCounters("a>b", intended=1000, sent=1000, received=1000, **{field: -1})
+    with pytest.raises(CountersError, match="negative"):
+        output_from_counters(TRIAL, [counters])

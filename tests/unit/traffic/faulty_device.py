@@ -1,0 +1,95 @@
+"""A device that forwards frames between two interfaces, and does something wrong to some of those going east.
+
+Arguments: west interface, east interface, the fault. Each fiftieth frame from the west gets the fault.
+"""
+
+import select
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+
+EVERY = 50
+_PAYLOAD = 55
+_RECEIVE_BUFFER, _PACKET, _AUXILIARY_DATA, _VLAN_VALID = 33, 263, 8, 0x10
+
+
+def swap_addresses(frame: bytes) -> bytes:
+    """The same frame the other way round, with its checksums as right as before."""
+    return frame[:26] + frame[30:34] + frame[26:30] + frame[34:]
+
+
+def route(frame: bytes) -> bytes:
+    """What a router may do: other MAC addresses of its own side, and a lower time to live."""
+    ttl, checksum = frame[22] - 1, int.from_bytes(frame[24:26], "big") + 0x0100
+    checksum = (checksum & 0xFFFF) + (checksum >> 16)
+    return frame[:6] + bytes(6) + frame[12:22] + bytes([ttl, frame[23]]) + checksum.to_bytes(2, "big") + frame[26:]
+
+
+CHANGES = {
+    "corrupt": lambda frame: frame[:_PAYLOAD] + bytes([frame[_PAYLOAD] ^ 0x10]) + frame[_PAYLOAD + 1 :],
+    "zero": lambda frame: frame[:_PAYLOAD] + bytes(len(frame) - _PAYLOAD),
+    "renumber": lambda frame: frame[:49] + bytes([frame[49] ^ 1]) + frame[50:],
+    "checksum": lambda frame: frame[:24] + bytes([frame[24] ^ 1]) + frame[25:],
+    "addresses": swap_addresses,
+    "mac": lambda frame: b"\x02\0\0\0\0\x77" + frame[6:],
+    "truncate": lambda frame: frame[:-4],
+    "pad": lambda frame: frame + bytes(6),
+    "route": route,
+    "none": lambda frame: frame,
+}
+
+
+def eastward(fault: str, number: int, frame: bytes, held: list[bytes]) -> Iterator[bytes]:
+    """What a frame from the west becomes in the east."""
+    place = number % EVERY
+    if fault == "route":
+        yield route(frame)
+    elif fault == "reorder" and place == 0:
+        held.append(frame)
+    elif fault == "lose and duplicate" and place == 0:
+        return
+    elif fault == "lose and duplicate" and place == EVERY // 2:
+        yield from (frame, frame)
+    elif place == 0 and fault in CHANGES:
+        yield CHANGES[fault](frame)
+    else:
+        yield frame
+        yield from held
+        held.clear()
+
+
+def receive(port: socket.socket) -> tuple[bytes, bool]:
+    """A frame with the tag of its VLAN, which the kernel takes off, and whether it is one that leaves."""
+    frame, ancillary, _, (_, _, kind, *_) = port.recvmsg(16384, 256)
+    for _, _, data in ancillary:
+        status, _, _, _, _, tag, ethertype = struct.unpack_from("=IIIHHHH", data)
+        if status & _VLAN_VALID:
+            frame = frame[:12] + struct.pack(">HH", ethertype, tag) + frame[12:]
+    return frame, kind == socket.PACKET_OUTGOING
+
+
+def main(west_name: str, east_name: str, fault: str) -> None:
+    """Forwards until it is killed."""
+    west, east = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) for _ in range(2))
+    for port, name in ((west, west_name), (east, east_name)):
+        port.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER, 1 << 26)
+        port.setsockopt(_PACKET, _AUXILIARY_DATA, 1)
+        port.bind((name, 3))
+    number, held = 0, []
+    print("ready", flush=True)
+    while True:
+        for port in select.select([west, east], [], [])[0]:
+            frame, leaves = receive(port)
+            if leaves:
+                continue
+            if port is east:
+                west.send(frame)
+                continue
+            for changed in eastward(fault, number, frame, held):
+                (west if fault == "cross" and number % EVERY == 0 else east).send(changed)
+            number += 1
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
