@@ -71,6 +71,12 @@ def breaking(act):
     return on_progress
 
 
+def incident_of(trial):
+    """The one incident at an interface. A busy host may take CPU time from this machine besides."""
+    (incident,) = [each for each in trial.incidents if each.interface]
+    return incident
+
+
 def failure_of(testbed, directory, act):
     """The error that a measurement ends with, how many trials its journal keeps, and what kind of failure it is."""
     with pytest.raises(LossRatioError) as raised:
@@ -112,7 +118,7 @@ def test_a_tg_that_is_itself_again_repeats_the_one_trial_that_saw_the_change(tes
     finally:
         log.removeHandler(mending)
     assert [trial.loss_ratio for trial in result.trials] == [0.0] * TRIALS
-    (incident,) = result.trials[BEFORE].incidents
+    incident = incident_of(result.trials[BEFORE])
     assert (incident.guilty, incident.node, incident.interface, incident.done) == ("TG", "TG", "tg1", "repaired")
     assert [len(trial.repairs) for trial in result.trials] == [0, 0, 1, 0]
 
@@ -121,7 +127,7 @@ def test_a_link_that_flaps_is_nobodys_fault_but_the_wires(testbed, lab, tmp_path
     flap = setting(lab, "DUT1", "dut1", "down", "up")
     result = measure_mrr(testbed, REQUEST, place(tmp_path), breaking(flap))
     assert (result.outcome, len(result.trials)) == (Outcome.MEASURED, TRIALS)
-    (incident,) = result.trials[BEFORE].incidents
+    incident = incident_of(result.trials[BEFORE])
     assert (incident.guilty, incident.node, incident.interface) == ("wire", "DUT1, TG", "DUT1.dut1 - TG.tg1")
 
 
@@ -152,7 +158,7 @@ def test_a_fingerprint_is_what_the_kernels_of_the_nodes_say(lab):
             assert earlier.asked <= earlier.answered <= node.asked
         port = after.nodes["TG"].ports["tg0"]
         assert (port.mtu, port.is_up, port.has_carrier, port.damaged) == (9216, True, True, 0)
-        assert changes_between(before, after, Way("TG", ())) == ()
+        assert {change.rule.change for change in changes_between(before, after, Way("TG", ()))} <= {"stolen"}
         with pytest.raises(NodeError):
             lose_connections(sessions["TG"])
         for session in sessions.values():

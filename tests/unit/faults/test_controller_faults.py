@@ -52,14 +52,14 @@ def testbed(tmp_path_factory):
 
 @pytest.fixture
 def controller(testbed, tmp_path):
-    """Starts `lossratio run` with the suite; it is killed in the end."""
+    """Starts `lossratio run` with the suite; it is killed in the end. One that died before may have left its lease."""
     processes = []
 
     def start(*options, stop_in="", timeout="1 min", **popen):
         suite = tmp_path / "suite.robot"
         suite.write_text(SUITE)
         robot = ["--outputdir", str(tmp_path / "out"), "--variable", f"TEST_TIMEOUT:{timeout}"]
-        program = [sys.executable, "-m", "lossratio", "run", "--topology", str(testbed[0])]
+        program = [sys.executable, "-m", "lossratio", "run", "--wait", "20s", "--topology", str(testbed[0])]
         command = [*program, *options, str(suite), "--", *robot]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'libraries'}:{Path(__file__).parent}", "STOP_IN": stop_in}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
@@ -72,9 +72,15 @@ def controller(testbed, tmp_path):
         process.communicate()
 
 
-def in_second_test(directory):
+def wait_for_second_test(process, directory):
+    """Waits until a controller is in the midst of the second test; it is an error if it ends before."""
     journal = directory.journal_path("Suite.Second")
-    return lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 3
+
+    def is_in_second_test():
+        assert process.poll() is None, process.stderr.read()
+        return journal.exists() and journal.read_bytes().count(b"\n") >= 3
+
+    wait_until(is_in_second_test)
 
 
 def left(testbed):
@@ -90,10 +96,13 @@ def left(testbed):
 def test_after_a_killed_controller_the_next_run_finds_a_clean_testbed(testbed, controller, tmp_path, stop_in):
     directory = RunDirectory(tmp_path / "out")
     process = controller(stop_in=stop_in, timeout="3 s")
-    wait_until(in_second_test(directory) if stop_in == "trial" else (directory.path / stop_in).exists)
+    if stop_in == "trial":
+        wait_for_second_test(process, directory)
+    else:
+        wait_until((directory.path / stop_in).exists)
     process.kill()
     process.wait()
-    again = controller("--wait", "20s", timeout="3 s")
+    again = controller(timeout="3 s")
     assert again.wait(DEADLINE) == 1, again.stderr.read()
     assert left(testbed) == []
 
@@ -102,7 +111,7 @@ def test_after_a_killed_controller_the_next_run_finds_a_clean_testbed(testbed, c
 def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed, controller, tmp_path, pauses):
     directory = RunDirectory(tmp_path / "out")
     process = controller(start_new_session=True)
-    wait_until(in_second_test(directory))
+    wait_for_second_test(process, directory)
     os.killpg(process.pid, signal.SIGINT)
     for pause in pauses:
         time.sleep(pause)
@@ -122,7 +131,7 @@ def test_ctrl_c_stops_in_order_once_and_at_once_when_it_is_pressed_twice(testbed
 @pytest.mark.parametrize("pause", [0.02, 0.1, 0.4])
 def test_however_often_ctrl_c_is_pressed_the_dut_is_put_back(testbed, controller, tmp_path, pause):
     process = controller(start_new_session=True)
-    wait_until(in_second_test(RunDirectory(tmp_path / "out")))
+    wait_for_second_test(process, RunDirectory(tmp_path / "out"))
     while process.poll() is None:
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(pause)

@@ -73,7 +73,8 @@ def test_a_server_that_is_killed_is_started_anew_and_the_trial_repeated(lab, on_
 def test_what_changes_on_the_tg_is_seen_beside_trex_too(lab, on_tg, tmp_path):
     result = measured(lab, tmp_path, lambda: on_tg("ip link set dev tg0 mtu 2000"))
     on_tg("ip link set dev tg0 mtu 9216")
-    (incident,) = [each for trial in result.trials for each in trial.incidents]
+    # A busy host may take CPU time from the machine besides.
+    (incident,) = [each for trial in result.trials for each in trial.incidents if each.interface]
     assert (len(result.trials), incident.guilty, incident.interface, incident.done) == (3, "TG", "tg0", "repaired")
     assert incident.change == "the MTU of interface tg0 of TG was 9216, and is 2000"
 
