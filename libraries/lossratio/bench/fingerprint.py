@@ -175,9 +175,13 @@ class _Shell:
         self._interfaces = interfaces
         self._process: NodeProcess | None = None
         self._asked = 0.0
+        self._is_answered = True
 
     def ask(self) -> None:
         """Asks for the node's fingerprint."""
+        if not self._is_answered:
+            # The line that may still come would be taken for the next answer.
+            self.close()
         try:
             self._write()
         except NodeError:
@@ -193,12 +197,14 @@ class _Shell:
             self._write()
             line = self._read()
         try:
-            return _node_print(line, self._asked, read_controller().running)
+            answer = _node_print(line, self._asked, read_controller().running)
         except (IndexError, ValueError) as error:
             raise NodeError(
                 f"Node {self._session.name}: instead of its fingerprint it wrote {line[:200]!r}. Does a log-in script "
                 "write to the standard output there?"
             ) from error
+        self._is_answered = True
+        return answer
 
     def close(self) -> None:
         """Ends the shell."""
@@ -210,6 +216,7 @@ class _Shell:
         if self._process is None:
             self._process = self._session.start("sh", "-c", _SCRIPT, "sh", *self._interfaces)
         self._asked = read_controller().running
+        self._is_answered = False
         self._process.write_line("")
 
     def _read(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from fingerprint_examples import GOOD, SEEN, WAY, later, with_node, with_port, without_node
 
+from lossratio.bench.changes import End, Way
+from lossratio.bench.fingerprint import FingerprintReader
 from lossratio.bench.repair import Recovery, RepairingMeasurer
 from lossratio.bench.watch import VERIFY_SECONDS, Watch
 from lossratio.errors import DutError, LinkError, NodeError, TesterError, TrafficError
@@ -233,3 +235,56 @@ def test_repairs_that_never_help_end_with_the_error_of_the_side_that_was_to_blam
 
     with pytest.raises(TesterError, match=r"^To blame is the TG: the MTU of .*none of which helped: 3\. The last one:"):
         measurer(Trials(), watching(SEEN["TG", "mtu"]), repair).measure(TRIAL)
+
+
+class Shells:
+    """A log-in whose shells answer each line with the MTU of that moment, until an error is due instead."""
+
+    def __init__(self, name):
+        self.name = name
+        self.mtu = 1500
+        self.errors = []
+
+    def start(self, *command):
+        return Shell(self)
+
+
+class Shell:
+    """One of these shells: lines that nobody reads stay, and the next one comes behind them."""
+
+    def __init__(self, session):
+        self._session = session
+        self._lines = []
+
+    def write_line(self, text):
+        port = f"port dut0 {self._session.mtu} 0x1 1 2 10000 0 0 0 0"
+        self._lines.append(f"{port};boot b;cpu;pressure;uptime 1.0;awake -")
+
+    def read_line(self, timeout):
+        if self._session.errors:
+            raise self._session.errors.pop(0)
+        return self._lines.pop(0)
+
+    def close(self):
+        self._lines.clear()
+
+
+@pytest.mark.parametrize(
+    ("silent", "errors"),
+    [
+        ("TG", [LOST, LOST]),
+        ("TG", [KeyboardInterrupt()]),
+        ("DUT1", [LOST, LOST]),
+        ("DUT1", [KeyboardInterrupt()]),
+    ],
+)
+def test_after_a_reading_that_failed_no_node_answers_with_an_earlier_state(silent, errors):
+    sessions = {name: Shells(name) for name in ("TG", "DUT1")}
+    watch = Watch(FingerprintReader(sessions, {}), Way("TG", ((End("TG", "dut0"), End("DUT1", "dut0")),)), lambda: None)
+    watch.begin()
+    sessions[silent].errors += errors
+    with pytest.raises((NodeError, KeyboardInterrupt)):
+        watch.changes()
+    assert watch.changes() == ()
+    sessions["DUT1"].mtu = 300
+    assert [str(change) for change in watch.changes()] == ["the MTU of interface dut0 of DUT1 was 1500, and is 300"]
