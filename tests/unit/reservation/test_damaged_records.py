@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 
 import pytest
@@ -13,6 +14,7 @@ from ssh_server import needs_sshd
 from lossratio.errors import ReservationError
 from lossratio.reservation import TestbedReservedError
 from lossratio.reservation.inquiry import clear, holder_of
+from lossratio.reservation.keeper.fence import why_lost
 from lossratio.reservation.keeper.record import RECORD_BYTES, DamagedRecordError, ReservationFile, boot, parsed, uptime
 
 LEASE = {
@@ -35,6 +37,20 @@ def record(tmp_path_factory):
         changed["lease"] = dict(LEASE)
     with open(file.path, "rb") as data:
         return data.read()
+
+
+def test_a_record_that_was_repaired_says_until_the_next_lease_what_was_wrong_with_it(tmp_path):
+    file = ReservationFile(str(tmp_path / "reservation"), "testbed")
+    os.pwrite(file.fd, b"{}", 0)
+    with file.mutex(repair=True):
+        pass
+    assert "overwritten" in why_lost(file, LEASE["token"])["reason"]
+    with file.mutex() as changed:
+        changed["lease"] = dict(LEASE)
+    assert why_lost(file, LEASE["token"]) is None
+    with file.mutex() as changed:
+        changed["lease"] = None
+    assert why_lost(file, LEASE["token"])["reason"] == "somebody has released it"
 
 
 @given(st.binary(max_size=RECORD_BYTES))

@@ -52,11 +52,14 @@ def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
     if not file.is_in_place():
         return {"reason": f"somebody has removed or replaced {file.path}", "holder": None}
     try:
-        lease = file.glance()["lease"]
+        record = file.glance()
+        lease, damage = record["lease"], record.get("repaired")
     except DamagedRecordError as error:
-        return {"reason": f"somebody has overwritten {file.path}: {error.why}", "holder": None}
+        lease, damage = None, error.why
     if lease is None:
-        return {"reason": "somebody has released it", "holder": None}
+        # The guard may have repaired a damaged record before the keeper looks.
+        why = f"somebody has overwritten {file.path}: {damage}" if damage else "somebody has released it"
+        return {"reason": why, "holder": None}
     if lease["token"] != token:
         return {"reason": None, "holder": described(lease)}
     return None

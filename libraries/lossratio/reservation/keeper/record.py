@@ -88,7 +88,7 @@ class ReservationFile:
             except DamagedRecordError as error:
                 if not (repair and error.may_repair):
                     raise
-                record = _new_record()
+                record = {**_new_record(), "repaired": error.why}
             yield record
             after = _written(record)
             if after != before:
@@ -226,6 +226,7 @@ def _checksum(lease: Lease) -> str:
 def _written(record: Record) -> bytes:
     lease = record["lease"]
     if lease is not None:
+        record.pop("repaired", None)
         lease = {**lease, "version": VERSION}
         lease = {**lease, "checksum": _checksum(lease)}
     return json.dumps({**record, "lease": lease}).encode().ljust(RECORD_BYTES)
