@@ -19,6 +19,7 @@ from lossratio.mlrsearch import SearchGoal
 from lossratio.report.build import TestRun, reconfiguration_result
 from lossratio.report.model import ReconfigurationResult, ThroughputResult
 from lossratio.report.reconfiguration import reconfiguration_loss
+from lossratio.report.run_directory import search_name
 from lossratio.traffic import FALTERING, StoppedTraffic
 from lossratio.units import format_ratio
 
@@ -76,7 +77,7 @@ def measure_reconfiguration_loss(
         LossRatioError: If the search, the traffic or the reconfiguration failed, or the generator could not send the
             load meanwhile. Where the search did not fail, the result file says so.
     """
-    searched = replace(place, test=place.test.model_copy(update={"name": f"{place.test.name} search"}))
+    searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
     found = find_conditional_throughput(testbed, request.search, searched, on_progress)
     _, load = relevant_load(found, None)
     about_search = (*found.remarks, *_search_remarks(found))

@@ -16,7 +16,7 @@ from lossratio.bench.traffic import RunningTraffic
 from lossratio.errors import LossRatioError, SearchError, TrafficError
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report.model import Result, TestIdentity, ThroughputResult
-from lossratio.report.run_directory import RunDirectory
+from lossratio.report.run_directory import RunDirectory, result_name
 from lossratio.traffic import TrafficProfile
 
 
@@ -121,9 +121,8 @@ class Session:
         variables = BuiltIn().get_variables(no_decoration=True)
         test = self.test_name
         self._measurements[test] += 1
-        number = self._measurements[test]
         identity = TestIdentity(
-            name=test if number == 1 else f"{test} ({number})",
+            name=result_name(test, self._measurements[test]),
             suite=variables["SUITE NAME"],
             documentation=variables.get("TEST DOCUMENTATION") or variables["SUITE DOCUMENTATION"],
             tags=tuple(variables.get("TEST TAGS", ())),

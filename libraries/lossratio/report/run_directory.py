@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,6 +27,7 @@ NO_DIGEST = "this result was written by an earlier version, without a digest: a 
 """What is remarked about a result that is read from such a file."""
 
 _LONGEST_NAME = 120
+_MOST_RESULTS = 1000
 _MOST_PROBLEMS = 10
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9. -]*")
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]+")
@@ -163,6 +165,24 @@ def file_stem(name: str) -> str:
         return name.replace(" ", "_")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{_UNSAFE_CHARACTERS.sub('_', name)[:_LONGEST_NAME].strip('._-')}~{digest}"
+
+
+def result_name(test_name: str, number: int) -> str:
+    """The name of a test's first, second, ... result."""
+    return test_name if number == 1 else f"{test_name} ({number})"
+
+
+def search_name(name: str) -> str:
+    """The name of the search that a result began with, where the search has a result of its own."""
+    return f"{name} search"
+
+
+def result_stems(test_name: str) -> Iterator[str]:
+    """The names for files that results of a test have, of as many results as a test may be thought to have."""
+    for number in range(1, _MOST_RESULTS + 1):
+        name = result_name(test_name, number)
+        yield file_stem(name)
+        yield file_stem(search_name(name))
 
 
 def write_whole(path: Path, data: bytes) -> None:

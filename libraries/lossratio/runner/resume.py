@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lossratio.bench.choice import Candidate, candidate, reserved
 from lossratio.report.repair import damages_in, results_lost, results_set_aside
-from lossratio.report.run_directory import file_stem
+from lossratio.report.run_directory import result_stems
 from lossratio.runner.assignment import Assignment, assignments_of
 from lossratio.runner.attempts import Attempts, OnlyRest
 from lossratio.runner.exit_status import exit_status
@@ -62,11 +62,9 @@ def _run_rest(
     finished = [
         verdict.name
         for verdict in attempts.verdicts()
-        # A test may have several results, whose names begin with its own.
         if verdict.is_final
-        and not any(name.startswith(file_stem(verdict.name)) for name in set_aside)
-        # A test that failed may have no result; one that passed has the result of its journal.
-        and not (verdict.status == "PASS" and file_stem(verdict.name) in lost)
+        # A test that failed may have no result; one that passed has the results of its journals.
+        and not _has_result_in(set_aside | lost if verdict.status == "PASS" else set_aside, verdict.name)
     ]
     # The log and the report are of all attempts. All tests may be finished: then there is nothing but these to write.
     options = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
@@ -79,6 +77,10 @@ def _run_rest(
         listeners=[Watchdog(request.limits)],
         modifiers=[assignment.modifier, OnlyRest(finished)],
     )
+
+
+def _has_result_in(stems: frozenset[str], test_name: str) -> bool:
+    return bool(stems) and not stems.isdisjoint(result_stems(test_name))
 
 
 def _refuse_damage(directory: Path) -> None:

@@ -35,6 +35,16 @@ After
     Measure MRR    128B
 """
 
+TWICE = """
+64B, Twice
+    Measure MRR    64B
+    Measure MRR    128B
+64B
+    Measure MRR    64B
+64B-soak
+    Measure MRR    64B
+"""
+
 
 @pytest.fixture
 def topology(tmp_path):
@@ -150,6 +160,27 @@ def test_a_run_that_is_finished_can_be_resumed_and_stays_as_it_is_but_for_a_resu
     assert lossratio("run", "--resume", directory.path).status == 1
     assert len(read_result(result).trials) == len(proved.splitlines()) - 1
     assert directory.journal_path("Suite.Before").read_bytes() == proved
+
+
+@pytest.mark.parametrize("set_aside", [False, True], ids=["gone", "set aside"])
+def test_each_result_of_a_test_is_made_anew_and_no_other_test_runs_again(lossratio, topology, tmp_path, set_aside):
+    (tmp_path / "suite.robot").write_text(SUITE.partition("Before\n")[0] + TWICE)
+    directory = RunDirectory(tmp_path / "out")
+    assert lossratio("run", "--topology", topology, "suite.robot", "--", "--outputdir", directory.path).status == 0
+    lost = [directory.result_path(f"Suite.{name}") for name in ("64B, Twice (2)", "64B-soak")]
+    kept = {path: path.stat().st_mtime_ns for path in directory.path.glob("results/Suite.64B*")}
+    proved = {path: path.read_bytes() for path in directory.path.glob("trials/*")}
+    for result in lost:
+        if set_aside:
+            result.write_text(result.read_text().replace('"mean": {', '"mean": }'))
+        else:
+            result.unlink()
+    lossratio("repair", directory.path)
+    assert not any(result.exists() for result in lost)
+    assert lossratio("run", "--resume", directory.path).status == 0
+    again = {path for path in kept if path.stat().st_mtime_ns != kept[path]}
+    assert again == {*lost, directory.result_path("Suite.64B, Twice")}
+    assert {path: path.read_bytes() for path in directory.path.glob("trials/*")} == proved
 
 
 def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lossratio, begin, topology):
