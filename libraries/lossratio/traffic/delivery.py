@@ -36,8 +36,11 @@ class Process(Protocol):
             meanwhile: Called about once a second while there is no line.
         """
 
+    def stderr_tail(self) -> str:
+        """The end of its standard error."""
+
     def close(self) -> int | None:
-        """Closes its standard input and waits for its end."""
+        """Closes its standard input, waits for its end, and returns its exit status; None if it does not end."""
 
 
 class Session(Protocol):

@@ -77,14 +77,13 @@ class TrexAccess:
             sleeps=is_low_end(generator, cpus),
             start_timeout=generator.start_timeout,
         )
-        self._server: TrexServer | None = None
+        self._server = TrexServer(session, self._plan)
         self._has_started = False
 
     def ready(self) -> Mapping[str, Any]:
-        """See `GeneratorAccess.ready`. A server that died is started anew."""
-        if self._server is None or not self._server.is_running():
+        """See `GeneratorAccess.ready`. A server that died is started anew; one that was refused stays refused."""
+        if not self._has_started or not self._server.is_running():
             self._has_started = False
-            self._server = TrexServer(self._session, self._plan)
             self._server.ensure()
             self._has_started = True
         settings = TrexSettings(
@@ -97,7 +96,7 @@ class TrexAccess:
             late_end=self._generator.allowed_late_end,
             largest_frame=largest_frame(self._generator),
             log=log_path(self._plan.state),
-            is_ours=not self._server.adopted,
+            is_ours=self._server.is_ours,
         )
         return settings.to_json()
 
@@ -116,7 +115,7 @@ class TrexAccess:
     def explain(self, error: TrafficError) -> None:
         """See `GeneratorAccess.explain`: a server that has ended is the cause, unless it never started."""
         try:
-            if self._server is None or not self._has_started or self._server.is_running():
+            if not self._has_started or self._server.is_running():
                 return
             last_words = self._server.last_words()
         except LossRatioError:
@@ -126,10 +125,10 @@ class TrexAccess:
 
     def close(self) -> None:
         """Stops the server, unless it ran before; logs in again for that if the connection was lost."""
-        server, self._server = self._server, None
-        if server is not None:
+        self._has_started = False
+        if self._server.is_ours:
             self._session.restore()
-            server.stop()
+            self._server.stop()
 
     def _server_ports(self) -> list[ServerPort]:
         macs = [self.mac_address(port) for port in self._ports]

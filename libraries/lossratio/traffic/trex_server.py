@@ -134,11 +134,11 @@ class TrexServer:
         plan: What server is wanted.
 
     Attributes:
-        adopted: Whether it ran already; then it is left running in the end.
+        is_ours: Whether it was started here; any other is left running in the end.
     """
 
     def __init__(self, session: Session, plan: ServerPlan) -> None:
-        self.adopted = False
+        self.is_ours = False
         self._session = session
         self._plan = plan
         self._state = plan.state
@@ -152,7 +152,6 @@ class TrexServer:
         """
         found = self._look()
         if found.pid is not None and found.started_with.strip() == self._plan.described.strip():
-            self.adopted = True
             self._wait_until_ready()
             return
         if found.pid is not None:
@@ -171,18 +170,19 @@ class TrexServer:
         self._start()
 
     def stop(self) -> None:
-        """Stops it, unless it was adopted: with SIGINT, and with SIGKILL where that does not help.
+        """Stops it if it is ours: with SIGINT, and with SIGKILL where that does not help.
 
         Raises:
             TrafficError: If it does not end.
         """
-        if self.adopted:
+        if not self.is_ours:
             return
         for signal in ("INT", "KILL"):
             self._session.run("sh", "-c", _STOP, "stop", self._state, signal)
             deadline = time.monotonic() + _STOP_SECONDS
             while time.monotonic() < deadline:
                 if self._look().pid is None:
+                    self.is_ours = False
                     return
                 time.sleep(_POLL_SECONDS)
         raise TrafficError(f"{self._where}: the TRex server does not end. Look at it there ({self._state}/pid).")
@@ -214,9 +214,13 @@ class TrexServer:
         self._session.put(self._plan.described.encode(), f"{self._state}/started-with")
         priority = "realtime" if self._plan.sleeps else "normal"
         command = (f"./{PROGRAM}", *self._plan.arguments)
+        self.is_ours = True
         # It ends with the reservation, as all that is started this way.
-        self._session.start("sh", "-c", _START, "start", self._state, self._plan.directory, priority, *command).close()
-        self.adopted = False
+        shell = self._session.start("sh", "-c", _START, "start", self._state, self._plan.directory, priority, *command)
+        # -1 is a lost connection, which the next look at the node finds.
+        if (status := shell.close() or 0) > 0:
+            told = " ".join(shell.stderr_tail().split()) or "nothing at all"
+            raise TrafficError(f"{self._where}: TRex cannot be started (exit status {status}); the shell says: {told}")
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:

@@ -49,12 +49,17 @@ class Here:
 
     name = "TG"
 
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, check=True, capture_output=True, text=True)
 
     def start(self, *command: str) -> LocalProcess:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        return LocalProcess(process, Path(os.devnull))
+        stderr = Path(self.directory, "stderr")
+        with stderr.open("wb") as file:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file)
+        return LocalProcess(process, stderr)
 
     def put(self, data: bytes, path: str) -> None:
         Path(path).write_bytes(data)
@@ -99,17 +104,22 @@ def pid_of(state):
     return pid if configuration_path(state).encode() in command.split(b"\0") else None
 
 
+@pytest.fixture
+def here(tmp_path):
+    return Here(tmp_path)
+
+
 def behave(plan, behaviour):
     Path(plan.directory, "behaviour").write_text(behaviour)
 
 
-def test_a_server_is_started_in_a_session_of_its_own_and_stopped_by_its_pid(plan):
-    server = TrexServer(Here(), plan)
+def test_a_server_is_started_in_a_session_of_its_own_and_stopped_by_its_pid(here, plan):
+    server = TrexServer(here, plan)
     server.ensure()
     pid = pid_of(plan.state)
     assert os.getsid(pid) == pid
     assert server.is_running()
-    assert not server.adopted
+    assert server.is_ours
     assert Path(plan.state, "config.yaml").read_text() == plan.configuration
     server.stop()
     assert pid_of(plan.state) is None
@@ -117,38 +127,82 @@ def test_a_server_is_started_in_a_session_of_its_own_and_stopped_by_its_pid(plan
     assert "Starting  TRex" in server.log()
 
 
-def test_a_server_that_runs_with_the_same_configuration_is_adopted_and_left_running(plan):
-    TrexServer(Here(), plan).ensure()
+def test_a_server_that_runs_with_the_same_configuration_is_adopted_and_left_running(here, plan):
+    TrexServer(here, plan).ensure()
     pid = pid_of(plan.state)
-    other = TrexServer(Here(), plan)
+    other = TrexServer(here, plan)
     other.ensure()
-    assert other.adopted
+    assert not other.is_ours
     other.stop()
     assert pid_of(plan.state) == pid
 
 
 @pytest.mark.parametrize("change", [{"configuration": "- version: 2\n  c: 4\n"}, {"arguments": ("-i", "--astf")}])
-def test_a_server_that_runs_with_another_configuration_is_refused(plan, change):
-    TrexServer(Here(), plan).ensure()
+def test_a_server_that_runs_with_another_configuration_is_refused(here, plan, change):
+    TrexServer(here, plan).ensure()
     pid = pid_of(plan.state)
     with pytest.raises(TrafficError, match=rf"Node TG: .*another configuration.*kill -INT {pid}"):
-        TrexServer(Here(), replace(plan, **change)).ensure()
+        TrexServer(here, replace(plan, **change)).ensure()
     assert pid_of(plan.state) == pid
 
 
-def test_a_program_that_has_the_server_s_port_is_left_alone(plan):
+def test_a_server_that_is_refused_stays_refused_and_is_left_running(access, here, plan):
+    access.ready()
+    access.close()
+    state = f"{plan.state}-x"
+    somebodys = replace(plan, state=state, arguments=("--cfg", configuration_path(state)))
+    TrexServer(here, somebodys).ensure()
+    pid = pid_of(state)
+    try:
+        for _ in range(2):
+            with pytest.raises(TrafficError, match=f"another configuration runs there .process {pid}"):
+                access.ready()
+        access.close()
+        assert pid_of(state) == pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_server_whose_start_is_interrupted_is_ours_and_stopped(access, plan, monkeypatch):
+    def interrupt(server):
+        wait_until(lambda: pid_of(f"{plan.state}-x") is not None)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrexServer, "_wait_until_ready", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            access.ready()
+    assert TrexSettings.from_json(access.ready()).is_ours
+    access.close()
+    assert pid_of(f"{plan.state}-x") is None
+
+
+def test_a_start_that_does_not_reach_the_shell_is_told_at_once(here, plan):
+    class Unreachable(Here):
+        """A session on a node whose namespaces are gone."""
+
+        def start(self, *command):
+            return super().start("sh", "-c", "echo 'nsenter: cannot open /proc/7/ns/net' >&2; exit 1")
+
+    with pytest.raises(
+        TrafficError, match=r"cannot be started \(exit status 1\); .*says: nsenter: cannot open /proc/7"
+    ):
+        TrexServer(Unreachable(here.directory), plan).ensure()
+
+
+def test_a_program_that_has_the_server_s_port_is_left_alone(here, plan):
     with (
         socket.create_server(("127.0.0.1", plan.rpc_port)),
         pytest.raises(TrafficError, match=f"TCP port {plan.rpc_port} is taken by a program that"),
     ):
-        TrexServer(Here(), plan).ensure()
+        TrexServer(here, plan).ensure()
 
 
-def test_a_pid_that_now_is_another_program_s_is_neither_adopted_nor_stopped(plan):
+def test_a_pid_that_now_is_another_program_s_is_neither_adopted_nor_stopped(here, plan):
     with subprocess.Popen(["sleep", "60"]) as other:
         Path(plan.state).mkdir()
         Path(plan.state, "pid").write_text(f"{other.pid}\n")
-        server = TrexServer(Here(), plan)
+        server = TrexServer(here, plan)
         server.stop()
         assert other.poll() is None
         server.ensure()
@@ -156,10 +210,10 @@ def test_a_pid_that_now_is_another_program_s_is_neither_adopted_nor_stopped(plan
         other.kill()
 
 
-def test_a_configuration_that_trex_refuses_is_told_in_its_own_words(plan):
+def test_a_configuration_that_trex_refuses_is_told_in_its_own_words(here, plan):
     behave(plan, "refuse it")
     with pytest.raises(TrafficError, match=r"it says: EAL: core 7 unavailable \(exit status 1; log: .*/state/log\)$"):
-        TrexServer(Here(), plan).ensure()
+        TrexServer(here, plan).ensure()
 
 
 @pytest.mark.parametrize(
@@ -170,25 +224,25 @@ def test_a_configuration_that_trex_refuses_is_told_in_its_own_words(plan):
         ("end 255", r"it says: nothing at all \(exit status 255; log: .*/state/log\)$"),
     ],
 )
-def test_a_server_that_ends_without_a_word_is_told_by_how_it_ended_and_at_once(plan, behaviour, told):
+def test_a_server_that_ends_without_a_word_is_told_by_how_it_ended_and_at_once(here, plan, behaviour, told):
     behave(plan, behaviour)
     begin = time.monotonic()
     with pytest.raises(TrafficError, match=told):
-        TrexServer(Here(), plan).ensure()
+        TrexServer(here, plan).ensure()
     assert time.monotonic() - begin < plan.start_timeout
 
 
-def test_a_program_that_cannot_be_run_is_told_in_the_shell_s_words(plan):
+def test_a_program_that_cannot_be_run_is_told_in_the_shell_s_words(here, plan):
     Path(plan.directory, "_t-rex-64").write_text("#!/no/such/interpreter\n")
     with pytest.raises(TrafficError, match=r"it says: .*(not found|No such file).* \(exit status 127; log: "):
-        TrexServer(Here(), plan).ensure()
+        TrexServer(here, plan).ensure()
 
 
-def test_the_log_of_an_earlier_server_says_nothing_about_this_one(plan):
+def test_the_log_of_an_earlier_server_says_nothing_about_this_one(here, plan):
     Path(plan.state).mkdir()
     Path(plan.state, "log").write_text("EAL: an error of yesterday\n")
     Path(plan.state, "status").write_text("1\n")
-    server = TrexServer(Here(), plan)
+    server = TrexServer(here, plan)
     server.ensure()
     assert "yesterday" not in server.log()
 
@@ -200,17 +254,17 @@ def test_an_error_of_the_start_is_not_followed_by_last_words(access, plan):
     access.explain(raised.value)
 
 
-def test_a_server_that_does_not_get_ready_is_stopped_again(plan):
+def test_a_server_that_does_not_get_ready_is_stopped_again(here, plan):
     behave(plan, "slow")
     with pytest.raises(
         TrafficError, match=r"not ready within 1 s; it says: Starting TRex v3\.08 .*\(it still runs; log: "
     ):
-        TrexServer(Here(), replace(plan, start_timeout=1.0)).ensure()
+        TrexServer(here, replace(plan, start_timeout=1.0)).ensure()
     assert pid_of(plan.state) is None
 
 
-def test_a_server_that_dies_can_be_started_again(plan):
-    server = TrexServer(Here(), plan)
+def test_a_server_that_dies_can_be_started_again(here, plan):
+    server = TrexServer(here, plan)
     server.ensure()
     os.kill(pid_of(plan.state), signal.SIGKILL)
     wait_until(lambda: not server.is_running())
@@ -218,32 +272,32 @@ def test_a_server_that_dies_can_be_started_again(plan):
     assert server.is_running()
 
 
-def test_no_directory_says_what_to_set(plan):
+def test_no_directory_says_what_to_set(here, plan):
     with pytest.raises(TrafficError, match=r"no directory '/nowhere'.*or TREX_HOME"):
-        TrexServer(Here(), replace(plan, directory="/nowhere")).ensure()
+        TrexServer(here, replace(plan, directory="/nowhere")).ensure()
 
 
-def test_a_wrong_directory_says_what_it_should_hold(plan, tmp_path):
+def test_a_wrong_directory_says_what_it_should_hold(here, plan, tmp_path):
     with pytest.raises(TrafficError, match="holds no TRex: there is no _t-rex-64 in it"):
-        TrexServer(Here(), replace(plan, directory=str(tmp_path))).ensure()
+        TrexServer(here, replace(plan, directory=str(tmp_path))).ensure()
 
 
-def test_cards_without_hugepages_are_refused_before_anything_is_started(plan):
+def test_cards_without_hugepages_are_refused_before_anything_is_started(here, plan):
     if "HugePages_Total:       0" not in Path("/proc/meminfo").read_text():
         pytest.skip("this machine has hugepages")
     with pytest.raises(TrafficError, match="needs hugepages for its cards, and there are none"):
-        TrexServer(Here(), replace(plan, software=False)).ensure()
+        TrexServer(here, replace(plan, software=False)).ensure()
     assert not Path(plan.state).exists()
 
 
 @pytest.fixture
-def access(plan, monkeypatch):
+def access(here, plan, monkeypatch):
     """TRex on this machine, as a topology asks for it."""
     monkeypatch.setattr(trex_access, "state_directory", lambda name: f"{plan.state}-{name}")
     generator = TrexGenerator(kind="trex", directory=plan.directory, software=True, rpc_port=plan.rpc_port, prefix="x")
     ports = [Port("TG", f"port{number}", Interface(link=str(number), name=f"eth{number}")) for number in range(2)]
     macs = {"eth0": "02:00:00:00:00:01", "eth1": "02:00:00:00:00:02"}
-    opened = open_generator(generator, Here(), macs, 8, ports)
+    opened = open_generator(generator, here, macs, 8, ports)
     yield opened
     opened.close()
 
@@ -272,9 +326,9 @@ def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_
     assert pid_of(state) is None
 
 
-def test_what_a_tg_lacks_is_told_without_starting_anything(plan, monkeypatch):
+def test_what_a_tg_lacks_is_told_without_starting_anything(here, plan, monkeypatch):
     def problems(**fields):
-        return list(trex_access.trex_problems(TrexGenerator(kind="trex", software=True, **fields), Here()))
+        return list(trex_access.trex_problems(TrexGenerator(kind="trex", software=True, **fields), here))
 
     monkeypatch.delenv("TREX_HOME", raising=False)
     (nobody_says, no_python) = problems(python="/bin/false")
