@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 import tempfile
 import zlib
@@ -9,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lossratio.archive.outbox import RUNS
-from lossratio.errors import ArchiveError
+from lossratio.errors import ArchiveError, StorageError
 from lossratio.object_store import ObjectStore
 
 
@@ -27,9 +28,15 @@ def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) 
 
     Raises:
         ArchiveError: If the archive does not give them, or gives what is no run.
+        StorageError: If they cannot be written, e.g. because the disk is full.
     """
     names = store.names(f"{RUNS}/testbed={quote(testbed, safe=' ')}/date=*/*.tar.gz")
-    return [_fetched(store, name, directory) for name in names[-count:]]
+    try:
+        return [_fetched(store, name, directory) for name in names[-count:]]
+    except OSError as error:
+        raise StorageError(
+            f"Cannot unpack runs to {directory}: {error.strerror}. Make room there, or name another directory."
+        ) from error
 
 
 def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
@@ -39,14 +46,15 @@ def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
         return place
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory, prefix=".") as temporary:
-        packed = Path(temporary) / file
+        packed, unpacked = Path(temporary) / file, Path(temporary) / "run"
         store.get(name, packed)
+        unpacked.mkdir()
         try:
             with tarfile.open(packed) as archive:
-                archive.extractall(Path(temporary) / "run", filter="data")
-        except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as error:
+                archive.extractall(unpacked, filter="data")
+        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
             raise ArchiveError(f"{store.url}: {name} is damaged: {error}.") from error
-        runs = [*(Path(temporary) / "run").iterdir()]
+        runs = [*unpacked.iterdir()]
         if len(runs) != 1 or not runs[0].is_dir():
             raise ArchiveError(f"{store.url}: {name} is damaged: it does not hold one directory, that of a run.")
         runs[0].rename(place)

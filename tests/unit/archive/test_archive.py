@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import errno
+import io
+import os
 import shutil
 import tarfile
 from datetime import datetime, timezone
@@ -13,7 +16,7 @@ from click.testing import CliRunner
 from lossratio.archive.command import fetch, send
 from lossratio.archive.newest import fetch_newest
 from lossratio.archive.outbox import Outbox
-from lossratio.errors import ArchiveError, ReportError
+from lossratio.errors import ArchiveError, ReportError, StorageError
 from lossratio.history.commands import trend
 from lossratio.history.mirror import mirror_history
 from lossratio.object_store import ObjectStore
@@ -159,11 +162,39 @@ def test_a_testbed_that_was_never_measured_has_no_newest_run(run, outbox, store,
     assert fetch_newest(store, "another", 1, tmp_path / "before") == []
 
 
-def test_a_damaged_run_in_the_archive_is_an_error_that_names_it(run, outbox, store, tmp_path):
+def without_members(packed):
+    file = io.BytesIO()
+    tarfile.open(fileobj=file, mode="w:gz").close()
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda packed: b"not a tar file", "could not be opened"),
+        (lambda packed: packed[:-200], "Compressed file ended"),
+        (without_members, "it does not hold one directory"),
+    ],
+)
+def test_a_damaged_run_in_the_archive_is_an_error_that_names_it(run, outbox, store, tmp_path, damage, why):
     outbox.add(run)
     outbox.send()
     (name,) = store.names("runs/**/*.tar.gz")
-    Path(store.url, name).write_bytes(b"not a tar file")
-    with pytest.raises(ArchiveError, match=r"tar\.gz is damaged"):
+    packed = Path(store.url, name)
+    packed.write_bytes(damage(packed.read_bytes()))
+    with pytest.raises(ArchiveError, match=rf"tar\.gz is damaged: .*{why}"):
         fetch_newest(store, "simulated", 1, tmp_path / "before")
     assert list((tmp_path / "before").iterdir()) == []
+
+
+def test_a_full_disk_is_no_damage_of_the_archive(run, outbox, store, tmp_path, monkeypatch):
+    outbox.add(run)
+    outbox.send()
+    monkeypatch.setattr(tarfile.TarFile, "makefile", no_space_left)
+    with pytest.raises(StorageError, match=r"Cannot unpack runs to .*before: No space left on device. Make room"):
+        fetch_newest(store, "simulated", 1, tmp_path / "before")
+    assert list((tmp_path / "before").iterdir()) == []
+
+
+def no_space_left(*arguments):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
