@@ -122,6 +122,6 @@ def _digest(directory: Path) -> str:
 
 def _contents(directory: Path) -> Iterator[str]:
     for path in sorted(directory.rglob("*")):
-        # What is hidden is nobody else's: the token of a lease.
+        # Hidden files are not sent: one of them holds the token of a lease, which is a secret.
         if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
             yield path.relative_to(directory).as_posix()

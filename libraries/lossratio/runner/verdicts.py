@@ -46,15 +46,15 @@ _NOT_BEGUN = (
     "Failure occurred and exit-on-failure mode is in use.",
     "Error occurred and exit-on-error mode is in use.",
 )
-# Robot Framework keeps nothing of an exception but the name of its class and its message.
-# Of Robot Framework itself, whose output was to be written when a test ran.
+# Robot Framework's own error when its output cannot be written.
 _DISK_FULL = re.compile(r"OSError: \[Errno \d+\] (No space left on device|Disk quota exceeded|File too large)")
+# Robot Framework keeps nothing of an exception but the name of its class and its message.
 _ERROR_NAME = re.compile(r"(?:^|[\s(])(\w+Error): ")
 _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
     (FailureKind.REGRESSION, (RegressionError,)),
     (FailureKind.UNAVAILABLE, (ReservationError,)),
-    # Each kind of error is of the first kind of failure that it is listed with. No other attempt mends a DUT that
-    # duplicates frames: the trial was measured again before it failed.
+    # The first row that lists an error decides its kind. No other attempt mends a DUT that duplicates frames: the trial
+    # was measured again before it failed.
     (FailureKind.TEST, (DutError, NegativeLossError)),
     (FailureKind.INFRASTRUCTURE, (NodeError, TrafficError, AgentRefusalError, StorageError)),
     (FailureKind.BAD_INPUT, (TopologyError,)),

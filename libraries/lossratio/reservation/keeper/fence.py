@@ -159,7 +159,8 @@ def _guard(file: ReservationFile, token: str, report: int) -> None:
     while _is_there(file, token) and not _has_ended(inside):
         watch.wait()
     if inside is not None:
-        # Nobody waits for it: it ends when a frozen `nsenter` has, which has inherited no namespace, but the mark.
+        # Do not wait for it: it cannot end before an `nsenter` that is frozen. That process is outside the namespace,
+        # and is killed by its mark below.
         with suppress(OSError):
             os.kill(inside, signal.SIGKILL)
     give_up(file, {"token": token})
