@@ -112,7 +112,7 @@ def perform(
         on_trial: Called after each trial that was measured.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         integrity: What happens if frames do not come back as they were sent. With ``fail``, the trial that shows it is
-            the last one, and the measurement has failed.
+            the last one, and the measurement has failed; so has one that continues it.
 
     Raises:
         LossRatioError: If the measurement could not even begin.
@@ -132,6 +132,8 @@ def perform(
             span = Span()
             if integrity is Integrity.FAIL:
                 check_integrity(low_rate_check(ready.conditions.generator), "in the check before the first trial")
+                for earlier in journal.results:
+                    _check_trial(earlier)
                 on_trial = _checking(on_trial)
             run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
             late = ready.late_frames()
@@ -165,9 +167,13 @@ def _checking(on_trial: OnTrial | None) -> OnTrial:
     def check(trial: TrialResult) -> None:
         if on_trial is not None:
             on_trial(trial)
-        check_integrity(trial.output.directions, f"at {format_frame_rate(trial.load)} for {trial.duration:g} s")
+        _check_trial(trial)
 
     return check
+
+
+def _check_trial(trial: TrialResult) -> None:
+    check_integrity(trial.output.directions, f"at {format_frame_rate(trial.load)} for {trial.duration:g} s")
 
 
 def what_stopped(failure: BaseException) -> str:

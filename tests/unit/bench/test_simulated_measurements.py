@@ -10,7 +10,8 @@ from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
 from lossratio.bench.search import SearchRequest, find_conditional_throughput
 from lossratio.errors import DutError, SearchError, StorageError, TopologyError
-from lossratio.journal import read_journal
+from lossratio.integrity import Integrity, IntegrityError
+from lossratio.journal import Journal, read_journal
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.report.conditions import LoadOrigin
 from lossratio.report.model import Outcome
@@ -156,6 +157,22 @@ def test_an_interrupted_search_is_continued_without_measuring_anything_twice(tmp
     assert continued.goals == whole.goals
     assert continued.trials == whole.trials
     assert len(read_journal(second / "trials" / "a_suite.a_test.jsonl").entries) == len(whole.trials)
+
+
+def test_a_measurement_that_failed_of_repeated_frames_fails_again_where_it_is_continued(tmp_path):
+    request = MrrRequest(PROFILE, max_load=10e3, trials=2, trial_duration=1.0, integrity=Integrity.FAIL)
+    measure_mrr(policed(police="50 kfps"), request, place(tmp_path))
+    path = tmp_path / "trials" / "a_suite.a_test.jsonl"
+    contents = read_journal(path)
+    first = contents.results[0]
+    directions = tuple(replace(each, duplicated=3) for each in first.output.directions)
+    with Journal.begin(path, contents.search) as journal:
+        journal.append(replace(first, output=replace(first.output, directions=directions)))
+    continued = place(tmp_path / "again", resume=tmp_path)
+    with pytest.raises(IntegrityError, match=r"at 10\.000 kfps for 1 s: .*3 duplicated"):
+        measure_mrr(policed(police="50 kfps"), request, continued)
+    (result,) = continued.directory.results()
+    assert (result.outcome, result.guilty, len(result.trials)) == (Outcome.FAILED, "DUT", 1)
 
 
 def test_a_test_that_the_earlier_run_did_not_reach_starts_anew(tmp_path):
