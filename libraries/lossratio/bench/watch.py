@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from lossratio.bench.blame import Act
+from lossratio.bench.blame import ERRORS, Act
 from lossratio.bench.changes import Change, Way, changes_between, error_of, faults_in
 from lossratio.bench.fingerprint import Fingerprint
 from lossratio.errors import LossRatioError, NodeError, TrafficError
@@ -116,10 +116,14 @@ class Watch:
 
         Returns:
             The error of the guilty side, with the first one's message, and what changed; the first one itself where
-            nobody is known to be guilty.
+            nobody is known to be guilty, or it is the guilty side's error already.
         """
+        if type(error) in ERRORS.values():
+            return error, ()
         try:
-            changes = self.changes() or faults_in(self.read(), self._way)
+            changes = self.changes()
+            if not any(change.is_fatal for change in changes):
+                changes = (*faults_in(self.read(), self._way), *changes)
         except NodeError:
             changes = self._deaths()
         if not any(change.is_fatal for change in changes):

@@ -186,6 +186,23 @@ def test_an_error_of_the_agent_is_explained_by_what_changed():
     assert [change.rule.change for change in changes] == ["down"]
 
 
+def test_a_harmless_change_does_not_hide_a_fault_that_lasts():
+    lost = SEEN["link", "carrier"]
+    stolen = with_node(later(lost), "TG", stolen=0.2)
+    watch = watching(lost, stolen, stolen)
+    watch.changes()
+    error, changes = watch.explain(TrafficError("Frames do not go through."))
+    assert isinstance(error, LinkError)
+    assert [change.rule.change for change in changes] == ["carrier", "stolen"]
+
+
+def test_an_error_that_names_the_guilty_side_is_not_explained_again():
+    watch = watching(SEEN["link", "carrier"])
+    with pytest.raises(LinkError) as raised, watch.blaming():
+        watch.check_way()
+    assert str(raised.value).count("To blame is") == 1
+
+
 LOST = NodeError("Node DUT1: the connection is lost.")
 
 
