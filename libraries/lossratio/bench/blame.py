@@ -75,7 +75,8 @@ _DOWN = "interface {name} of {node} was set down"
 _MTU = "the MTU of interface {name} of {node} was {before}, and is {after}"
 _DEAD = "{node} does not answer any more, and its link {name} is lost"
 _SPEED = "the link {name} had {before} Mbit/s, and has {after}"
-_CARRIER = "the link {name} {after}, while both its ends were set up"
+_CARRIER = "the link {name} is lost, while both its ends are set up"
+_FLAPPED = "the link {name} was lost for a while"
 _DAMAGED = "{after} frames were damaged on the link {name}"
 _SUSPENDED = "{node} was suspended for {after} s"
 _STANDSTILL = "{node} stood still for {after} s"
@@ -103,6 +104,7 @@ RULES = (
     Rule(Place.DUT, "mtu", Side.DUT, Act.FAIL, _MTU, _SET_BACK),
     Rule(Place.LINK, "speed", Side.WIRE, Act.FAIL, _SPEED, _CABLE),
     Rule(Place.LINK, "carrier", Side.WIRE, Act.REPAIR, _CARRIER, _CABLE),
+    Rule(Place.LINK, "flapped", Side.WIRE, Act.REPAIR, _FLAPPED, _CABLE),
     Rule(Place.LINK, "damaged", Side.WIRE, Act.REPAIR, _DAMAGED, _CABLE),
     Rule(Place.TG, "suspended", Side.TG, Act.REPEAT, _SUSPENDED, _ALONE),
     Rule(Place.TG, "standstill", Side.TG, Act.REPEAT, _STANDSTILL, _HOST),

@@ -198,10 +198,10 @@ def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint
     of_ends = [change for end, (then, now) in answering.items() for change in _end_changes(end, then, now, way)]
     yield from of_ends
     if not any(change.rule.change in ("gone", "down") for change in of_ends):
-        lost = any(then.has_carrier and not now.has_carrier for then, now in pairs)
-        if lost or any(then.carrier_changes != now.carrier_changes for then, now in pairs):
-            what = "is lost" if lost else "was lost for a while"
-            yield Change(_BY_KEY[Place.LINK, "carrier"], nodes, name, after=what)
+        if any(then.has_carrier and not now.has_carrier for then, now in pairs):
+            yield Change(_BY_KEY[Place.LINK, "carrier"], nodes, name)
+        elif any(then.carrier_changes != now.carrier_changes for then, now in pairs):
+            yield Change(_BY_KEY[Place.LINK, "flapped"], nodes, name)
     for then, now in pairs:
         if then.speed is not None and now.speed is not None and then.speed != now.speed:
             yield Change(_BY_KEY[Place.LINK, "speed"], nodes, name, str(then.speed), str(now.speed))

@@ -72,6 +72,7 @@ SEEN = {
     ("DUT", "mtu"): with_port(NOW, "DUT1", "dut1", mtu=300),
     ("link", "speed"): with_port(NOW, "TG", "tg1", speed=1000),
     ("link", "carrier"): with_port(NOW, "TG", "tg1", has_carrier=False, carrier_changes=3),
+    ("link", "flapped"): with_port(NOW, "TG", "tg1", carrier_changes=4),
     ("link", "damaged"): with_port(NOW, "DUT1", "dut0", damaged=7),
     ("TG", "suspended"): with_node(NOW, "TG", awake=900.5),
     ("TG", "standstill"): with_node(later(GOOD, 10.0), "TG", uptime=1001.0, awake=901.0),
