@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
 
-from lossratio.bench.changes import error_of
+from lossratio.bench.changes import Change, error_of
 from lossratio.bench.testbed import Testbed, TrafficSource
 from lossratio.bench.watch import Watch
 from lossratio.counters import NegativeLossError
@@ -67,13 +68,13 @@ class RunningTraffic:
         self._opened.__exit__(kind, error, traceback)
 
     def close(self) -> None:
-        """Stops it, if it still flows, and counts nothing.
+        """Stops it, if it still flows; whatever it counted is of no interest.
 
         Raises:
-            TrafficError: If the agent is lost.
+            LossRatioError: If the agent is lost, or the testbed is not as it was when the traffic began.
         """
         if self._flows:
-            self.stop(0.0)
+            self._end(0.0)
 
     def stop(self, late_wait: float = DEFAULT_LATE_WAIT) -> StoppedTraffic:
         """Stops it, waits for frames in flight, and says what was counted.
@@ -88,9 +89,7 @@ class RunningTraffic:
         """
         if not self._flows:
             raise TrafficError("This traffic has been stopped before. Start it again to count anew.")
-        self._flows = False
-        with self._opened:
-            stopped = self._source.stop_traffic(late_wait)
+        stopped = self._end(late_wait)
         if self._integrity is Integrity.FAIL:
             check_integrity(stopped.directions, f"at {format_frame_rate(self.load)}")
         for each in stopped.directions:
@@ -100,6 +99,11 @@ class RunningTraffic:
                     f"{stopped.late_by_direction[each.name]} late ones. Look for duplicated frames on these links."
                 )
         return stopped
+
+    def _end(self, late_wait: float) -> StoppedTraffic:
+        self._flows = False
+        with self._opened:
+            return self._source.stop_traffic(late_wait)
 
 
 def start_traffic(
@@ -147,7 +151,8 @@ class WatchedSource:
         """See `lossratio.bench.testbed.TrafficSource.latency`."""
         with self._watch.blaming():
             output = self._source.latency(load, duration)
-        self._check()
+            changes = self._watch.changes()
+        _raise_error_of(changes)
         return output
 
     def start_traffic(self, load: float) -> None:
@@ -159,10 +164,11 @@ class WatchedSource:
         """See `lossratio.bench.testbed.TrafficSource.stop_traffic`."""
         with self._watch.blaming():
             stopped = self._source.stop_traffic(late_wait)
-        self._check()
+            changes = self._watch.changes()
+        _raise_error_of(changes)
         return stopped
 
-    def _check(self) -> None:
-        changes = self._watch.changes()
-        if any(change.is_fatal for change in changes):
-            raise error_of(changes)
+
+def _raise_error_of(changes: Sequence[Change]) -> None:
+    if any(change.is_fatal for change in changes):
+        raise error_of(changes)

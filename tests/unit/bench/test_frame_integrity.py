@@ -123,3 +123,9 @@ def test_traffic_apart_from_trials_and_latency_trials_are_examined_too(faulty, t
         traffic.stop(0.0)
     measured = measure_latency(testbed, LatencyRequest(PROFILE, (LatencyPoint(5000.0),), 0.4), place(tmp_path))
     assert measured.trials[0].directions[0].duplicated_frames > 10
+
+
+def test_traffic_that_is_closed_without_a_look_at_its_counters_fails_nothing(faulty):
+    traffic = start_traffic(faulty(LOSES_AND_REPEATS), PROFILE, 2000.0, Integrity.FAIL)
+    time.sleep(0.3)
+    traffic.close()

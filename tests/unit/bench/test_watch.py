@@ -8,10 +8,12 @@ from fingerprint_examples import GOOD, SEEN, WAY, later, with_node, with_port, w
 from lossratio.bench.changes import End, Way
 from lossratio.bench.fingerprint import FingerprintReader
 from lossratio.bench.repair import Recovery, RepairingMeasurer
+from lossratio.bench.traffic import WatchedSource
 from lossratio.bench.watch import VERIFY_SECONDS, Watch
 from lossratio.errors import DutError, LinkError, NodeError, TesterError, TrafficError
 from lossratio.journal import Journal, read_journal
-from lossratio.traffic import REPEATS
+from lossratio.latency import LatencyOutput
+from lossratio.traffic import REPEATS, StoppedTraffic
 from lossratio.trial import TrialInput, TrialOutput, TrialResult
 
 TRIAL = TrialInput(1.0, 1000.0)
@@ -216,6 +218,22 @@ def test_a_dut_that_neither_answers_nor_has_a_link_any_more_has_died():
     trials = Trials(TrafficError("Node TG: Interface tg0 went down."))
     with pytest.raises(DutError, match=r"DUT1 does not answer any more, and its link TG.tg0 - DUT1.dut0 is lost"):
         measurer(trials, watching(LOST, SEEN["DUT", "dead"])).measure(TRIAL)
+
+
+class Source:
+    """Traffic besides trials, without any trouble."""
+
+    def latency(self, load, duration):
+        return LatencyOutput((), ())
+
+    def stop_traffic(self, late_wait):
+        return StoppedTraffic((), {})
+
+
+@pytest.mark.parametrize("act", [lambda source: source.latency(1.0, 1.0), lambda source: source.stop_traffic(0.0)])
+def test_a_dut_that_dies_of_traffic_besides_trials_is_to_blame_for_that(act):
+    with pytest.raises(DutError, match="DUT1 does not answer any more"):
+        act(WatchedSource(Source(), watching(LOST, SEEN["DUT", "dead"])))
 
 
 def test_a_node_that_is_lost_for_a_moment_after_a_trial_costs_this_trial_only():
