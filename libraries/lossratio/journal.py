@@ -10,15 +10,15 @@ was changed, or a line is missing, doubled or out of order, is refused; only the
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lossratio.counters import contradictions
 from lossratio.digest import add_digest
 from lossratio.errors import SearchError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
@@ -174,7 +174,7 @@ class Journal:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with cls(path, [], path.open("wb", buffering=0), None if version == WITHOUT_DIGESTS else "") as journal:
-                journal._write(describe_search(search, version))
+                journal._write(*journal._line(describe_search(search, version)))
             return cls(path, [], path.open("ab", buffering=0), journal._digest)
         except OSError as error:
             raise _cannot_open(path, error) from error
@@ -197,15 +197,19 @@ class Journal:
         """Writes one result and waits until it is on the disk.
 
         Raises:
-            SearchError: If its numbers contradict each other, so that nobody could read it again.
+            SearchError: If its numbers contradict each other or are of other types, so that nobody could read it again.
             StorageError: If the disk does not take it.
         """
-        for problem in contradictions(result.output):
+        try:
+            line, digest = self._line(describe_trial(JournalEntry(result, purpose)))
+            # As whoever continues the journal does.
+            read_trial(line, self._digest)
+        except (ValueError, TypeError) as error:
             raise SearchError(
-                f"The measurer's answer at {result.load:.10g} frames/s contradicts itself: {problem}. Correct the "
-                "measurer; the trials before are in the journal."
-            )
-        self._write(describe_trial(JournalEntry(result, purpose)))
+                f"The measurer's answer at {result.load:.10g} frames/s cannot be kept: {error}. Correct the measurer; "
+                "the trials before are in the journal."
+            ) from error
+        self._write(line, digest)
         self._sizes.append(self.path.stat().st_size)
         self.results.append(result)
 
@@ -229,11 +233,13 @@ class Journal:
     ) -> None:
         self.close()
 
-    def _write(self, data: Mapping[str, Any]) -> None:
+    def _line(self, data: Mapping[str, Any]) -> tuple[bytes, str | None]:
+        """The next line, without its end, and its digest."""
+        line = json.dumps(data).encode()
+        return (line, None) if self._digest is None else add_digest(line, self._digest)
+
+    def _write(self, line: bytes, digest: str | None) -> None:
         try:
-            line, digest = json.dumps(data).encode(), None
-            if self._digest is not None:
-                line, digest = add_digest(line, self._digest)
             line += b"\n"
             while line:
                 # A disk that is nearly full takes a part only.
@@ -250,8 +256,12 @@ class Journal:
 def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
     """Makes the trials of one search those of another one, although these differ: only where somebody insists on it.
 
+    Only trials within the loads of the other search are; none where the first trials would be taken for something else:
+    where the warm-up is another one, or the trials are planned (for a maximum receive rate, a frame loss rate) and the
+    plan is another one.
+
     Args:
-        earlier: The journal there is.
+        earlier: The journal there is; nothing is taken from one that was cut off in its header.
         path: The new one, which may be the same file.
         search: Everything needed to repeat the other search, as JSON data.
 
@@ -259,12 +269,27 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
         SearchError: If the journal cannot be read.
         StorageError: If the new one cannot be written.
     """
-    contents = read_journal(earlier)
+    entries: Sequence[JournalEntry] = ()
+    version = FORMAT
+    if _has_header(earlier):
+        contents = read_journal(earlier)
+        version = FORMAT if contents.has_digests else WITHOUT_DIGESTS
+        if _first_trials(contents.search) == _first_trials(search):
+            least, most = search.get("min_load_fps", 0.0), search.get("max_load_fps", math.inf)
+            entries = [entry for entry in contents.entries if least <= entry.result.load <= most]
     unfinished = path.with_name(f".{path.name}.part")
-    with Journal.begin(unfinished, search, FORMAT if contents.has_digests else WITHOUT_DIGESTS) as journal:
-        for entry in contents.entries:
+    with Journal.begin(unfinished, search, version) as journal:
+        for entry in entries:
             journal.append(entry.result, entry.purpose)
     unfinished.replace(path)
+
+
+def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the first trials of a search are, where they are more than trials at any loads within its limits."""
+    if "min_load_fps" not in search:
+        return tuple(search.get(name) for name in ("algorithm", "max_load_fps", "step_ratio", "trial_duration_s"))
+    warm_up = (search.get("settings") or {}).get("warm_up_duration_s")
+    return () if warm_up is None else (warm_up, search["max_load_fps"])
 
 
 def _cannot_open(path: Path, error: OSError) -> StorageError:

@@ -38,7 +38,9 @@ def describe_search(search: Mapping[str, Any], version: str) -> dict[str, Any]:
 
 def describe_trial(entry: JournalEntry) -> dict[str, Any]:
     """The line of a trial, without its digest."""
-    output = {name: value for name, value in asdict(entry.result.output).items() if value is not None and value != ()}
+    said = asdict(entry.result.output)
+    empty = {name for name, value in said.items() if value is None or (isinstance(value, tuple) and not value)}
+    output = {name: value for name, value in said.items() if name not in empty}
     purpose = {} if entry.purpose is None else {"purpose": entry.purpose}
     return {"input": asdict(entry.result.input), "output": output, **purpose, "time": _now()}
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import resource
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -248,15 +250,24 @@ def test_journals_of_earlier_versions_are_read(path):
     assert len(contents.results) == len(path.read_text().splitlines()) - 1
 
 
-def test_what_contradicts_itself_is_never_written(tmp_path):
+@pytest.mark.parametrize(
+    ("output", "problem"),
+    [
+        (TrialOutput(0.0, sent_frames=100, lost_frames=1), "loss_ratio is 0.0, and the frames counted make 0.01"),
+        (TrialOutput(0.0, sent_frames=100.0), "sent_frames is 100.0, not a whole number"),
+        (TrialOutput(0.0, sent_frames=np.int64(100)), "int64 is not JSON serializable"),
+        (TrialOutput(0.0, forwarding_rate=math.nan), "NaN is no number"),
+        (TrialOutput(0.0, repairs="a new log-in"), "repairs is not a list"),
+    ],
+)
+def test_what_nobody_could_read_again_is_never_written(tmp_path, output, problem):
     path = tmp_path / "t.jsonl"
-    lying = TrialResult(TrialInput(1.0, 100.0), TrialOutput(0.0, sent_frames=100, lost_frames=1))
-    with (
-        Journal.open(path, {}) as journal,
-        pytest.raises(SearchError, match="answer at 100 frames/s contradicts itself"),
-    ):
-        journal.append(lying)
-    assert read_journal(path).results == ()
+    _journal(path, 1.0)
+    with Journal.open(path, {"max_load": 5}) as journal:
+        with pytest.raises(SearchError, match=rf"answer at 100 frames/s cannot be kept: .*{problem}.* Correct the mea"):
+            journal.append(TrialResult(TrialInput(1.0, 100.0), output))
+        journal.append(_result(2.0))
+    assert [result.load for result in read_journal(path).results] == [1.0, 2.0]
 
 
 def test_a_file_that_is_no_journal_is_refused(tmp_path):
