@@ -13,6 +13,8 @@ from waiting import is_running, wait_until
 
 from lossratio.reservation import ReservationLostError
 from lossratio.reservation.inquiry import clear
+from lossratio.reservation.keeper.fence import has_guard
+from lossratio.reservation.keeper.record import ReservationFile
 
 pytestmark = needs_sshd
 # In a PID namespace, $$ is another number.
@@ -163,3 +165,16 @@ def test_a_guard_that_died_is_replaced_at_the_next_heartbeat(lab):
     pids = started(session)
     lease.release()
     wait_until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def test_a_guard_shows_that_it_is_there_as_soon_as_the_one_before_has_ended(lab):
+    lab.take("alice@ci3", seconds=60.0)
+    earlier = lab.record()["lease"]
+    os.kill(keeper_of(lab), signal.SIGKILL)
+    os.kill(earlier["guard"][0], signal.SIGSTOP)
+    lab.file.unlink()
+    lab.take("bob@desk", seconds=60.0)
+    os.kill(earlier["guard"][0], signal.SIGKILL)
+    wait_until(lambda: not any(is_running(pid) for pid in (earlier["guard"][0], earlier["inside"]) if pid is not None))
+    file = ReservationFile(str(lab.directory), lab.file.name)
+    wait_until(lambda: has_guard(file))

@@ -63,7 +63,17 @@ def test_the_lease_of_one_who_died_ends_by_itself_and_the_next_one_says_whose_it
     os.kill(sshd_of(session), signal.SIGKILL)
     with caplog.at_level(logging.WARNING):
         lab.take("bob@desk", wait=20)
-    assert "alice@ci3" in caplog.text
+    assert "has run out and is taken over: it was that of alice@ci3" in caplog.text
+
+
+def test_a_lease_that_the_same_run_has_left_is_taken_over_without_a_word(lab, caplog):
+    earlier = lab.take("alice@ci3", seconds=60.0)
+    token = earlier.token
+    earlier.leave()
+    with caplog.at_level(logging.WARNING):
+        assert not lab.take("alice@ci3", succeeds=token).is_borrowed
+    assert not caplog.text
+    assert lab.record()["lease"]["token"] != token
 
 
 def test_a_holder_that_is_cut_off_knows_before_anybody_else_can_have_it(lab):

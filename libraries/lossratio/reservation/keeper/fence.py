@@ -157,6 +157,8 @@ def _guard(file: ReservationFile, token: str, report: int) -> None:
     with suppress(OSError, DamagedRecordError), file.mutex():
         pass
     while _is_there(file, token) and not _has_ended(inside):
+        # The guard before may still have it, or somebody who asks whether there is a guard.
+        beacon = beacon or _beacon(file)
         watch.wait()
     if inside is not None:
         # Do not wait for it: it cannot end before an `nsenter` that is frozen. That process is outside the namespace,

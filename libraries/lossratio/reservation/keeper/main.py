@@ -137,7 +137,8 @@ class Keeper:
             lease = record["lease"]
             if lease is None or lease["token"] != self._request.get("succeeds"):
                 return None
-            return self._taken(record)
+            # It is the run's own: nobody else's has run out.
+            return {**self._taken(record), "taken_over": None}
 
     def _wait_for_turn(self) -> Message | None:
         """Waits for all who came before, then for the lease."""
