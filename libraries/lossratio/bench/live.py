@@ -227,7 +227,6 @@ class LiveTestbed:
             self._end_agent()
             self._restore()
             agent, _ = self._configured(configuration)
-            self._watch.go_on()
             return TrafficMeasurer(agent, idle_time=self._set_up.idle_time, ramp=ramp)
 
         repairing = RepairingMeasurer(

@@ -137,21 +137,22 @@ class RepairingMeasurer:
             time.sleep(pause)
             try:
                 self._measurer = self._repair()
+                lasting = self._watch.go_on()
             except ReservationError:
                 raise
             except LossRatioError as error:
                 fault = error
             else:
+                if lasting:
+                    raise error_of(lasting) from fault
                 return
         if isinstance(fault, DutError) or not repairs:
             raise fault
-        # The guilty side stays the same, however the attempts to repair it failed.
-        last = "" if fault is first else f" The last one: {fault}"
-        blamed = isinstance(first, TesterError | LinkError)
-        kind, said = (type(first), f"{first}") if blamed else (TrafficError, f"{fault}")
-        raise kind(
-            f"{said} Attempts to repair that, none of which helped: {len(repairs)}.{last if blamed else ''}"
-        ) from fault
+        # The side that was guilty first stays so, however the attempts to repair it failed.
+        said = first if isinstance(first, TesterError | LinkError) else fault
+        kind = type(said) if isinstance(said, TesterError | LinkError) else TrafficError
+        last = "" if said is fault else f" The last one: {fault}"
+        raise kind(f"{said} Attempts to repair that, none of which helped: {len(repairs)}.{last}") from fault
 
 
 @dataclass

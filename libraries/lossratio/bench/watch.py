@@ -65,20 +65,21 @@ class Watch:
         self._trials = self._known_good = 0
         self._verified_at = self._clock()
 
-    def go_on(self) -> None:
-        """Takes the present state for a good one after a repair, unless it can never be that.
+    def go_on(self) -> tuple[Change, ...]:
+        """Takes the present state for a good one after a repair.
+
+        Returns:
+            What is not as it was when the measurement began, and is never brought back by a repair: if there is
+            anything, the measurement cannot go on.
 
         Raises:
-            LossRatioError: If something that no repair brings back is not as it was when the measurement began.
             NodeError: If a node does not answer.
         """
         self._last = self._reader.read()
-        if self._first is not None:
-            lasting = [
-                each for each in changes_between(self._first, self._last, self._way) if each.rule.act is Act.FAIL
-            ]
-            if lasting:
-                raise error_of(lasting)
+        if self._first is None:
+            return ()
+        changes = changes_between(self._first, self._last, self._way)
+        return tuple(change for change in changes if change.rule.act is Act.FAIL)
 
     def changes(self) -> tuple[Change, ...]:
         """What changed since this was asked before (or the measurement began), in the order of the table.

@@ -6,7 +6,7 @@ import pytest
 
 from lossratio.bench.repair import Recovery, RepairingMeasurer
 from lossratio.counters import CountersError, NegativeLossError
-from lossratio.errors import DutError, NodeError, ReservationError, TrafficError
+from lossratio.errors import DutError, LinkError, NodeError, ReservationError, TesterError, TrafficError
 from lossratio.traffic import AgentRefusalError
 from lossratio.trial import DirectionCounters, TrialInput, TrialOutput
 
@@ -46,6 +46,9 @@ class Unchanging:
 
     def explain(self, error):
         return error, ()
+
+    def go_on(self):
+        return ()
 
     def trust(self, *, is_doubtful):
         if is_doubtful:
@@ -102,6 +105,13 @@ def test_repairs_that_fail_are_told_and_end_with_the_last_error():
     ) as raised:
         measurer(Script(LOST), gone, gone, gone).measure(TRIAL)
     assert raised.value.__cause__ is gone
+
+
+@pytest.mark.parametrize("kind", [TesterError, LinkError])
+def test_a_guilty_side_that_only_the_repairs_find_is_that_of_the_error(kind):
+    found = kind("To blame is somebody.")
+    with pytest.raises(kind, match=r"^To blame is somebody\. Attempts to repair that, none of which helped: 3\.$"):
+        measurer(Script(LOST), found, found, found).measure(TRIAL)
 
 
 def test_every_trial_has_all_attempts_but_a_measurement_has_only_so_many():

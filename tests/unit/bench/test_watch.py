@@ -79,13 +79,8 @@ class Trials:
 
 def measurer(trials, watch, repair=None):
     """A measurer whose repairs bring back whatever can be."""
-
-    def repaired():
-        watch.go_on()
-        return trials
-
     return RepairingMeasurer(
-        trials, repair=repair or repaired, check=lambda: None, watch=watch, recovery=Recovery((0.0, 0.0, 0.0))
+        trials, repair=repair or (lambda: trials), check=lambda: None, watch=watch, recovery=Recovery((0.0, 0.0, 0.0))
     )
 
 
@@ -258,10 +253,17 @@ def test_a_dut_that_cannot_be_verified_for_a_moment_costs_one_trial_that_counts_
     assert watch.known_good == 2
 
 
-def test_what_never_comes_back_ends_the_repairs_with_the_error_of_the_guilty_side():
+def test_what_never_comes_back_ends_the_repairs_at_once_with_the_error_of_the_guilty_side():
     slow = with_port(SEEN["link", "carrier"], "TG", "tg1", has_carrier=True, speed=1000)
+    repaired = []
+
+    def repair():
+        repaired.append(True)
+        return Trials()
+
     with pytest.raises(LinkError, match=r"had 10000 Mbit/s, and has 1000"):
-        measurer(Trials(), watching(SEEN["link", "carrier"], slow)).measure(TRIAL)
+        measurer(Trials(), watching(SEEN["link", "carrier"], slow), repair).measure(TRIAL)
+    assert len(repaired) == 1
 
 
 def test_repairs_that_never_help_end_with_the_error_of_the_side_that_was_to_blame_first():
