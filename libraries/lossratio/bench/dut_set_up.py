@@ -115,5 +115,6 @@ def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
         try:
             session.restore()
         except NodeError as error:
-            raise DutError(f"{dut.hop.node_name} cannot be put back to how it was: {error}") from error
+            # A connection that is lost says nothing about the DUT.
+            raise NodeError(f"{dut.hop.node_name} cannot be put back to how it was: {error}") from error
         dut.tear_down()
