@@ -166,7 +166,7 @@ def _follow(
     for hop, counted in hops:
         name = hop.hop.node_name
         if entry not in counted.received or leaving not in counted.transmitted:
-            # The links are there, as far as anybody knows. What another attempt cannot mend is no fault of theirs.
+            # All links have a carrier, so repeating would not help: blame the DUT (status 1), not the link (69).
             return _Loss(True, f"{last} sends {sent} frames, its link is there, and nobody can ask {name} for them.")
         if 2 * counted.received[entry] < sent:
             or_filter = " and at the destination MAC addresses" if isinstance(hop, _BlackBox) else ""

@@ -102,7 +102,7 @@ class Dut(ABC, Generic[OptionsT_co]):
     """A device under test on the path of the traffic.
 
     A kind of DUT is a subclass that says its `kind` and its `options_type`. The order of calls is `check`, `set_up`,
-    then any of the others, `tear_down`. Nothing talks to a DUT while traffic flows.
+    then any of the others, `tear_down`. A DUT is talked to between two trials only; `reconfigure` is the exception.
 
     Attributes:
         session: Runs commands on the DUT's node.
