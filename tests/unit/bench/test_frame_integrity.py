@@ -72,7 +72,9 @@ def test_a_dut_that_loses_a_hundredth_and_repeats_another_has_that_loss_and_a_do
     assert "of 8,000 frames that came back, all of them examined: 40 duplicated (0.5 %)" in doubt.reason
     assert "Frames examined: 8,000 of 8,000 that came back. 40 duplicated (0.5 %)" in message(result)
     (row,) = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(tmp_path)])))
-    assert (row["examined_frames"], row["duplicated_frames"], row["doubts"]) == ("8000", "40", "frame integrity")
+    assert (row["examined_frames"], row["duplicated_frames"]) == ("8000", "40")
+    # A busy host may take CPU time from the machine, which is a doubt, too.
+    assert "frame integrity" in row["doubts"].split("; ")
 
 
 def test_of_many_frames_a_sample_is_examined_and_what_it_shows_is_scaled_up_with_its_bound(faulty, tmp_path):
