@@ -28,6 +28,9 @@ LARGEST_FRAME = 9000
 LONGEST_PATTERN = 4096
 """The most frames after which a mix of sizes repeats."""
 
+MOST_SIZES = 64
+"""The most sizes of a mix: the embedded generator's packet filter knows all of them."""
+
 
 def parse_frame_size(frame_size: int | str) -> int | str:
     """Reads bytes of a frame with FCS (``64``, ``64B``); anything else is the name of a mix of sizes.
@@ -55,7 +58,7 @@ def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *,
             where it would have smaller ones, as the documentation of FD.io CSIT's tests says.
 
     Raises:
-        ValueError: If there is no such mix, or it has no frames, or too many until it repeats.
+        ValueError: If there is no such mix, or it has no frames, too many sizes, or too many frames until it repeats.
     """
     if isinstance(frame_size, int):
         return {frame_size: 1}
@@ -72,6 +75,8 @@ def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *,
 def _checked(name: str, weights: Mapping[int, int]) -> Mapping[int, int]:
     if not weights or min(weights.values()) < 1:
         raise ValueError(f"mix {name}: it needs sizes, each with a weight of 1 or more")
+    if len(weights) > MOST_SIZES:
+        raise ValueError(f"mix {name}: it has {len(weights)} sizes, and may have {MOST_SIZES} at most")
     pattern = sum(weights.values()) // gcd(*weights.values())
     if pattern > LONGEST_PATTERN:
         raise ValueError(f"mix {name}: its weights add up to {pattern} frames, and may to {LONGEST_PATTERN} at most")

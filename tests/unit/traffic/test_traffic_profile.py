@@ -119,6 +119,7 @@ def test_headers_that_do_not_go_together_are_refused(tmp_path, headers, problem)
         ("ipv6: {}\ntcp: {}", 85, r"frames of 85 bytes are too small, these headers need 86 bytes"),
         ("ipv4: {}\nmixes: {m: {64: 1, 9001: 1}}", "m", r"9001 is not within 64 and 9000"),
         ("ipv4: {}\nmixes: {m: {64: 4096, 570: 1}}", "m", r"mix m: its weights add up to 4097 frames"),
+        (f"ipv4: {{}}\nmixes: {{m: {dict.fromkeys(range(64, 129), 1)}}}", "m", r"it has 65 sizes, and may have 64"),
         ("ipv4: {}\nmixes: {m: {64: 0}}", "m", r"mix m: it needs sizes, each with a weight of 1 or more"),
         ("ipv4: {}\nmixes: {m: {64: 1}}", "n", r"'n' is neither bytes .* there are IMIX_v4_1, m"),
         ("ipv4: {}\nload_share: 0.5\nreverse: {load_share: 0.4}", 64, r"one direction's must be 1, .* largest is 0\.5"),
