@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 EVERY = 50
 _PAYLOAD = 55
+_NUMBER_END = 48
+"""Within the sequence number of a frame without VLAN."""
 _RECEIVE_BUFFER, _PACKET, _AUXILIARY_DATA, _VLAN_VALID = 33, 263, 8, 0x10
 
 
@@ -34,6 +36,7 @@ CHANGES = {
     "addresses": swap_addresses,
     "mac": lambda frame: b"\x02\0\0\0\0\x77" + frame[6:],
     "truncate": lambda frame: frame[:-4],
+    "cut": lambda frame: frame[:_NUMBER_END],
     "pad": lambda frame: frame + bytes(6),
     "route": route,
     "none": lambda frame: frame,

@@ -9,11 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import faulty_device
+import frame_samples
+import numpy as np
 import pytest
 from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR
 
 from lossratio.traffic import AgentClient, load_profile, make_configuration
+from lossratio.traffic.agent import examination
+from lossratio.traffic.agent.configuration import Direction
+from lossratio.traffic.agent.examination import MOST_EXAMINED, Examiner
+from lossratio.traffic.agent.filters import Sample
+from lossratio.traffic.agent.links import Link
+from lossratio.traffic.agent.receive_ring import ReceiveRing
+from lossratio.traffic.frame_sizes import MOST_SIZES
 
 pytestmark = pytest.mark.netns
 
@@ -29,7 +38,8 @@ def through(netns_lab, tmp_path):
     netns_lab.veth("tg", "tg0", "dut1", "dut0")
     netns_lab.veth("tg", "tg1", "dut1", "dut1")
 
-    def send(fault, *, profile="ethip4-udp", frame_size=64, examines=True):
+    def send(fault, *, profile="ethip4-udp", frame_size=64, examines=True, duration=DURATION):
+        netns_lab.run("tg", "sh", "-c", "ip link set tg0 mtu 9000 && ip link set tg1 mtu 9000")
         netns_lab.run("dut1", "sh", "-c", "ip link set dut0 mtu 9000 && ip link set dut1 mtu 9000")
         script = (sys.executable, str(Path(faulty_device.__file__)), "dut0", "dut1", fault)
         device = netns_lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
@@ -38,7 +48,7 @@ def through(netns_lab, tmp_path):
         configuration = replace(make_configuration(traffic, [PAIR], settle_time=0.8), examines=examines)
         with AgentClient.start(LocalSession(netns_lab, "tg", tmp_path), python=PYTHON) as agent:
             agent.configure(configuration, options={"catch_up": 10.0})
-            return agent.trial(LOAD, DURATION)
+            return agent.trial(LOAD, duration)
 
     return send
 
@@ -73,6 +83,12 @@ def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_a
     assert east.received == SENT - sum(expected.values())
     assert (west.received, faults(west)) == (SENT, {})
     assert (east.examined, west.examined) == (SENT, SENT)
+
+
+def test_frames_that_are_too_short_for_their_number_are_seen(through):
+    east, west = through("cut")
+    assert (east.received, faults(east)) == (SENT - 10, {"wrong_length": 10})
+    assert (west.received, faults(west)) == (SENT, {})
 
 
 def test_reordered_frames_are_received_ones_and_counted_as_rfc_4737_says(through):
@@ -128,3 +144,118 @@ def test_frames_without_room_for_a_number_are_checked_for_their_length(through, 
 def test_nobody_looks_at_frames_where_that_was_not_asked_for(through):
     east, _ = through("corrupt", examines=False)
     assert (east.received, east.examined, faults(east)) == (SENT, None, {})
+
+
+MIXED = f"""
+format: lossratio-traffic-profile/1
+name: mixed
+description: As many sizes as a mix may have.
+ipv4: {{}}
+udp: {{}}
+mixes: {{all: {dict.fromkeys(range(64, 64 + 8 * MOST_SIZES, 8), 1)}}}
+"""
+
+
+@pytest.mark.parametrize("fault", ["truncate", "pad"])
+def test_a_wrong_length_is_seen_among_many_right_ones(through, tmp_path, fault):
+    (tmp_path / "mixed.yaml").write_text(MIXED)
+    east, west = through(fault, profile=tmp_path / "mixed.yaml", frame_size="all")
+    assert (east.received, faults(east)) == (SENT - 10, {"wrong_length": 10})
+    assert (west.received, faults(west)) == (SENT, {})
+
+
+def sample(one_in, tag=0, mac=frame_samples.DESTINATION_MAC, lengths=(60,)):
+    return Sample(tag, one_in, mac, lengths)
+
+
+def test_the_kernel_and_the_agent_choose_the_same_frames(through):
+    # Frames as large as these have room for 512 that are chosen.
+    east, west = through("none", frame_size=9000, duration=2 * DURATION)
+    assert (east.sent, west.sent) == (2 * SENT, 2 * SENT)
+    chosen = int(sample(2).chooses(np.arange(2 * SENT)).sum())
+    assert (east.examined, west.examined) == (chosen, chosen)
+
+
+@pytest.mark.parametrize("one_in", [1, 2, 32, 256, 4096])
+@pytest.mark.parametrize("flows", [1, 64, 336, 1000, 4064, 25552, 65536])
+def test_of_all_flows_about_the_same_share_is_in_a_sample(one_in, flows):
+    numbers = np.arange(one_in * MOST_EXAMINED)
+    chosen = numbers[sample(one_in).chooses(numbers)]
+    assert len(chosen) == pytest.approx(MOST_EXAMINED, rel=0.02)
+    # As many flows as if frames were drawn one by one.
+    drawn = flows * (1.0 - np.exp(-MOST_EXAMINED / flows))
+    assert len(np.unique(chosen % flows)) > 0.75 * drawn
+
+
+def test_a_smaller_sample_is_a_part_of_a_larger_one():
+    numbers = np.arange(1 << 20)
+    assert (sample(32).chooses(numbers) >= sample(64).chooses(numbers)).all()
+
+
+class Kernel:
+    """A ring of the kernel: frames that a sample chooses, or that are odd, in slots with their lengths."""
+
+    def __init__(self, frames):
+        self.frames, self.sample, self.dropped = frames, None, 0
+        self.ring = ReceiveRing.__new__(ReceiveRing)
+        self.ring._memory = np.zeros((256, 256), dtype=np.uint8)
+        self.ring._status = self.ring._memory.view(np.uint32)[:, 0]
+        self.ring._head = self.place = 0
+        self.ring.socket = None
+        self.ring.overlooked = lambda: self.dropped
+
+    def write(self, number, length):
+        """Lets a frame arrive, cut or whole."""
+        if not self.sample.chooses(np.array([number]))[0] and length == 60:
+            return
+        slot = self.ring._memory[self.place]
+        words = slot.view(np.uint32)
+        if words[0]:
+            self.dropped += 1
+            return
+        data, _ = self.frames(self.sample.tag, np.array([number]), 0)
+        slot[96 : 96 + data.shape[1]] = data[0]
+        words[1], slot.view(np.uint16)[6], words[0] = length, 96, 1
+        self.place = (self.place + 1) % self.ring.slots
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    """An examiner of traffic without an end, and the kernel that gives it frames."""
+    spec = frame_samples.spec()
+    cycle = frame_samples.cycle(spec)
+    kernel = Kernel(examination._ExpectedFrames(spec, cycle).frames)
+    monkeypatch.setattr(examination, "ReceiveRing", lambda *_: kernel.ring)
+    monkeypatch.setattr(examination, "let_sample_through", lambda _, __, chosen: setattr(kernel, "sample", chosen))
+    monkeypatch.setattr(examination, "let_nothing_through", lambda _: None)
+    sink = Link(1, "tg1", frame_samples.DESTINATION_MAC, 1500, "veth", True, None, None, 0, 0, 0)
+    examiner = Examiner(Direction("east", "tg0", "tg1", None, spec), cycle, sink)
+    examiner.watch(tag=0x0A0B0C00, load=50.0, duration=None)
+    return examiner, kernel
+
+
+@pytest.mark.parametrize("cut", [0, 50])
+def test_traffic_without_an_end_is_examined_to_its_end_in_a_fixed_room(endless, cut):
+    examiner, kernel = endless
+    sent = 100_000
+    for number in range(sent):
+        kernel.write(number, 56 if number >= sent - cut else 60)
+        examiner.make_room()
+    seen = examiner.examine(0, sent)
+    assert kernel.dropped == 0
+    assert 64 < seen["examined"] <= 256
+    assert seen["wrong_length"] == cut
+    assert (seen["corrupted"], seen["duplicated"], seen["reordered"], seen["strayed"]) == (0, 0, 0, 0)
+    assert kernel.sample.one_in > 256
+
+
+def test_a_slot_that_is_filled_late_keeps_the_ring_in_step(endless):
+    _, kernel = endless
+    ring = kernel.ring
+    ring._status[[0, 1, 3]] = 1
+    assert len(ring.captured()) == 2
+    ring._status[2] = 1
+    ring.release(2)
+    assert len(ring.captured()) == 2
+    ring.release(2)
+    assert (len(ring.captured()), ring._head) == (0, 4)

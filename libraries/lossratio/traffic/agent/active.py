@@ -64,6 +64,12 @@ class ActiveDirection:
         if self._examiner is not None:
             self._examiner.watch(order.tag, order.load, order.duration)
 
+    def renew(self) -> None:
+        """Lets traffic without an end go on, and keeps room for what comes back."""
+        self.sender.renew()
+        if self._examiner is not None:
+            self._examiner.make_room()
+
     def open_probe(self, load: float, duration: float, tag: int) -> Probe:
         """Gets latency frames ready that are a part of this direction's traffic.
 

@@ -102,7 +102,7 @@ class AfPacketGenerator:
     def renew(self) -> None:
         """See `Generator.renew`."""
         for direction in self._directions:
-            direction.sender.renew()
+            direction.renew()
 
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.stop`."""
@@ -191,7 +191,7 @@ class AfPacketGenerator:
             left_out = [f"{each} (no room for sequence numbers)" for each in of_some]
             return {"in_trials": True, "checked": of_all, "not_checked": left_out}
         whole = {"in_trials": True, "checked": [*of_all, *of_some], "not_checked": []}
-        return {**whole, "examined_per_trial_at_most": MOST_EXAMINED}
+        return {**whole, "examined_per_trial_about": MOST_EXAMINED}
 
     def _senders(self) -> list[Sender]:
         return [direction.sender for direction in self._directions]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .configuration import FCS_BYTES, Direction, FramesSpec
+from .configuration import FCS_BYTES, TAG_BYTES, Direction, FramesSpec
 from .cycle import FrameCycle
 from .filters import DIRECTIONS, Sample, let_nothing_through, let_sample_through
 from .frames import Bytes, Numbers, tag_bytes
@@ -17,13 +17,15 @@ from .protocol import Message
 from .receive_ring import CapturedFrames, ReceiveRing, ring_slot_bytes
 
 MOST_EXAMINED = 1 << 14
-"""Frames of a trial and direction that are examined at most, and usually: as many as take some milliseconds."""
+"""Frames of a trial and direction that are chosen to be examined at most, give or take a few: work of milliseconds.
+
+Copies of them, and odd frames, are examined besides: twice as many frames have room.
+"""
 
 _RING_BYTES = 1 << 24
 _ROOM = 2
-_RUN = 16
 _LONG = 60.0
-"""Seconds of traffic without an end whose frames there is room for."""
+"""Seconds of traffic without an end after which fewer of its frames are chosen."""
 _MACS, _WORD_BYTES = 12, 8
 _CACHED_BYTES = 1 << 20
 
@@ -34,8 +36,9 @@ class Examiner:
     """Keeps some of the frames of a direction that arrive, and looks at them when the traffic has ended.
 
     They are chosen by their sequence numbers, in runs of neighbours, so that all copies of a chosen frame are seen, and
-    frames that overtake each other. Besides these, every frame is kept that belongs to another direction of the trial,
-    has another length than any that was sent, or another destination MAC address than the port's.
+    frames that overtake each other. Of traffic without an end fewer and fewer are chosen, of all that it has sent.
+    Besides these, every frame is kept that belongs to another direction of the trial, has another length than any that
+    was sent, or another destination MAC address than the port's.
 
     Args:
         direction: The direction.
@@ -51,10 +54,11 @@ class Examiner:
         self._expected = _ExpectedFrames(frames, cycle)
         self._mac = sink.mac
         self._lengths = tuple(size - FCS_BYTES for size, _ in frames.sizes)
-        self._sample = Sample(0, 0, sink.mac, self._lengths)
+        self._sample = Sample(0, 1, sink.mac, self._lengths)
         slot = ring_slot_bytes(max(self._lengths))
         slots = min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot)
         self._ring = ReceiveRing(sink.name, sink.index, slot, slots)
+        self._kept: CapturedFrames | None = None
 
     def watch(self, tag: int, load: float, duration: float | None) -> None:
         """Chooses frames from now on.
@@ -66,11 +70,27 @@ class Examiner:
         """
         self._stop()
         frames = load * (_LONG if duration is None else duration)
-        runs = 1
-        while frames / runs > self._ring.slots / _ROOM:
-            runs *= 2
-        self._sample = Sample(tag, (runs - 1) * _RUN, self._mac, self._lengths)
+        one_in = 1
+        while frames / one_in > self._ring.slots / _ROOM:
+            one_in *= 2
+        self._sample = Sample(tag, one_in, self._mac, self._lengths)
         let_sample_through(self._ring.socket, self._expected.place, self._sample)
+
+    def make_room(self) -> None:
+        """Halves the sample where the ring is half full; to be called now and then while traffic without an end flows.
+
+        Odd frames stay, as long as there is room for all of them.
+        """
+        if not self._ring.is_half_full() or (self._kept is not None and len(self._kept) >= self._ring.slots):
+            return
+        self._sample = replace(self._sample, one_in=2 * self._sample.one_in)
+        let_sample_through(self._ring.socket, self._expected.place, self._sample)
+        captured = self._ring.captured()
+        all_kept = captured if self._kept is None else self._kept.followed_by(captured)
+        # Nobody knows yet how many frames were sent, and nothing else of them is looked at.
+        seen = _look_at_all(all_kept, self._sample, self._expected, first=0, sent=0)
+        self._kept = all_kept.those(seen.is_chosen | seen.strayed | seen.wrong_length | seen.wrong_mac)
+        self._ring.release(len(captured))
 
     def examine(self, first: int, sent: int) -> Message:
         """What it saw since then; to be asked when the frames have had their time to come back.
@@ -83,6 +103,8 @@ class Examiner:
             The attributes of `lossratio.integrity.Examination`.
         """
         overlooked, captured = self._ring.overlooked(), self._ring.captured()
+        if self._kept is not None:
+            captured = self._kept.followed_by(captured)
         seen = _look_at_all(captured, self._sample, self._expected, first, sent)
         of_all = {"wrong_length": seen.wrong_length, "wrong_mac": seen.wrong_mac, "strayed": seen.strayed}
         in_order = seen.numbers[seen.is_intact]
@@ -110,7 +132,8 @@ class Examiner:
     def _stop(self) -> None:
         let_nothing_through(self._ring.socket)
         self._ring.overlooked()
-        self._ring.release()
+        self._ring.release(len(self._ring.captured()))
+        self._kept = None
 
 
 @dataclass(frozen=True)
@@ -164,12 +187,16 @@ class _ExpectedFrames:
         return data, lengths.astype(np.int64)
 
     def differ(self, got: Bytes, wanted: Bytes, sizes: Numbers) -> Flags:
-        """Whether frames differ behind their MAC addresses."""
+        """Whether frames differ in what the way may not rewrite, or a header's checksum is wrong."""
         differences = np.zeros((len(got), -(-self.end // _WORD_BYTES) * _WORD_BYTES), dtype=np.uint8)
         np.bitwise_xor(got[:, _MACS:], wanted[:, _MACS:], out=differences[:, _MACS : self.end])
+        for start, stop in self.spec.rewritable:
+            differences[:, start:stop] = 0
         if len(self.lengths) > 1:
             differences[:, : self.end] *= np.arange(self.end) < sizes[:, np.newaxis]
         flags: Flags = np.bitwise_or.reduce(differences.view(np.uint64), axis=1) != 0
+        for start, end in self.checksums:
+            flags |= _sum(got[:, start:end]) != 0xFFFF
         return flags
 
     def compare(self, got: Bytes, wanted: Bytes, lengths: Numbers, sizes: Numbers) -> tuple[Flags, Flags]:
@@ -203,7 +230,7 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
     wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))
     wrong_mac = ours & ~wrong_length & (contents[:, :6] != np.frombuffer(sample.mac, dtype=np.uint8)).any(axis=1)
-    is_chosen = ours & (numbers & sample.mask == 0)
+    is_chosen = ours & sample.chooses(numbers) & (lengths >= offset + TAG_BYTES)
     if not expected.place.is_numbered:
         is_chosen = np.zeros(len(numbers), dtype=bool)
     left = is_chosen & ~wrong_length & ~wrong_mac
@@ -213,7 +240,7 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     rows = rows[numbers[rows] < sent]
     wanted, sizes = expected.frames(sample.tag, numbers[rows], first)
     got = contents if len(rows) == len(contents) else contents[rows]
-    # Few frames differ in more than their MAC addresses, and only these are looked at byte by byte.
+    # Few frames differ in what no router may change, and only these are looked at byte by byte.
     odd = np.flatnonzero(expected.differ(got, wanted, sizes) | (lengths[rows] != sizes))
     corrupted[rows[odd]], readdressed[rows[odd]] = expected.compare(
         got[odd], wanted[odd], lengths[rows[odd]], sizes[odd]

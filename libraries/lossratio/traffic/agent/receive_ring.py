@@ -72,18 +72,28 @@ class ReceiveRing:
         _, dropped = struct.unpack("=II", self.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
         return int(dropped)
 
+    def is_half_full(self) -> bool:
+        """Whether half of the room is taken."""
+        # The kernel fills the slots one after the other.
+        return bool(self._status[(self._head + self.slots // 2) % self.slots])
+
     def captured(self) -> CapturedFrames:
         """Frames since the last `release`, in the order in which the kernel saw them."""
-        # The kernel fills the slots one after the other, and none is given back to it before all are.
-        count = int(np.count_nonzero(self._status))
+        is_filled = np.roll(self._status != 0, -self._head)
+        # One processor may still fill a slot while another has filled the next one.
+        count = self.slots if is_filled.all() else int(is_filled.argmin())
         if self._head + count <= self.slots:
             return CapturedFrames(self._memory[self._head : self._head + count])
         return CapturedFrames(self._memory[(self._head + np.arange(count)) % self.slots])
 
-    def release(self) -> None:
-        """Gives all slots back to the kernel. Nothing may pass the filter meanwhile."""
-        self._head = (self._head + int(np.count_nonzero(self._status))) % self.slots
-        self._status[:] = 0
+    def release(self, count: int) -> None:
+        """Gives slots back to the kernel, which may fill others meanwhile.
+
+        Args:
+            count: How many: the first ones of those `captured`, whose frames mean nothing from now on.
+        """
+        self._status[(self._head + np.arange(count)) % self.slots] = 0
+        self._head = (self._head + count) % self.slots
 
     def close(self) -> None:
         """Closes the socket."""
@@ -110,6 +120,14 @@ class CapturedFrames:
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    def followed_by(self, others: CapturedFrames) -> CapturedFrames:
+        """A copy of these frames, and of others behind them."""
+        return CapturedFrames(np.concatenate((self._slots, others._slots)))
+
+    def those(self, flags: NDArray[np.bool_]) -> CapturedFrames:
+        """A copy of some of them."""
+        return CapturedFrames(self._slots[flags])
 
     def part(self, start: int, end: int) -> CapturedFrames:
         """Those from one number on to before another one."""
