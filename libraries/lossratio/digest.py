@@ -18,6 +18,10 @@ class DigestError(ValueError):
     """A JSON object has no digest at its end, or one that does not fit."""
 
 
+class DigestMismatchError(DigestError):
+    """A JSON object has a digest at its end that does not fit: something was changed."""
+
+
 def add_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
     """Adds the digest to a JSON object.
 
@@ -51,7 +55,7 @@ def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
         raise DigestError("there is no digest at its end")
     digest = _digest(start, before)
     if digits != digest.encode():
-        raise DigestError("its digest does not fit")
+        raise DigestMismatchError("its digest does not fit")
     return start + b"}", digest
 
 

@@ -26,6 +26,7 @@ from lossratio.journal_lines import (
     FORMAT,
     WITHOUT_DIGESTS,
     JournalEntry,
+    UnknownFormatError,
     describe_search,
     describe_trial,
     is_whole,
@@ -39,6 +40,7 @@ __all__ = [
     "Journal",
     "JournalContents",
     "JournalEntry",
+    "UnknownJournalError",
     "adopt_journal",
     "read_good_part",
     "read_journal",
@@ -47,6 +49,10 @@ __all__ = [
 
 NO_DIGESTS = "its journal was begun by an earlier version, without digests: a change of its file may go unnoticed"
 """What a reader of numbers should know that come from such a journal."""
+
+
+class UnknownJournalError(SearchError):
+    """A file is not damaged, and no journal of a format that can be read here."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,8 @@ def read_journal(path: str | Path) -> JournalContents:
     """Reads a journal; a last line that was cut off is left out.
 
     Raises:
-        SearchError: If the file is missing, is no journal, or has a damaged line.
+        UnknownJournalError: If it is no journal, or one of a newer version.
+        SearchError: If the file is missing, or has a damaged line.
     """
     contents, damage = read_good_part(path)
     if damage is not None:
@@ -97,7 +104,8 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         What is before the first damaged line, and what is wrong with that line; None: no line is damaged.
 
     Raises:
-        SearchError: If the file is missing, is no journal, or its header is damaged.
+        UnknownJournalError: If it is no journal, or one of a newer version.
+        SearchError: If the file is missing, or its header is damaged.
     """
     path = Path(path)
     data = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
@@ -106,6 +114,10 @@ def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | Non
         raise SearchError(f"{path} is not a journal, or was cut off in its header: it has no whole line.")
     try:
         header, digest = read_header(first)
+    except UnknownFormatError as error:
+        raise UnknownJournalError(
+            f"{path}, line 1: {error}. If it is of a newer version, use that; otherwise it does not belong here."
+        ) from error
     except ValueError as error:
         raise _damage(path, 1, error) from error
     intact = len(first) + 1

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from lossratio.counters import contradictions
-from lossratio.digest import take_digest
+from lossratio.digest import DigestError, DigestMismatchError, take_digest
 from lossratio.errors import SearchError
 from lossratio.input_file import parse_json
 from lossratio.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
@@ -21,6 +21,13 @@ FORMAT = "lossratio-journal/2"
 
 WITHOUT_DIGESTS = "lossratio-journal/1"
 """Format of the journals that versions before began; their lines have no digests."""
+
+
+_FAMILY = FORMAT.rpartition("/")[0] + "/"
+
+
+class UnknownFormatError(ValueError):
+    """A header is not damaged, and still none that can be read here: of a newer version, or no journal's at all."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,8 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str | None]:
         Its ``search`` and ``created``, and its digest; None: lines of this journal have none.
 
     Raises:
-        ValueError: If it is no header, or is damaged.
+        UnknownFormatError: If it is whole, and of no format that is known here.
+        ValueError: If it is damaged.
     """
     try:
         data = parse_json(line)
@@ -60,11 +68,25 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str | None]:
         raise ValueError(f"not JSON ({error})") from error
     given = data.get("format") if isinstance(data, dict) else None
     if given not in (FORMAT, WITHOUT_DIGESTS):
-        raise ValueError(f"this is not a journal of format {FORMAT!r} or {WITHOUT_DIGESTS!r}: its format is {given!r}")
+        problem = f"this is not a journal of format {FORMAT!r} or {WITHOUT_DIGESTS!r}: its format is {given!r}"
+        raise ValueError(problem) if _was_known(data, given, line) else UnknownFormatError(problem)
     digest = None if given == WITHOUT_DIGESTS else take_digest(line)[1]
     if not isinstance(data.get("search"), dict) or not isinstance(data.setdefault("created", ""), str):
         raise ValueError("it does not say what the search was")
     return data, digest
+
+
+def _was_known(data: Any, given: Any, line: bytes) -> bool:
+    """Whether the header of an unknown format had a known one before it was damaged."""
+    try:
+        take_digest(line)
+    except DigestMismatchError:
+        return True
+    except DigestError:
+        # Of a journal without digests, or no journal.
+        is_newer = isinstance(given, str) and given.startswith(_FAMILY) and given.removeprefix(_FAMILY).isdecimal()
+        return isinstance(data, dict) and "search" in data and not is_newer
+    return False
 
 
 def read_trial(line: bytes, before: str | None) -> tuple[JournalEntry, str | None]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lossratio.digest import add_digest
 from lossratio.errors import SearchError, StorageError
-from lossratio.journal import Journal, adopt_journal, read_journal
+from lossratio.journal import Journal, UnknownJournalError, adopt_journal, read_journal
 from lossratio.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 
 EARLIER = Path(__file__).parent / "data" / "without_digests"
@@ -273,7 +273,7 @@ def test_what_nobody_could_read_again_is_never_written(tmp_path, output, problem
 def test_a_file_that_is_no_journal_is_refused(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps({"format": "other"}) + "\n")
-    with pytest.raises(SearchError, match="not a journal"):
+    with pytest.raises(UnknownJournalError, match="not a journal"):
         read_journal(path)
     with pytest.raises(SearchError, match="Cannot read the journal"):
         read_journal(tmp_path / "missing.jsonl")

@@ -72,17 +72,17 @@ def repair(paths: tuple[Path, ...]) -> None:
 
     Of a journal, the trials before the first damaged line are kept; of a result, all of it if its journal proves it.
     The original stays beside it, with '.damaged' behind its name. The exit status is 0 if nothing is damaged, 1 if
-    something is, and 2 if PATH cannot be read.
+    something is, and 2 if a file cannot be read, is no journal or result, or is of a newer version: it is left as it
+    is.
     """
-    is_damaged = False
+    statuses = {0}
     for path in paths:
         for found in repair_files(path):
-            is_damaged = is_damaged or found.damage is not None
             click.echo(f"{found.path}: {found.done}.")
             if found.damage is not None:
+                statuses.add(NOT_WHOLE if found.is_known else TROUBLE)
                 click.echo(found.damage, err=True)
-    if is_damaged:
-        sys.exit(NOT_WHOLE)
+    sys.exit(max(statuses))
 
 
 @click.command()

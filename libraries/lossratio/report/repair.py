@@ -20,15 +20,15 @@ from pydantic import ValidationError
 
 from lossratio.errors import LossRatioError, ReportError, SearchError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
-from lossratio.journal import read_good_part, read_journal
+from lossratio.journal import NO_DIGESTS, UnknownJournalError, read_good_part, read_journal
 from lossratio.report.contradictions import ALGORITHM, contradictions_of
 from lossratio.report.model import FORMAT, RESULT, FrameLossResult, MrrResult, Result, ThroughputResult
-from lossratio.report.run_directory import DamagedResultError, encode_result, read_result, write_whole
+from lossratio.report.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
 from lossratio.report.trials import describe_trials
 
 REPAIRED = (
     "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
-    "what was found follows from them; what it says about the testbed could not be checked"
+    "what was found follows from them; what it says about the testbed, its times, tags and errors could not be checked"
 )
 """What is remarked about a result that was repaired."""
 
@@ -43,11 +43,14 @@ class Repair:
         path: The file.
         damage: What is wrong with it; None: nothing.
         done: What was done, in words.
+        is_known: Whether it is a journal or a result that can be read here, but for its damage; any other file is left
+            as it is.
     """
 
     path: Path
     damage: str | None
     done: str
+    is_known: bool = True
 
 
 def repair(path: Path) -> Iterator[Repair]:
@@ -123,6 +126,8 @@ def _repair_journal(path: Path) -> Repair:
         return Repair(path, None, "it was cut off in its header, and has no trials; its test begins anew")
     try:
         contents, damage = read_good_part(path)
+    except UnknownJournalError as error:
+        return _left(path, error)
     except SearchError as error:
         kept = _set_aside(path)
         return Repair(path, str(error), f"nothing of it can be used; it is {kept.name} now, and its test begins anew")
@@ -144,21 +149,26 @@ def _repair_result(path: Path) -> Repair:
     except DamagedResultError as error:
         damage = str(error)
     except ReportError as error:
-        return Repair(path, str(error), "it is left as it is")
+        return _left(path, error)
     else:
         return Repair(path, None, "it is good")
     result = _proved(path)
     if result is None:
         kept = _set_aside(path)
-        again = "its test is measured again by: lossratio run --resume DIR, which goes on from its journal"
-        return Repair(path, damage, f"it does not follow from its journal; it is {kept.name} now, and {again}")
+        again = "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
+        done = f"it does not follow from its journal; it is {kept.name} now, and its test goes on from its journal by:"
+        return Repair(path, damage, f"{done} {again}")
     kept = _keep(path)
-    write_whole(path, encode_result(result.model_copy(update={"remarks": (*result.remarks, REPAIRED)})))
+    write_whole(path, encode_result(result))
     return Repair(path, damage, f"its numbers are those of its journal, and are kept; the original is {kept.name}")
 
 
+def _left(path: Path, error: LossRatioError) -> Repair:
+    return Repair(path, str(error), "it is left as it is", is_known=False)
+
+
 def _proved(path: Path) -> Result | None:
-    """What a result says, if its journal proves all that was found; None if not."""
+    """What a result says, with remarks on its repair, if its journal proves all that was found; None if not."""
     try:
         data = parse_json(path.read_bytes())
         if not isinstance(data, dict):
@@ -174,8 +184,13 @@ def _proved(path: Path) -> Result | None:
     is_same = result.trials == describe_trials(journal.entries, warm_ups=warm_ups)
     if not is_same or not _follows_from_trials(result) or not _is_of(journal.search, result):
         return None
+    if file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
+        return None
+    remarks = [*result.remarks, REPAIRED]
+    if not journal.has_digests and NO_DIGESTS not in remarks:
+        remarks.append(NO_DIGESTS)
     # Frames that came back after the last trial are not in the journal.
-    return None if any(contradictions_of(result)) else result.model_copy(update={"late_frames": None})
+    return result.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
 
 
 def _follows_from_trials(result: Result) -> bool:

@@ -214,13 +214,25 @@ def _version(path: Path, text: bytes) -> str:
     given = data.get("format") if isinstance(data, dict) else None
     if given in (FORMAT, WITHOUT_DIGEST):
         return str(given)
+    if isinstance(given, str) and _has_digest(text.replace(given.encode(), FORMAT.encode(), 1)):
+        raise _damaged(path, f"its 'format' is {given!r}, and its digest is that of {FORMAT!r}")
     family = FORMAT.rpartition("/")[0] + "/"
     if isinstance(given, str) and given.startswith(family) and given.removeprefix(family).isdecimal():
         raise ReportError(
             f"{path} has the format {given!r}, and this version of lossratio reads {FORMAT!r}. "
             f"Use the version that wrote it, or a newer one."
         )
+    if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
+        raise _damaged(path, f"its 'format' is {given!r}, and it has a journal")
     raise ReportError(f"{path} is not a result: its 'format' is {given!r}, not {FORMAT!r}.")
+
+
+def _has_digest(text: bytes) -> bool:
+    try:
+        take_digest(text.removesuffix(b"\n"))
+    except DigestError:
+        return False
+    return True
 
 
 def _damaged(path: Path, problem: str) -> DamagedResultError:

@@ -1,6 +1,5 @@
 """Damaged journals and results are repaired as far as they are good, and the originals stay."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -9,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 from report_examples import mrr, throughput
 
+from lossratio.digest import add_digest
 from lossratio.errors import ReportError, SearchError, StorageError
-from lossratio.journal import Journal, read_journal
+from lossratio.journal import NO_DIGESTS, Journal, read_journal
 from lossratio.report.commands import repair
 from lossratio.report.model import FORMAT
 from lossratio.report.repair import REPAIRED, damages_in, results_set_aside
@@ -202,13 +202,80 @@ def test_a_result_without_a_journal_is_set_aside(run, result, journal):
     assert not result.exists()
 
 
-def test_a_result_of_a_newer_version_is_left_as_it_is(tmp_path):
-    path = tmp_path / "newer.json"
-    path.write_text(json.dumps({"format": "lossratio-result/99"}))
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("newer.json", b'{"format": "lossratio-result/99"}'),
+        ("run.json", b'{"format": "lossratio-run/1"}'),
+        ("newer.jsonl", add_digest(b'{"format": "lossratio-journal/3", "created": "", "search": {}}')[0] + b"\n"),
+        ("newest.jsonl", b'{"format": "lossratio-journal/9", "search": {}}\n'),
+        ("other.jsonl", b'{"event": "login"}\n{"event": "logout"}\n'),
+    ],
+)
+def test_what_is_of_a_newer_version_or_something_else_is_left_as_it_is(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
     answer = invoke(path)
-    assert answer.exit_code == 1
+    assert answer.exit_code == 2
     assert "it is left as it is" in answer.output
-    assert path.exists()
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {name: content}
+
+
+def test_the_rest_of_a_run_is_repaired_beside_what_is_left_as_it_is(run, journal):
+    (journal.parent / "a.jsonl").write_text("{}\n")
+    damage(journal, b'"load": 4', b'"load": 5')
+    answer = invoke(run.path)
+    assert answer.exit_code == 2
+    assert "its first 0 trials are kept" in answer.output
+
+
+def test_a_flip_in_the_name_of_the_format_is_repaired(run, result, journal):
+    """Most flips make it that of a version that nobody has, or of nothing that is known."""
+    good = read_result(result)
+    for place in range(len(b'"format": "lossratio-result/2')):
+        for path, start in ((result, b'"format": "lossratio-result'), (journal, b'"format": "lossratio-journal')):
+            whole = path.read_bytes()
+            flipped = bytearray(whole)
+            flipped[whole.index(start) + place] ^= 1 << place % 7
+            path.write_bytes(flipped)
+            assert invoke(path).exit_code == 1
+            assert path == journal or not path.exists() or read_result(path).trials == good.trials
+            for each in path.parent.iterdir():
+                each.unlink()
+            path.write_bytes(whole)
+
+
+def test_the_number_of_the_format_is_what_its_digest_fits(run, result):
+    damage(result, b"lossratio-result/2", b"lossratio-result/3")
+    with pytest.raises(
+        ReportError, match=r"'format' is 'lossratio-result/3', and its digest is that of 'lossratio-res"
+    ):
+        read_result(result)
+    assert "its numbers are those of its journal" in invoke(result).output
+    assert read_result(result).mrr == mrr().mrr
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"l2bdbase-mrr", b"l2bdbase-mzr"), (b"Linux Bridge", b"Linux Cridge")])
+def test_a_result_with_the_name_of_another_test_is_set_aside(run, result, old, new):
+    damage(result, old, new)
+    invoke(result)
+    assert not result.exists()
+
+
+def test_a_repaired_result_says_that_its_times_are_not_proved(run, result):
+    damage(result, b"2026-08-01T12:00:00", b"2026-07-01T12:00:00")
+    invoke(result)
+    assert "its times, tags and errors could not be checked" in read_result(result).remarks[-1]
+
+
+def test_a_result_repaired_from_a_journal_without_digests_says_so(tmp_path):
+    path = tmp_path / "results" / "Sim.MRR.json"
+    for each in (path, tmp_path / "trials" / "Sim.MRR.jsonl"):
+        each.parent.mkdir()
+        shutil.copy(EARLIER / each.relative_to(tmp_path), each)
+    damage(path, b"lossratio-result/1", b"lossratio-resulu/1")
+    invoke(path)
+    assert read_result(path).remarks[-2:] == (REPAIRED, NO_DIGESTS)
 
 
 def test_a_second_repair_keeps_the_first_original(journal):
