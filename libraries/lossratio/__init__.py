@@ -4,4 +4,4 @@ The package is a Robot Framework keyword library (`lossratio.keywords`) and the 
 `lossratio.trial` for the types that everything else speaks in.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

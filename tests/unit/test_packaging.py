@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import lossratio
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -37,3 +39,7 @@ def test_the_wheel_holds_every_module_and_resource(wheel_contents):
     }
     assert resources
     assert modules | resources <= set(wheel_contents)
+
+
+def test_the_wheel_has_the_version_that_results_and_records_of_runs_name(wheel_contents):
+    assert f"robotframework_lossratio-{lossratio.__version__}.dist-info/METADATA" in wheel_contents
