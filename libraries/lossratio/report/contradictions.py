@@ -15,7 +15,7 @@ from typing import Any
 
 from lossratio.counters import contradictions
 from lossratio.errors import LossRatioError
-from lossratio.mlrsearch.result import goal_result
+from lossratio.mlrsearch.result import IrregularReason, goal_result
 from lossratio.report.bounds import search_goal
 from lossratio.report.frame_loss import frame_loss
 from lossratio.report.histograms import Histogram
@@ -68,10 +68,17 @@ def contradictions_of(result: Result) -> Iterator[str]:
         yield str(error)
 
 
+def warm_ups_of(result: Result) -> int:
+    """How many of a result's first trials are a warm-up, which is no evidence."""
+    is_warmed_up = isinstance(result, ThroughputResult) and result.settings.get("warm_up_duration_s") is not None
+    return 1 if is_warmed_up else 0
+
+
 def _contradictions(result: Result) -> Iterator[str]:
     trials = [trial.as_result() for trial in result.trials]
     yield from _trials(result, trials)
     yield from _rates(result)
+    yield from _evidence(result, trials)
     yield from _of_kind(result, trials)
 
 
@@ -116,6 +123,27 @@ def _trials(result: Result, trials: Sequence[TrialResult]) -> Iterator[str]:
             )
 
 
+def _evidence(result: Result, trials: Sequence[TrialResult]) -> Iterator[str]:
+    """Trials that count and must not, or the other way round."""
+    if isinstance(result, SoakResult):
+        if result.format != WITHOUT_DIGEST:
+            yield from _soak_evidence(result, trials)
+        return
+    warm_ups = warm_ups_of(result)
+    if any(each.is_evidence != (each.number > warm_ups) or each.set_aside is not None for each in result.trials):
+        yield f"trials: is_evidence or set_aside is wrong, as the warm-up is {warm_ups} trials long"
+
+
+def _soak_evidence(result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+    # Imported here because scipy takes a while, and the other results need none of it.
+    from lossratio.plrsearch import why_set_aside
+
+    for trial, known in zip(result.trials, trials, strict=True):
+        made = why_set_aside(known)
+        if trial.set_aside != made or trial.is_evidence != (made is None):
+            yield f"trial {trial.number}: set_aside is {trial.set_aside!r}, and its counters make {made!r}"
+
+
 def _rates(result: Result) -> Iterator[str]:
     """Rates whose units contradict each other; trials and conditions have none."""
     for name in sorted(type(result).model_fields.keys() - {"conditions", "trials"}):
@@ -140,10 +168,7 @@ def _search(result: ThroughputResult, trials: Sequence[TrialResult]) -> Iterator
     for place, trial in enumerate(trials, start=1):
         if not least * (1.0 - _ROUNDING) <= trial.load <= most * (1.0 + _ROUNDING):
             yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
-    warm_ups = 0 if result.settings.get("warm_up_duration_s") is None else 1
-    evidence = [trial.is_evidence for trial in result.trials]
-    if evidence != [place >= warm_ups for place in range(len(evidence))]:
-        yield f"trials: is_evidence is wrong, as the warm-up is {warm_ups} trials long"
+    warm_ups = warm_ups_of(result)
     for report in result.goals:
         if report.result is not None and result.algorithm == ALGORITHM:
             yield from _goal(report, report.result, result, trials[warm_ups:])
@@ -166,8 +191,12 @@ def _goal(
         given = None if rate is None else rate.per_interface_fps
         if not _same(given, load):
             yield f"goal {report.goal.name}: {name}.per_interface_fps is {given!r}, and the trials make {load!r}"
-    if said.regular != judge(made, evidence, max_load_origin=result.max_load.origin).regular:
+    verdict = judge(made, evidence, max_load_origin=result.max_load.origin)
+    if said.regular != verdict.regular:
         yield f"goal {report.goal.name}: regular is {said.regular}, and the trials make it {not said.regular}"
+    # Why a search ended early is not in its trials.
+    elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != verdict.reason:
+        yield f"goal {report.goal.name}: reason is {said.reason!r}, and the trials make {verdict.reason!r}"
 
 
 @_of_kind.register

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from lossratio.errors import LossRatioError, ReportError, SearchError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.journal import NO_DIGESTS, UnknownJournalError, read_good_part, read_journal
-from lossratio.report.contradictions import ALGORITHM, contradictions_of
+from lossratio.report.contradictions import ALGORITHM, contradictions_of, warm_ups_of
 from lossratio.report.model import FORMAT, RESULT, FrameLossResult, MrrResult, Result, ThroughputResult
 from lossratio.report.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
 from lossratio.report.trials import describe_trials
@@ -178,10 +178,7 @@ def _proved(path: Path) -> Result | None:
         journal = read_journal(path.parent.parent / "trials" / f"{path.stem}.jsonl")
     except (ValueError, ValidationError, SearchError):
         return None
-    warm_ups = 0
-    if isinstance(result, ThroughputResult) and result.settings.get("warm_up_duration_s") is not None:
-        warm_ups = 1
-    is_same = result.trials == describe_trials(journal.entries, warm_ups=warm_ups)
+    is_same = result.trials == describe_trials(journal.entries, warm_ups=warm_ups_of(result))
     if not is_same or not _follows_from_trials(result) or not _is_of(journal.search, result):
         return None
     if file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):

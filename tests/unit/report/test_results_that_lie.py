@@ -164,6 +164,18 @@ def lose_at_no_load(data):
         data["loss"]["load"][name] = 0.0
 
 
+def blame_nobody(data):
+    data["goals"][0]["result"]["reason"] = "the time ran out"
+
+
+def count_nothing(data):
+    data["trials"][0]["is_evidence"] = False
+
+
+def set_aside(data):
+    data["trials"][1].update(is_evidence=False, set_aside="the generator was stalled for 99 ms")
+
+
 LIES = [
     ("Sim.Throughput", lose_nothing, "trial 1: loss_ratio is 0.0, and the frames counted make 0."),
     ("Sim.Throughput", count_backwards, "greater than or equal to 0"),
@@ -177,6 +189,12 @@ LIES = [
     ("Sim.Throughput", double_the_lower_bound, "goal PDR: relevant_lower_bound.per_interface_fps is"),
     ("Sim.Throughput", double_the_throughput, "goal NDR: conditional_throughput.per_interface_fps is"),
     ("Sim.Throughput", be_regular, "goal PDR: regular is False, and the trials make it True"),
+    ("self-test_64", blame_nobody, "reason is 'the time ran out', and the trials make"),
+    ("Sim.Throughput", set_aside, "trials: is_evidence or set_aside is wrong, as the warm-up is 1 trials long"),
+    ("Sim.MRR", count_nothing, "trials: is_evidence or set_aside is wrong, as the warm-up is 0 trials long"),
+    ("Sim.Frame_Loss", set_aside, "trials: is_evidence or set_aside is wrong"),
+    ("Sim.Latency", count_nothing, "trials: is_evidence or set_aside is wrong"),
+    ("Real.Real_Reconfiguration", count_nothing, "trials: is_evidence or set_aside is wrong"),
     ("Sim.Throughput", change_a_unit, "relevant_upper_bound.aggregate_l1_bps is"),
     ("Sim.Throughput", begin_with_long_trials, "initial_trial_duration must be"),
     ("Real.Real_Reconfiguration", lose_at_no_load, "division by zero"),
@@ -199,6 +217,23 @@ def test_a_result_that_lies_is_refused_also_without_a_digest(sample, lie, proble
     path.write_text(json.dumps(data))
     with pytest.raises(ReportError, match=rf"lie\.json .*{re.escape(problem)}"):
         read_result(path)
+
+
+def test_trials_of_a_soak_test_are_set_aside_for_their_counters_only():
+    found = read_result(EARLIER / "results" / "Sim.Soak.json").model_copy(update=NEWEST)
+    assert list(contradictions_of(found)) == []
+    reason = "the generator was stalled for 99 ms"
+    aside = found.trials[1].model_copy(update={"is_evidence": False, "set_aside": reason})
+    lying = found.model_copy(update={"trials": (found.trials[0], aside, *found.trials[2:])})
+    assert list(contradictions_of(lying)) == [f"trial 2: set_aside is {reason!r}, and its counters make None"]
+
+
+def test_a_search_may_end_early_for_any_reason():
+    result = throughput(trials=5)
+    first, *rest = result.goals
+    late = first.result.model_copy(update={"reason": "the time ran out"})
+    told = result.model_copy(update={"goals": (first.model_copy(update={"result": late}), *rest)})
+    assert list(contradictions_of(told)) == []
 
 
 def test_a_lie_is_refused_although_its_digest_fits_and_the_version_is_named(tmp_path):
