@@ -18,6 +18,11 @@ MOST_EXCESS = 0.05
 
 _FEW_FRAMES = 10
 
+_COUNTED = (
+    *("sent", "received", "generator_drops", "late", "examined"),
+    *("duplicated", "reordered", "corrupted", "wrong_length", "misdelivered"),
+)
+
 _ROUNDING = 1e-15
 """What a loss ratio may be wrong by that was computed as 1 less the share of the frames received."""
 
@@ -157,10 +162,12 @@ def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: 
 
 
 def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCounters:
-    counts = (direction.sent, direction.received, direction.generator_drops, direction.late, direction.examined or 0)
-    faults = (direction.duplicated, direction.corrupted, direction.wrong_length, direction.misdelivered)
-    if min(*counts, *faults, direction.reordered) < 0:
-        raise CountersError(f"A count is negative: {_told((direction,))}. The generator's counters cannot be trusted.")
+    negative = [f"{name} is {getattr(direction, name)}" for name in _COUNTED if (getattr(direction, name) or 0) < 0]
+    if negative:
+        raise CountersError(
+            f"Counts of {direction.name} are negative: {', '.join(negative)}. "
+            "The generator's counters cannot be trusted."
+        )
     if direction.sent - direction.intended > max(_FEW_FRAMES, MOST_EXCESS * direction.intended):
         raise CountersError(
             f"The generator was to send {direction.intended} frames in direction {direction.name}, and sent "

@@ -137,16 +137,16 @@ def test_a_generator_that_sent_nothing_is_all_loss_and_all_unsent():
 
 
 @pytest.mark.parametrize(
-    "counted",
+    ("counted", "named"),
     [
-        direction(-1, 0),
-        direction(10, -1),
-        direction(100_000, 100_000, generator_drops=-1),
-        direction(100_000, 100_000, late=-1),
+        (direction(-1, 0), "sent is -1"),
+        (direction(10, -1), "received is -1"),
+        (direction(100_000, 100_000, generator_drops=-1), "generator_drops is -1"),
+        (direction(100_000, 100_000, late=-1, corrupted=-2), "late is -1, corrupted is -2"),
     ],
 )
-def test_a_negative_count_is_an_error(counted):
-    with pytest.raises(CountersError, match="negative"):
+def test_a_negative_count_is_an_error_that_names_it(counted, named):
+    with pytest.raises(CountersError, match=f"negative: {named}. "):
         output_from_counters(ONE_SECOND, [counted])
 
 
