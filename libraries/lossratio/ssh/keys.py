@@ -50,7 +50,7 @@ def load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: st
             raise NodeError(f"{where}: its host_key is no public key; it must be a line like 'ssh-ed25519 AAAA...'.")
         keys.add(identity, key.get_name(), key)
         return
-    file = expanded(node.known_hosts or USER_KNOWN_HOSTS, where)
+    file = _expanded(node.known_hosts or USER_KNOWN_HOSTS, where)
     if node.known_hosts is None and not file.exists():
         return
     for number, line in enumerate(_read(file, "its known_hosts file", _MOST_KNOWN_HOSTS_BYTES, where).splitlines(), 1):
@@ -80,7 +80,7 @@ def load_private_key(path: Path, passphrase: str | None, where: str) -> paramiko
     Raises:
         NodeError: If it cannot be read or is no key, or is encrypted and there is no passphrase.
     """
-    path = expanded(path, where)
+    path = _expanded(path, where)
     text = _read(path, "its key file", _MOST_KEY_BYTES, where)
     cause: Exception | None = None
     for kind in _KINDS:
@@ -99,12 +99,8 @@ def load_private_key(path: Path, passphrase: str | None, where: str) -> paramiko
     raise NodeError(f"{where}: its key file {path} cannot be used as a private key; {hint}.") from cause
 
 
-def expanded(path: Path, where: str) -> Path:
-    """A path with the home directory for ``~``.
-
-    Raises:
-        NodeError: If there is no such user.
-    """
+def _expanded(path: Path, where: str) -> Path:
+    """A path with the home directory for ``~``."""
     try:
         return path.expanduser()
     except RuntimeError as cause:

@@ -69,8 +69,9 @@ class NodeProcess:
         """Waits for one line, and gives it without its line feed.
 
         Args:
-            timeout: Seconds to wait for it at most; None: as long as it takes. Only then may another thread write.
-            meanwhile: Called about once a second while there is no line.
+            timeout: Seconds to wait for it at most; None: as long as it takes. While one thread waits without a limit,
+                another one may write lines; while it waits with one, none may, as both limits are the channel's.
+            meanwhile: Called about once a second while there is no line; never where there is no timeout.
 
         Raises:
             NodeError: If none came in time, or none can come any more: with the exit status and the last lines of
