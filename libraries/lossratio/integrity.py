@@ -39,6 +39,8 @@ class Examination:
     Attributes:
         examined: Frames that were looked at byte by byte: all that arrived, or those of a sample of sequence numbers.
         duplicated: Further copies, among the examined ones.
+        latency_copies: Further copies of latency frames, among all that arrived: these frames are counted by their
+            numbers, and not examined.
         reordered: Frames with a lower sequence number than one before them, among the examined ones.
         corrupted: Frames with other contents, among the examined ones.
         readdressed: Frames with other IP addresses, among the examined ones.
@@ -49,6 +51,7 @@ class Examination:
 
     examined: int
     duplicated: int = 0
+    latency_copies: int = 0
     reordered: int = 0
     corrupted: int = 0
     readdressed: int = 0
@@ -70,12 +73,12 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
     arrived, examined = counters.received, examination.examined
 
     def of_all(found: int) -> int:
-        return -(-found * max(arrived, examined) // examined) if examined else found
+        return -(-found * max(arrived - examination.latency_copies, examined) // examined) if examined else found
 
     counted = replace(
         counters,
         examined=examined,
-        duplicated=of_all(examination.duplicated),
+        duplicated=of_all(examination.duplicated) + examination.latency_copies,
         reordered=of_all(examination.reordered),
         corrupted=of_all(examination.corrupted),
         wrong_length=examination.wrong_length,
@@ -110,12 +113,17 @@ def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None
 
 
 def faults_in_words(counters: DirectionCounters) -> str:
-    """What was wrong with frames of a direction, e.g. ``31 duplicated, 4 corrupted (of 16,384 examined)``."""
+    """What was wrong with frames of a direction, e.g. ``31 duplicated, 4 corrupted``.
+
+    Where a sample was examined: ``about 31 duplicated, about 4 corrupted (estimated from 16,384 frames examined)``.
+    """
+    is_sample = 0 < (counters.examined or 0) < counters.received + counters.faulty
     faults = {
         "duplicated": counters.duplicated,
         "corrupted": counters.corrupted,
-        "truncated or padded": counters.wrong_length,
         "misdelivered": counters.misdelivered,
     }
-    counts = ", ".join(f"{count:,} {fault}" for fault, count in faults.items() if count)
-    return counts if counters.examined is None else f"{counts} ({counters.examined:,} examined)"
+    found = ", ".join(f"{'about ' * is_sample}{count:,} {fault}" for fault, count in faults.items() if count)
+    estimate = f" (estimated from {counters.examined:,} frames examined)" if is_sample and found else ""
+    known = f"{counters.wrong_length:,} truncated or padded" if counters.wrong_length else ""
+    return ", ".join(part for part in (known, found + estimate) if part)

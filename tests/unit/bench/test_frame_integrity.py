@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
 
 import pytest
@@ -84,7 +85,7 @@ def test_of_many_frames_a_sample_is_examined_and_what_it_shows_is_scaled_up_with
     lost = (east.sent_frames - east.received_frames) / east.sent_frames
     assert lost == pytest.approx(0.01, abs=0.004)
     assert west.duplicated_frames == 0
-    assert "duplicated (about 0.5" in message(result)
+    assert re.search(r"duplicated \(about 0\.[456]", message(result))
 
 
 def test_frames_that_come_back_as_they_were_sent_give_no_doubt_and_a_bound(bridge, tmp_path):
@@ -121,7 +122,7 @@ def test_traffic_apart_from_trials_and_latency_trials_are_examined_too(faulty, t
     testbed = faulty(LOSES_AND_REPEATS)
     traffic = start_traffic(testbed, PROFILE, 2000.0, Integrity.FAIL)
     time.sleep(0.3)
-    with pytest.raises(IntegrityError, match=r"port0>port1: \d+ duplicated"):
+    with pytest.raises(IntegrityError, match=r"port0>port1: about \d+ duplicated"):
         traffic.stop(0.0)
     measured = measure_latency(testbed, LatencyRequest(PROFILE, (LatencyPoint(5000.0),), 0.4), place(tmp_path))
     assert measured.trials[0].directions[0].duplicated_frames > 10

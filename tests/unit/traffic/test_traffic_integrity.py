@@ -13,7 +13,7 @@ import frame_samples
 import numpy as np
 import pytest
 from local_session import PYTHON, LocalSession
-from traffic_lab import PAIR
+from traffic_lab import PAIR, configure
 
 from lossratio.traffic import AgentClient, load_profile, make_configuration
 from lossratio.traffic.agent import examination
@@ -83,6 +83,14 @@ def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_a
     assert east.received == SENT - sum(expected.values())
     assert (west.received, faults(west)) == (SENT, {})
     assert (east.examined, west.examined) == (SENT, SENT)
+
+
+def test_latency_frames_are_counted_and_not_examined(bridged, agent):
+    configure(agent, 64)
+    output = agent.latency(LOAD, DURATION)
+    for counters, latency in zip(output.directions, output.latency, strict=True):
+        assert latency.received > 0
+        assert (counters.received, counters.examined) == (SENT, SENT - latency.received)
 
 
 def test_frames_that_are_too_short_for_their_number_are_seen(through):

@@ -214,7 +214,7 @@ def _with_probe(counters: Message, report: SenderReport, latency: Message) -> Me
     arrived = latency["received"] + duplicates
     total = _sum(counters, {"intended": sent.intended, "sent": sent.sent, "received": arrived})
     if total["examination"] is not None:
-        total["examination"] = _sum(total["examination"], {"examined": arrived, "duplicated": duplicates})
+        total["examination"] = {**total["examination"], "latency_copies": duplicates}
     return {**total, "unsent": max(0, total["intended"] - total["sent"])}
 
 
