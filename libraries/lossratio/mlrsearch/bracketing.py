@@ -9,7 +9,8 @@ from lossratio.mlrsearch.expectation import Expectation
 from lossratio.mlrsearch.stages import Interval
 
 COLLAPSE = 10.0
-"""Where a SUT forwards nothing in overload but the minimum load passes, the overload divided by this comes next."""
+"""Where a SUT forwards nothing in overload but the minimum load passes, the overload divided by this comes next, or the
+middle between the bounds if that is higher."""
 
 FADING_STEPS = 8
 """How much farther than the last time loss that fades from load to load is followed at most, in target widths."""

@@ -203,11 +203,10 @@ def _testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
         return None
     number, first = standing[0]
     affected = len({number for number, _ in standing})
-    return Doubt(
-        DoubtKind.TESTBED_CHANGED,
-        f"{affected} trials stand although the testbed changed around them, the first of them trial {number}: "
-        f"{first.change}",
-    )
+    told = f"trial {number} stands although the testbed changed around it"
+    if affected > 1:
+        told = f"{affected} trials stand although the testbed changed around them, the first of them trial {number}"
+    return Doubt(DoubtKind.TESTBED_CHANGED, f"{told}: {first.change}")
 
 
 def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:

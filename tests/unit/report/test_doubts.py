@@ -104,6 +104,8 @@ def test_only_what_changed_around_trials_that_stand_is_a_doubt():
         "2 trials stand although the testbed changed around them, the first of them trial 2: the host of TG took 20 % "
         "(stands)"
     )
+    ((alone,),) = doubts_of([throughput_of([trial(), trial("stands")])])
+    assert alone.reason == "trial 2 stands although the testbed changed around it: the host of TG took 20 % (stands)"
 
 
 @pytest.mark.parametrize(("lost", "doubts"), [(249, 0), (251, 1), (399, 1), (401, 0)])
