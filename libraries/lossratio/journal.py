@@ -9,9 +9,11 @@ was changed, or a line is missing, doubled or out of order, is refused; only the
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
@@ -270,7 +272,8 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
 
     Only trials within the loads of the other search are; none where the first trials would be taken for something else:
     where the warm-up is another one, or the trials are planned (for a maximum receive rate, a frame loss rate) and the
-    plan is another one.
+    plan is another one. If that leaves trials out of a journal that is replaced, a copy of it is kept beside it, with
+    ``.before-force`` and a number after its name.
 
     Args:
         earlier: The journal there is; nothing is taken from one that was cut off in its header.
@@ -289,11 +292,21 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
         if _first_trials(contents.search) == _first_trials(search):
             least, most = search.get("min_load_fps", 0.0), search.get("max_load_fps", math.inf)
             entries = [entry for entry in contents.entries if least <= entry.result.load <= most]
+        if earlier.resolve() == path.resolve() and len(entries) < len(contents.entries):
+            _keep_copy(path)
     unfinished = path.with_name(f".{path.name}.part")
     with Journal.begin(unfinished, search, version) as journal:
         for entry in entries:
             journal.append(entry.result, entry.purpose)
     unfinished.replace(path)
+
+
+def _keep_copy(path: Path) -> None:
+    names = (path.with_name(f"{path.name}.before-force-{number}") for number in itertools.count(1))
+    try:
+        shutil.copyfile(path, next(name for name in names if not name.exists()))
+    except OSError as error:
+        raise StorageError(f"Cannot keep a copy of the journal {path}: {error.strerror}. It is as it was.") from error
 
 
 def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -243,6 +243,17 @@ def test_a_journal_without_digests_is_continued_and_adopted_as_one(tmp_path):
         assert not contents.has_digests
 
 
+def test_trials_that_are_not_adopted_stay_in_a_copy(tmp_path):
+    path = tmp_path / "t.jsonl"
+    _journal(path, 1.0, 2.0, 3.0)
+    contents = path.read_bytes()
+    limits = {"min_load_fps": 0.0, "max_load_fps": 2.0}
+    for _ in range(2):
+        adopt_journal(path, path, limits)
+        assert [result.load for result in read_journal(path).results] == [1.0, 2.0]
+        assert [each.read_bytes() for each in tmp_path.glob("*.before-force-*")] == [contents]
+
+
 @pytest.mark.parametrize("path", sorted(EARLIER.glob("trials/*.jsonl")), ids=lambda path: path.stem)
 def test_journals_of_earlier_versions_are_read(path):
     contents = read_journal(path)
