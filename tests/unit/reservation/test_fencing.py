@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ read -r pid rest < /proc/self/stat; echo $pid; exec sleep 300
 
 def started(session):
     """Ids of what a lease's holder runs: a program, its child, and one without any environment."""
-    program = int(session.start("sh", "-c", PROGRAM).read_line(5.0))
+    program = int(session.start("sh", "-c", PROGRAM).read_line(60.0))
     pids = {program}
     wait_until(lambda: len(pids | set(children_of(program))) == 3)
     return pids | set(children_of(program))
@@ -124,13 +123,11 @@ def emptied(lab):
 @pytest.mark.parametrize("damage", [removed, replaced, moved_away, overwritten, emptied])
 def test_a_holder_whose_file_was_damaged_notices_at_once_stops_and_says_so(lab, damage):
     session = lab.session()
-    lease = lab.take(session=session, seconds=60.0)
+    # The next heartbeat comes in 150 s, which is longer than the test waits.
+    lease = lab.take(session=session, seconds=600.0)
     pids = started(session)
-    began = time.monotonic()
     damage(lab)
     wait_until(lambda: lost(lease))
-    # By the next heartbeat alone it would take 15 s.
-    assert time.monotonic() - began < 5.0
     assert not any(is_running(pid) for pid in pids)
     assert str(lab.file) in lost(lease) or "released" in lost(lease)
 

@@ -122,9 +122,9 @@ def test_forced_release_names_the_owner_and_ends_what_he_started(lab):
     session = lab.session()
     lease = lab.take("alice@ci3", session=session)
     traffic = session.start("sh", "-c", SLEEP)
-    pid = int(traffic.read_line(5.0))
+    pid = int(traffic.read_line(60.0))
     bystander = lab.session().start("sh", "-c", SLEEP)
-    other = int(bystander.read_line(5.0))
+    other = int(bystander.read_line(60.0))
     assert clear(lab.session(), lab.claim("bob@desk"), force=True).owner == "alice@ci3"
     wait_until(lambda: not is_running(pid))
     assert is_running(other)
@@ -152,7 +152,7 @@ def test_one_whose_lease_another_has_now_is_told_whose_it_is(lab):
 def test_traffic_of_one_whose_lease_ran_out_ends_when_another_takes_it(lab):
     session = lab.session()
     lab.take("alice@ci3", session=session)
-    pid = int(session.start("sh", "-c", SLEEP).read_line(5.0))
+    pid = int(session.start("sh", "-c", SLEEP).read_line(60.0))
     lab.change_lease(expires=0.0)
     lab.take("bob@desk")
     wait_until(lambda: not is_running(pid))
