@@ -245,9 +245,11 @@ def test_a_journal_without_digests_is_continued_and_adopted_as_one(tmp_path):
 
 def test_trials_that_are_not_adopted_stay_in_a_copy(tmp_path):
     path = tmp_path / "t.jsonl"
-    _journal(path, 1.0, 2.0, 3.0)
-    contents = path.read_bytes()
     limits = {"min_load_fps": 0.0, "max_load_fps": 2.0}
+    with Journal.open(path, {**limits, "max_load_fps": 5.0}) as journal:
+        for load in (1.0, 2.0, 3.0):
+            journal.append(_result(load))
+    contents = path.read_bytes()
     for _ in range(2):
         adopt_journal(path, path, limits)
         assert [result.load for result in read_journal(path).results] == [1.0, 2.0]
