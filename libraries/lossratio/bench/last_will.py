@@ -45,8 +45,11 @@ is_ours_alone() {
     for environment in $(grep -slz '^MARK=kept$' /proc/[0-9]*/environ); do
         # Another node of a local testbed may show its processes here.
         [ "${environment%environ}ns/net" -ef /proc/self/ns/net ] || continue
-        grep -sqz "^OWNER=$OWNER\$" "$environment" || [ ! -e "$environment" ] || return 1
+        grep -sqz "^OWNER=$OWNER\$" "$environment" && continue
+        # The environment of a process that has ended meanwhile is empty, or is not there.
+        grep -sqz '^MARK=kept$' "$environment" && return 1
     done
+    return 0
 }
 if [ -n "$at_end" ] && is_ours_alone; then
     MARK=open sleep 60 &

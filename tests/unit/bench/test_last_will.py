@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -91,6 +92,33 @@ def test_a_controller_that_was_about_to_put_the_dut_back_leaves_nothing_behind(s
     die(session)
     wait_until(lambda: {each.name for each in tmp_path.iterdir()} == {"0", "1", "last"})
     wait_until(lambda: all(map(is_gone, wills)))
+
+
+ENDING = """
+import subprocess, time
+ended = []
+while True:
+    ended.append(subprocess.Popen(["sleep", "0.01"]))
+    time.sleep(0.002)
+    if len(ended) > 15:
+        ended.pop(0).wait()
+"""
+
+
+def test_processes_of_the_same_controller_that_are_ending_keep_no_will_from_being_executed(server, tmp_path):
+    marks = {last_will._MARK: "kept", last_will._OWNER: f"{socket.gethostname()}:{os.getpid()}"}
+    ending = subprocess.Popen([sys.executable, "-c", ENDING], env={**os.environ, **marks})
+    try:
+        for number in range(6):
+            session = server.connect()
+            will = LastWill(session)
+            will.add(("touch", str(tmp_path / f"{number}")), None)
+            will.execute_at_end()
+            die(session)
+            wait_until((tmp_path / f"{number}").exists)
+    finally:
+        ending.kill()
+        ending.wait()
 
 
 def test_whoever_comes_next_waits_for_a_will_that_is_executed_already(server, tmp_path):
