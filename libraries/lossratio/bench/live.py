@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from lossratio.bench.changes import Way
+from lossratio.bench.blame import Side
+from lossratio.bench.changes import Way, error_of, faults_in
 from lossratio.bench.dut_set_up import checked_duts, keep_last_wills, leave_to_last_wills, set_up_duts
 from lossratio.bench.fingerprint import FingerprintReader
 from lossratio.bench.holding import hold
@@ -29,7 +30,7 @@ from lossratio.bench.testbed import Ready, TestbedRequest
 from lossratio.bench.traffic import WatchedSource
 from lossratio.bench.watch import Watch
 from lossratio.dut import Dut, DutOptions
-from lossratio.errors import DutError, TopologyError, TrafficError
+from lossratio.errors import DutError, LinkError, TesterError, TopologyError, TrafficError
 from lossratio.integrity import Integrity
 from lossratio.report.facts import node_facts
 from lossratio.report.ramp import with_ramp
@@ -64,7 +65,7 @@ class LiveTestbed:
         self._undo = undo
         self._is_in_use = False
         way = Way.of([link.path for link in set_up.links])
-        reader = FingerprintReader(set_up.sessions, {name: way.interfaces(name) for name in set_up.sessions})
+        reader = _fingerprints(set_up.sessions, way)
         undo.callback(reader.close)
         self._watch = Watch(reader, way, self._verify_duts)
         # A program may end without closing it; the DUTs are put back then all the same.
@@ -102,10 +103,11 @@ class LiveTestbed:
             access = open_generator(generator, tg, facts.interfaces, facts.cpus, tg_ports)
             undo.callback(access.close)
             mac_of = access.mac_address
-            links = tuple(
-                LiveLink(path, own, set_up_duts(own, sessions, mac_of(path.west), mac_of(path.east), undo))
-                for path, own in zip(paths, duts, strict=True)
-            )
+            with _naming_links_that_are_down(sessions, Way.of(paths)):
+                links = tuple(
+                    LiveLink(path, own, set_up_duts(own, sessions, mac_of(path.west), mac_of(path.east), undo))
+                    for path, own in zip(paths, duts, strict=True)
+                )
             set_up = LiveSetUp(
                 links,
                 ports,
@@ -252,6 +254,23 @@ class LiveTestbed:
         agent, self._agent = self._agent, None
         if agent is not None:
             agent.close()
+
+
+def _fingerprints(sessions: Mapping[str, NodeSession], way: Way) -> FingerprintReader:
+    return FingerprintReader(sessions, {name: way.interfaces(name) for name in sessions})
+
+
+@contextmanager
+def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -> Iterator[None]:
+    """Says of a link that does not come up whether the TG's end of it is down; the DUT's is put back by then."""
+    try:
+        yield
+    except LinkError as error:
+        with closing(_fingerprints(sessions, way)) as reader:
+            faults = [fault for fault in faults_in(reader.read(), way) if fault.rule.guilty is Side.TG]
+        if not faults:
+            raise
+        raise TesterError(f"{error_of(faults)} It was noticed by this: {error}") from error
 
 
 def _log_in(name: str, topology: Topology, request: TestbedRequest) -> NodeSession:

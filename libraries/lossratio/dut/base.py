@@ -138,6 +138,7 @@ class Dut(ABC, Generic[OptionsT_co]):
 
         Raises:
             DutError: If it cannot be set up, or somebody else has set up one of the interfaces.
+            LinkError: If a link does not come up, be it for its other end or the cable.
         """
 
     @abstractmethod

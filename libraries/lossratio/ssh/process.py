@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import paramiko
 
 from lossratio.errors import NodeError
 from lossratio.ssh.connection import within
-from lossratio.ssh.streams import CHUNK, StreamReader, close, decode, ending, feed, is_lost, quoted_tail, shown
+from lossratio.ssh.streams import BROKEN, CHUNK, StreamReader, close, decode, ending, feed, is_lost, quoted_tail, shown
 
 _STDERR_TAIL = 8192
 _LONGEST_LINE = 1 << 24
@@ -60,7 +61,7 @@ class NodeProcess:
             self._channel.sendall(text.encode() + b"\n")
         except TimeoutError as cause:
             raise NodeError(f"Node {self.node_name}: {shown(self.command)} does not read its input.") from cause
-        except OSError as cause:
+        except (OSError, *BROKEN) as cause:
             raise NodeError(self._obituary()) from cause
         finally:
             self._channel.settimeout(None)
@@ -130,13 +131,16 @@ class NodeProcess:
                     return None
                 if meanwhile is not None:
                     meanwhile()
+            except BROKEN as cause:
+                raise NodeError(self._obituary()) from cause
             finally:
                 if deadline < math.inf:
                     self._channel.settimeout(None)
 
     def _drain(self) -> None:
-        while self._channel.recv(CHUNK):
-            pass
+        with suppress(*BROKEN):
+            while self._channel.recv(CHUNK):
+                pass
 
     def _obituary(self) -> str:
         # The end of the output may come before the exit status and the last of standard error.

@@ -13,7 +13,7 @@ import paramiko
 from lossratio.errors import NodeError
 from lossratio.ssh.connection import NO_CREDENTIALS, Credentials, open_client, within
 from lossratio.ssh.process import NodeProcess
-from lossratio.ssh.streams import CHUNK, StreamReader, close, decode, ending, feed, is_lost, quoted_tail, shown
+from lossratio.ssh.streams import BROKEN, CHUNK, StreamReader, close, decode, ending, feed, is_lost, quoted_tail, shown
 from lossratio.topology import Node
 
 _OPEN_TIMEOUT = 30.0
@@ -188,6 +188,9 @@ class NodeSession:
             except NodeError:
                 if not expired.is_set():
                     raise
+            except BROKEN as cause:
+                if not expired.is_set():
+                    raise NodeError(self._lost(command)) from cause
             finally:
                 close(channel)
         if exit_status < 0 and expired.is_set():
@@ -196,7 +199,7 @@ class NodeSession:
                 f"it may still run there{quoted_tail(decode(stderr.data()))}"
             )
         if exit_status < 0 and lost:
-            raise NodeError(f"Node {self.name}: the connection was lost while {shown(command)} ran.")
+            raise NodeError(self._lost(command))
         return _Output(exit_status, stdout, stderr.data())
 
     def _open_channel(self, command: tuple[str, ...], timeout: float) -> paramiko.Channel:
@@ -206,7 +209,7 @@ class NodeSession:
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.")
         try:
             return transport.open_session(timeout=timeout)
-        except (paramiko.SSHException, EOFError, OSError) as cause:
+        except (OSError, *BROKEN) as cause:
             why = "the connection is lost" if not self._is_connected() else f"no channel: {str(cause).rstrip('.')}"
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
 
@@ -216,9 +219,12 @@ class NodeSession:
             # To close the input of a command that ends at the same moment costs the connection now and then: paramiko
             # may send the end of the input after the end of the channel, which OpenSSH takes for a broken client.
             channel.exec_command(f"{line} </dev/null" if reads_nothing else line)
-        except (paramiko.SSHException, EOFError, OSError) as cause:
+        except (OSError, *BROKEN) as cause:
             why = str(cause).rstrip(".") or "the connection was lost"
             raise NodeError(f"Node {self.name}: cannot start {shown(command)}: {why}.") from cause
+
+    def _lost(self, command: tuple[str, ...]) -> str:
+        return f"Node {self.name}: the connection was lost while {shown(command)} ran."
 
     def _is_connected(self) -> bool:
         transport = self._client.get_transport()

@@ -12,6 +12,9 @@ import paramiko
 CHUNK = 1 << 16
 """Bytes to ask a channel for at once."""
 
+BROKEN = (EOFError, paramiko.SSHException)
+"""What paramiko raises besides an OSError if a connection breaks while a channel sends; reading sends, too."""
+
 
 class StreamReader(threading.Thread):
     """Reads a stream to its end in the background, and keeps all of it or the last ``limit`` bytes."""
@@ -30,6 +33,8 @@ class StreamReader(threading.Thread):
             except TimeoutError:
                 # The channel's timeout is there for whoever reads its other stream.
                 continue
+            except BROKEN:
+                return
             if not chunk:
                 return
             self._kept += chunk
@@ -44,7 +49,7 @@ class StreamReader(threading.Thread):
 def feed(channel: paramiko.Channel, data: bytes) -> None:
     """Sends the whole standard input of a command and closes it."""
     # The command or the connection may end meanwhile: whoever waits for the exit status sees which.
-    with suppress(OSError, EOFError, paramiko.SSHException):
+    with suppress(OSError, *BROKEN):
         channel.sendall(data)
         channel.shutdown_write()
 
@@ -52,7 +57,7 @@ def feed(channel: paramiko.Channel, data: bytes) -> None:
 def close(channel: paramiko.Channel) -> None:
     """Closes a channel, also when its connection breaks at that moment."""
     # paramiko marks the channel as closed before it tells the node, which may fail.
-    with suppress(OSError, EOFError, paramiko.SSHException):
+    with suppress(OSError, *BROKEN):
         channel.close()
 
 

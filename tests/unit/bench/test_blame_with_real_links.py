@@ -18,6 +18,7 @@ from lossratio.bench.mrr import MrrRequest, measure_mrr
 from lossratio.bench.opening import open_testbed
 from lossratio.bench.repair import Recovery
 from lossratio.bench.traffic import start_traffic
+from lossratio.dut.linux import node_dut
 from lossratio.errors import DutError, LossRatioError, NodeError, TesterError
 from lossratio.journal import read_journal
 from lossratio.report.model import Outcome
@@ -106,6 +107,20 @@ def test_what_breaks_on_the_tg_is_never_the_duts_fault_and_its_good_trials_are_r
     progress = []
     resumed = measure_mrr(testbed, REQUEST, place(tmp_path / "again", resume=tmp_path), progress.append)
     assert (resumed.outcome, len(resumed.trials), len(progress)) == (Outcome.MEASURED, TRIALS, TRIALS - BEFORE)
+
+
+def test_a_port_of_the_tg_that_is_down_when_the_dut_is_set_up_is_the_tgs_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(node_dut, "LINK_TIMEOUT", 0.2)
+    with own_state():
+        file = local_topology(tmp_path, "blame-at-set-up")
+        local = LocalTestbed.up(load_topology(file), keep=True)
+        try:
+            with NodeSession.connect("TG", local.topology.nodes["TG"]) as session:
+                session.run("ip", "link", "set", "dev", "tg1", "down")
+            with pytest.raises(TesterError, match=r"interface tg1 of TG was set down.*DUT1: no link on dut1"):
+                open_testbed(file, dut="linux_bridge")
+        finally:
+            local.down()
 
 
 def test_a_tg_that_is_itself_again_repeats_the_one_trial_that_saw_the_change(testbed, lab, tmp_path):

@@ -9,7 +9,7 @@ from dut_lab import ENVIRONMENT_LENGTH, NamespaceShell, hop
 
 from lossratio.dut import create_dut
 from lossratio.dut.linux import node_dut
-from lossratio.errors import DutError
+from lossratio.errors import DutError, LinkError
 
 pytestmark = pytest.mark.netns
 
@@ -143,7 +143,7 @@ def test_a_link_that_does_not_come_up_fails_the_set_up_which_is_undone(dut_lab, 
     dut_lab.lab.run("tg", "ip", "link", "set", "dev", "tg1", "down")
     dut_lab.wait_for_links("UP", "DOWN")
     before = dut_lab.snapshot()
-    with pytest.raises(DutError, match=r"DUT1: no link on dut1.* within 0\.2 s"):
+    with pytest.raises(LinkError, match=r"DUT1: no link on dut1.* within 0\.2 s"):
         create(dut_lab.shell).set_up(*dut_lab.macs)
     assert dut_lab.snapshot() == before
 

@@ -1,6 +1,7 @@
 import os
 import signal
 
+import paramiko
 import pytest
 from ssh_server import free_port, needs_sshd, sshd_of
 
@@ -24,6 +25,30 @@ class TestLostConnections:
         with pytest.raises(NodeError, match="DUT1: the connection was lost while `cat` ran"):
             process.read_line(5.0)
         assert process.close() == -1
+
+    @pytest.mark.parametrize("error", [EOFError(), paramiko.SSHException("no keys in time")])
+    def test_a_connection_that_breaks_in_mid_sentence_is_one_clear_error(self, session, monkeypatch, error):
+        """It breaks while paramiko sends: a line, or how much more it has room for."""
+
+        def break_off(*_):
+            raise error
+
+        reading, writing = session.start("seq", "1000000"), session.start("cat")
+        monkeypatch.setattr(session._client.get_transport().packetizer, "write_all", break_off)
+        with pytest.raises(NodeError, match="`cat`"):
+            writing.write_line("a line")
+        with pytest.raises(NodeError, match="`seq 1000000`"):
+            list(iter(lambda: reading.read_line(5.0), None))
+        writing.close(0.1)
+        reading.close(0.1)
+
+    def test_output_that_may_be_cut_off_is_none(self, session, monkeypatch):
+        def break_off(*_):
+            raise EOFError
+
+        monkeypatch.setattr(paramiko.Channel, "recv", break_off)
+        with pytest.raises(NodeError, match="the connection was lost while `echo all` ran"):
+            session.run("echo", "all")
 
     def test_a_server_that_stands_still_is_not_waited_for(self, session):
         server_pid = sshd_of(session)

@@ -18,7 +18,7 @@ from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool, check_privi
 from lossratio.dut.linux.state import LinuxState, boot_id, check_unchanged, read_state
 from lossratio.dut.linux.telemetry import linux_telemetry
 from lossratio.dut.node import CommandRunner, DutNode
-from lossratio.errors import DutError, LossRatioError, NodeError
+from lossratio.errors import DutError, LinkError, LossRatioError, NodeError
 from lossratio.topology import Hop, Port
 
 LINK_TIMEOUT = 10.0
@@ -236,7 +236,7 @@ class NodeDut(Dut[OptionsT_co]):
         deadline = time.monotonic() + LINK_TIMEOUT
         while without := _without_link(read_links(self.node), self.interfaces):
             if time.monotonic() > deadline:
-                raise DutError(
+                raise LinkError(
                     f"{self.node.name}: no link on {', '.join(without)} within {LINK_TIMEOUT:g} s. "
                     f"Is the other end up, and the cable in?"
                 )
