@@ -216,7 +216,7 @@ class Journal:
         """
         try:
             line, digest = self._line(describe_trial(JournalEntry(result, purpose)))
-            # As whoever continues the journal does.
+            # The journal is read in the same way when it is continued.
             read_trial(line, self._digest)
         except (ValueError, TypeError) as error:
             raise SearchError(

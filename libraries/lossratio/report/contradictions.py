@@ -68,10 +68,15 @@ def contradictions_of(result: Result) -> Iterator[str]:
         yield str(error)
 
 
-def warm_ups_of(result: Result) -> int:
+@singledispatch
+def warm_ups_of(result: Any) -> int:
     """How many of a result's first trials are a warm-up, which is no evidence."""
-    is_warmed_up = isinstance(result, ThroughputResult) and result.settings.get("warm_up_duration_s") is not None
-    return 1 if is_warmed_up else 0
+    return 0
+
+
+@warm_ups_of.register
+def _search_warm_ups(result: ThroughputResult) -> int:
+    return 0 if result.settings.get("warm_up_duration_s") is None else 1
 
 
 def _contradictions(result: Result) -> Iterator[str]:
@@ -123,18 +128,18 @@ def _trials(result: Result, trials: Sequence[TrialResult]) -> Iterator[str]:
             )
 
 
-def _evidence(result: Result, trials: Sequence[TrialResult]) -> Iterator[str]:
+@singledispatch
+def _evidence(result: Any, trials: Sequence[TrialResult]) -> Iterator[str]:
     """Trials that count and must not, or the other way round."""
-    if isinstance(result, SoakResult):
-        if result.format != WITHOUT_DIGEST:
-            yield from _soak_evidence(result, trials)
-        return
     warm_ups = warm_ups_of(result)
     if any(each.is_evidence != (each.number > warm_ups) or each.set_aside is not None for each in result.trials):
         yield f"trials: is_evidence or set_aside is wrong, as the warm-up is {warm_ups} trials long"
 
 
+@_evidence.register
 def _soak_evidence(result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+    if result.format == WITHOUT_DIGEST:
+        return
     # Imported here because scipy takes a while, and the other results need none of it.
     from lossratio.plrsearch import why_set_aside
 

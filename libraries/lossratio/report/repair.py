@@ -12,6 +12,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import singledispatch
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -190,21 +191,40 @@ def _proved(path: Path) -> Result | None:
     return result.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
 
 
-def _follows_from_trials(result: Result) -> bool:
+@singledispatch
+def _follows_from_trials(result: Any) -> bool:
     """Whether every number that was found can be computed again, quickly, from trials and goals alone."""
-    if isinstance(result, ThroughputResult):
-        return result.algorithm == ALGORITHM and not (result.latency or result.telemetry or result.spread)
-    return isinstance(result, MrrResult | FrameLossResult)
+    return False
+
+
+@_follows_from_trials.register(MrrResult)
+@_follows_from_trials.register(FrameLossResult)
+def _always_follows(result: MrrResult | FrameLossResult) -> bool:
+    return True
+
+
+@_follows_from_trials.register
+def _search_follows(result: ThroughputResult) -> bool:
+    return result.algorithm == ALGORITHM and not (result.latency or result.telemetry or result.spread)
 
 
 def _is_of(search: Mapping[str, Any], result: Result) -> bool:
     """Whether a result says of its search what the header of its journal says."""
     conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
-    said = {**conditions, "max_load_fps": result.max_load.rate.per_interface_fps}
-    if isinstance(result, ThroughputResult):
-        goals = [report.goal.model_dump(mode="json") for report in result.goals]
-        said |= {"goals": goals, "settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
+    said = {**conditions, "max_load_fps": result.max_load.rate.per_interface_fps, **_search_of(result)}
     return all(search.get(name) == value for name, value in said.items())
+
+
+@singledispatch
+def _search_of(result: Any) -> dict[str, Any]:
+    """What a result of its kind says of its search besides."""
+    return {}
+
+
+@_search_of.register
+def _throughput_search(result: ThroughputResult) -> dict[str, Any]:
+    goals = [report.goal.model_dump(mode="json") for report in result.goals]
+    return {"goals": goals, "settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
 
 
 def _keep(path: Path) -> Path:
