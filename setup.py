@@ -9,7 +9,6 @@ setup(
         "lossratio": [
             "py.typed",
             "resources/*.resource",
-            "resources/dut/*.resource",
             "resources/traffic_profiles/*.yaml",
         ],
         "lossratio.report": ["templates/*.jinja"],

@@ -43,3 +43,10 @@ def test_the_wheel_holds_every_module_and_resource(wheel_contents):
 
 def test_the_wheel_has_the_version_that_results_and_records_of_runs_name(wheel_contents):
     assert f"robotframework_lossratio-{lossratio.__version__}.dist-info/METADATA" in wheel_contents
+
+
+def test_every_packaged_resource_file_is_one_that_a_suite_or_the_documentation_uses():
+    users = [ROOT / "README.rst", *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.robot")]
+    text = "\n".join(path.read_text() for path in users)
+    names = [path.relative_to(ROOT / "resources").as_posix() for path in (ROOT / "resources").rglob("*.resource")]
+    assert [name for name in names if f"lossratio/resources/{name}" not in text] == []
