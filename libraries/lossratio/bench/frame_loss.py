@@ -85,7 +85,7 @@ def measure_frame_loss_rate(
         if on_progress is not None:
             # Fewer if two loads in a row lose nothing before the last one.
             most = controller.remaining * trial.elapsed
-            on_progress(Progress(len(controller.result()), trial, (), Forecast(most, 0.0, most)))
+            on_progress(Progress(controller.trials, trial, (), Forecast(most, 0.0, most)))
 
     measured = perform(
         controller,

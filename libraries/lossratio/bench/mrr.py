@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import fmean
 
 from lossratio.bench.limits import load_limits
 from lossratio.bench.loads import load_range
@@ -61,9 +60,8 @@ def measure_mrr(
 
     def tell(trial: TrialResult) -> None:
         if on_progress is not None:
-            done = controller.result()
-            time_left = controller.remaining * fmean(result.elapsed for result in done)
-            on_progress(Progress(len(done), trial, (), Forecast(time_left, time_left, time_left)))
+            time_left = controller.remaining * controller.elapsed / controller.trials
+            on_progress(Progress(controller.trials, trial, (), Forecast(time_left, time_left, time_left)))
 
     measured = perform(
         controller,

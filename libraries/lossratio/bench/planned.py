@@ -13,6 +13,9 @@ class PlannedTrials:
     Args:
         trials: The trials.
         are_enough: Whether these results are, so that the rest of the trials would tell nothing new.
+
+    Attributes:
+        elapsed: Seconds that all trials recorded so far took.
     """
 
     def __init__(
@@ -21,6 +24,12 @@ class PlannedTrials:
         self._trials = trials
         self._are_enough = are_enough
         self._results: list[TrialResult] = []
+        self.elapsed = 0.0
+
+    @property
+    def trials(self) -> int:
+        """How many trials were recorded."""
+        return len(self._results)
 
     @property
     def remaining(self) -> int:
@@ -34,6 +43,7 @@ class PlannedTrials:
     def record(self, result: TrialResult) -> None:
         """Takes in a trial's result."""
         self._results.append(result)
+        self.elapsed += result.elapsed
 
     def result(self) -> tuple[TrialResult, ...]:
         """All results so far."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lossratio.mlrsearch import Forecast
-from lossratio.report.bounds import GoalBounds
+from lossratio.mlrsearch import Forecast, GoalBounds
 from lossratio.trial import TrialResult
 
 

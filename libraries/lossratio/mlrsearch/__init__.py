@@ -2,6 +2,7 @@
 
 from lossratio.mlrsearch.classification import Bound, classify, conditional_throughput
 from lossratio.mlrsearch.controller import MLRsearch
+from lossratio.mlrsearch.evidence import GoalBounds, RelevantBounds
 from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
 from lossratio.mlrsearch.purpose import Purpose
@@ -16,10 +17,12 @@ __all__ = [
     "Bound",
     "CoarseTarget",
     "Forecast",
+    "GoalBounds",
     "GoalResult",
     "IrregularReason",
     "MLRsearch",
     "Purpose",
+    "RelevantBounds",
     "SearchGoal",
     "SearchGoalWarning",
     "SearchResult",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.evidence import GoalBounds
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
@@ -103,6 +104,14 @@ class MLRsearch:
     def evidence(self) -> tuple[TrialResult, ...]:
         """All trials that count, grouped by load: everything recorded but the warm-up."""
         return tuple(result for results in self._results.values() for result in results)
+
+    @property
+    def bounds(self) -> tuple[GoalBounds, ...]:
+        """The bounds of each goal so far, in the order of the goals; none before the first trial that counts.
+
+        No trial is counted again for them.
+        """
+        return tuple(search.bounds() for search in self._searches) if self._results else ()
 
     def next_trial(self) -> TrialInput | None:
         """The trial to measure next; None when the search is over. Asking again changes nothing."""

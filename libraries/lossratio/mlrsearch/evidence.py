@@ -6,9 +6,35 @@ Nothing is ever scanned again, so a decision costs the same after a thousand tri
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from lossratio.mlrsearch.classification import Bound, Criterion, Tally
+from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.trial import TrialResult
+
+
+class RelevantBounds(NamedTuple):
+    """A relevant lower and a relevant upper bound, in frames per second per interface; None: there is none."""
+
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True)
+class GoalBounds:
+    """The bounds of one goal after some trials.
+
+    Attributes:
+        goal: The goal.
+        proved: The relevant bounds (RFC 9971).
+        leaning: The relevant bounds of the easiest target on the way to the goal, usually a single trial of the initial
+            duration: what the trials so far point at.
+    """
+
+    goal: SearchGoal
+    proved: RelevantBounds
+    leaning: RelevantBounds
 
 
 class Evidence:
@@ -55,10 +81,10 @@ class Evidence:
         index = bisect_left(self._lowers, load)
         return self._lowers[index - 1] if index > 0 else None
 
-    def relevant_bounds(self) -> tuple[float | None, float | None]:
+    def relevant_bounds(self) -> RelevantBounds:
         """The relevant lower and upper bound; None where there is none."""
         upper = self.upper_above(0.0)
-        return self.lower_below(float("inf") if upper is None else upper), upper
+        return RelevantBounds(self.lower_below(float("inf") if upper is None else upper), upper)
 
     def _sorted(self, bound: Bound) -> list[float]:
         """The lower or upper bounds, in ascending order."""

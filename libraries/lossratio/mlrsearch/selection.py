@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from lossratio.mlrsearch.bracketing import next_look
 from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.evidence import GoalBounds, RelevantBounds
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.fading import faded_trial
 from lossratio.mlrsearch.forecast import Outlook, Pace, outlook
@@ -83,9 +84,13 @@ class GoalSearch:
             self._hinted = self._hint.expected(after.first - 1)
             self._hint = None
 
-    def relevant_bounds(self) -> tuple[float | None, float | None]:
+    def relevant_bounds(self) -> RelevantBounds:
         """The goal's relevant lower and upper bound."""
         return self._stages.relevant_bounds()
+
+    def bounds(self) -> GoalBounds:
+        """The goal's bounds so far."""
+        return self._stages.bounds()
 
     def proposal(self) -> Proposal | None:
         """The trial that helps most; None if the goal's bounds are found, or cannot be."""

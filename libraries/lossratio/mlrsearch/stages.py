@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.evidence import Evidence
+from lossratio.mlrsearch.evidence import Evidence, GoalBounds, RelevantBounds
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.result import within_width
@@ -90,9 +90,13 @@ class Stages:
                 self._follow(result.load)
             self.intervals = self._intervals()
 
-    def relevant_bounds(self) -> tuple[float | None, float | None]:
+    def relevant_bounds(self) -> RelevantBounds:
         """The goal's relevant lower and upper bound."""
         return self.stages[-1].evidence.relevant_bounds()
+
+    def bounds(self) -> GoalBounds:
+        """The goal's bounds so far: the proved ones, and those that the coarsest target sees."""
+        return GoalBounds(self.goal, self.relevant_bounds(), self.stages[0].evidence.relevant_bounds())
 
     def fall(self, number: int) -> int:
         """How many grid steps a target has gone down, from failure to failure."""

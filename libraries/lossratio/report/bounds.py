@@ -4,37 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from lossratio.mlrsearch.classification import Criterion
-from lossratio.mlrsearch.evidence import Evidence
+from lossratio.mlrsearch.evidence import Evidence, GoalBounds
 from lossratio.mlrsearch.goal import SearchGoal, SearchGoalWarning
 from lossratio.report.model import Goal, ThroughputResult
 from lossratio.trial import TrialResult
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A relevant lower and a relevant upper bound, in frames per second per interface; None: there is none."""
-
-    lower: float | None
-    upper: float | None
-
-
-@dataclass(frozen=True)
-class GoalBounds:
-    """The bounds of one goal after some trials.
-
-    Attributes:
-        goal: The goal.
-        proved: The relevant bounds (RFC 9971).
-        leaning: What the relevant bounds would be if the trials so far were enough: those of a goal whose final trial
-            duration and duration sum are only its initial trial duration.
-    """
-
-    goal: SearchGoal
-    proved: Interval
-    leaning: Interval
 
 
 class BoundsSoFar:
@@ -60,8 +35,7 @@ class BoundsSoFar:
             proof.add(trial)
             sign.add(trial)
         return tuple(
-            GoalBounds(goal, Interval(*proof.relevant_bounds()), Interval(*sign.relevant_bounds()))
-            for goal, proof, sign in self._evidence
+            GoalBounds(goal, proof.relevant_bounds(), sign.relevant_bounds()) for goal, proof, sign in self._evidence
         )
 
 

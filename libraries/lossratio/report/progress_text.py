@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from robot.utils import secs_to_timestr
 
-from lossratio.mlrsearch import Forecast
-from lossratio.report.bounds import GoalBounds
+from lossratio.mlrsearch import Forecast, GoalBounds
 from lossratio.report.text import format_interval
 from lossratio.trial import TrialResult
 from lossratio.units import format_frame_rate, format_ratio
@@ -31,7 +30,7 @@ def progress_line(
     Args:
         number: Which trial it was.
         trial: The trial.
-        bounds: The bounds of each goal after it, as `lossratio.report.bounds.BoundsSoFar` follows them.
+        bounds: The bounds of each goal after it.
         time_left: What the rest of the search is expected to take; None: not known.
         purpose: Why the trial was chosen; None: not known.
     """

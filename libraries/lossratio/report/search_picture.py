@@ -9,7 +9,8 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lossratio.report.bounds import GoalBounds, Interval, bounds_history
+from lossratio.mlrsearch import GoalBounds, RelevantBounds
+from lossratio.report.bounds import bounds_history
 from lossratio.report.loss_marks import MARKS, Mark, mark_of
 from lossratio.report.model import GoalReport, ThroughputResult
 from lossratio.report.plot import Axis, Plot, in_unit, legend, unit_of
@@ -119,12 +120,14 @@ def _draw_bounds(plot: Plot, history: Mapping[int, GoalBounds], colour: str) -> 
         plot.steps([step for step in known if step[2] is not None and plot.y.holds(step[2])], colour)
 
 
-def _filled(plot: Plot, steps: Sequence[tuple[float, float, Interval]]) -> Iterator[tuple[float, float, float, float]]:
+def _filled(
+    plot: Plot, steps: Sequence[tuple[float, float, RelevantBounds]]
+) -> Iterator[tuple[float, float, float, float]]:
     """What lies between bounds; a bound that there is not lies beyond the window."""
     for start, end, interval in steps:
         low = max(plot.y.low, interval.lower or 0.0)
         high = min(plot.y.high, math.inf if interval.upper is None else interval.upper)
-        if interval != Interval(None, None) and low < high:
+        if interval != RelevantBounds(None, None) and low < high:
             yield start, end, low, high
 
 
@@ -157,7 +160,7 @@ def _goal_labels(goals: Sequence[GoalReport], history: History, window: Window, 
     return [element("g", *parts, fill=INK)] if parts else []
 
 
-def _middle(interval: Interval, window: Window) -> float:
+def _middle(interval: RelevantBounds, window: Window) -> float:
     edges = [load for load in (interval.lower, interval.upper) if load is not None]
     return math.fsum(edges) / len(edges) if edges else window.low
 

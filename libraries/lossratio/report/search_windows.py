@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lossratio.report.bounds import GoalBounds
+from lossratio.mlrsearch import GoalBounds
 from lossratio.report.model import ThroughputResult
 
 _ROOM_IN_WIDTHS = 3.0

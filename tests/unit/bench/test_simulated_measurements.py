@@ -13,6 +13,7 @@ from lossratio.errors import DutError, SearchError, StorageError, TopologyError
 from lossratio.integrity import Integrity, IntegrityError
 from lossratio.journal import Journal, read_journal
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
+from lossratio.mlrsearch.classification import Tally
 from lossratio.report.conditions import LoadOrigin
 from lossratio.report.model import Outcome
 from lossratio.report.run_directory import read_result
@@ -365,3 +366,19 @@ def test_a_wrong_model_is_an_error_that_names_the_file(tmp_path):
     file.write_text("\n".join(line for line in SIMULATED.read_text().splitlines() if "sut:" not in line))
     with pytest.raises(TopologyError, match=rf"{file}: no DUT has a model"):
         open_testbed(file)
+
+
+def test_progress_of_a_search_counts_no_trial_again(tmp_path, monkeypatch):
+    counted = []
+    add = Tally.add
+    monkeypatch.setattr(Tally, "add", lambda *trial: counted.append(trial) or add(*trial))
+
+    def tallies(name, on_progress):
+        counted.clear()
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path, name), on_progress)
+        return len(counted)
+
+    progress = []
+    # Reports count the trials once more, after the search; that is the same with and without progress.
+    assert tallies("with progress", progress.append) == tallies("without", None)
+    assert len(progress) > 10

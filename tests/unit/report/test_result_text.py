@@ -17,9 +17,8 @@ from report_examples import (
     throughput_results,
 )
 
-from lossratio.mlrsearch import Forecast
-from lossratio.mlrsearch.goal import NDR, PDR
-from lossratio.report.bounds import BoundsSoFar, GoalBounds, Interval
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
+from lossratio.report.bounds import BoundsSoFar
 from lossratio.report.progress_text import progress_line
 from lossratio.report.text import format_frames_per_second, format_interval, message
 from lossratio.report.verdict import GENERATOR_LIMIT
@@ -172,8 +171,8 @@ def trial(loss_ratio=0.0, unsent=None):
 
 def test_a_line_of_progress():
     bounds = [
-        GoalBounds(NDR, Interval(50_000.0, 50_250.0), Interval(50_000.0, 50_250.0)),
-        GoalBounds(PDR, Interval(50_000.0, None), Interval(50_250.0, 51_000.0)),
+        GoalBounds(NDR, RelevantBounds(50_000.0, 50_250.0), RelevantBounds(50_000.0, 50_250.0)),
+        GoalBounds(PDR, RelevantBounds(50_000.0, None), RelevantBounds(50_250.0, 51_000.0)),
     ]
     assert progress_line(12, trial(0.0012), bounds, Forecast(259.6, 240.0, 400.0), "PDR: because") == (
         "trial  12  50.250 kfps for 1 s  loss 0.12 %    "
@@ -182,9 +181,9 @@ def test_a_line_of_progress():
 
 
 def test_progress_without_timeout_has_no_time_left():
-    assert progress_line(1, trial(), [GoalBounds(NDR, Interval(None, None), Interval(None, 50_250.0))]).endswith(
-        "NDR ~below 50.250 kfps"
-    )
+    assert progress_line(
+        1, trial(), [GoalBounds(NDR, RelevantBounds(None, None), RelevantBounds(None, 50_250.0))]
+    ).endswith("NDR ~below 50.250 kfps")
 
 
 def test_progress_without_goals_tells_what_was_forwarded():
@@ -226,3 +225,13 @@ def test_progress_ends_where_the_result_is():
     for report, bounds in zip(result.goals, last, strict=True):
         assert bounds.proved.lower == report.result.relevant_lower_bound.per_interface_fps
         assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps
+
+
+@pytest.mark.parametrize("goals", [[NDR, PDR], [RFC2544, TST009]], ids=["CSIT", "RFC 2544 and TST009"])
+def test_the_controllers_bounds_are_those_that_the_report_follows(goals):
+    controller, so_far = MLRsearch(goals, 9001.0, 1e6), BoundsSoFar(goals)
+    while (asked := controller.next_trial()) is not None:
+        share = max(0.0, 1.0 - 300_000.0 / asked.load)
+        controller.record(TrialResult(asked, TrialOutput(share)))
+        assert controller.bounds == so_far.add(TrialResult(asked, TrialOutput(share)))
+    assert controller.bounds[0].proved.upper is not None
