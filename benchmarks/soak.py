@@ -22,16 +22,16 @@ from soak_monte_carlo import monte_carlo
 from soak_suts import CASES, MAX_LOAD, MIN_LOAD, TARGET
 
 from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, Weighting, estimate
-from lossratio.plrsearch.counts import TrialCounts, collect
-from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.density import Model
-from lossratio.plrsearch.distribution import Posterior
-from lossratio.plrsearch.functions import STRETCH
-from lossratio.plrsearch.integration import posteriors
-from lossratio.plrsearch.likelihood import PoissonLikelihood
-from lossratio.plrsearch.posterior import integrate
-from lossratio.plrsearch.prior import Prior
-from lossratio.plrsearch.updating import updated
+from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
+from lossratio.plrsearch.likelihood.density import Model
+from lossratio.plrsearch.model.counts import TrialCounts, collect
+from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
+from lossratio.plrsearch.model.functions import STRETCH
+from lossratio.plrsearch.model.prior import Prior
+from lossratio.plrsearch.quadrature.constant_capacity import integrate
+from lossratio.plrsearch.quadrature.integration import posteriors
+from lossratio.plrsearch.quadrature.posterior import Posterior
+from lossratio.plrsearch.quadrature.updating import updated
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
 

@@ -15,13 +15,17 @@
 `why_set_aside` says of a trial whose generator faltered why neither of them takes it for evidence.
 """
 
-from lossratio.plrsearch.combined import CombinedEstimate, FunctionEstimate
 from lossratio.plrsearch.controller import TIMEOUT, PLRsearch
-from lossratio.plrsearch.counts import why_set_aside
-from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalAfterTrial, estimate
-from lossratio.plrsearch.misfit import Misfit
-from lossratio.plrsearch.options import LikelihoodName, SelectionName, StopReason, Weighting
-from lossratio.plrsearch.warm_start import WarmStart
+from lossratio.plrsearch.estimate import (
+    CombinedEstimate,
+    CriticalLoadEstimate,
+    FunctionEstimate,
+    IntervalAfterTrial,
+    Misfit,
+    estimate,
+)
+from lossratio.plrsearch.model import LikelihoodName, SelectionName, StopReason, Weighting, why_set_aside
+from lossratio.plrsearch.search import WarmStart
 
 __all__ = [
     "TIMEOUT",

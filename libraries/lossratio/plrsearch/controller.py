@@ -6,14 +6,29 @@ import math
 from dataclasses import dataclass, replace
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.counts import TrialCounts, count, from_rows, why_set_aside
-from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.distribution import Posterior
 from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalAfterTrial, estimate_from_counts
-from lossratio.plrsearch.options import LikelihoodName, SelectionName, StopReason, Weighting, chosen
-from lossratio.plrsearch.selection import Choice, DraftSelection, PosteriorSelection, Selection
-from lossratio.plrsearch.tracking import Tracker
-from lossratio.plrsearch.warm_start import WarmStart, warm_loads
+from lossratio.plrsearch.model import (
+    CriticalLoadQuestion,
+    LikelihoodName,
+    SelectionName,
+    StopReason,
+    TrialCounts,
+    Weighting,
+    chosen,
+    count,
+    from_rows,
+    why_set_aside,
+)
+from lossratio.plrsearch.quadrature import Posterior
+from lossratio.plrsearch.search import (
+    Choice,
+    DraftSelection,
+    PosteriorSelection,
+    Selection,
+    Tracker,
+    WarmStart,
+    warm_loads,
+)
 from lossratio.trial import TrialInput, TrialResult
 
 TIMEOUT = 1800.0

@@ -5,14 +5,14 @@ import pytest
 from soak_trials import LIMITS, estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch import Weighting
-from lossratio.plrsearch.counts import collect
-from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.density import Model
-from lossratio.plrsearch.functions import FUNCTIONS
-from lossratio.plrsearch.likelihood import PoissonLikelihood
-from lossratio.plrsearch.panels import moments_of
-from lossratio.plrsearch.posterior import EXACT, Accuracy, integrate
-from lossratio.plrsearch.prior import Prior
+from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
+from lossratio.plrsearch.likelihood.density import Model
+from lossratio.plrsearch.model.counts import collect
+from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
+from lossratio.plrsearch.model.functions import FUNCTIONS
+from lossratio.plrsearch.model.prior import Prior
+from lossratio.plrsearch.quadrature.constant_capacity import EXACT, Accuracy, integrate
+from lossratio.plrsearch.quadrature.panels import moments_of
 from lossratio.simulation import SmoothKnee
 
 KNEE = SmoothKnee(6e6, 2e4)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plrsearch_known_answers import KNOWN
 
-from lossratio.plrsearch.functions import ERF, FUNCTIONS, STRETCH, log_forwarding_ratio
+from lossratio.plrsearch.model.functions import ERF, FUNCTIONS, STRETCH, log_forwarding_ratio
 
 each_function = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 mrrs = st.floats(1e3, 1e9)

@@ -8,9 +8,9 @@ from soak_trials import estimated, loads_around, trial, trials_at, trials_of
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch import LikelihoodName, why_set_aside
-from lossratio.plrsearch.counts import collect
-from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.integration import posteriors
+from lossratio.plrsearch.model.counts import collect
+from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
+from lossratio.plrsearch.quadrature.integration import posteriors
 from lossratio.simulation import BackgroundLoss, SharpKnee
 from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 

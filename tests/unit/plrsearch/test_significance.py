@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lossratio.plrsearch.significance import excess_kurtosis, rank_correlation, skewness
+from lossratio.plrsearch.estimate.significance import excess_kurtosis, rank_correlation, skewness
 
 RNG = np.random.default_rng(1)
 SAMPLES = {

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.curves import Curves
-from lossratio.plrsearch.distribution import Posterior, mixture_quantiles
-from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.model import Array, Curves
+from lossratio.plrsearch.quadrature import Posterior, mixture_quantiles
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, gammainc, ndtr
 
-from lossratio.plrsearch.counts import TrialCounts
-from lossratio.plrsearch.distribution import Mode, Posterior
-from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.options import LikelihoodName
-from lossratio.plrsearch.significance import excess_kurtosis, rank_correlation, skewness
+from lossratio.plrsearch.estimate.significance import excess_kurtosis, rank_correlation, skewness
+from lossratio.plrsearch.model import Array, FittingFunction, LikelihoodName, TrialCounts
+from lossratio.plrsearch.quadrature import Mode, Posterior
 
 _ENOUGH = 4
 _ENOUGH_FOR_SHAPE = 20

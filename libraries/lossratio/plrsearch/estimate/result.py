@@ -7,12 +7,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
-from lossratio.plrsearch.combined import CombinedEstimate, FunctionEstimate, evidence_weights
-from lossratio.plrsearch.counts import TrialCounts, collect
-from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.integration import posteriors
-from lossratio.plrsearch.misfit import Misfit, check
-from lossratio.plrsearch.options import LikelihoodName, StopReason, Weighting, chosen
+from lossratio.plrsearch.estimate.combined import CombinedEstimate, FunctionEstimate, evidence_weights
+from lossratio.plrsearch.estimate.misfit import Misfit, check
+from lossratio.plrsearch.model import (
+    CriticalLoadQuestion,
+    LikelihoodName,
+    StopReason,
+    TrialCounts,
+    Weighting,
+    chosen,
+    collect,
+)
+from lossratio.plrsearch.quadrature import posteriors
 from lossratio.trial import TrialResult
 
 _LIMIT_SHARE = 0.025

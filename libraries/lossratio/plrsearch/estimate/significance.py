@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, stdtr
 
-from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.model import Array
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.model import Array
 
 MAX_COUNT = 16
 """Largest count that has a rule of its own."""

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from lossratio.plrsearch.counts import TrialCounts, merged
-from lossratio.plrsearch.functions import Array, FittingFunction
+from lossratio.plrsearch.model import Array, FittingFunction, TrialCounts, merged
 
 
 @dataclass(frozen=True)

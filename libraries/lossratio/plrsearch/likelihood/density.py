@@ -9,10 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from lossratio.plrsearch.curves import Indices
-from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.likelihood import Bumps, Likelihood, Parameters, Score
-from lossratio.plrsearch.prior import Prior
+from lossratio.plrsearch.likelihood.constant_capacity import Bumps, Likelihood, Parameters, Score
+from lossratio.plrsearch.model import Array, FittingFunction, Indices, Prior
 
 _POINTS_AT_ONCE = 1 << 13
 """Points times terms that are evaluated in one go, so that the arrays stay in the processor's cache."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.likelihood import poisson_deviance
+from lossratio.plrsearch.likelihood.constant_capacity import poisson_deviance
+from lossratio.plrsearch.model import Array, FittingFunction
 
 _NEAR = 0.3
 """Distance from the likeliest capacity, in standard deviations, from which its neighbourhood is expanded."""

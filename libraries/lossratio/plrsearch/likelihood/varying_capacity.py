@@ -14,12 +14,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr
 
-from lossratio.plrsearch.bumps import MAX_COUNT, NODES, WEIGHTS
-from lossratio.plrsearch.counts import TrialCounts
-from lossratio.plrsearch.curves import Indices
-from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.laplace import Cells, integrals
-from lossratio.plrsearch.likelihood import Bumps, Parameters, Score, log_poisson_at_mean
+from lossratio.plrsearch.likelihood.bumps import MAX_COUNT, NODES, WEIGHTS
+from lossratio.plrsearch.likelihood.constant_capacity import Bumps, Parameters, Score, log_poisson_at_mean
+from lossratio.plrsearch.likelihood.laplace import Cells, integrals
+from lossratio.plrsearch.model import Array, FittingFunction, Indices, TrialCounts
 
 _MANY = 2e4
 """Count from which on a bump is a Gaussian."""

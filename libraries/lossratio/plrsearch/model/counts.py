@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.model.functions import Array
 from lossratio.trial import TrialResult
 
 MAX_UNSENT = 0.01

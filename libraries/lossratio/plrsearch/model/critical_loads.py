@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.curves import Curves, Indices
-from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.model.curves import Curves, Indices
+from lossratio.plrsearch.model.functions import Array
 
 _ITERATIONS = 100
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from lossratio.plrsearch.functions import ERF, STRETCH, Array, FittingFunction
+from lossratio.plrsearch.model.functions import ERF, STRETCH, Array, FittingFunction
 
 Indices = NDArray[np.intp]
 

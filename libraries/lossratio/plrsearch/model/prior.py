@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.model.functions import Array
 
 _FLOOR = 0.01
 """Log m below which the density's factor 1 / log m is cut off, to have no pole: mrrs under 1.01 frames per second."""

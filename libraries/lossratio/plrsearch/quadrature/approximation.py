@@ -11,10 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
-from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
-from lossratio.plrsearch.density import RowDensity
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.likelihood import Bumps
+from lossratio.plrsearch.likelihood import Bumps, RowDensity, VaryingCapacityLikelihood
+from lossratio.plrsearch.model import Array
 
 _ITERATIONS = 6
 _NEAR = 0.1

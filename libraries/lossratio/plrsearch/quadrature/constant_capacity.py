@@ -13,13 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load
-from lossratio.plrsearch.curves import Curves, Indices
-from lossratio.plrsearch.cutting import cut_rows, steps_of
-from lossratio.plrsearch.density import Model, RowDensity
-from lossratio.plrsearch.distribution import Posterior, quantiles_of_nodes
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.panels import (
+from lossratio.plrsearch.likelihood import Model, RowDensity
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, critical_load
+from lossratio.plrsearch.quadrature.cutting import cut_rows, steps_of
+from lossratio.plrsearch.quadrature.panels import (
     ORDER,
     WEIGHTS,
     Panels,
@@ -28,14 +25,15 @@ from lossratio.plrsearch.panels import (
     node_positions,
     roughness,
 )
-from lossratio.plrsearch.ridge import (
+from lossratio.plrsearch.quadrature.posterior import Posterior, quantiles_of_nodes
+from lossratio.plrsearch.quadrature.ridge import (
     DROP,
     Modes,
     explaining_starts,
     find_modes,
     neighbouring_starts,
 )
-from lossratio.plrsearch.smooth import SmoothRows
+from lossratio.plrsearch.quadrature.smooth import SmoothRows
 
 
 @dataclass(frozen=True)

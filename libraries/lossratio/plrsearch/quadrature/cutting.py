@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lossratio.plrsearch.critical import CriticalLoadQuestion, mrr_of_critical_load
-from lossratio.plrsearch.curves import Curves
-from lossratio.plrsearch.density import RowDensity
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.peaks import Peaks
-from lossratio.plrsearch.ridge import DROP, FEW_LOADS, Modes, find_rows, neighbouring_starts
-from lossratio.plrsearch.smooth import SmoothRows
+from lossratio.plrsearch.likelihood import RowDensity
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, mrr_of_critical_load
+from lossratio.plrsearch.quadrature.peaks import Peaks
+from lossratio.plrsearch.quadrature.ridge import DROP, FEW_LOADS, Modes, find_rows, neighbouring_starts
+from lossratio.plrsearch.quadrature.smooth import SmoothRows
 
 _DEEP_ENOUGH = 0.75
 """Share of the support's depth that the ends of a row must have, if it is taken for a Gaussian's."""

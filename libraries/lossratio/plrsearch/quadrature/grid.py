@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial.legendre import legvander
 
-from lossratio.plrsearch.density import Model, RowDensity
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.panels import lobatto
-from lossratio.plrsearch.support import Support
+from lossratio.plrsearch.likelihood import Model, RowDensity
+from lossratio.plrsearch.model import Array
+from lossratio.plrsearch.quadrature.panels import lobatto
+from lossratio.plrsearch.quadrature.support import Support
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from lossratio.plrsearch import nested, posterior
-from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
-from lossratio.plrsearch.counts import TrialCounts
-from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.density import Model
-from lossratio.plrsearch.distribution import Posterior
-from lossratio.plrsearch.functions import FUNCTIONS, FittingFunction
-from lossratio.plrsearch.likelihood import GeometricLikelihood, Likelihood, PoissonLikelihood
-from lossratio.plrsearch.options import LikelihoodName
-from lossratio.plrsearch.prior import Prior
+from lossratio.plrsearch.likelihood import (
+    GeometricLikelihood,
+    Likelihood,
+    Model,
+    PoissonLikelihood,
+    VaryingCapacityLikelihood,
+)
+from lossratio.plrsearch.model import (
+    FUNCTIONS,
+    CriticalLoadQuestion,
+    FittingFunction,
+    LikelihoodName,
+    Prior,
+    TrialCounts,
+)
+from lossratio.plrsearch.quadrature import constant_capacity, varying_capacity
+from lossratio.plrsearch.quadrature.posterior import Posterior
 
 
 def posteriors(
@@ -28,18 +35,18 @@ def posteriors(
     prior = Prior(question.max_load / 2.0)
     if likelihood is LikelihoodName.VARYING:
         varying = VaryingCapacityLikelihood(counts)
-        resolution = nested.ROUGH if for_selection else nested.EXACT
+        resolution = varying_capacity.ROUGH if for_selection else varying_capacity.EXACT
 
         def with_varying(function: FittingFunction) -> Posterior:
-            panels = nested.integrate_varying(Model(function, varying, prior), varying, question, resolution)
+            panels = varying_capacity.integrate_varying(Model(function, varying, prior), varying, question, resolution)
             return Posterior(function, question, panels, varying.constant)
 
         return tuple(with_varying(function) for function in FUNCTIONS)
     bound = bound_likelihood(counts, likelihood)
-    accuracy = posterior.ROUGH if for_selection else posterior.EXACT
+    accuracy = constant_capacity.ROUGH if for_selection else constant_capacity.EXACT
 
     def constant(function: FittingFunction) -> Posterior:
-        panels = posterior.integrate(Model(function, bound, prior), question, accuracy)
+        panels = constant_capacity.integrate(Model(function, bound, prior), question, accuracy)
         return Posterior(function, question, panels, bound.constant)
 
     return tuple(constant(function) for function in FUNCTIONS)

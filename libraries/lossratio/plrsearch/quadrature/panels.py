@@ -12,7 +12,7 @@ import numpy as np
 from numpy.polynomial.legendre import Legendre, legder, legvander
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.model import Array
 
 ORDER = 20
 """Nodes of a panel, so that smooth densities need two panels, one on each side of the mode."""

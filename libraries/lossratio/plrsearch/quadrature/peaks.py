@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lossratio.plrsearch.density import RowDensity
-from lossratio.plrsearch.functions import Array
+from lossratio.plrsearch.likelihood import RowDensity
+from lossratio.plrsearch.model import Array
 
 _NEWTON_STEPS = 2
 

@@ -8,9 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.functions import Array, FittingFunction
-from lossratio.plrsearch.panels import (
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, FittingFunction
+from lossratio.plrsearch.quadrature.panels import (
     ORDER,
     WEIGHTS,
     Moments,

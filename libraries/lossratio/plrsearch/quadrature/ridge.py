@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.density import RowDensity
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.likelihood import Score
+from lossratio.plrsearch.likelihood import RowDensity, Score
+from lossratio.plrsearch.model import Array
 
 DROP = 28.0
 """Depth in nats below a row's maximum to which its support reaches; what lies beyond has 1e-14 of the mass."""

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.polynomial.legendre import legval, legvander
 from numpy.typing import NDArray
 
-from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load
-from lossratio.plrsearch.curves import Curves, Indices
-from lossratio.plrsearch.density import RowDensity
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.panels import lobatto
+from lossratio.plrsearch.likelihood import RowDensity
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, critical_load
+from lossratio.plrsearch.quadrature.panels import lobatto
 
 POINTS = 16
 """Points at which a row is computed."""

@@ -10,12 +10,10 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from lossratio.plrsearch.approximation import rough_rows
-from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
-from lossratio.plrsearch.counts import TrialCounts
-from lossratio.plrsearch.density import Model
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.ridge import explaining_starts, find_rows
+from lossratio.plrsearch.likelihood import Model, VaryingCapacityLikelihood
+from lossratio.plrsearch.model import Array, TrialCounts
+from lossratio.plrsearch.quadrature.approximation import rough_rows
+from lossratio.plrsearch.quadrature.ridge import explaining_starts, find_rows
 
 DEPTH = 12.5
 """Nats below the maximum at which the support ends: 5 standard deviations of a Gaussian."""

@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from lossratio.plrsearch.counts import TrialCounts
-from lossratio.plrsearch.distribution import Posterior
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.integration import bound_likelihood
 from lossratio.plrsearch.likelihood import Parameters
-from lossratio.plrsearch.options import LikelihoodName
-from lossratio.plrsearch.panels import Panels, masses_of, roughness
+from lossratio.plrsearch.model import Array, LikelihoodName, TrialCounts
+from lossratio.plrsearch.quadrature.integration import bound_likelihood
+from lossratio.plrsearch.quadrature.panels import Panels, masses_of, roughness
+from lossratio.plrsearch.quadrature.posterior import Posterior
 
 _ROUGH = 1e-2
 """Share of the mass by which all panels together may be wrong."""

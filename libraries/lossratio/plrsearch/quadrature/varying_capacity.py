@@ -12,17 +12,14 @@ import numpy as np
 from numpy.polynomial.legendre import legval, legvander
 from scipy.special import logsumexp
 
-from lossratio.plrsearch.approximation import rough_rows
-from lossratio.plrsearch.capacity import VaryingCapacityLikelihood
-from lossratio.plrsearch.critical import CriticalLoadQuestion, critical_load, mrr_of_critical_load
-from lossratio.plrsearch.curves import Curves, Indices
-from lossratio.plrsearch.density import Model, RowDensity
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.grid import Grid, refined
-from lossratio.plrsearch.panels import NODES, Panels, lobatto, moments_of, node_positions
-from lossratio.plrsearch.peaks import Peaks
-from lossratio.plrsearch.ridge import explaining_starts, find_rows
-from lossratio.plrsearch.support import DEEP, DEPTH, Support, deviation_bounds, extent, find_support
+from lossratio.plrsearch.likelihood import Model, RowDensity, VaryingCapacityLikelihood
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, critical_load, mrr_of_critical_load
+from lossratio.plrsearch.quadrature.approximation import rough_rows
+from lossratio.plrsearch.quadrature.grid import Grid, refined
+from lossratio.plrsearch.quadrature.panels import NODES, Panels, lobatto, moments_of, node_positions
+from lossratio.plrsearch.quadrature.peaks import Peaks
+from lossratio.plrsearch.quadrature.ridge import explaining_starts, find_rows
+from lossratio.plrsearch.quadrature.support import DEEP, DEPTH, Support, deviation_bounds, extent, find_support
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from lossratio.plrsearch.distribution import Posterior
-from lossratio.plrsearch.functions import Array, FittingFunction
+from lossratio.plrsearch.model import Array, FittingFunction
+from lossratio.plrsearch.quadrature import Posterior
 
 _POINTS = 256
 _MODEL_ERROR = 0.03

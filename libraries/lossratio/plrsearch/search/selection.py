@@ -8,11 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.distribution import Posterior
-from lossratio.plrsearch.functions import Array
-from lossratio.plrsearch.gains import Cloud
-from lossratio.plrsearch.options import LikelihoodName
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName
+from lossratio.plrsearch.quadrature import Posterior
+from lossratio.plrsearch.search.gains import Cloud
 from lossratio.trial import TrialResult
 
 _DRAINED = 3

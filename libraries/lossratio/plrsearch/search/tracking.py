@@ -6,14 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lossratio.plrsearch.combined import evidence_weights
-from lossratio.plrsearch.counts import from_rows
-from lossratio.plrsearch.critical import CriticalLoadQuestion
-from lossratio.plrsearch.distribution import Posterior, quantiles_of_nodes
-from lossratio.plrsearch.estimate import IntervalAfterTrial
-from lossratio.plrsearch.integration import posteriors
-from lossratio.plrsearch.options import LikelihoodName, Weighting
-from lossratio.plrsearch.updating import updated
+from lossratio.plrsearch.estimate import IntervalAfterTrial, evidence_weights
+from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, Weighting, from_rows
+from lossratio.plrsearch.quadrature import Posterior, posteriors, quantiles_of_nodes, updated
 
 _GROWTH = 1.5
 """How many times more trials there must be until the posteriors are integrated anew in any case."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeAlias
 
 from lossratio.errors import SearchError
-from lossratio.plrsearch.critical import CriticalLoadQuestion
+from lossratio.plrsearch.model import CriticalLoadQuestion
 
 
 class Bounds(Protocol):
