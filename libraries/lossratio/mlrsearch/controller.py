@@ -11,11 +11,11 @@ from lossratio.mlrsearch.evidence import GoalBounds
 from lossratio.mlrsearch.expectation import LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Pace, forecast
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
+from lossratio.mlrsearch.goal_search import GoalSearch, Proposal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import hint_of
 from lossratio.mlrsearch.purpose import Purpose
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
-from lossratio.mlrsearch.selection import GoalSearch, Proposal
 from lossratio.mlrsearch.targets import CoarseTarget
 from lossratio.trial import TrialInput, TrialResult
 

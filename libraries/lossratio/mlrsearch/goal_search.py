@@ -1,9 +1,9 @@
 """The rule for the next trial of one goal.
 
 The trial chosen is for the coarsest target whose interval is still open. The coarsest target of all searches for a
-load (`lossratio.mlrsearch.bracketing`); a finer one proves the pair of loads that the coarser one left (`_prove`), or,
+load (`lossratio.mlrsearch.rules.look`); a finer one proves the pair of loads that the coarser one left (`_prove`), or,
 where the coarser one has promised too much, goes down from there by itself (`_descend`). A SUT that changes meanwhile
-(`lossratio.mlrsearch.landslide`) and loss that fades (`lossratio.mlrsearch.fading`) have rules of their own.
+(`lossratio.mlrsearch.rules.landslide`) and loss that fades (`lossratio.mlrsearch.rules.fading`) have rules of their own.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lossratio.mlrsearch.bracketing import next_look
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.evidence import GoalBounds, RelevantBounds
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
-from lossratio.mlrsearch.fading import faded_trial
 from lossratio.mlrsearch.forecast import Outlook, Pace, outlook
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, hinted_trial
-from lossratio.mlrsearch.landslide import secure
+from lossratio.mlrsearch.rules.fading import faded_trial
+from lossratio.mlrsearch.rules.landslide import secure
+from lossratio.mlrsearch.rules.look import next_look
 from lossratio.mlrsearch.stages import Interval, Stages
 from lossratio.mlrsearch.targets import CoarseTarget, Target
 from lossratio.trial import TrialResult
