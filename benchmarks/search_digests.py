@@ -1,4 +1,4 @@
-"""Whether a change of the search changes searches: some 2,600 simulated ones, and a digest of the trials of each.
+"""Whether a change of the search changes searches: some 3,500 simulated ones, and a digest of the trials of each.
 
 Run it before the change and after it; the second run reports each search that is no longer the same, trial by trial:
 
@@ -6,7 +6,7 @@ python benchmarks/search_digests.py before.tsv
 python benchmarks/search_digests.py after.tsv --beside before.tsv
 
 All goal sets and all families of `lossratio study` take part, without hints, with hints from earlier nights on the same
-SUT, and with hints that are nonsense.
+SUT, with hints that are nonsense, and as FD.io CSIT searches: wide coarse targets, a warm-up, failing fast.
 """
 
 from __future__ import annotations
@@ -20,16 +20,38 @@ from pathlib import Path
 import click
 from joblib import Parallel, delayed
 
-from lossratio.mlrsearch import SearchGoalWarning
-from lossratio.study.algorithms import OURS
+from lossratio.baselines.csit import COARSE_TARGETS, TIMEOUT, WARM_UP_DURATION
+from lossratio.mlrsearch import MLRsearch, SearchGoalWarning
+from lossratio.study.algorithms import ALGORITHMS, OURS, Algorithm, Goals
 from lossratio.study.goal_sets import GOAL_SETS
 from lossratio.study.nights import CHANGES
-from lossratio.study.outcome import Outcome
+from lossratio.study.outcome import Outcome, searched
 from lossratio.study.plan import EVERY_ALGORITHM, FAMILY_SETS, NO_OVERHEAD
 from lossratio.study.search import SEARCH_STREAM
-from lossratio.study.suts import Family
+from lossratio.study.suts import Family, Subject
+from lossratio.trial import Measurer
 
-ALGORITHMS = (OURS, CHANGES["unchanged"].with_hints, CHANGES["nonsense"].with_hints)
+WITH_HINTS = (CHANGES["unchanged"].with_hints, CHANGES["nonsense"].with_hints)
+
+
+def search_as_csit(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
+    """Searches with the settings of FD.io CSIT, whatever the goals."""
+    controller = MLRsearch(
+        goals,
+        subject.min_load,
+        subject.max_load,
+        timeout=TIMEOUT,
+        warm_up_duration=WARM_UP_DURATION,
+        coarse_targets=COARSE_TARGETS,
+    )
+    return searched(controller, measurer)
+
+
+SEARCHES = (
+    ALGORITHMS[OURS],
+    *(EVERY_ALGORITHM[name] for name in WITH_HINTS),
+    Algorithm("as CSIT", search_as_csit),
+)
 
 
 @dataclass(frozen=True)
@@ -87,13 +109,12 @@ def searches_of(family: Family, seed: int) -> list[Search]:
     subject = family.subject(seed)
     found = []
     for goal_set in GOAL_SETS.values():
-        for name in ALGORITHMS:
-            algorithm = EVERY_ALGORITHM[name]
+        for algorithm in SEARCHES:
             measurer = algorithm.tonight(subject).measurer(NO_OVERHEAD, 0, SEARCH_STREAM)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SearchGoalWarning)
                 outcome = algorithm.search(goal_set.goals, subject, measurer)
-            title = f"{goal_set.name}, {family.name}, seed {seed}, {name}"
+            title = f"{goal_set.name}, {family.name}, seed {seed}, {algorithm.name}"
             found.append(Search(title, len(outcome.trials), outcome.result.elapsed, digest(outcome)))
     return found
 

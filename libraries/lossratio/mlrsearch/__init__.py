@@ -1,11 +1,10 @@
 """MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
 
 from lossratio.mlrsearch.classification import Bound, classify, conditional_throughput
-from lossratio.mlrsearch.controller import MLRsearch
+from lossratio.mlrsearch.controller import MLRsearch, Purpose
 from lossratio.mlrsearch.evidence import GoalBounds, RelevantBounds
 from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
-from lossratio.mlrsearch.purpose import Purpose
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, goal_result
 from lossratio.mlrsearch.targets import CoarseTarget
 

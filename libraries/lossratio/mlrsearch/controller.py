@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound
@@ -14,10 +15,54 @@ from lossratio.mlrsearch.goal import SearchGoal, checked_goals
 from lossratio.mlrsearch.goal_search import GoalSearch, Proposal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import hint_of
-from lossratio.mlrsearch.purpose import Purpose
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.targets import CoarseTarget
 from lossratio.trial import TrialInput, TrialResult
+
+_EXPECTATIONS = {
+    Bound.LOWER: "low loss is expected",
+    Bound.UPPER: "high loss is expected",
+    Bound.UNDECIDED: "either is possible",
+}
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """Why a trial was chosen. Loads are per interface, in frames per second.
+
+    Attributes:
+        goals: The goals that it serves; none for a warm-up.
+        load: The trial's load.
+        duration_sum: Seconds of trials at this load that the goals' current targets ask for.
+        expected: What the load is expected to be for the goals.
+        lower: The tightest lower bound of the first goal when the trial was chosen; None if there was none.
+        upper: The tightest upper bound, likewise.
+        coarse: Whether single trials still search for the bounds; else a bound found so is being proved.
+        hinted: Whether earlier searches promise the bound here.
+        rule: Name of the rule that chose it, as `lossratio.mlrsearch.rules` has it; None for a warm-up.
+    """
+
+    goals: tuple[SearchGoal, ...]
+    load: float
+    duration_sum: float
+    expected: Bound
+    lower: float | None
+    upper: float | None
+    coarse: bool
+    hinted: bool = False
+    rule: str | None = None
+
+    def __str__(self) -> str:
+        if not self.goals:
+            return "warm-up at the maximum load; its result is discarded"
+        names = ", ".join(str(goal) for goal in self.goals)
+        expectation = _EXPECTATIONS[self.expected] + (", as in earlier searches" if self.hinted else "")
+        if not self.coarse:
+            what = "a bound" if self.expected is Bound.UNDECIDED else f"the {self.expected.value}"
+            return f"{names}: prove {what} in {self.duration_sum:.3g} s; {expectation}"
+        lower = "the minimum load" if self.lower is None else f"{self.lower:,.0f}"
+        upper = "the maximum load" if self.upper is None else f"{self.upper:,.0f} frames/s"
+        return f"{names}: search between {lower} and {upper}; {expectation}"
 
 
 class MLRsearch:
@@ -165,26 +210,27 @@ class MLRsearch:
             proposals,
             key=lambda proposal: (
                 proposal.target.duration_sum,
-                proposal.goal.loss_ratio if proposal.coarse else 0.0,
-                proposal.load,
+                proposal.goal.loss_ratio if proposal.is_coarse else 0.0,
+                proposal.choice.load,
             ),
         )
-        trial = TrialInput(best.target.trial_duration, best.load)
+        trial = TrialInput(best.target.trial_duration, best.choice.load)
         goals = tuple(
             proposal.goal
             for proposal in proposals
-            if (proposal.load, proposal.expected) == (best.load, best.expected)
+            if (proposal.choice.load, proposal.choice.expected) == (best.choice.load, best.choice.expected)
             and proposal.target.trial_duration == best.target.trial_duration
         )
         return trial, Purpose(
             goals,
-            best.load,
+            best.choice.load,
             best.target.duration_sum,
-            best.expected,
+            best.choice.expected,
             best.interval.lower,
             best.interval.upper,
-            best.coarse,
+            best.is_coarse,
             best.hinted,
+            best.choice.rule,
         )
 
     def _proposals(self) -> list[Proposal]:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Stages
@@ -18,10 +17,6 @@ from lossratio.trial import TrialResult
 
 EARLIER_SEARCHES = 5
 """So many of the last searches are looked at: one alone may have been unlucky, old ones are out of date."""
-
-
-NEAR = 1
-"""Goal widths above a hinted pair where short trials may have stopped, so that it is given up when it passes more."""
 
 
 @dataclass(frozen=True)
@@ -67,50 +62,6 @@ def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialRe
     stops = sorted(stop for stop, _ in last)
     is_growing = goal.first_duration < goal.final_trial_duration
     return Hint(lower, stops[(len(stops) - 1) // 2] if is_growing else lower, (stops[0], stops[-1]))
-
-
-def hinted_trial(stages: Stages, grid: LoadGrid, width: int, hinted: int) -> tuple[int, float, Bound] | None:
-    """The next trial for the pair of loads where earlier searches let expect the bounds of a goal with growing trials.
-
-    It is for the goal itself: what trials of middle length would say there is known from the earlier searches.
-
-    Args:
-        stages: What is known for the goal.
-        grid: The loads.
-        width: The goal's width in grid steps.
-        hinted: Where the relevant lower bound is expected.
-
-    Returns:
-        Number of the stage that the trial is for, its load in frames per second, and what the load is expected to be.
-        None as soon as a trial speaks against the pair, and where all trials are of one length: there the pair is where
-        the search starts.
-    """
-    if stages.goal.first_duration == stages.goal.final_trial_duration:
-        return None
-    final, interval = len(stages.stages) - 1, stages.intervals[-1]
-    lower, upper = grid.load(hinted), grid.load(hinted + width)
-    if any(stage.evidence.bound(lower) is Bound.UPPER for stage in stages.stages):
-        return None
-    is_upper_inside = interval.first <= hinted + width <= interval.last
-    seen = [stage.evidence.bound(upper) for stage in stages.stages]
-    longer = next((number for number in range(1, final) if seen[number] is Bound.UNDECIDED), None)
-    if is_upper_inside and seen[0] is Bound.UNDECIDED:
-        # A short trial costs little, and right after lossy ones it sees the SUT in the state that loses.
-        return 0, upper, Bound.UPPER
-    is_near = stages.intervals[0].first - 1 <= hinted + width + NEAR * width
-    if is_upper_inside and is_near and Bound.UPPER not in seen:
-        # Where short trials stopped may be as good a load for a long one, and a better result.
-        return None if longer is None else (longer, upper, Bound.UPPER)
-    if interval.first <= hinted <= interval.last:
-        promised = stages.intervals[0].lower
-        if promised is not None and promised >= lower:
-            return final, lower, Bound.LOWER
-        # What short trials have said here once stays said, even where others failed below it since.
-        return (0, lower, Bound.LOWER) if stages.stages[0].evidence.bound(lower) is Bound.UNDECIDED else None
-    if interval.lower == lower and is_upper_inside:
-        # As long as no shorter trial was lossy, the next longer one may be; a longer one that was not says nothing.
-        return final if longer is None or Bound.UPPER in seen else longer, upper, Bound.UPPER
-    return None
 
 
 def _second_largest(values: list[int]) -> int:

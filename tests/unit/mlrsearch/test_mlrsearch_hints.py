@@ -6,8 +6,11 @@ import pytest
 from mlrsearch_suts import drive, knee, measured, noisy, policer
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch
+from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.grid import LoadGrid
-from lossratio.mlrsearch.hints import EARLIER_SEARCHES, hint_of, hinted_trial
+from lossratio.mlrsearch.hints import EARLIER_SEARCHES, hint_of
+from lossratio.mlrsearch.rules import GoalView
+from lossratio.mlrsearch.rules.hint import follow_hint
 from lossratio.mlrsearch.stages import Stages
 from lossratio.trial import TrialOutput, TrialResult
 
@@ -181,7 +184,9 @@ def test_a_hinted_load_that_short_trials_have_passed_is_not_asked_for_again():
     stages = Stages(TST009, GRID)
     for index, loss_ratio in ((500, 0.0), (501, 0.1), (400, 0.1)):
         stages.add(measured(GRID.load(index), 1.0, loss_ratio))
-    assert hinted_trial(stages, GRID, 1, 500) is None
+    curve = LossCurve()
+    expectation = Expectation(TST009.loss_ratio, TST009.first_duration, GRID, curve)
+    assert follow_hint(GoalView(GRID, 1, stages, curve, expectation, hinted=500)) is None
 
 
 def test_a_hint_at_the_minimum_load_is_looked_at_there_and_just_above():

@@ -1,1 +1,40 @@
-"""The rules that choose the next trial of one goal, each in a module with its name."""
+"""How a goal's next trial is chosen: the rules in their order. The first rule that wants a trial gets it.
+
+| rule | question | trial |
+| --- | --- | --- |
+| `hint` | Did earlier searches prove a pair of loads, and does no trial speak against it? | a trial of that pair |
+| `landslide` | Did loads fail one after the other, far down (or pass, far up)? | one load, proved to the end |
+| `fading` | Did a long trial lose the few frames that a short one could not show? | where a long one loses one frame |
+| `descent` | Did a load fail a target although it passed the coarser one? | a load farther down |
+| `proof` | Is the coarser target done? | the pair of loads that it left |
+| `look` | Otherwise: where is the bound? | one short trial where the bound is expected |
+
+Each rule has a module with its name, and its constants are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lossratio.mlrsearch.rules.descent import descend
+from lossratio.mlrsearch.rules.fading import follow_fading
+from lossratio.mlrsearch.rules.hint import follow_hint
+from lossratio.mlrsearch.rules.landslide import stop_landslide
+from lossratio.mlrsearch.rules.look import look
+from lossratio.mlrsearch.rules.proof import prove
+from lossratio.mlrsearch.rules.view import Choice, GoalView
+
+__all__ = ["RULES", "Choice", "GoalView", "Rule", "choose"]
+
+Rule = Callable[[GoalView], Choice | None]
+"""Gives the trial that the rule wants next; None: the rule has no say now."""
+
+RULES: tuple[Rule, ...] = (follow_hint, stop_landslide, follow_fading, descend, prove, look)
+"""The rules in their order."""
+
+
+def choose(view: GoalView) -> Choice | None:
+    """The trial that helps a goal most; None if the goal's bounds are found."""
+    if view.first_open is None:
+        return None
+    return next((choice for rule in RULES if (choice := rule(view)) is not None), None)

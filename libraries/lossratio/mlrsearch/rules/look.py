@@ -1,4 +1,4 @@
-"""Where single short trials look for a bound: the rule of the coarsest target, given where the bound is expected."""
+"""Rule `look`: one short trial where the bound is expected. It is the rule of the coarsest target."""
 
 from __future__ import annotations
 
@@ -6,35 +6,74 @@ import math
 
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.expectation import Expectation
+from lossratio.mlrsearch.rules.view import Choice, GoalView
 from lossratio.mlrsearch.stages import Interval
+
+NAME = "look"
 
 COLLAPSE = 10.0
 """Where a SUT forwards nothing in overload but the minimum load passes, the overload divided by this comes next, or the
-middle between the bounds if that is higher."""
+middle between the bounds if that is higher.
+
+A picture: at 14.88 Mfps a DUT is busy with dropping and forwards nothing. 1.488 Mfps comes next, then 0.149 Mfps.
+"""
 
 FADING_STEPS = 8
-"""How much farther than the last time loss that fades from load to load is followed at most, in target widths."""
+"""How much farther than the last time loss that fades from load to load is followed at most.
+
+A picture: the losses of two loads promise their end 500 widths below. The first look goes 8 widths down, the second one
+64, so that one unlucky trial does not take the search to the other end.
+"""
 
 FADING_RECESSIONS = 2
-"""Recessions in a row that tell a gradual end of loss: after one, a burst may be missing that a bucket took before."""
+"""Recessions in a row that show a gradual end of loss.
+
+A picture: each lossy load moves the expected bound below it a little farther down. After one such step, a burst may be
+missing that a token bucket took before; after two, the loss has no sharp edge.
+"""
 
 FIRST_FADING_STEPS = 4
-"""How far loss is followed at most when that many recessions are reached, in target widths."""
+"""How far loss is followed at most when that many recessions are reached, in target widths.
+
+A picture: two recessions are weak evidence, so the first step is half of the usual 8 widths.
+"""
 
 LEAP = 0.7
-"""Factor and exponent of the steps leapt over when the bound proved higher than expected: 3 of 10, 90 of 1000."""
+"""Factor and exponent of the steps leapt over when the bound proved higher than expected.
+
+A picture: with 10 steps left, the next look is 3 steps up; with 1000 steps left it is 88 steps up.
+"""
 
 NOISE_STEPS = 4
-"""How far from a hint that was wrong the bound is looked for first, in target widths; above it at least."""
+"""How far from a hint that was wrong the bound is looked for first, in target widths; above it at least.
+
+A picture: yesterday the bound was at 100 kfps, today a trial there loses a frame. Noise seldom moves a bound by more
+than 2 %, so 98 kfps comes next, and not a load far below.
+"""
 
 SLOWING_RECESSIONS = 4
-"""Recessions in a row, without a gradual end of loss in sight, that tell a SUT that becomes slower all the time."""
+"""Recessions in a row, without a gradual end of loss in sight, that show a SUT that becomes slower all the time.
+
+A picture: a flow table fills while the search lasts. Each load fails just above the bound expected there, four times:
+then the steps down double.
+"""
 
 SPLIT = 0.25
-"""Where an interval is split, from its lower bound, when the expected bound is below it."""
+"""Where an interval is split, from its lower bound, when the expected bound is below it.
+
+A picture: 100 kfps passed and 140 kfps failed, and the overload says 95 kfps. The bound is rather near 100 kfps, so
+109 kfps is next, and not the middle.
+"""
 
 
-def next_look(interval: Interval, expectation: Expectation, width: int) -> tuple[int, Bound]:
+def look(view: GoalView) -> Choice:
+    """The single short trial that comes next."""
+    width = view.width * view.stages[0].target.widths
+    index, expected = _next_look(view.intervals[0], view.expectation, width)
+    return Choice(NAME, 0, view.grid.load(index), expected)
+
+
+def _next_look(interval: Interval, expectation: Expectation, width: int) -> tuple[int, Bound]:
     """The index that a single short trial is to look at, and what it is expected to be.
 
     As long as the expected bound holds good, both sides of it are looked at, the upper one first: if that is no upper

@@ -1,0 +1,40 @@
+"""Rule `descent`: go down from a load that failed a target although it had passed the coarser one."""
+
+from __future__ import annotations
+
+from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.rules.view import Choice, GoalView
+
+NAME = "descent"
+
+
+def descend(view: GoalView) -> Choice | None:
+    """The next load down for the finest target that failed so; None if there is none.
+
+    A picture: a trial of 1 s passes at 100 kfps, and one of 60 s there loses a frame. The next loads are one width
+    below, then two, then four, because the short trial shows little of what the long one sees.
+    """
+    for number in range(view.final, 0, -1):
+        choice = _descend(view, number)
+        if choice is not None:
+            return choice
+    return None
+
+
+def _descend(view: GoalView, number: int) -> Choice | None:
+    """The next load down for one target. A load below one that passed shorter trials needs none of these again."""
+    stage, interval = view.stages[number], view.intervals[number]
+    if not interval.open or interval.upper not in stage.failed:
+        return None
+    step = max(view.width, view.known.fall(number))
+    if interval.lower is not None:
+        step = min(step, interval.steps // 2)
+    load = view.grid.load(max(interval.first, interval.last + 1 - step))
+    promised = view.intervals[number - 1].lower
+    if promised is not None and promised <= load and promised != interval.lower:
+        return None
+    for coarser, candidate in enumerate(view.stages[: number + 1]):
+        is_shorter = candidate.target.trial_duration < stage.target.trial_duration
+        if not is_shorter and candidate.evidence.bound(load) is not Bound.LOWER:
+            return Choice(NAME, coarser, load, Bound.LOWER)
+    return None

@@ -1,0 +1,82 @@
+"""What a rule looks at, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.expectation import Expectation, LossCurve
+from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.mlrsearch.grid import LoadGrid
+from lossratio.mlrsearch.stages import Interval, Stage, Stages
+
+
+@dataclass
+class GoalView:
+    """What is known for one goal: all that a rule may look at. A rule changes nothing in it.
+
+    Attributes:
+        grid: The loads that the search measures.
+        width: The goal's width in grid steps.
+        known: The goal's targets, coarsest first, with what is known about each.
+        curve: The loss at all loads.
+        expectation: Where single short trials are expected to find the bound.
+        hinted: Grid index of the load that earlier searches promise as the relevant lower bound, where long trials are
+            to begin; None: there is no such load.
+    """
+
+    grid: LoadGrid
+    width: int
+    known: Stages
+    curve: LossCurve
+    expectation: Expectation
+    hinted: int | None = None
+
+    @property
+    def goal(self) -> SearchGoal:
+        """The goal."""
+        return self.known.goal
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The goal's targets, coarsest first; the last one is the goal itself."""
+        return self.known.stages
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """The interval of each stage."""
+        return self.known.intervals
+
+    @property
+    def final(self) -> int:
+        """Number of the last stage: the goal itself."""
+        return len(self.stages) - 1
+
+    @property
+    def first_open(self) -> int | None:
+        """Number of the coarsest stage in whose interval something has to be measured; None: the search is over."""
+        return next((number for number, interval in enumerate(self.intervals) if interval.open), None)
+
+    @property
+    def hinted_pair(self) -> tuple[float, float] | None:
+        """The two loads, in frames per second, between which earlier searches promise the bound."""
+        if self.hinted is None:
+            return None
+        return self.grid.load(self.hinted), self.grid.load(self.hinted + self.width)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The trial that a rule wants next.
+
+    Attributes:
+        rule: Name of the rule.
+        stage: Number of the stage that the trial is for; 0 is the coarsest.
+        load: Frames per second.
+        expected: What the load is expected to be.
+    """
+
+    rule: str
+    stage: int
+    load: float
+    expected: Bound

@@ -1,0 +1,98 @@
+"""The rules that choose a goal's next trial: their order, their names, and where each of them is at work."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+from mlrsearch_suts import knee, policer
+
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, MLRsearch, rules
+from lossratio.mlrsearch.rules import RULES, Choice, choose
+from lossratio.trial import TrialInput, TrialOutput, TrialResult
+
+MIN, MAX = 9001.0, 14_880_952.0
+
+
+def rules_of(controller, sut):
+    """The rule of each trial of a whole search, and the trials."""
+    names, trials = [], []
+    while (trial := controller.next_trial()) is not None:
+        names.append(controller.purpose.rule)
+        trials.append(TrialResult(trial, TrialOutput(min(1.0, max(0.0, sut(trial.load, trial.duration))))))
+        controller.record(trials[-1])
+    return names, trials
+
+
+def name_of(rule):
+    return import_module(rule.__module__).NAME
+
+
+def test_a_rule_is_named_like_its_module_and_explained_in_the_order_of_the_rules():
+    names = [name_of(rule) for rule in RULES]
+    assert [rule.__module__.rpartition(".")[2] for rule in RULES] == names
+    explained = [line.split("`")[1] for line in rules.__doc__.splitlines() if line.startswith("| `")]
+    assert explained == names
+
+
+class View:
+    first_open = 0
+
+
+def test_the_first_rule_that_wants_a_trial_gets_it(monkeypatch):
+    first, second = (Choice(name, 0, load, Bound.UPPER) for name, load in (("first", 1.0), ("second", 2.0)))
+    monkeypatch.setattr(rules, "RULES", (lambda view: None, lambda view: first, lambda view: second))
+    assert choose(View()) is first
+
+
+def test_no_rule_is_asked_where_all_targets_are_reached(monkeypatch):
+    view = View()
+    view.first_open = None
+    monkeypatch.setattr(rules, "RULES", (lambda view: pytest.fail("asked"),))
+    assert choose(view) is None
+
+
+def test_on_a_plain_sut_a_search_looks_and_then_proves():
+    names, _ = rules_of(MLRsearch([NDR], MIN, MAX), knee(1e6))
+    assert sorted(set(names)) == ["look", "proof"]
+    assert names == sorted(names)
+
+
+def test_a_warm_up_is_no_rules_choice():
+    names, _ = rules_of(MLRsearch([NDR], MIN, MAX, warm_up_duration=1.0), knee(1e6))
+    assert names[0] is None
+    assert None not in names[1:]
+
+
+def test_a_burst_that_short_trials_pass_is_left_by_descent():
+    names, _ = rules_of(MLRsearch([TST009], MIN, MAX), policer(1e6, 20_000.0))
+    assert "descent" in names
+
+
+def test_long_trials_begin_at_a_hint():
+    sut = policer(1e6, 20_000.0)
+    _, trials = rules_of(MLRsearch([TST009], MIN, MAX), sut)
+    names, _ = rules_of(MLRsearch([TST009], MIN, MAX, hints=[trials]), sut)
+    assert "hint" in names
+
+
+def test_loss_that_fades_is_followed():
+    def fades(load, duration):
+        lost = 1e-3 * (load / 1e6) ** 30 * load * duration
+        return 0.0 if lost < 1.0 else min(1.0, int(lost) / (load * duration))
+
+    names, _ = rules_of(MLRsearch([RFC2544], MIN, MAX), fades)
+    assert "fading" in names
+
+
+def test_a_sut_that_gets_slower_with_each_trial_is_secured():
+    trials = iter(range(10_000))
+    names, _ = rules_of(MLRsearch([NDR], MIN, MAX), lambda load, duration: knee(1e6 * 0.995 ** next(trials))(load, 1.0))
+    assert "landslide" in names
+
+
+def test_a_trial_that_serves_two_goals_names_the_rule_of_the_goal_that_was_picked():
+    controller = MLRsearch([NDR, PDR], MIN, MAX)
+    assert controller.next_trial() == TrialInput(1.0, MAX)
+    assert controller.purpose.goals == (NDR, PDR)
+    assert controller.purpose.rule == "look"
