@@ -207,7 +207,7 @@ class Journal:
         file.seek(0, os.SEEK_END)
         return cls(path, list(contents.results), file, contents.digest)
 
-    def append(self, result: TrialResult, purpose: str | None = None) -> None:
+    def append(self, result: TrialResult, purpose: str | None = None, rule: str | None = None) -> None:
         """Writes one result and waits until it is on the disk.
 
         Raises:
@@ -215,7 +215,7 @@ class Journal:
             StorageError: If the disk does not take it.
         """
         try:
-            line, digest = self._line(describe_trial(JournalEntry(result, purpose)))
+            line, digest = self._line(describe_trial(JournalEntry(result, purpose, rule)))
             # The journal is read in the same way when it is continued.
             read_trial(line, self._digest)
         except (ValueError, TypeError) as error:
@@ -297,7 +297,7 @@ def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
     unfinished = path.with_name(f".{path.name}.part")
     with Journal.begin(unfinished, search, version) as journal:
         for entry in entries:
-            journal.append(entry.result, entry.purpose)
+            journal.append(entry.result, entry.purpose, entry.rule)
     unfinished.replace(path)
 
 

@@ -32,10 +32,17 @@ class UnknownFormatError(ValueError):
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """One line of a journal: a result, and why its trial was chosen (if the controller said so)."""
+    """One line of a journal.
+
+    Attributes:
+        result: What was measured.
+        purpose: Why the trial was chosen, in words; None: the controller did not say.
+        rule: Name of the controller's rule that chose it; None: the controller has none, or is of an earlier version.
+    """
 
     result: TrialResult
     purpose: str | None = None
+    rule: str | None = None
 
 
 def describe_search(search: Mapping[str, Any], version: str) -> dict[str, Any]:
@@ -48,8 +55,9 @@ def describe_trial(entry: JournalEntry) -> dict[str, Any]:
     said = asdict(entry.result.output)
     empty = {name for name, value in said.items() if value is None or (isinstance(value, tuple) and not value)}
     output = {name: value for name, value in said.items() if name not in empty}
-    purpose = {} if entry.purpose is None else {"purpose": entry.purpose}
-    return {"input": asdict(entry.result.input), "output": output, **purpose, "time": _now()}
+    reasons = {"purpose": entry.purpose, "rule": entry.rule}
+    given = {name: value for name, value in reasons.items() if value is not None}
+    return {"input": asdict(entry.result.input), "output": output, **given, "time": _now()}
 
 
 def read_header(line: bytes) -> tuple[dict[str, Any], str | None]:
@@ -109,7 +117,7 @@ def read_trial(line: bytes, before: str | None) -> tuple[JournalEntry, str | Non
         raise ValueError(f"not a trial ({error})") from error
     for problem in contradictions(read.output):
         raise ValueError(problem)
-    return JournalEntry(TrialResult(read.input, read.output), read.purpose), digest
+    return JournalEntry(TrialResult(read.input, read.output), read.purpose, read.rule), digest
 
 
 def is_whole(line: bytes) -> bool:
@@ -129,6 +137,7 @@ class _Line:
     input: TrialInput
     output: TrialOutput
     purpose: str | None = None
+    rule: str | None = None
     time: str = ""
 
 

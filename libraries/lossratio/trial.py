@@ -209,7 +209,8 @@ class Controller(Protocol[ResultT_co]):
     """A search algorithm, to be asked and told.
 
     A controller is deterministic and has neither clock nor I/O, so the same results always lead to the same trials.
-    It may have an attribute `purpose` that says why it chose the trial it was asked for last.
+    It may have an attribute `purpose` that says why it chose the trial it was asked for last. If that has an attribute
+    `rule`, this is the name of the rule that chose the trial.
     """
 
     def next_trial(self) -> TrialInput | None:
@@ -240,8 +241,8 @@ class TrialLog(Protocol):
     def results(self) -> Iterable[TrialResult]:
         """What an earlier, interrupted run of the same search measured, in order."""
 
-    def append(self, result: TrialResult, purpose: str | None = None) -> None:
-        """Keeps a result, safely, before it returns."""
+    def append(self, result: TrialResult, purpose: str | None = None, rule: str | None = None) -> None:
+        """Keeps a result, safely, before it returns; with it why its trial was chosen, in words, and by which rule."""
 
 
 def run_search(
@@ -279,7 +280,8 @@ def run_search(
         purpose = getattr(controller, "purpose", None)
         result = TrialResult(trial, measurer.measure(trial))
         if journal is not None:
-            journal.append(result, purpose=None if purpose is None else str(purpose))
+            text = None if purpose is None else str(purpose)
+            journal.append(result, purpose=text, rule=getattr(purpose, "rule", None))
         controller.record(result)
         spent += result.elapsed
         if on_trial is not None:

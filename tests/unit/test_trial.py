@@ -77,6 +77,31 @@ def test_an_interrupted_search_continues_without_measuring_anything_twice(tmp_pa
     assert [entry.purpose for entry in entries] == [f"trial {number}" for number in range(1, 6)]
 
 
+class Ruled(Halving):
+    """Its purposes name a rule."""
+
+    class Because:
+        rule = "halve"
+
+        def __str__(self) -> str:
+            return "half of it"
+
+    def next_trial(self) -> TrialInput | None:
+        trial = super().next_trial()
+        self.purpose = self.Because()
+        return trial
+
+
+def test_the_rule_that_chose_a_trial_is_in_the_journal_and_a_journal_without_rules_is_continued(tmp_path):
+    with Journal.open(tmp_path / "t.jsonl", {}) as journal, pytest.raises(KeyboardInterrupt):
+        run_search(Halving(), Knee(fail_at=4), journal=journal)
+    with Journal.open(tmp_path / "t.jsonl", {}) as journal:
+        run_search(Ruled(), Knee(), journal=journal)
+    entries = read_journal(tmp_path / "t.jsonl").entries
+    assert [entry.rule for entry in entries] == [None, None, None, "halve", "halve"]
+    assert entries[3].purpose == "half of it"
+
+
 def test_time_spent_before_the_interruption_counts_towards_the_timeout(tmp_path):
     with Journal.open(tmp_path / "t.jsonl", {}) as journal:
         run_search(Halving(), Knee(elapsed=2.5), journal=journal, timeout=5.0)

@@ -19,6 +19,7 @@ class Progress:
         bounds: What is known about each goal; none where nothing is searched for.
         time_left: What the rest is expected to take, and between what that should be; None: not known.
         purpose: Why the trial was chosen; None: nobody asked for it, or there is nothing to choose.
+        rule: Name of the rule that chose the trial; None: as for the purpose, or the trial is a warm-up.
     """
 
     number: int
@@ -26,6 +27,7 @@ class Progress:
     bounds: tuple[GoalBounds, ...]
     time_left: Forecast | None
     purpose: str | None = None
+    rule: str | None = None
 
 
 OnProgress = Callable[[Progress], None]

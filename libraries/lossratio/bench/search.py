@@ -129,8 +129,9 @@ def find_conditional_throughput(
 
 def _progress(controller: MLRsearch, trial: TrialResult) -> Progress:
     """Where the search is, in the controller's own words: the same work after a thousand trials as after ten."""
-    purpose = None if controller.last_purpose is None else str(controller.last_purpose)
-    return Progress(controller.trials, trial, controller.bounds, controller.forecast(), purpose)
+    so_far = Progress(controller.trials, trial, controller.bounds, controller.forecast())
+    purpose = controller.last_purpose
+    return so_far if purpose is None else replace(so_far, purpose=str(purpose), rule=purpose.rule)
 
 
 def _earlier(request: SearchRequest, place: TestPlace) -> tuple[EarlierSearch, ...]:

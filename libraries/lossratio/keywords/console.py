@@ -33,9 +33,15 @@ def announce(text: str) -> None:
 
 def show_progress(progress: Progress) -> None:
     """Tells on the console where a search is after a trial, in one line."""
-    logger.console(
-        progress_line(progress.number, progress.trial, progress.bounds, progress.time_left, progress.purpose)
+    line = progress_line(
+        progress.number,
+        progress.trial,
+        progress.bounds,
+        progress.time_left,
+        progress.purpose,
+        rule=progress.rule,
     )
+    logger.console(line)
 
 
 def show_soak_progress(progress: SoakProgress) -> None:

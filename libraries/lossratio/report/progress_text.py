@@ -21,6 +21,8 @@ def progress_line(
     bounds: Iterable[GoalBounds],
     time_left: Forecast | None = None,
     purpose: str | None = None,
+    *,
+    rule: str | None = None,
 ) -> str:
     """What the console shows after a trial.
 
@@ -33,12 +35,15 @@ def progress_line(
         bounds: The bounds of each goal after it.
         time_left: What the rest of the search is expected to take; None: not known.
         purpose: Why the trial was chosen; None: not known.
+        rule: Name of the rule that chose it; None: not known.
     """
     parts = [_trial(number, trial)]
     goals = [f"{each.goal} {_interval(each):<{_INTERVAL_WIDTH}}" for each in bounds]
     parts += goals or [f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"]
     if time_left is not None:
         parts.append(_time_left(time_left))
+    if rule is not None:
+        parts.append(rule)
     if purpose is not None:
         parts.append(f"({purpose})")
     return "  ".join(parts).rstrip()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
@@ -60,6 +61,11 @@ def draw_search(result: ThroughputResult, history: History) -> str:
     bottom = top - _SPACE
     parts.append(text_at((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle"))
     parts += legend(marked, [(label, "#666666", opacity) for label, opacity in BANDS.items()], _LEFT, bottom + 54.0)
+    rules = Counter(trial.rule for trial in result.trials if trial.rule)
+    if rules:
+        bottom += LINE_HEIGHT
+        counts = ", ".join(f"{rule} {times}" for rule, times in rules.most_common())
+        parts.append(text_at(_LEFT, bottom + 54.0, f"trials by the rule that chose them: {counts}"))
     return drawing(_WIDTH, bottom + _BOTTOM, _description(result), parts)
 
 
@@ -71,9 +77,10 @@ def goal_colour(index: int) -> str:
 def trial_hint(trial: Trial) -> str:
     """What is shown when the pointer is on a trial."""
     unsent = f", {trial.unsent_frames:,} frames unsent" if trial.unsent_frames else ""
+    rule = f", rule: {trial.rule}" if trial.rule else ""
     return (
         f"trial {trial.number}: {format_frame_rate(trial.load_per_interface_fps)} for {trial.duration_s:g} s, "
-        f"loss {format_ratio(trial.loss_ratio)}{unsent}"
+        f"loss {format_ratio(trial.loss_ratio)}{unsent}{rule}"
     )
 
 

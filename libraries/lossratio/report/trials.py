@@ -79,6 +79,8 @@ class Trial(Record):
     """The trial's place in the order of measuring."""
     purpose: str | None
     """Why the controller asked for it; None: it did not say."""
+    rule: str | None = None
+    """Name of the controller's rule that chose it; None: the controller has none, or is of an earlier version."""
     is_evidence: bool
     """Whether its result counts; that of a warm-up does not, nor that of a trial that was set aside."""
     set_aside: str | None = None
@@ -159,6 +161,7 @@ def _trial(number: int, entry: JournalEntry, is_warm_up: bool, set_aside: str | 
         is_evidence=not is_warm_up and set_aside is None,
         set_aside=set_aside,
         purpose=entry.purpose,
+        rule=entry.rule,
         duration_s=result.duration,
         load_per_interface_fps=result.load,
         loss_ratio=result.loss_ratio,

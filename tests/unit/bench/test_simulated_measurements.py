@@ -72,6 +72,9 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
         trial.as_result().output.directions for trial in result.trials
     ]
     assert [entry.result.input for entry in contents.entries] == [trial.as_result().input for trial in result.trials]
+    rules = [entry.rule for entry in contents.entries]
+    assert set(rules) == {"look", "proof"}
+    assert rules == [trial.rule for trial in result.trials]
     assert contents.search["dut"]["options"]["police"] == 50_000
     assert [goal["name"] for goal in contents.search["goals"]] == ["NDR", "PDR"]
     assert result.outcome is Outcome.MEASURED
@@ -84,6 +87,7 @@ def test_progress_is_told_after_each_trial(tmp_path):
     result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), told.append)
     assert [each.number for each in told] == [trial.number for trial in result.trials]
     assert [each.trial.input for each in told] == [trial.as_result().input for trial in result.trials]
+    assert [each.rule for each in told] == [trial.rule for trial in result.trials]
     assert [each.trial.loss_ratio for each in told] == [trial.loss_ratio for trial in result.trials]
     for report, bounds in zip(result.goals, told[-1].bounds, strict=True):
         assert bounds.proved.lower == report.result.relevant_lower_bound.per_interface_fps

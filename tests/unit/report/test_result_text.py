@@ -180,6 +180,11 @@ def test_a_line_of_progress():
     )
 
 
+def test_progress_shows_the_rule_that_chose_the_trial():
+    line = progress_line(1, trial(), [], Forecast(7.0, 7.0, 7.0), "PDR: because", rule="proof")
+    assert line.endswith("7s left  proof  (PDR: because)")
+
+
 def test_progress_without_timeout_has_no_time_left():
     assert progress_line(
         1, trial(), [GoalBounds(NDR, RelevantBounds(None, None), RelevantBounds(None, 50_250.0))]

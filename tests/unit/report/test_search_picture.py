@@ -83,6 +83,19 @@ def test_goals_are_named_beside_their_bands(picture):
     assert found.count("regular") == 2
 
 
+def test_a_picture_shows_which_rule_chose_each_trial_and_none_where_that_is_not_known():
+    trials = [counted_trial(1e5)] * 3
+    entries = [
+        JournalEntry(trial, "NDR: search", rule) for trial, rule in zip(trials, ("look", "look", "proof"), strict=True)
+    ]
+    ruled = throughput().model_copy(update={"trials": describe_trials(entries)})
+    picture = search_picture(ruled)
+    hints = [each.text for each in parsed(picture).iter(f"{SVG}title")]
+    assert any(hint.startswith("trial 3: ") and hint.endswith(", rule: proof") for hint in hints)
+    assert "trials by the rule that chose them: look 2, proof 1" in texts(picture)
+    assert "rule" not in search_picture(ruled.model_copy(update={"trials": described(*trials)}))
+
+
 def test_an_irregular_result_is_called_so_in_the_picture():
     found = texts(search_picture(throughput(SharpKnee(capacity=1e7))))
     assert found.count("irregular: the generator's limit, not the SUT's") == 2

@@ -6,13 +6,15 @@ from lossratio.report.trials import describe_trials
 from lossratio.trial import TrialInput, TrialOutput, TrialResult
 
 
-def test_each_trial_is_told_with_the_time_that_had_passed_and_its_purpose():
+def test_each_trial_is_shown_with_the_time_that_had_passed_and_its_rule_and_purpose():
     entries = [
         JournalEntry(TrialResult(TrialInput(1.0, 400e3), TrialOutput(0.8125, elapsed=1.02)), "NDR: search"),
         JournalEntry(TrialResult(TrialInput(60.0, 75e3), TrialOutput(0.0, elapsed=60.02)), None),
+        JournalEntry(TrialResult(TrialInput(1.0, 75e3), TrialOutput(0.0)), "NDR: prove", "proof"),
     ]
     assert trials_in_words(describe_trials(entries)).splitlines() == [
         "Why each trial was measured:",
         "   1  at    1.0 s  400.00 kfps for 1 s  loss 81.25 %    NDR: search",
         "   2  at   61.0 s  75.000 kfps for 60 s  loss 0 %",
+        "   3  at   62.0 s  75.000 kfps for 1 s  loss 0 %        proof      NDR: prove",
     ]
