@@ -6,7 +6,7 @@ ROBOT_FILES := $(SUITES) tests/chaos resources
 
 CHAOS := --minutes 10
 
-.PHONY: demo test chaos lint environment packages clean
+.PHONY: demo test chaos lint docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -28,6 +28,15 @@ lint: environment
 	.venv/bin/robocop format --check $(ROBOT_FILES)
 	for topology in topologies/*.yaml topologies/examples/*.yaml; do .venv/bin/robot --dryrun --output NONE --log NONE --report NONE --console quiet \
 	    --prerunmodifier "lossratio.keywords.Catalogue:$$topology" tests/performance || exit; done
+
+docs:
+	@tools/virtual-environment docs
+	.venv/bin/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
+	@echo "The documentation: build/docs/index.html"
+
+pictures: environment
+	.venv/bin/robot --outputdir results/pictures docs/pictures/search.robot
+	.venv/bin/python docs/pictures/export.py results/pictures/lossratio.html docs/pictures/search.svg
 
 environment:
 	@tools/virtual-environment test trex

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from lossratio.bench.goals import PRESETS
+from lossratio.cli import commands
 from lossratio.topology import (
     AfPacketGenerator,
     Interface,
@@ -23,7 +27,10 @@ from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.headers import AddressRange, Headers, Ipv4, Ipv6, PortHeader, VlanTag, Vxlan
 from lossratio.traffic.profile import ProfileFile, Reverse
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+README = (ROOT / "README.rst").read_text()
+PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -82,3 +89,49 @@ def test_the_topology_reference_names_every_field(model):
     text = (DOCS / "reference" / "topology.md").read_text()
     for field in model.model_fields:
         assert re.search(rf"`{field}`|`{{{field}:", text), f"{model.__name__}.{field} is not documented"
+
+
+def test_the_readme_can_be_read_in_two_minutes():
+    assert len(README.splitlines()) <= 80
+
+
+def test_what_the_readme_links_to_exists():
+    targets = re.findall(r"<([\w./-]+)>`_", README) + re.findall(r"^\.\. image:: (.*)$", README, flags=re.MULTILINE)
+    assert len(targets) > 10
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+@pytest.mark.parametrize("line", re.findall(r"^    lossratio (.*)$", README, flags=re.MULTILINE))
+def test_the_commands_of_the_readme_can_be_given(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("my-lab.yaml").touch()
+    name, *arguments = shlex.split(line)
+    command = commands.get_command(click.Context(commands), name)
+    assert command is not None
+    assert isinstance(command.make_context(name, arguments), click.Context)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_links_to_exists(page):
+    prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in target]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.rst", ROOT / "CONTRIBUTING.md", DOCS / "index.md"], ids=str)
+def test_what_is_to_be_made_can_be_made(page):
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert set(re.findall(r"(?:`|\$ |^    )make ([a-z]+)", page.read_text(), flags=re.MULTILINE)) <= set(targets)
+
+
+def test_the_commands_for_contributors_name_files_that_exist():
+    for line in re.findall(r"^\$ (\.venv/.*)$", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.MULTILINE):
+        for path in re.findall(r"\b(?:tests|topologies|benchmarks)/[\w./-]+", line):
+            assert (ROOT / path).exists(), line
+
+
+def test_the_goals_of_the_methodology_page_are_presets():
+    text = (DOCS / "methodology" / "mlrsearch.md").read_text()
+    section = text[text.index("## When to choose which goals") : text.index("## How fast it is")]
+    rows = re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*PRESETS, "quick"}

@@ -1,0 +1,76 @@
+"""The documentation site builds without a warning, has every page, and needs no network."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sphinx", reason="the documentation site needs the extra docs")
+
+DOCS = Path(__file__).parents[2] / "docs"
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*\bhref="(?:https?:)?//|@import|url\(http"""
+)
+"""What a browser fetches by itself from another host."""
+
+
+def build(source: Path, target: Path, builder: str = "html") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sphinx", "-b", builder, "--fail-on-warning", "--keep-going", "--quiet"]
+    return subprocess.run([*command, str(source), str(target)], check=False, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    target = tmp_path_factory.mktemp("site")
+    run = build(DOCS, target)
+    assert run.returncode == 0, run.stderr
+    return target
+
+
+def test_the_site_has_every_page(site):
+    pages = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
+    assert {page for page in pages if not (site / page).exists()} == set()
+
+
+def test_the_page_of_keywords_leads_to_the_arguments_of_each(site):
+    text = (site / "reference" / "keywords.html").read_text()
+    assert 'href="libdoc.html#Find%20NDR%20And%20PDR"' in text
+    assert "frame_size" in (site / "reference" / "libdoc.html").read_text()
+
+
+def test_no_page_fetches_anything_from_another_host(site):
+    for page in site.rglob("*.html"):
+        assert not FETCHED.search(page.read_text()), page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"@import|url\(\s*['\"]?(https?:)?//", style.read_text()), style
+
+
+def test_broken_links_and_pages_that_no_list_names_fail_the_build(tmp_path):
+    source = tmp_path / "docs"
+    source.mkdir()
+    (source / "conf.py").write_text((DOCS / "conf.py").read_text())
+    (source / "index.md").write_text(
+        "# Index\n\n[page](no-such-page.md), [heading](index.md#no-such-heading), ![picture](no-such-picture.svg)\n"
+    )
+    (source / "forgotten.md").write_text("# Forgotten\n")
+    run = build(source, tmp_path / "site", builder="dummy")
+    assert run.returncode != 0
+    for fault in ("no-such-page.md", "no-such-heading", "no-such-picture.svg", "forgotten.md"):
+        assert fault in run.stderr
+
+
+def test_the_picture_of_the_readme_is_drawn_by_its_command(tmp_path):
+    run = [sys.executable, "-m", "robot", "--output", "NONE", "--log", "NONE", "--report", "NONE"]
+    run += ["--outputdir", str(tmp_path), str(DOCS / "pictures" / "search.robot")]
+    subprocess.run(run, check=True, capture_output=True)
+    picture = tmp_path / "search.svg"
+    command = [sys.executable, str(DOCS / "pictures" / "export.py"), str(tmp_path / "lossratio.html"), str(picture)]
+    subprocess.run(command, check=True)
+    drawn, committed = (
+        re.findall(">([^<]+)<", path.read_text()) for path in (picture, DOCS / "pictures" / "search.svg")
+    )
+    assert drawn == committed, "make pictures draws another picture than the one in docs/pictures"
