@@ -26,6 +26,8 @@ suppress_warnings = ["misc.highlighting_failure"]  # Pygments knows "Force Tags"
 # Headings are targets of links, as on the pages of a repository's web site.
 myst_heading_anchors = 4
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_title = f"lossratio {release}"
 html_copy_source = False
 html_show_copyright = False
