@@ -111,9 +111,13 @@ def test_the_commands_of_the_readme_can_be_given(line, tmp_path, monkeypatch):
     assert isinstance(command.make_context(name, arguments), click.Context)
 
 
+def prose_of(page: Path) -> str:
+    return re.sub(r"^ *```.*?^ *```$|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_links_to_exists(page):
-    prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    prose = prose_of(page)
     targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
@@ -135,3 +139,14 @@ def test_the_goals_of_the_methodology_page_are_presets():
     section = text[text.index("## When to choose which goals") : text.index("## How fast it is")]
     rows = re.findall(r"^\| (`.*?) \|", section, flags=re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) == {*PRESETS, "quick"}
+
+
+def test_pages_avoid_the_words_that_the_glossary_avoids():
+    glossary = DOCS / "glossary.md"
+    table = glossary.read_text().partition("| avoid | write |")[2]
+    words = ", ".join(re.findall(r"^\| ([a-z ,]+) \|", table, flags=re.MULTILINE)).split(", ")
+    assert "whoever" in words
+    avoided = re.compile(rf"\b({'|'.join(words)})\b")
+    assert {page.name: avoided.findall(prose_of(page)) for page in PAGES if page != glossary} == {
+        page.name: [] for page in PAGES if page != glossary
+    }

@@ -40,13 +40,13 @@ class LossRatio(
     """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
 
     A suite says what is measured; the topology file says where:
-    | *** Settings ***
+    | ***** Settings *****
     | Resource          lossratio/resources/performance.resource
     | Suite Setup       `Set Up Testbed`    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
     | Suite Teardown    `Tear Down Testbed`
     | Test Template     `Find NDR And PDR`
     |
-    | *** Test Cases ***
+    | ***** Test Cases *****
     | 64B-1c-eth-l2bdbase-ndrpdr
     |     frame_size=64B    profile=ethip4-udp
 
