@@ -1,20 +1,24 @@
 """MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
 
-from lossratio.mlrsearch.classification import Bound, classify, conditional_throughput
+from lossratio.mlrsearch.classification import Bound, Criterion, classify, conditional_throughput
 from lossratio.mlrsearch.controller import MLRsearch, Purpose
-from lossratio.mlrsearch.evidence import GoalBounds, RelevantBounds
+from lossratio.mlrsearch.evidence import Evidence, GoalBounds, RelevantBounds
 from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
+from lossratio.mlrsearch.hints import EARLIER_SEARCHES
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, goal_result
 from lossratio.mlrsearch.targets import CoarseTarget
 
 __all__ = [
+    "EARLIER_SEARCHES",
     "NDR",
     "PDR",
     "RFC2544",
     "TST009",
     "Bound",
     "CoarseTarget",
+    "Criterion",
+    "Evidence",
     "Forecast",
     "GoalBounds",
     "GoalResult",

@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
-from lossratio.mlrsearch.classification import Criterion
-from lossratio.mlrsearch.evidence import Evidence, GoalBounds
-from lossratio.mlrsearch.goal import SearchGoal, SearchGoalWarning
+from lossratio.mlrsearch import Criterion, Evidence, GoalBounds, SearchGoal, SearchGoalWarning
 from lossratio.report.model import Goal, ThroughputResult
 from lossratio.trial import TrialResult
 

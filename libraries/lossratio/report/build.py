@@ -10,8 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from lossratio.journal import JournalEntry
-from lossratio.mlrsearch.goal import SearchGoal
-from lossratio.mlrsearch.result import GoalResult
+from lossratio.mlrsearch import GoalResult, SearchGoal
 from lossratio.plrsearch import why_set_aside
 from lossratio.report.conditions import Conditions, MaxLoad
 from lossratio.report.model import (
@@ -124,7 +123,7 @@ def throughput_result(
     Args:
         run: The test.
         search: What the search was asked for.
-        results: What it found, e.g. a `lossratio.mlrsearch.result.SearchResult`. Not looked at if the run has an error.
+        results: What it found, e.g. a `lossratio.mlrsearch.SearchResult`. Not looked at if the run has an error.
         entries: All its trials.
     """
     evidence = [entry.result for entry in entries[search.warm_ups :]]

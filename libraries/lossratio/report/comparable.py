@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from lossratio.mlrsearch.result import IrregularReason
+from lossratio.mlrsearch import IrregularReason
 from lossratio.report.findings import Finding
 from lossratio.report.model import MrrResult, Outcome, Result, SoakResult, ThroughputResult
 from lossratio.report.mrr import NOTHING_LOST

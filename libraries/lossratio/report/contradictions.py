@@ -15,7 +15,7 @@ from typing import Any
 
 from lossratio.counters import contradictions
 from lossratio.errors import LossRatioError
-from lossratio.mlrsearch.result import IrregularReason, goal_result
+from lossratio.mlrsearch import IrregularReason, goal_result
 from lossratio.report.bounds import search_goal
 from lossratio.report.frame_loss import frame_loss
 from lossratio.report.histograms import Histogram

@@ -14,8 +14,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from lossratio.errors import ReportError
-from lossratio.mlrsearch.goal import NDR, PDR, SearchGoal
-from lossratio.mlrsearch.result import IrregularReason
+from lossratio.mlrsearch import NDR, PDR, IrregularReason, SearchGoal
 from lossratio.report.bounds import search_goal
 from lossratio.report.conditions import Conditions
 from lossratio.report.csit_latency import csit_latencies

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from lossratio.mlrsearch.classification import Bound, classify
-from lossratio.mlrsearch.result import GoalResult, IrregularReason
+from lossratio.mlrsearch import Bound, GoalResult, IrregularReason, classify
 from lossratio.report.conditions import LoadOrigin
 from lossratio.trial import TrialOutput, TrialResult
 

@@ -15,8 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.mlrsearch.hints import EARLIER_SEARCHES
+from lossratio.mlrsearch import EARLIER_SEARCHES, MLRsearch, SearchGoal
 from lossratio.study.algorithms import Algorithm
 from lossratio.study.outcome import Outcome, searched
 from lossratio.study.scaled import Scaled

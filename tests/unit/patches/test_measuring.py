@@ -13,8 +13,7 @@ from test_latency_report import result as latency
 
 from lossratio.errors import BuildError
 from lossratio.journal import JournalEntry
-from lossratio.mlrsearch.goal import NDR
-from lossratio.mlrsearch.result import GoalResult, IrregularReason
+from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
 from lossratio.patches.measuring import BuildBench
 from lossratio.report.build import throughput_result
 from lossratio.report.run_directory import RunDirectory

@@ -7,9 +7,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from lossratio.journal import JournalEntry
-from lossratio.mlrsearch.controller import MLRsearch
-from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009
-from lossratio.mlrsearch.result import goal_result
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, goal_result
 from lossratio.report.build import SearchSetup, TestRun, mrr_result, throughput_result
 from lossratio.report.conditions import (
     Conditions,

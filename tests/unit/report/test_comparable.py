@@ -6,7 +6,7 @@ from test_latency_report import at, counters, failed
 from test_latency_report import result as latency
 from test_soak_and_reconfiguration import soak
 
-from lossratio.mlrsearch.goal import NDR
+from lossratio.mlrsearch import NDR
 from lossratio.report.comparison import Verdict, compare
 from lossratio.report.comparison_text import comparison_table
 from lossratio.report.conditions import LoadOrigin

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 from report_examples import mrr, throughput
 
 from lossratio.errors import ReportError
-from lossratio.mlrsearch.goal import RFC2544
+from lossratio.mlrsearch import RFC2544
 from lossratio.report.commands import csit
 from lossratio.report.csit import csit_export
 from lossratio.report.csit_names import csit_names

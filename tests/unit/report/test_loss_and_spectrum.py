@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from report_examples import counted_trial, throughput, throughput_of, throughput_results
 
 from lossratio.journal import JournalEntry
-from lossratio.mlrsearch.goal import NDR, PDR, SearchGoal
+from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.report.bounds import bounds_history
 from lossratio.report.build import describe_goal
 from lossratio.report.loss_picture import draw_loss

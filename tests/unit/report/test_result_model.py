@@ -20,7 +20,7 @@ from report_examples import (
     throughput_results,
 )
 
-from lossratio.mlrsearch.goal import NDR, PDR
+from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.build import throughput_result
 from lossratio.report.conditions import LoadOrigin, LoadSemantics, load_semantics
 from lossratio.report.model import RESULT, Outcome

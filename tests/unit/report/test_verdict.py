@@ -3,8 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_examples import MAX_LOAD, MIN_LOAD, counted_trial, dropping_trial, searched, throughput, trials_of_any_kind
 
-from lossratio.mlrsearch.goal import NDR, PDR
-from lossratio.mlrsearch.result import IrregularReason, goal_result
+from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.report.conditions import LoadOrigin
 from lossratio.report.model import Outcome
 from lossratio.report.verdict import GENERATOR_LIMIT, Verdict, judge
