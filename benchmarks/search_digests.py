@@ -93,10 +93,10 @@ class Search:
 def main(file: Path, beside: Path | None, seeds: int, first_seed: int, jobs: int) -> None:
     """Writes the digests of many searches to FILE, one line for each."""
     families = [family for families in FAMILY_SETS.values() for family in families.values()]
-    found = Parallel(n_jobs=jobs)(
+    parts = Parallel(n_jobs=jobs)(
         delayed(searches_of)(family, seed) for family in families for seed in range(first_seed, first_seed + seeds)
     )
-    searches = [search for some in found for search in some]
+    searches = [search for part in parts for search in part]
     file.write_text("".join(f"{search}\n" for search in searches))
     click.echo(f"{len(searches)} searches: {file}")
     if beside is not None:
@@ -107,7 +107,7 @@ def main(file: Path, beside: Path | None, seeds: int, first_seed: int, jobs: int
 def searches_of(family: Family, seed: int) -> list[Search]:
     """All searches on one SUT."""
     subject = family.subject(seed)
-    found = []
+    searches = []
     for goal_set in GOAL_SETS.values():
         for algorithm in SEARCHES:
             measurer = algorithm.tonight(subject).measurer(NO_OVERHEAD, 0, SEARCH_STREAM)
@@ -115,8 +115,8 @@ def searches_of(family: Family, seed: int) -> list[Search]:
                 warnings.simplefilter("ignore", SearchGoalWarning)
                 outcome = algorithm.search(goal_set.goals, subject, measurer)
             title = f"{goal_set.name}, {family.name}, seed {seed}, {algorithm.name}"
-            found.append(Search(title, len(outcome.trials), outcome.result.elapsed, digest(outcome)))
-    return found
+            searches.append(Search(title, len(outcome.trials), outcome.result.elapsed, digest(outcome)))
+    return searches
 
 
 def digest(outcome: Outcome) -> str:
@@ -135,8 +135,8 @@ def compare(earlier: Mapping[str, Search], searches: list[Search]) -> None:
         mine = [search for search in searches if search.name.startswith(f"{name},")]
         changed = list(_differing(earlier, mine))
         seconds = sum(after.seconds for _, after in changed) / (sum(before.seconds for before, _ in changed) or 1.0)
-        told = f", which take {seconds:.3f} of their time" if changed else ""
-        click.echo(f"{name}: {len(changed)} of {len(mine)} searches differ{told}")
+        share = f", which take {seconds:.3f} of their time" if changed else ""
+        click.echo(f"{name}: {len(changed)} of {len(mine)} searches differ{share}")
 
 
 def _differing(earlier: Mapping[str, Search], searches: list[Search]) -> Iterator[tuple[Search, Search]]:

@@ -75,11 +75,11 @@ class MLRsearch:
         goals: The search goals, each once.
         min_load: Smallest load of a trial, frames per second per interface.
         max_load: Largest load of a trial, frames per second per interface.
-        elapsed: Seconds that all trials recorded so far took, as the measurer's clock told them.
+        elapsed: Seconds that all trials recorded so far took, by the measurer's clock.
         trials: How many trials were recorded, a warm-up included.
         last_purpose: Why the trial recorded last was chosen; None if nobody asked for it, or nothing was recorded.
-        hinted_loads: Where earlier searches let expect the relevant lower bounds, frames per second per interface; no
-            entry for goals without a hint.
+        hinted_loads: The relevant lower bounds that earlier searches promise, frames per second per interface; no entry
+            for goals without a hint.
     """
 
     def __init__(
@@ -129,10 +129,10 @@ class MLRsearch:
         self._curve = LossCurve()
         self._pace = Pace()
         earlier = tuple(hints)
-        found = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
-        self.hinted_loads = {goal: self._grid.load(hint.lower) for goal, hint in found.items() if hint is not None}
+        by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
+        self.hinted_loads = {goal: self._grid.load(hint.lower) for goal, hint in by_goal.items() if hint is not None}
         self._searches = tuple(
-            GoalSearch(goal, self._grid, self._curve, hint, coarse_targets) for goal, hint in found.items()
+            GoalSearch(goal, self._grid, self._curve, hint, coarse_targets) for goal, hint in by_goal.items()
         )
         self._results: dict[float, list[TrialResult]] = {}
         self.last_purpose: Purpose | None = None

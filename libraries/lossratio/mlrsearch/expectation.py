@@ -39,7 +39,7 @@ class LossCurve:
             next_upper: The next one above, if there is one.
 
         Returns:
-            A load from zero to `upper`; None if too little is lost there to tell.
+            A load from zero to `upper`; None if too little is lost there to show it.
         """
         loss = self.loss_ratio(upper)
         if loss <= goal_loss_ratio:
@@ -59,9 +59,9 @@ class Expectation:
     """Where one goal's bound is expected, and how often in a row the trials have proved that wrong.
 
     Attributes:
-        position: Where on the grid the bound is expected; None if that cannot be told.
+        position: Where on the grid the bound is expected; None if that is not known.
         faded: Where on the grid the loss ratio would have fallen to the goal's, if it went on falling by the same
-            factor per step as between the smallest two upper bounds; None if that cannot be told.
+            factor per step as between the smallest two upper bounds; None if that is not known.
         surprises: Positive: so many times in a row, a load above the expected bound turned out a lower bound.
             Negative: so many times in a row, one below it turned out an upper bound.
         recessions: So many times in a row, a load above the expected bound was an upper bound as expected, but lost so

@@ -23,7 +23,7 @@ GROWING_TRIALS = (0.95, 1.6, 3.0)
 """The same where short trials come first: what they promise is often broken by a long one, which costs its time."""
 
 MOST_SEARCH_TRIALS = 4.0
-"""Trials beside the proof that finding the bounds takes, however large the interval: overload tells where to look."""
+"""Trials beside the proof that finding the bounds takes, however large the interval: overload shows where to look."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,11 @@ def forecast(outlooks: Iterable[Outlook], sure: float = 0.0) -> Forecast:
     search = 0.0
     proof: dict[int, float] = {}
     low, usual, high = EQUAL_TRIALS
-    for each in outlooks:
-        search = max(search, each.search)
-        if each.growing:
+    for goal_outlook in outlooks:
+        search = max(search, goal_outlook.search)
+        if goal_outlook.growing:
             low, usual, high = GROWING_TRIALS
-        for index, seconds in each.proof.items():
+        for index, seconds in goal_outlook.proof.items():
             proof[index] = max(proof.get(index, 0.0), seconds)
     least = search + sum(proof.values())
     return Forecast(sure + least * usual, sure + least * low, sure + least * high)

@@ -13,7 +13,7 @@ DEFAULT_INITIAL_TRIAL_DURATION = 1.0
 """Seconds; the initial trial duration of a goal that names none (or its final trial duration, if that is shorter)."""
 
 SMALLEST_WIDTH = 1e-9
-"""A smaller relative width could not be told from the rounding of loads."""
+"""A smaller relative width would be lost in the rounding of loads."""
 
 
 class SearchGoalWarning(UserWarning):
@@ -32,7 +32,7 @@ class SearchGoal:
         width: How far apart the relevant bounds may be, relative to the upper one. Above 0, below 1.
         initial_trial_duration: Seconds; no trial for this goal is shorter. None: 1 s, or the final trial duration if
             that is shorter; the attribute then has that value.
-        name: What reports call the goal. Goals that are otherwise equal are told apart by it.
+        name: What reports call the goal. It distinguishes goals that are otherwise equal.
 
     Raises:
         SearchError: If a value is out of range.

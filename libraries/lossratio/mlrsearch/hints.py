@@ -54,8 +54,8 @@ def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialRe
     Returns:
         The hint; None if none of the last searches found a lower bound.
     """
-    found = [bounds for trials in earlier if (bounds := _bounds(goal, grid, trials)) is not None]
-    last = found[-EARLIER_SEARCHES:]
+    bounds_of_searches = [bounds for trials in earlier if (bounds := _bounds(goal, grid, trials)) is not None]
+    last = bounds_of_searches[-EARLIER_SEARCHES:]
     if not last:
         return None
     lower = _second_largest([lower for _, lower in last])

@@ -56,7 +56,7 @@ class SearchResult(Mapping[SearchGoal, GoalResult]):
 
     Attributes:
         finished: Whether the controller had nothing more to measure, and was not out of time.
-        elapsed: Seconds that all trials took, as the measurer's clock told them.
+        elapsed: Seconds that all trials took, by the measurer's clock.
         trials: How many trials were recorded, a warm-up included.
     """
 

@@ -1,7 +1,7 @@
 """Coarse targets: a goal is approached through easier ones, which need less time per load.
 
 All targets of a goal have its loss ratio and exceed ratio; the coarser ones have shorter trials and smaller duration
-sums. Their widths are the final one already, unless something else is told: on a common grid of loads a pair of
+sums. Their widths are the final one already, unless the caller gives others: on a common grid of loads a pair of
 neighbours found by single short trials is the very pair that the final target has to prove, and no trial is left
 behind.
 """
@@ -25,7 +25,7 @@ SMALLEST_GROWTH = 2.7
 
 @dataclass(frozen=True)
 class CoarseTarget:
-    """A coarser target that a search is told to use in place of its own.
+    """A coarser target that a search uses in place of its own.
 
     Attributes:
         duration_sum: Seconds. Goals with no larger duration sum leave the target out.
@@ -77,12 +77,12 @@ def targets_of(goal: SearchGoal, coarse: Sequence[CoarseTarget] | None = None) -
     if coarse is None:
         return _usual_targets(goal)
     targets = []
-    for each in sorted(coarse, key=lambda each: each.duration_sum):
-        if each.duration_sum >= goal.duration_sum:
+    for target in sorted(coarse, key=lambda target: target.duration_sum):
+        if target.duration_sum >= goal.duration_sum:
             continue
-        trial_duration = min(each.duration_sum, goal.final_trial_duration)
-        criterion = Criterion.make(goal, trial_duration, each.duration_sum)
-        targets.append(Target(trial_duration, each.duration_sum, criterion, each.widths))
+        trial_duration = min(target.duration_sum, goal.final_trial_duration)
+        criterion = Criterion.make(goal, trial_duration, target.duration_sum)
+        targets.append(Target(trial_duration, target.duration_sum, criterion, target.widths))
     return *targets, Target(goal.final_trial_duration, goal.duration_sum, Criterion.of(goal))
 
 
