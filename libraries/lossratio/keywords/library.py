@@ -13,7 +13,7 @@ from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.frame_loss import FrameLossKeywords
 from lossratio.keywords.latency import LatencyKeywords
-from lossratio.keywords.page import SuitePage
+from lossratio.keywords.page import ReportKeywords
 from lossratio.keywords.regression import RegressionKeywords
 from lossratio.keywords.reservation import ReservationKeywords
 from lossratio.keywords.session import Session
@@ -36,6 +36,7 @@ class LossRatio(
     TesterKeywords,
     DeviceKeywords,
     RegressionKeywords,
+    ReportKeywords,
 ):
     """Keywords that benchmark the data plane throughput of software networking: NDR, PDR, any RFC 9971 goal, and MRR.
 
@@ -75,8 +76,8 @@ class LossRatio(
 
     The test's message has the result in words; an irregular one is marked, with the reason. The log has the picture of the
     search. In the output directory, ``trials`` has a journal of every trial, which grows as they are measured, and
-    ``results`` the result of every test as JSON; ``lossratio.html`` shows them all, and is written at the end of each
-    suite. A measurement that cannot be trusted is an error, never a number.
+    ``results`` the result of every test as JSON; ``lossratio.html`` shows them all, and is written at the end of the
+    run, or by `Write Report`. A measurement that cannot be trusted is an error, never a number.
     """  # noqa: E501 (a row of a table cannot be broken)
 
     def __init__(self, goals: str = NdrPdrGoals.csit.name, resume: Path | None = None) -> None:
@@ -85,6 +86,4 @@ class LossRatio(
         ``goals`` is what `Find NDR And PDR` searches with: ``csit`` (this if left out), ``quick``, presets, or a file
         of goals. ``resume`` is the directory of an earlier run whose interrupted measurements are continued.
         """
-        session = Session(goal_set_from(goals), resume)
-        super().__init__(session)
-        self.ROBOT_LIBRARY_LISTENER = SuitePage(session)
+        super().__init__(Session(goal_set_from(goals), resume))

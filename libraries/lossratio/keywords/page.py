@@ -1,41 +1,33 @@
-"""The page about a run, written at the end of every suite without anybody having to ask for it."""
+"""The keyword that reports a run before its end."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from robot.api import logger
+from robot.api.deco import keyword
 
-from lossratio.errors import ReportError, StorageError
-from lossratio.keywords.session import Session
+from lossratio.errors import ReportError
+from lossratio.keywords.session import Keywords
+from lossratio.report.formats import ReportFormat
 
 
-class SuitePage:
-    """Writes ``lossratio.html`` into the output directory when a suite ends; a listener that Robot Framework calls.
+class ReportKeywords(Keywords):
+    """Reports on demand."""
 
-    It is written anew after each suite, so that a run that is cut off later has one. A suite that measured nothing
-    writes none. Whatever goes wrong is an error in the log, and no test fails of it.
-    """
+    @keyword
+    def write_report(self, *formats: ReportFormat) -> None:
+        """Writes reports of what the run has measured so far into its output directory.
 
-    ROBOT_LISTENER_API_VERSION = 3
+        ``formats`` are ``html`` (the page ``lossratio.html``; this if left out), ``json``, ``csv``, ``markdown`` and
+        ``junit``. The page is written at the end of the run in any case.
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+        | `Write Report`    html    junit
+        """
+        # Imported here because it takes a while, and most suites need no report before their end.
+        from lossratio.report.listener import write_reports
 
-    def end_suite(self, data: Any, result: Any) -> None:
-        """Writes the page, if there is anything to write about."""
-        directory = self._session.directory
-        if directory is None or not directory.has_files:
-            return
-        # Imported here because it takes a while, and only who measured something needs it.
-        from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
-        from lossratio.report.run import read_run
-
-        path = directory.path / FILE_NAMES[ReportFormat.HTML]
-        try:
-            write_report(path, render(ReportFormat.HTML, [read_run(directory.path)]))
-        except (ReportError, StorageError) as error:
-            # 'lossratio run' knows by the error's name that a disk is full.
-            logger.error(f"The run has no page. {type(error).__name__}: {error}")
-        else:
-            logger.console(f"Results: {path}")
+        directory = self.session.directory
+        paths = () if directory is None else write_reports(directory.path, formats or (ReportFormat.HTML,))
+        if not paths:
+            raise ReportError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
+        for path in paths:
+            logger.console(f"lossratio: {path}")

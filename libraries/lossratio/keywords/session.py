@@ -128,6 +128,10 @@ class Session:
             tags=tuple(variables.get("TEST TAGS", ())),
         )
         self.directory = RunDirectory(Path(variables["OUTPUT DIR"]))
+        # Imported here because it takes a while, and only a suite that measures something needs it.
+        from lossratio.report.listener import RunReport
+
+        RunReport.require_page()
         forced = variables.get("RESUME_FORCED") or None
         return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier), forced).begin()
 

@@ -11,6 +11,7 @@ from robot.api import SuiteVisitor
 
 from lossratio.errors import StorageError
 from lossratio.report.run_directory import write_whole
+from lossratio.runner.failures import FailureRecord
 from lossratio.runner.merging import merged, verdicts_of
 from lossratio.runner.salvage import salvage
 from lossratio.runner.verdicts import TestVerdict
@@ -54,7 +55,7 @@ class Attempts:
 
     def verdicts(self) -> tuple[TestVerdict, ...]:
         """What became of each test in the attempts that are kept."""
-        return verdicts_of(merged(self.outputs)) if self.outputs else ()
+        return verdicts_of(merged(self.outputs), FailureRecord(self.directory).read()) if self.outputs else ()
 
 
 class OnlyRest(SuiteVisitor):  # type: ignore[misc]

@@ -105,6 +105,8 @@ def run(
     status = outcome.status
     if results is not None and outcome.directory is not None and not _is_kept(outcome.directory, results):
         status = with_trouble(status)
+    for trouble in outcome.troubles:
+        click.echo(f"Error: {trouble}", err=True)
     if outcome.error is None:
         click.echo(_summary(outcome.verdicts, int(status)), err=True)
     else:

@@ -42,6 +42,7 @@ _BY_KIND = (
     (FailureKind.INFRASTRUCTURE, ExitStatus.INFRASTRUCTURE),
     (FailureKind.BAD_INPUT, ExitStatus.BAD_INPUT),
     (FailureKind.TEST, ExitStatus.TESTS_FAILED),
+    (FailureKind.NO_VERDICT, ExitStatus.TESTS_FAILED),
 )
 
 

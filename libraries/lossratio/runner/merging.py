@@ -13,7 +13,7 @@ from robot.result import Result, TestSuite
 
 from lossratio.errors import StorageError
 from lossratio.runner.record import ResumeError
-from lossratio.runner.verdicts import TestVerdict
+from lossratio.runner.verdicts import FailureKind, TestVerdict
 
 
 def merged(outputs: Sequence[Path]) -> Result:
@@ -32,9 +32,22 @@ def merged(outputs: Sequence[Path]) -> Result:
     return first
 
 
-def verdicts_of(result: Result) -> tuple[TestVerdict, ...]:
-    """What became of each test."""
-    return tuple(TestVerdict(test.full_name, test.status, test.message) for test in result.suite.all_tests)
+def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestVerdict, ...]:
+    """What became of each test.
+
+    Args:
+        result: The result of a run.
+        kinds: Why tests failed, by their full names, as its directory records it.
+    """
+    return tuple(
+        TestVerdict(
+            test.full_name,
+            test.status,
+            test.message,
+            kinds.get(test.full_name, FailureKind.NO_VERDICT) if test.status == "FAIL" else None,
+        )
+        for test in result.suite.all_tests
+    )
 
 
 def write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:

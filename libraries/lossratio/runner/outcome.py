@@ -20,12 +20,14 @@ class RunOutcome:
         directory: Where its output is; None: it never began.
         verdicts: What became of each test that was begun, those of earlier attempts included.
         error: Why it never began; None if it did.
+        troubles: What failed apart from tests: files that a disk did not take.
     """
 
     status: ExitStatus
     directory: Path | None = None
     verdicts: tuple[TestVerdict, ...] = ()
     error: str | None = None
+    troubles: tuple[str, ...] = ()
 
 
 def outcome_of(perform: Callable[[], RunOutcome]) -> RunOutcome:

@@ -11,6 +11,7 @@ from lossratio.report.run_directory import result_stems
 from lossratio.runner.assignment import Assignment, assignments_of
 from lossratio.runner.attempts import Attempts, OnlyRest
 from lossratio.runner.exit_status import exit_status
+from lossratio.runner.failures import FailureRecord
 from lossratio.runner.merging import merged, verdicts_of, write_result
 from lossratio.runner.nodes import check_nodes
 from lossratio.runner.outcome import RunOutcome, outcome_of
@@ -45,8 +46,9 @@ def _resume(request: ResumeRequest) -> RunOutcome:
             outcome = _run_rest(command, assignment, chosen, request, differences)
     result = merged([*Attempts(directory).outputs, directory / "output.xml"])
     write_result(result, directory, command.options)
-    verdicts = verdicts_of(result)
-    return RunOutcome(exit_status(outcome.return_code, verdicts, outcome.troubles), directory, verdicts)
+    verdicts = verdicts_of(result, FailureRecord(directory).read())
+    status = exit_status(outcome.return_code, verdicts, outcome.troubles)
+    return RunOutcome(status, directory, verdicts, troubles=outcome.troubles)
 
 
 def _run_rest(

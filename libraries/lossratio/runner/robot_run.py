@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from typing import Any
 from robot.errors import FRAMEWORK_ERROR, DataError, Information
 from robot.run import RobotFramework
 
-from lossratio.errors import LossRatioError, StorageError
+from lossratio.errors import LossRatioError, ReportError, StorageError
+from lossratio.report.formats import ReportFormat
+from lossratio.report.listener import PAGE_VARIABLE, write_reports
+from lossratio.runner.failures import FailureRecord, VerdictListener
 from lossratio.runner.verdicts import TestVerdict
 
 
@@ -82,12 +86,13 @@ def run_robot(
     Raises:
         StorageError: If the disk does not take Robot Framework's own output.
     """
-    collector = _Collector()
+    files, verdicts = _Files(), VerdictListener(FailureRecord(Path(output_directory)))
     options = dict(command.options)
-    ours = [f"{name}:{value}" for name, value in variables.items()]
+    # The page is written here, when Robot Framework has ended.
+    ours = [f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()]
     options["variable"] = [*ours, *_listed(options.get("variable"))]
     options["outputdir"] = output_directory
-    options["listener"] = [*_listed(options.get("listener")), *listeners, collector]
+    options["listener"] = [*_listed(options.get("listener")), *listeners, files, verdicts]
     options["prerunmodifier"] = [*_listed(options.get("prerunmodifier")), *modifiers]
     robot = _Robot()
     try:
@@ -99,10 +104,22 @@ def run_robot(
         return_code = FRAMEWORK_ERROR
     if robot.failure is not None:
         raise StorageError(
-            f"Robot Framework cannot write {Path(output_directory) / collector.unwritten}: {robot.failure.strerror}. "
+            f"Robot Framework cannot write {Path(output_directory) / files.unwritten}: {robot.failure.strerror}. "
             f"What was measured is kept; make room, and go on with: lossratio run --resume {output_directory}"
         ) from robot.failure
-    return RobotOutcome(return_code, collector.verdicts, tuple(collector.troubles))
+    troubles = (*verdicts.troubles, *_write_page(Path(output_directory)))
+    return RobotOutcome(return_code, verdicts.verdicts, troubles)
+
+
+def _write_page(directory: Path) -> Iterator[str]:
+    """Writes the page of the run; what keeps the disk from taking it is a trouble, and damaged files are told."""
+    try:
+        for path in write_reports(directory, [ReportFormat.HTML]):
+            print(f"lossratio: {path}")
+    except StorageError as error:
+        yield str(error)
+    except ReportError as error:
+        print(f"The run has no report. {error}", file=sys.stderr)
 
 
 class _Robot(RobotFramework):  # type: ignore[misc]
@@ -125,42 +142,23 @@ class _Robot(RobotFramework):  # type: ignore[misc]
             return int(FRAMEWORK_ERROR)
 
 
-class _Collector:
-    """Listens to what becomes of tests and files.
+class _Files:
+    """Listens to what Robot Framework writes.
 
     Attributes:
-        unwritten: The file that Robot Framework writes next.
-        troubles: Errors that no test fails of.
+        unwritten: The file that it writes next.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self) -> None:
         self.unwritten = "output.xml"
-        self.troubles: list[str] = []
-        self._verdicts: dict[str, TestVerdict] = {}
-
-    @property
-    def verdicts(self) -> tuple[TestVerdict, ...]:
-        return tuple(self._verdicts.values())
 
     def output_file(self, path: Path) -> None:
         self.unwritten = "log.html"
 
     def log_file(self, path: Path) -> None:
         self.unwritten = "report.html"
-
-    def message(self, message: Any) -> None:
-        if message.level == "ERROR" and f"{StorageError.__name__}: " in message.message:
-            self.troubles.append(message.message)
-
-    def end_test(self, data: Any, result: Any) -> None:
-        self._verdicts[result.id] = TestVerdict(result.full_name, result.status, result.message)
-
-    def end_suite(self, data: Any, result: Any) -> None:
-        # A tear-down that fails turns tests into failures which have passed before.
-        for test in result.all_tests:
-            self.end_test(None, test)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from lossratio.bench.choice import candidate, reserved
 from lossratio.runner.assignment import assignments_of
 from lossratio.runner.exit_status import exit_status
+from lossratio.runner.failures import FailureRecord
 from lossratio.runner.nodes import check_nodes
 from lossratio.runner.outcome import RunOutcome, outcome_of
 from lossratio.runner.own_lease import kept
@@ -34,6 +35,7 @@ def _run(request: RunRequest) -> RunOutcome:
         assignment.check()
         directory = Path(command.options.get("outputdir") or default_directory(chosen.topology.name))
         make_record(request, assignment, kernels).write(directory)
+        FailureRecord(directory).clear()
         with kept(directory, chosen.token):
             outcome = run_robot(
                 command,
@@ -42,4 +44,5 @@ def _run(request: RunRequest) -> RunOutcome:
                 listeners=[Watchdog(request.limits)],
                 modifiers=[assignment.modifier],
             )
-    return RunOutcome(exit_status(outcome.return_code, outcome.verdicts, outcome.troubles), directory, outcome.verdicts)
+    status = exit_status(outcome.return_code, outcome.verdicts, outcome.troubles)
+    return RunOutcome(status, directory, outcome.verdicts, troubles=outcome.troubles)

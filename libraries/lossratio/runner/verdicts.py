@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+import errno
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+
+from robot.errors import ExecutionFailed
 
 from lossratio.counters import NegativeLossError
 from lossratio.errors import (
@@ -37,19 +39,14 @@ class FailureKind(str, Enum):
     """The topology does not fit the testbed."""
     TEST = "test"
     """Anything else: a device that does not work, a value that was demanded."""
+    NO_VERDICT = "no verdict"
+    """The test was not begun, or the run was cut off before anybody could record why it failed: another attempt shows
+    it."""
 
 
 _INTERRUPTED = "Execution terminated by signal"
-_NEVER_RUN = "Test execution stopped due to a fatal error."
-# What --exitonfailure and --exitonerror leave out, after another test that has failed.
-_NOT_BEGUN = (
-    "Failure occurred and exit-on-failure mode is in use.",
-    "Error occurred and exit-on-error mode is in use.",
-)
-# Robot Framework's own error when its output cannot be written.
-_DISK_FULL = re.compile(r"OSError: \[Errno \d+\] (No space left on device|Disk quota exceeded|File too large)")
-# Robot Framework keeps nothing of an exception but the name of its class and its message.
-_ERROR_NAME = re.compile(r"(?:^|[\s(])(\w+Error): ")
+# Of a disk that takes no more: Robot Framework cannot write its output then.
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
     (FailureKind.REGRESSION, (RegressionError,)),
     (FailureKind.UNAVAILABLE, (ReservationError,)),
@@ -69,6 +66,7 @@ class TestVerdict:
         name: Its full name.
         status: Robot Framework's: PASS, FAIL or SKIP.
         message: Its message.
+        failure: Why it failed; None if it did not.
     """
 
     __test__ = False
@@ -76,32 +74,26 @@ class TestVerdict:
     name: str
     status: str
     message: str
-
-    @property
-    def failure(self) -> FailureKind | None:
-        """Why it failed; None if it did not."""
-        return failure_kind(self.message) if self.status == "FAIL" else None
+    failure: FailureKind | None
 
     @property
     def is_final(self) -> bool:
-        """Whether running it again would tell nothing new: it passed, was skipped, or failed because of the DUT."""
-        was_begun = not self.message.startswith(_NOT_BEGUN)
-        return was_begun and self.failure in (None, FailureKind.REGRESSION, FailureKind.TEST)
+        """Whether running it again would show nothing new: it passed, was skipped, or failed because of the DUT."""
+        return self.failure in (None, FailureKind.REGRESSION, FailureKind.TEST)
 
 
-def failure_kind(message: str) -> FailureKind:
-    """Tells from a failed test's message why it failed; where several things failed, the first of `FailureKind`."""
-    if _INTERRUPTED in message or message.startswith(_NEVER_RUN):
+def failure_kind(error: BaseException) -> FailureKind:
+    """Why a test failed that an exception failed. Only the exception itself counts, not the words in its message."""
+    if isinstance(error, ExecutionFailed) and error.message == _INTERRUPTED:
         return FailureKind.INTERRUPTED
-    kinds = {_kind_of_name(name) for name in _ERROR_NAME.findall(message)}
-    if _DISK_FULL.search(message):
-        kinds.add(FailureKind.INFRASTRUCTURE)
-    return next((kind for kind in FailureKind if kind in kinds), FailureKind.TEST)
+    if isinstance(error, OSError) and error.errno in _DISK_FULL:
+        return FailureKind.INFRASTRUCTURE
+    return _listed_kind(error, FailureKind.TEST)
 
 
 def kind_of_error(error: LossRatioError) -> FailureKind:
-    """What kind of failure an error is."""
-    return next((kind for kind, errors in _KINDS if isinstance(error, errors)), FailureKind.BAD_INPUT)
+    """What kind of failure an error before the first test is."""
+    return _listed_kind(error, FailureKind.BAD_INPUT)
 
 
 def kinds_of(verdicts: Iterable[TestVerdict]) -> set[FailureKind]:
@@ -109,15 +101,5 @@ def kinds_of(verdicts: Iterable[TestVerdict]) -> set[FailureKind]:
     return {verdict.failure for verdict in verdicts if verdict.failure is not None}
 
 
-def _kind_of_name(name: str) -> FailureKind:
-    """What kind of failure an error of this name is."""
-    for kind, errors in _KINDS:
-        if any(each.__name__ == name for error in errors for each in _with_subclasses(error)):
-            return kind
-    return FailureKind.TEST
-
-
-def _with_subclasses(error: type[BaseException]) -> Iterator[type[BaseException]]:
-    yield error
-    for subclass in error.__subclasses__():
-        yield from _with_subclasses(subclass)
+def _listed_kind(error: BaseException, default: FailureKind) -> FailureKind:
+    return next((kind for kind, errors in _KINDS if isinstance(error, errors)), default)

@@ -83,7 +83,7 @@ def failure_of(testbed, directory, act):
     with pytest.raises(LossRatioError) as raised:
         measure_mrr(testbed, REQUEST, place(directory), breaking(act))
     kept = len(read_journal(directory / "trials" / "a_suite.a_test.jsonl").entries)
-    return raised.value, kept, failure_kind(f"{type(raised.value).__name__}: {raised.value}")
+    return raised.value, kept, failure_kind(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -156,8 +156,8 @@ def test_an_interface_that_is_down_is_said_before_anybody_is_accused_of_losing_f
 
 
 def test_only_what_another_attempt_can_mend_is_infrastructure():
-    assert failure_kind("DeadDutError: DUT1 lets none out") is FailureKind.TEST
-    assert failure_kind("DeadPathError: nothing arrives at DUT1") is FailureKind.INFRASTRUCTURE
+    assert failure_kind(DeadDutError("DUT1 lets none out")) is FailureKind.TEST
+    assert failure_kind(DeadPathError("nothing arrives at DUT1")) is FailureKind.INFRASTRUCTURE
 
 
 def test_of_parallel_links_the_one_that_fails_is_named():

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import robot
 from robot.api import ExecutionResult, ResultVisitor
 
 ROOT = Path(__file__).parents[3]
 SIMULATED = ROOT / "topologies" / "simulated.yaml"
+NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 ON_A_POLICED_BRIDGE = """
 Suite Setup       Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
 Suite Teardown    Tear Down Testbed
@@ -48,8 +51,10 @@ def write_suite(directory: Path, tests: str, settings: str = ON_A_POLICED_BRIDGE
     return file
 
 
-def run_suite(file: Path, name: str = "run", **variables: object) -> RobotRun:
-    """Runs a suite, on the simulated testbed unless the variables say otherwise."""
+def run_suite(
+    file: Path, name: str = "run", options: Mapping[str, object] = NO_OPTIONS, **variables: object
+) -> RobotRun:
+    """Runs a suite with options of Robot Framework, on the simulated testbed unless the variables say otherwise."""
     directory = file.parent / name
     given = {"TOPOLOGY": SIMULATED, **variables}
     status = robot.run(
@@ -59,5 +64,6 @@ def run_suite(file: Path, name: str = "run", **variables: object) -> RobotRun:
         pythonpath=[str(ROOT / "libraries")],
         stdout=io.StringIO(),
         stderr=io.StringIO(),
+        **options,
     )
     return RobotRun(directory, status)

@@ -3,8 +3,8 @@
 import pytest
 from robot_runs import SIMULATED, run_suite, write_suite
 
-from lossratio.runner.exit_status import ExitStatus, exit_status
-from lossratio.runner.verdicts import TestVerdict
+from lossratio.integrity import IntegrityError
+from lossratio.runner.verdicts import FailureKind, failure_kind
 
 SUITE = """
 Doubted
@@ -46,7 +46,7 @@ def test_it_fails_the_test_as_a_fault_of_the_device_where_that_is_asked_for(run)
     assert failed.message.startswith(
         "IntegrityError: Frames did not come back as they were sent, at 20.000 kfps for 1 s"
     )
-    assert exit_status(1, [TestVerdict(failed.name, failed.status, failed.message)]) is ExitStatus.TESTS_FAILED
+    assert failure_kind(IntegrityError()) is FailureKind.TEST
 
 
 def test_a_misspelt_value_is_refused_with_those_that_there_are(run):

@@ -29,6 +29,7 @@ def test_the_names_are_those_that_suites_use():
         "Tear Down Testbed",
         "Throughput Should Be At Least",
         "Throughput Should Not Have Regressed",
+        "Write Report",
     } == KEYWORDS.keys()
 
 

@@ -7,6 +7,7 @@ import pytest
 from robot_runs import run_suite, write_suite
 
 from lossratio.mlrsearch import NDR, PDR
+from lossratio.report.formats import write_report
 from lossratio.report.run_directory import RunDirectory
 
 TWO_SEARCHES = """
@@ -92,12 +93,61 @@ def test_the_page_about_the_run_is_there_without_being_asked_for(run):
         assert name in page
 
 
+@pytest.fixture
+def pages(monkeypatch):
+    """How many results each page had that was written."""
+    sizes = []
+
+    def write(path, text):
+        if path.name == "lossratio.html":
+            sizes.append(text.count('id="test-'))
+        write_report(path, text)
+
+    monkeypatch.setattr("lossratio.report.listener.write_report", write)
+    return sizes
+
+
+@pytest.mark.parametrize("listener", [None, "lossratio.report.listener.RunReport:html:junit"])
+def test_the_page_is_written_once_for_all_suites_whoever_listens(tmp_path, pages, listener):
+    suites = tmp_path / "suites"
+    suites.mkdir()
+    for name in ("a", "b", "c"):
+        write_suite(suites, "A Test\n    Measure MRR    64B    trials=1\n").rename(suites / f"{name}.robot")
+    # No keyword of lossratio is imported in the last suite.
+    (suites / "d.robot").write_text("*** Test Cases ***\nIdle\n    No Operation\n")
+    options = {} if listener is None else {"listener": listener}
+    run = run_suite(suites, options=options)
+    assert run.status == 0
+    assert pages == [3]
+    assert (run.directory / "lossratio.junit.xml").exists() == (listener is not None)
+
+
+def test_the_page_is_written_on_demand_as_well(tmp_path, pages):
+    tests = """
+Measured
+    Measure MRR    64B    trials=1
+    Write Report
+    Measure MRR    64B    trials=1
+Other Formats
+    Write Report    csv    markdown
+"""
+    run = run_suite(write_suite(tmp_path, tests))
+    assert run.status == 0
+    assert pages == [1, 2]
+    assert (run.directory / "lossratio.csv").exists()
+
+
+def test_there_is_no_report_of_nothing(tmp_path):
+    run = run_suite(write_suite(tmp_path, "A Test\n    Write Report\n"))
+    assert "Nothing has been measured yet" in run.tests["A Test"].message
+
+
 def test_a_page_that_cannot_be_written_fails_no_test(tmp_path, capfd):
     (tmp_path / "run" / "lossratio.html").mkdir(parents=True)
     run = run_suite(write_suite(tmp_path, "A Test\n    Measure MRR    64B    trials=1\n"))
     assert run.status == 0
     assert run.tests["A Test"].passed
-    assert any("The run has no page. StorageError: Cannot write" in message for message in run.errors)
+    assert any("The run has no report. StorageError: Cannot write" in message for message in run.errors)
 
 
 def test_progress_is_shown_in_one_line_per_trial(tmp_path, capfd):

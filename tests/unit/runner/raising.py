@@ -5,3 +5,7 @@ from lossratio import errors
 
 def raise_error(name, message="something broke"):
     raise getattr(errors, name)(message)
+
+
+def raise_own_error(name, message):
+    raise type(name, (Exception,), {})(message)

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import pytest
+from robot.errors import ExecutionFailed
 from runner_examples import SIMULATED, write_suite
 
+from lossratio.counters import NegativeLossError
+from lossratio.errors import DutError, NodeError
 from lossratio.runner.exit_status import ExitStatus, exit_status
+from lossratio.runner.failures import FailureRecord
 from lossratio.runner.merging import merged, verdicts_of
 from lossratio.runner.verdicts import FailureKind, TestVerdict, failure_kind
+from lossratio.traffic import AgentRefusalError
 
 PASSES = "Passes\n    No Operation\n"
 FAILS = "Fails\n    Fail    too slow\n"
@@ -85,26 +90,114 @@ def test_without_a_directory_the_output_is_under_the_name_of_the_testbed(lossrat
 
 
 @pytest.mark.parametrize(
-    ("message", "kind"),
+    ("error", "kind"),
     [
-        ("Parent suite setup failed:\nNodeError: Node TG: no connection", FailureKind.INFRASTRUCTURE),
-        ("Several failures occurred:\n\n1) too slow\n\n2) AgentRefusalError: Node TG", FailureKind.INFRASTRUCTURE),
-        ("NegativeLossError: More frames were received than sent", FailureKind.TEST),
-        ("DutError: DUT1 receives 10 frames and lets none out", FailureKind.TEST),
-        ("1) DutError: DUT1 is dead\n\n2) TesterError: tg0 was set down", FailureKind.INFRASTRUCTURE),
-        ("Execution terminated by signal", FailureKind.INTERRUPTED),
-        ("Test execution stopped due to a fatal error.", FailureKind.INTERRUPTED),
-        ("a NodeError is what we expected", FailureKind.TEST),
-        ("ValueError: no number", FailureKind.TEST),
+        (NodeError("Node TG: no connection"), FailureKind.INFRASTRUCTURE),
+        (AgentRefusalError("Node TG", "refused"), FailureKind.INFRASTRUCTURE),
+        (NegativeLossError("More frames were received than sent"), FailureKind.TEST),
+        (DutError("DUT1 receives 10 frames and lets none out"), FailureKind.TEST),
+        (ExecutionFailed("Execution terminated by signal"), FailureKind.INTERRUPTED),
+        (AssertionError("Execution terminated by signal"), FailureKind.TEST),
+        (ValueError("NodeError: no number"), FailureKind.TEST),
     ],
 )
-def test_a_message_tells_the_kind_of_failure(message, kind):
-    assert failure_kind(message) is kind
+def test_an_exception_tells_the_kind_of_failure_whatever_its_message_says(error, kind):
+    assert failure_kind(error) is kind
+
+
+OWN_WORDS = """
+Own Words
+    Fail    my TrafficError: too slow
+"""
+RERAISED = """
+Other Words For It
+    TRY
+        Raise Error    NodeError
+    EXCEPT
+        Fail    TrafficError: the testbed is no good
+    END
+"""
+HANDLED = """
+Handled
+    Run Keyword And Expect Error    *    Raise Error    TrafficError    too slow
+    Run Keyword And Ignore Error    Raise Error    NodeError
+    Fail    TrafficError: too slow
+"""
+OWN_CLASS = """
+Error Of Another Library
+    Raise Own Error    TrafficError    too slow
+"""
+PASSED_ON = """
+Passed On
+    TRY
+        Raise Error    NodeError
+    EXCEPT    AS    ${error}
+        Fail    Not measured: ${error}
+    END
+"""
+IN_DEPTH = """
+In Depth
+    IF    True
+        Wait Until Keyword Succeeds    2x    0s    Raise Error    LinkError
+    END
+"""
+TWO = """
+Two
+    Run Keyword And Continue On Failure    Raise Error    DutError    DUT1 is dead
+    Raise Error    TesterError    tg0 was set down
+"""
+TEAR_DOWN = """
+Tear Down
+    Fail    too slow
+    [Teardown]    Raise Error    NodeError
+"""
+LONG = """
+Long
+    Run Keyword And Continue On Failure    Fail    ${{"x\\n" * 90}}
+    Run Keyword And Continue On Failure    Raise Error    NodeError    ${{"y\\n" * 90}}
+    Fail    ${{"z\\n" * 90}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests", "status"),
+    [
+        (OWN_WORDS, 1),
+        (raises("TrafficError") + OWN_WORDS, 69),
+        (RERAISED, 1),
+        (HANDLED, 1),
+        (OWN_CLASS, 1),
+        (PASSED_ON, 69),
+        (IN_DEPTH, 69),
+        (TWO, 69),
+        (TEAR_DOWN, 69),
+        (LONG, 69),
+    ],
+)
+def test_only_an_exception_that_failed_the_test_counts_and_no_words(lossratio, tmp_path, tests, status):
+    file, out = write_suite(tmp_path, tests), tmp_path / "out"
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out)
+    assert done.status == status, done.err
+    # The output alone does not say why a test failed; the record beside it does.
+    kinds = [verdict.failure for verdict in verdicts_of(merged([out / "output.xml"]), FailureRecord(out).read())]
+    assert kinds[-1] is (FailureKind.TEST if status == 1 or tests.endswith(OWN_WORDS) else FailureKind.INFRASTRUCTURE)
+
+
+def test_a_record_that_was_cut_off_or_is_none_leaves_the_test_to_another_attempt(tmp_path):
+    record = FailureRecord(tmp_path)
+    assert record.read() == {}
+    record.add("A.First", FailureKind.INFRASTRUCTURE)
+    record.add("A.First", FailureKind.TEST)
+    record.add("A.Second", FailureKind.TEST)
+    path = tmp_path / "failures.jsonl"
+    path.write_bytes(path.read_bytes()[:-5])
+    assert record.read() == {"A.First": FailureKind.TEST}
+    assert not TestVerdict("A.Second", "FAIL", "too slow", FailureKind.NO_VERDICT).is_final
 
 
 @pytest.mark.parametrize(("code", "status"), [(252, 2), (253, 130), (255, 70)])
 def test_what_stops_robot_itself_has_a_status_of_its_own(code, status):
-    assert exit_status(code, [TestVerdict("t", "FAIL", "too slow")]) is ExitStatus(status)
+    assert exit_status(code, [TestVerdict("t", "FAIL", "too slow", FailureKind.TEST)]) is ExitStatus(status)
 
 
 def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(lossratio, tmp_path):
@@ -117,5 +210,5 @@ def test_what_was_never_begun_after_a_failure_is_not_finished(lossratio, tmp_pat
     file = write_suite(tmp_path, raises("NodeError") + PASSES)
     robot = ["--outputdir", tmp_path / "out", "--exitonfailure"]
     assert lossratio("run", "--topology", SIMULATED, file, "--", *robot).status == 69
-    left_out = verdicts_of(merged([tmp_path / "out" / "output.xml"]))[1]
+    left_out = verdicts_of(merged([tmp_path / "out" / "output.xml"]), FailureRecord(tmp_path / "out").read())[1]
     assert (left_out.status, left_out.is_final) == ("FAIL", False)

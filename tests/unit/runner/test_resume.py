@@ -95,6 +95,10 @@ def statuses(directory):
 def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, begin, number, times, statuses_of_run):
     directory, code = begin(number, times)
     assert code in statuses_of_run
+    if number == signal.SIGKILL:
+        assert not (directory.path / "lossratio.html").exists()
+        lossratio("report", directory.path)
+        assert "In Flight" in (directory.path / "lossratio.html").read_text()
     journal = directory.journal_path("Suite.In Flight")
     lines = journal.read_bytes().splitlines(keepends=True)
     # As if it had been stopped in the midst of its search, and in the midst of a line.
