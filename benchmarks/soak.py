@@ -29,9 +29,8 @@ from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.model.functions import STRETCH
 from lossratio.plrsearch.model.prior import Prior
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
-from lossratio.plrsearch.quadrature.integration import posteriors
+from lossratio.plrsearch.quadrature.integration import posteriors, updated
 from lossratio.plrsearch.quadrature.posterior import Posterior
-from lossratio.plrsearch.quadrature.updating import updated
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
 

@@ -33,19 +33,21 @@ SEARCH_SECONDS = 120.0
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--beside", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="File of an earlier run.")
+@click.option("--sut", "suts", multiple=True, type=click.Choice(list(CASES)), help="SUT; all if none is given.")
 @click.option("--jobs", default=1, show_default=True, help="Processes; -1: one for each core.")
-def main(file: Path, beside: Path | None, jobs: int) -> None:
+def main(file: Path, beside: Path | None, suts: tuple[str, ...], jobs: int) -> None:
     """Writes the digests of many estimates and searches to FILE, one line for each."""
+    names = suts or tuple(CASES)
     parts = Parallel(n_jobs=jobs)(
-        [delayed(_estimates)(name, number) for name in CASES for number in NUMBERS]
-        + [delayed(_searches)(name) for name in CASES]
+        [delayed(_estimates)(name, number) for name in names for number in NUMBERS]
+        + [delayed(_searches)(name) for name in names]
     )
     digests = dict(pair for part in parts for pair in part)
     file.write_text("".join(f"{name}\t{digest}\n" for name, digest in digests.items()))
     click.echo(f"{len(digests)} estimates and searches: {file}")
     if beside is not None:
         earlier = dict(line.split("\t") for line in beside.read_text().splitlines())
-        different = sorted(name for name in earlier | digests if earlier.get(name) != digests.get(name))
+        different = sorted(name for name, digest in digests.items() if earlier.get(name) != digest)
         click.echo("\n".join([*different, f"{len(different)} of {len(digests)} differ"]))
 
 

@@ -15,7 +15,7 @@
 `why_set_aside` says of a trial whose generator faltered why neither of them takes it for evidence.
 """
 
-from lossratio.plrsearch.controller import TIMEOUT, PLRsearch
+from lossratio.plrsearch.controller import TIMEOUT, PLRsearch, WarmStart
 from lossratio.plrsearch.estimate import (
     CombinedEstimate,
     CriticalLoadEstimate,
@@ -25,7 +25,6 @@ from lossratio.plrsearch.estimate import (
     estimate,
 )
 from lossratio.plrsearch.model import LikelihoodName, SelectionName, StopReason, Weighting, why_set_aside
-from lossratio.plrsearch.search import WarmStart
 
 __all__ = [
     "TIMEOUT",

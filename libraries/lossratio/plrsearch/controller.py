@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.estimate import CriticalLoadEstimate, IntervalAfterTrial, estimate_from_counts
@@ -20,21 +22,29 @@ from lossratio.plrsearch.model import (
     why_set_aside,
 )
 from lossratio.plrsearch.quadrature import Posterior
-from lossratio.plrsearch.search import (
-    Choice,
-    DraftSelection,
-    PosteriorSelection,
-    Selection,
-    Tracker,
-    WarmStart,
-    warm_loads,
-)
+from lossratio.plrsearch.search import Choice, DraftSelection, PosteriorSelection, Selection, Tracker
 from lossratio.trial import TrialInput, TrialResult
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
 _MIN_TRIALS_TO_STOP = 12
+
+
+class Bounds(Protocol):
+    """The bounds of a search goal, as an MLRsearch result has them; in frames per second, None if not found."""
+
+    @property
+    def relevant_lower_bound(self) -> float | None:
+        """The largest load that passed."""
+
+    @property
+    def relevant_upper_bound(self) -> float | None:
+        """The smallest load that did not."""
+
+
+WarmStart: TypeAlias = Iterable[float] | Mapping[object, Bounds]
+"""Loads in frames per second; or an MLRsearch result of the same SUT under the same traffic."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,7 @@ class PLRsearch:
             if name is SelectionName.DRAFT
             else PosteriorSelection(self._question, self._likelihood)
         )
-        self._warm_loads = warm_loads(warm_start, self._question)
+        self._warm_loads = _warm_loads(warm_start, self._question)
         self.elapsed = 0.0
         self.history: tuple[IntervalAfterTrial, ...] = ()
         self._rows: list[tuple[float, float, float]] = []
@@ -220,3 +230,23 @@ class PLRsearch:
 
     def _counts(self) -> TrialCounts:
         return from_rows(self._rows)
+
+
+def _warm_loads(given: WarmStart, question: CriticalLoadQuestion) -> tuple[float, ...]:
+    """Loads of the first trials, the highest first.
+
+    Args:
+        given: The loads, or an MLRsearch result: then its relevant bounds.
+        question: Has the limits; loads beyond are moved to them.
+
+    Raises:
+        SearchError: If a load is not a positive number.
+    """
+    if isinstance(given, Mapping):
+        bounds = [each for goal in given.values() for each in (goal.relevant_lower_bound, goal.relevant_upper_bound)]
+        loads = [float(bound) for bound in bounds if bound]
+    else:
+        loads = [float(load) for load in given]
+    if not all(load > 0.0 for load in loads):
+        raise SearchError(f"A warm start needs positive loads in frames per second, not {loads!r}.")
+    return tuple(sorted({min(max(load, question.min_load), question.max_load) for load in loads}, reverse=True))

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, gammainc, ndtr
+from scipy.special import chdtrc, gammainc, ndtr, stdtr
 
-from lossratio.plrsearch.estimate.significance import excess_kurtosis, rank_correlation, skewness
 from lossratio.plrsearch.model import Array, FittingFunction, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Mode, Posterior
 
@@ -62,6 +61,36 @@ class Misfit:
     def fits(self) -> bool:
         """Whether nothing speaks against the model."""
         return not self.reasons
+
+
+def check(
+    found: Sequence[Posterior], poisson: Sequence[Posterior], counts: TrialCounts, likelihood: LikelihoodName
+) -> Misfit:
+    """Checks the model against the trials.
+
+    Args:
+        found: The functions' posteriors under the likelihood that is used.
+        poisson: The same under the Poisson likelihood; good enough are rough ones.
+        counts: The trials, in the order of measurement.
+        likelihood: The likelihood that is used.
+    """
+    around_poisson = _residuals(poisson, counts)
+    residuals = _residuals(found, counts) if likelihood is LikelihoodName.VARYING else around_poisson
+    chi_squared = around_poisson.chi_squared
+    drift, drift_stdev = _drift(residuals)
+    varies = likelihood is LikelihoodName.VARYING
+    shape = [*_shape(residuals), *_curve(residuals)] if varies else _spread(chi_squared)
+    reasons = [*shape, *_surprise(residuals)]
+    if varies or not reasons:
+        # Around a curve that fits badly, residuals follow the loads, and these follow time.
+        reasons += _trend(residuals, drift)
+    return Misfit(
+        reasons=tuple(reasons),
+        chi_squared=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
+        distance=_distance(found),
+        drift=drift,
+        drift_stdev=drift_stdev,
+    )
 
 
 @dataclass(frozen=True)
@@ -113,36 +142,6 @@ class _Residuals:
         """Chi-squared of each trial with more than one frame of expected loss."""
         enough = self.expected > 1.0
         return np.asarray((self.lost[enough] - self.expected[enough]) ** 2 / self.expected[enough])
-
-
-def check(
-    found: Sequence[Posterior], poisson: Sequence[Posterior], counts: TrialCounts, likelihood: LikelihoodName
-) -> Misfit:
-    """Checks the model against the trials.
-
-    Args:
-        found: The functions' posteriors under the likelihood that is used.
-        poisson: The same under the Poisson likelihood; good enough are rough ones.
-        counts: The trials, in the order of measurement.
-        likelihood: The likelihood that is used.
-    """
-    around_poisson = _residuals(poisson, counts)
-    residuals = _residuals(found, counts) if likelihood is LikelihoodName.VARYING else around_poisson
-    chi_squared = around_poisson.chi_squared
-    drift, drift_stdev = _drift(residuals)
-    varies = likelihood is LikelihoodName.VARYING
-    shape = [*_shape(residuals), *_curve(residuals)] if varies else _spread(chi_squared)
-    reasons = [*shape, *_surprise(residuals)]
-    if varies or not reasons:
-        # Around a curve that fits badly, residuals follow the loads, and these follow time.
-        reasons += _trend(residuals, drift)
-    return Misfit(
-        reasons=tuple(reasons),
-        chi_squared=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
-        distance=_distance(found),
-        drift=drift,
-        drift_stdev=drift_stdev,
-    )
 
 
 def _residuals(found: Sequence[Posterior], counts: TrialCounts) -> _Residuals:
@@ -248,3 +247,68 @@ def _drift(residuals: _Residuals) -> tuple[float | None, float | None]:
 def _distance(found: Sequence[Posterior]) -> float:
     first, second = (each.moments for each in found)
     return abs(first.mean - second.mean) / max(float(np.hypot(first.stdev, second.stdev)), 1e-300 * first.mean)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a test says of a sample.
+
+    Attributes:
+        value: What was tested: skewness, excess kurtosis, or correlation of ranks.
+        probability: That it would be so far from what is expected, on either side, if there were nothing to be found.
+        above: Whether it is above what is expected.
+    """
+
+    value: float
+    probability: float
+    above: bool
+
+    @classmethod
+    def _of_normal(cls, value: float, deviations: float) -> Finding:
+        return cls(value, float(2.0 * ndtr(-abs(deviations))), deviations > 0.0)
+
+
+def skewness(sample: Array) -> Finding:
+    """Tests the third moment of at least 8 values that are not all the same (D'Agostino 1970)."""
+    n = len(sample)
+    value = _standard_moment(sample, 3)
+    standard = value * np.sqrt((n + 1.0) * (n + 3.0) / (6.0 * (n - 2.0)))
+    kurtosis_of_it = 3.0 * (n * n + 27.0 * n - 70.0) * (n + 1.0) * (n + 3.0)
+    kurtosis_of_it /= (n - 2.0) * (n + 5.0) * (n + 7.0) * (n + 9.0)
+    variance = np.sqrt(2.0 * (kurtosis_of_it - 1.0)) - 1.0
+    scale = np.sqrt(2.0 / (variance - 1.0))
+    return Finding._of_normal(value, float(np.arcsinh(standard / scale) / np.sqrt(0.5 * np.log(variance))))
+
+
+def excess_kurtosis(sample: Array) -> Finding:
+    """Tests the fourth moment of at least 20 values that are not all the same (Anscombe and Glynn 1983)."""
+    n = len(sample)
+    value = _standard_moment(sample, 4)
+    expected = 3.0 * (n - 1.0) / (n + 1.0)
+    variance = 24.0 * n * (n - 2.0) * (n - 3.0) / ((n + 1.0) ** 2 * (n + 3.0) * (n + 5.0))
+    skew = 6.0 * (n * n - 5.0 * n + 2.0) / ((n + 7.0) * (n + 9.0))
+    skew *= np.sqrt(6.0 * (n + 3.0) * (n + 5.0) / (n * (n - 2.0) * (n - 3.0)))
+    freedom = 6.0 + 8.0 / skew * (2.0 / skew + np.sqrt(1.0 + 4.0 / skew**2))
+    base = 1.0 + (value - expected) / np.sqrt(variance) * np.sqrt(2.0 / (freedom - 4.0))
+    root = np.cbrt((1.0 - 2.0 / freedom) / base)
+    deviations = (1.0 - 2.0 / (9.0 * freedom) - root) / np.sqrt(2.0 / (9.0 * freedom))
+    return Finding._of_normal(value - 3.0, float(deviations))
+
+
+def rank_correlation(first: Array, second: Array) -> Finding:
+    """Tests whether two samples, neither all the same, rise and fall together (Spearman 1904, Student's t)."""
+    value = float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
+    freedom = len(first) - 2.0
+    t = abs(value) * np.sqrt(freedom / max(1.0 - value * value, 1e-300))
+    return Finding(value, float(2.0 * stdtr(freedom, -t)), value > 0.0)
+
+
+def _standard_moment(sample: Array, power: int) -> float:
+    centred = sample - sample.mean()
+    return float(np.mean(centred**power) / np.mean(centred**2) ** (0.5 * power))
+
+
+def _ranks(sample: Array) -> Array:
+    """Ranks from 1; values that are the same share the mean of theirs."""
+    _, which, times = np.unique(sample, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(times) - 0.5 * (times - 1.0))[which])

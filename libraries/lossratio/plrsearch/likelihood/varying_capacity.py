@@ -11,12 +11,19 @@ such trials together are three sums for each row.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from lossratio.plrsearch.likelihood.bumps import MAX_COUNT, NODES, WEIGHTS
-from lossratio.plrsearch.likelihood.constant_capacity import Bumps, Parameters, Score, log_poisson_at_mean
-from lossratio.plrsearch.likelihood.laplace import Cells, integrals
+from lossratio.plrsearch.likelihood.constant_capacity import (
+    Bumps,
+    Parameters,
+    Score,
+    log_poisson_at_mean,
+    poisson_deviance,
+)
 from lossratio.plrsearch.model import Array, FittingFunction, Indices, TrialCounts
 
 _MANY = 2e4
@@ -24,8 +31,15 @@ _MANY = 2e4
 _POINTS_OF_ROW = 7
 _NARROW = 0.9
 """Widths of a bump in deviations of the capacity, up to which the bump is the narrower factor."""
-_LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
+_MAX_COUNT = 16
+"""Largest count that has a rule of its own."""
+_ORDER = 8
+_NEAR = 0.3
+"""Distance from the likeliest capacity, in standard deviations, from which its neighbourhood is expanded."""
+_ITERATIONS = 12
+"""Steps towards the likeliest capacity; what is still far from it then is improbable, and stays so."""
 _TINY = 1e-300
+_LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
 
 
 class VaryingCapacityLikelihood:
@@ -46,7 +60,7 @@ class VaryingCapacityLikelihood:
         self._log_exposure = np.log(self.groups.exposure)
         self._log_own_rate = np.log(np.where(lost > 0, lost, 0.7)) - self._log_exposure
         self._lossless = int(np.searchsorted(lost, 0, side="right"))
-        self._few = int(np.searchsorted(lost, MAX_COUNT, side="right"))
+        self._few = int(np.searchsorted(lost, _MAX_COUNT, side="right"))
         self._many = int(np.searchsorted(lost, _MANY))
         self.terms = max(self._many, len(lost) // _POINTS_OF_ROW)
         self._at_mean = np.zeros(len(lost))
@@ -62,7 +76,7 @@ class VaryingCapacityLikelihood:
         bumps = self.bumps(function, at.spread[:, 0]) if at.bumps is None else at.bumps
         narrow = bumps.width[:, : self._many] < _NARROW * at.deviation[:, 0]
         narrow[:, self._few :] = False
-        parts = integrals(self._cells(function, at, bumps), function, ~narrow[:, None, :])
+        parts = _integrals(self._cells(function, at, bumps), function, ~narrow[:, None, :])
         for first, last, compute in ((0, self._lossless, self._steps), (self._lossless, self._few, self._skewed)):
             rows, trials = np.nonzero(narrow[:, first:last])
             if len(rows):
@@ -89,7 +103,7 @@ class VaryingCapacityLikelihood:
         place = np.maximum(place - (loss.log_rate - self._log_own_rate) / loss.slope, spread)
         return Bumps(place, -1.0 / (loss.slope * np.sqrt(np.maximum(self.groups.lost, 1.0))))
 
-    def _cells(self, function: FittingFunction, at: Parameters, bumps: Bumps) -> Cells:
+    def _cells(self, function: FittingFunction, at: Parameters, bumps: Bumps) -> _Cells:
         """All trials without very many losses, at all points, with a first guess of the likeliest capacities."""
         place, width = bumps.place[:, None, : self._many], bumps.width[:, None, : self._many]
         share = at.deviation**2 / (at.deviation**2 + width**2)
@@ -104,7 +118,7 @@ class VaryingCapacityLikelihood:
             capacity[..., first] = np.minimum(at.mrr + width[..., first] * lift, high[..., first])
         each = slice(self._many)
         trials = (self.groups.load[each], self.groups.lost[each], self._log_exposure[each])
-        return Cells(*trials, at.mrr, at.spread, at.deviation, capacity, low, high)
+        return _Cells(*trials, at.mrr, at.spread, at.deviation, capacity, low, high)
 
     def _steps(self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices) -> Array:
         """No losses: the probability that the capacity is above a step that is smeared a little."""
@@ -112,7 +126,7 @@ class VaryingCapacityLikelihood:
         deviation = at.deviation[rows]
         distance = (at.mrr[rows] - capacity[:, None, :]) / deviation
         log_tail = log_ndtr(distance)
-        log_terms = log_tail + np.log(WEIGHTS[0])
+        log_terms = log_tail + np.log(_WEIGHTS[0])
         value, shares = _summed(log_terms)
         hazard = np.exp(-0.5 * distance**2 - _LOG_ROOT_TAU - log_tail) / deviation
         slope = np.sum(shares * hazard, axis=-1)
@@ -126,7 +140,7 @@ class VaryingCapacityLikelihood:
         steepness = -function.log_loss(self.groups.load[trials][:, None], capacity, at.spread[rows][:, :, 0]).slope
         deviation = at.deviation[rows]
         distance = (capacity[:, None, :] - at.mrr[rows]) / deviation
-        log_factor = np.log(WEIGHTS[counts] / (steepness * deviation[:, :, 0] * counts[:, None])) - _LOG_ROOT_TAU
+        log_factor = np.log(_WEIGHTS[counts] / (steepness * deviation[:, :, 0] * counts[:, None])) - _LOG_ROOT_TAU
         log_terms = log_factor[:, None, :] - 0.5 * distance**2
         value, shares = _summed(log_terms)
         offset = np.sum(shares * distance, axis=-1)
@@ -139,7 +153,7 @@ class VaryingCapacityLikelihood:
         self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices, counts: Indices
     ) -> Array:
         """Capacities at which the mean is one of the bump's nodes, shape (pairs, nodes)."""
-        log_rate = NODES[counts] - self._log_exposure[trials][:, None]
+        log_rate = _NODES[counts] - self._log_exposure[trials][:, None]
         spread = at.spread[rows][:, :, 0]
         return np.maximum(function.explaining_mrr(self.groups.load[trials][:, None], log_rate, spread), spread)
 
@@ -156,3 +170,141 @@ def _lambert(x: Array) -> Array:
     """The solution y of y exp(y) = x, to some per cent."""
     log = np.log1p(x)
     return np.asarray(log * (1.0 - np.log1p(log) / (2.0 + log)))
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Trials at parameters: arrays that broadcast against each other, loads and capacities in frames per second.
+
+    Attributes:
+        load: Offered load.
+        lost: Lost frames.
+        log_exposure: Logarithm of the exposure.
+        mrr: The capacities' mean.
+        spread: Width of the knee.
+        deviation: The capacities' standard deviation.
+        capacity: About the capacity that is likeliest, given count and mean; between `low` and `high`.
+        low: Smallest capacity that may be likeliest.
+        high: Largest one.
+    """
+
+    load: Array
+    lost: Array
+    log_exposure: Array
+    mrr: Array
+    spread: Array
+    deviation: Array
+    capacity: Array
+    low: Array
+    high: Array
+
+    def chosen(self, which: NDArray[np.bool_]) -> _Cells:
+        """Some of the cells, one by one: arrays of shape (cells,)."""
+        return _Cells(*(np.broadcast_to(getattr(self, name), which.shape)[which] for name in _FIELDS))
+
+
+_FIELDS = tuple(each.name for each in fields(_Cells))
+
+
+@dataclass(frozen=True)
+class _Expansion:
+    """Integrals of cells as seen from their capacities, and where better ones are; arrays of one shape.
+
+    Attributes:
+        integrals: Logarithm of the integral, its derivative with respect to the mrr, and the second one's negative.
+        near: Whether the capacity is so near to the likeliest one that these are good.
+        step: From the capacity to about the likeliest one, in frames per second.
+    """
+
+    integrals: tuple[Array, Array, Array]
+    near: NDArray[np.bool_]
+    step: Array
+
+    @classmethod
+    def of(cls, cells: _Cells, function: FittingFunction) -> _Expansion:
+        log_probability, pull, bend = _expanded_probability(cells, function)
+        offset = (cells.capacity - cells.mrr) / np.maximum(cells.deviation, _TINY)
+        stiffness = 1.0 + cells.deviation**2 * bend
+        push = cells.deviation * pull - offset
+        gain = push**2 / stiffness
+        near = gain <= _NEAR**2
+        value = log_probability + 0.5 * (np.where(near, gain, 0.0) - offset**2 - np.log(stiffness))
+        slope = (pull + bend * cells.deviation * offset) / stiffness
+        return cls((np.minimum(value, 0.0), slope, bend / stiffness), near, cells.deviation * push / stiffness)
+
+
+def _integrals(cells: _Cells, function: FittingFunction, wanted: NDArray[np.bool_]) -> Array:
+    """Logarithm, its derivative with respect to the mrr and the second one's negative, shape (3, *cells).
+
+    Args:
+        cells: The cells, with a first guess of their likeliest capacities, which mostly is good enough.
+        function: The fitting function.
+        wanted: For which cells the likeliest capacity is to be found if it is not; broadcasts against the cells.
+    """
+    # All cells together: what only rows or only trials differ in is then computed once for each of these.
+    expansion = _Expansion.of(cells, function)
+    found = np.stack(expansion.integrals)
+    flat, far = found.reshape(3, -1), ~expansion.near & wanted
+    open_ones, step = np.flatnonzero(far), expansion.step[far]
+    cells = cells.chosen(far)
+    for iteration in range(_ITERATIONS - 1):
+        if not len(open_ones):
+            break
+        cells = _moved(cells, step, bisect=iteration % 3 == 2)
+        expansion = _Expansion.of(cells, function)
+        flat[:, open_ones] = expansion.integrals
+        far, step = ~expansion.near, expansion.step
+        cells, open_ones, step = cells.chosen(far), open_ones[far], step[far]
+    return found
+
+
+def _moved(cells: _Cells, step: Array, *, bisect: bool) -> _Cells:
+    """The cells with capacities nearer to the likeliest ones: by the steps, if these keep to the bracket."""
+    low = np.where(step > 0, cells.capacity, cells.low)
+    high = np.where(step > 0, cells.high, cells.capacity)
+    target = cells.capacity + step
+    inside = (target > low) & (target < high) & (not bisect)
+    return replace(cells, capacity=np.where(inside, target, 0.5 * (low + high)), low=low, high=high)
+
+
+def _expanded_probability(cells: _Cells, function: FittingFunction) -> tuple[Array, Array, Array]:
+    """Logarithm of the count's probability at the capacity, its derivative, and the second one's negative.
+
+    The probability is relative to that of a count which is the mean.
+    """
+    loss = function.log_loss(cells.load, cells.capacity, cells.spread)
+    log_mean = loss.log_rate + cells.log_exposure
+    mean = np.exp(log_mean)
+    excess = cells.lost - mean
+    curvature = function.curvature(cells.load, cells.capacity, cells.spread, loss)
+    bend = np.maximum(mean * loss.slope**2 - excess * curvature, 0.0)
+    surprise = log_mean - np.log(np.maximum(cells.lost, 1.0))
+    log_probability = np.where(cells.lost > 0, -cells.lost * poisson_deviance(surprise), -mean)
+    return log_probability, excess * loss.slope, bend
+
+
+def _rule(shape: int) -> tuple[Array, Array]:
+    """Nodes and weights for the logarithm of a gamma distributed variable: Stieltjes' procedure on a fine grid."""
+    x = np.linspace(np.log(shape) - 45.0 / shape - 3.0, np.log(shape + 12.0 * np.sqrt(shape) + 30.0), 4001)
+    log_density = shape * x - np.exp(x)
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum()
+    last, polynomial = np.zeros_like(x), np.ones_like(x)
+    diagonal, products = np.zeros(_ORDER), np.ones(_ORDER)
+    last_norm = 1.0
+    for degree in range(_ORDER):
+        norm = float(np.sum(density * polynomial**2))
+        diagonal[degree] = np.sum(density * x * polynomial**2) / norm
+        products[degree] = norm / last_norm if degree else 0.0
+        last, polynomial = polynomial, (x - diagonal[degree]) * polynomial - products[degree] * last
+        last_norm = norm
+    off_diagonal = np.sqrt(products[1:])
+    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1))
+    return nodes, vectors[0] ** 2
+
+
+_RULES = [_rule(max(count, 1)) for count in range(_MAX_COUNT + 1)]
+_NODES = np.stack([nodes for nodes, _ in _RULES])
+"""Logarithms of the mean at the nodes, shape (counts, nodes)."""
+_WEIGHTS = np.stack([weights for _, weights in _RULES])
+"""Their weights, shape (counts, nodes); each count's sum is 1."""

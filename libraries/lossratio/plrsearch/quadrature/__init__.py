@@ -7,9 +7,8 @@
 - `posterior`: cumulative probability, density and quantiles of the critical load.
 """
 
-from lossratio.plrsearch.quadrature.integration import posteriors
+from lossratio.plrsearch.quadrature.integration import posteriors, updated
 from lossratio.plrsearch.quadrature.posterior import Mode, Posterior, mixture_quantiles, quantiles_of_nodes
-from lossratio.plrsearch.quadrature.updating import updated
 
 __all__ = [
     "Mode",

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from lossratio.errors import SearchError
 from lossratio.plrsearch.likelihood import Model, RowDensity
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, critical_load
-from lossratio.plrsearch.quadrature.cutting import cut_rows, steps_of
 from lossratio.plrsearch.quadrature.panels import (
     ORDER,
     WEIGHTS,
@@ -26,14 +25,14 @@ from lossratio.plrsearch.quadrature.panels import (
     roughness,
 )
 from lossratio.plrsearch.quadrature.posterior import Posterior, quantiles_of_nodes
-from lossratio.plrsearch.quadrature.ridge import (
+from lossratio.plrsearch.quadrature.rows import (
     DROP,
     Modes,
     explaining_starts,
     find_modes,
     neighbouring_starts,
 )
-from lossratio.plrsearch.quadrature.smooth import SmoothRows
+from lossratio.plrsearch.quadrature.smooth_rows import SmoothRows, cut_rows, steps_of
 
 
 @dataclass(frozen=True)

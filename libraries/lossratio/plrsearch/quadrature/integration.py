@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from lossratio.plrsearch.likelihood import (
     GeometricLikelihood,
     Likelihood,
     Model,
+    Parameters,
     PoissonLikelihood,
     VaryingCapacityLikelihood,
 )
 from lossratio.plrsearch.model import (
     FUNCTIONS,
+    Array,
     CriticalLoadQuestion,
     FittingFunction,
     LikelihoodName,
@@ -18,7 +24,15 @@ from lossratio.plrsearch.model import (
     TrialCounts,
 )
 from lossratio.plrsearch.quadrature import constant_capacity, varying_capacity
+from lossratio.plrsearch.quadrature.panels import Panels, masses_of, roughness
 from lossratio.plrsearch.quadrature.posterior import Posterior
+
+_ROUGH = 1e-2
+"""Share of the mass by which all panels together may be wrong."""
+_DEEP = 12.0
+"""Nats below the maximum at which an edge of the nodes' range never matters."""
+_RISE = 3.0
+"""Nats by which an edge may rise, before it shows that the posterior leaves the nodes' range."""
 
 
 def posteriors(
@@ -57,3 +71,49 @@ def bound_likelihood(counts: TrialCounts, likelihood: LikelihoodName) -> Likelih
     if likelihood is LikelihoodName.VARYING:
         return VaryingCapacityLikelihood(counts)
     return PoissonLikelihood(counts) if likelihood is LikelihoodName.POISSON else GeometricLikelihood(counts)
+
+
+def updated(
+    before: Posterior, integrated: Posterior, trials: TrialCounts, likelihood: LikelihoodName
+) -> Posterior | None:
+    """The posterior after some trials more; None if it has to be integrated anew.
+
+    Args:
+        before: The posterior before these trials.
+        integrated: The one that was integrated last; it has the same nodes.
+        trials: The new trials.
+        likelihood: How counts are distributed.
+    """
+    bound = bound_likelihood(trials, likelihood)
+    panels = before.panels
+    at = Parameters(
+        mrr=np.exp(panels.log_mrr)[:, :, None],
+        spread=np.exp(panels.log_spread)[:, None, None],
+        deviation=panels.deviation[:, None, None],
+    )
+    after = replace(panels, log_density=panels.log_density + bound.value(before.function, at))
+    edges = np.minimum(_depths(integrated.panels), _DEEP)
+    if _error(after) > _ROUGH or np.any(_depths(after) < edges - _RISE):
+        return None
+    return Posterior(before.function, before.question, after, before.constant + bound.constant)
+
+
+def _error(panels: Panels) -> float:
+    """About the share of the mass by which the panels are wrong."""
+    top = panels.log_density.max(axis=1, keepdims=True)
+    return float(np.sum(masses_of(panels)[0].sum(axis=1) * roughness(np.exp(panels.log_density - top))))
+
+
+def _depths(panels: Panels) -> Array:
+    """How many nats the edges of the nodes' range are below the maximum: in log m, both in log a and both in log s."""
+    low, high = np.full(panels.row.max() + 1, np.inf), np.full(panels.row.max() + 1, -np.inf)
+    np.minimum.at(low, panels.row, panels.low)
+    np.maximum.at(high, panels.row, panels.high)
+    tops = panels.log_density.max(axis=1)
+    edges = [
+        panels.log_density[panels.low == low[panels.row], 0].max(),
+        panels.log_density[panels.high == high[panels.row], -1].max(),
+    ]
+    for position in (panels.log_spread, panels.deviation):
+        edges += [tops[position == position.min()].max(), tops[position == position.max()].max()]
+    return np.asarray(tops.max() - np.array(edges))

@@ -14,12 +14,30 @@ from scipy.special import logsumexp
 
 from lossratio.plrsearch.likelihood import Model, RowDensity, VaryingCapacityLikelihood
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, critical_load, mrr_of_critical_load
-from lossratio.plrsearch.quadrature.approximation import rough_rows
-from lossratio.plrsearch.quadrature.grid import Grid, refined
 from lossratio.plrsearch.quadrature.panels import NODES, Panels, lobatto, moments_of, node_positions
-from lossratio.plrsearch.quadrature.peaks import Peaks
-from lossratio.plrsearch.quadrature.ridge import explaining_starts, find_rows
-from lossratio.plrsearch.quadrature.support import DEEP, DEPTH, Support, deviation_bounds, extent, find_support
+from lossratio.plrsearch.quadrature.rows import Peaks, explaining_starts, find_rows
+from lossratio.plrsearch.quadrature.support import (
+    DEEP,
+    DEPTH,
+    Support,
+    deviation_bounds,
+    extent,
+    find_support,
+    rough_rows,
+)
+
+_CORRECTIONS = 3
+_ROUNDS = 40
+_STEPS = 6
+_ENOUGH_TRIALS = 25
+_ENOUGH_LOSSY = 8
+_POINTS = 7
+_REACH = 5.5
+_END = 8.0
+_SMOOTH = 0.05
+_ROUNDING = 1e-12
+_SMOOTH_LOADS = 1e-5
+_SAME = 0.1
 
 
 @dataclass(frozen=True)
@@ -37,36 +55,8 @@ class Resolution:
 
 EXACT = Resolution(12, (2, 3))
 """For results."""
-
 ROUGH = Resolution(8, (1, 2))
 """For choosing loads."""
-
-_CORRECTIONS = 3
-_ROUNDS = 40
-_STEPS = 6
-_ENOUGH_TRIALS = 25
-_ENOUGH_LOSSY = 8
-_POINTS = 7
-_REACH = 5.5
-_END = 8.0
-_SMOOTH = 0.05
-_ROUNDING = 1e-12
-_SMOOTH_LOADS = 1e-5
-_SAME = 0.1
-
-
-@dataclass(frozen=True)
-class _SmoothRows:
-    """Rows that are one panel each; arrays of shape (rows,), or (rows, ORDER) for what differs between nodes."""
-
-    low: Array
-    high: Array
-    log_density: Array
-    log_critical_load: Array
-
-    def refined(self, nodes: int, finer: tuple[int, int]) -> _SmoothRows:
-        """The rows of a finer grid (see `grid.refined`)."""
-        return _SmoothRows(*(refined(getattr(self, each.name), nodes, finer) for each in fields(self)))
 
 
 def integrate_varying(
@@ -86,7 +76,7 @@ def integrate_varying(
     if _are_many(likelihood):
         support, peaks = _improved(support, model, likelihood, bounds)
     for correction in range(_CORRECTIONS):
-        grid = Grid.of(support, prior_width, resolution.nodes, resolution.nodes)
+        grid = _Grid.of(support, prior_width, resolution.nodes, resolution.nodes)
         rows = grid.rows(model)
         known = None if peaks is None else _refined(peaks, resolution.nodes)
         smooth = _smooth_rows(rows, likelihood, known, question)
@@ -98,8 +88,8 @@ def integrate_varying(
     if smooth is None:
         return panels
     nodes = (resolution.nodes * resolution.finer[0], resolution.nodes * resolution.finer[1])
-    finer = Grid.of(support, prior_width, *nodes)
-    interpolated = _assembled(finer, smooth.refined(resolution.nodes, nodes), question)
+    finer = _Grid.of(support, prior_width, *nodes)
+    interpolated = _assembled(finer, smooth.interpolated(resolution.nodes, nodes), question)
     return interpolated if _agree(panels, interpolated) else panels
 
 
@@ -122,7 +112,7 @@ def _improved(
     """
     corrections = 0
     for _ in range(_ROUNDS):
-        grid = Grid.of(support, bounds[1] - bounds[0], ROUGH.nodes, ROUGH.nodes)
+        grid = _Grid.of(support, bounds[1] - bounds[0], ROUGH.nodes, ROUGH.nodes)
         peaks = _peaks(grid.rows(model), likelihood)
         corrected = _corrected((peaks.height + np.log(peaks.width)).reshape(grid.log_spread.shape), grid, bounds)
         if corrected is None:
@@ -141,19 +131,19 @@ def _peaks(rows: RowDensity, likelihood: VaryingCapacityLikelihood) -> Peaks:
 def _refined(known: Peaks, nodes: int) -> Peaks:
     """Peaks of the rows of a finer grid; they are smooth in log s and log a."""
     mode, log_width, height = (
-        refined(each, ROUGH.nodes, (nodes, nodes)) for each in (known.mode, np.log(known.width), known.height)
+        _interpolated(each, ROUGH.nodes, (nodes, nodes)) for each in (known.mode, np.log(known.width), known.height)
     )
     return Peaks(mode, np.exp(log_width), height)
 
 
-def _log_masses(panels: Panels, grid: Grid) -> Array:
+def _log_masses(panels: Panels, grid: _Grid) -> Array:
     """Logarithms of the rows' integrals."""
     flat = np.full(grid.log_spread.size, -np.inf)
     np.logaddexp.at(flat, panels.row, logsumexp(panels.log_masses(), axis=1) - panels.log_weight)
     return flat.reshape(grid.log_spread.shape)
 
 
-def _corrected(log_mass: Array, grid: Grid, bounds: tuple[float, float]) -> Support | None:
+def _corrected(log_mass: Array, grid: _Grid, bounds: tuple[float, float]) -> Support | None:
     """A better support, as the rows' integrals show it; None if the given one is good enough."""
     _, weights = lobatto(len(log_mass))
     slices = logsumexp(log_mass + grid.log_weight, axis=1) - np.log(weights)
@@ -211,7 +201,7 @@ def _log_critical_loads(rows: RowDensity, question: CriticalLoadQuestion, low: A
     return log_loads
 
 
-def _assembled(grid: Grid, smooth: _SmoothRows, question: CriticalLoadQuestion) -> Panels:
+def _assembled(grid: _Grid, smooth: _SmoothRows, question: CriticalLoadQuestion) -> Panels:
     """Panels of smooth rows; loads that rounding moves from a limit are put back."""
     load = np.exp(smooth.log_critical_load)
     load = np.where(load < question.min_load * (1.0 + _ROUNDING), question.min_load, load)
@@ -228,7 +218,7 @@ def _assembled(grid: Grid, smooth: _SmoothRows, question: CriticalLoadQuestion) 
     )
 
 
-def _cut_panels(grid: Grid, rows: RowDensity, question: CriticalLoadQuestion) -> Panels:
+def _cut_panels(grid: _Grid, rows: RowDensity, question: CriticalLoadQuestion) -> Panels:
     """Rows cut at their modes and where the critical load meets its limits."""
     found = find_rows(rows, explaining_starts(rows), DEEP)
     loads = np.geomspace(question.min_load, question.max_load, _STEPS)
@@ -259,3 +249,70 @@ def _critical_loads(
     curves = Curves(rows.model.function, np.repeat(spread, len(nodes)), np.repeat(deviation, len(nodes)))
     log_mrr = (0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * nodes
     return critical_load(curves, question, np.exp(log_mrr).ravel()).reshape(log_mrr.shape)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Nodes over log s and log a; arrays of shape (nodes in log s, nodes in log a).
+
+    Attributes:
+        log_deviation: Log s of the nodes.
+        log_spread: Log a of the nodes.
+        log_weight: Logarithm of their weights, the prior's density in log s included.
+    """
+
+    log_deviation: Array
+    log_spread: Array
+    log_weight: Array
+
+    @classmethod
+    def of(cls, support: Support, prior_width: float, deviations: int, spreads: int) -> _Grid:
+        """Nodes that cover the support.
+
+        Args:
+            support: Where the posterior is.
+            prior_width: Width of the prior in log s, which is flat.
+            deviations: Nodes in log s.
+            spreads: Nodes in log a, for each of them.
+        """
+        nodes, weights = lobatto(deviations)
+        half = 0.5 * (support.high_deviation - support.low_deviation)
+        log_deviation = support.low_deviation + half * (1.0 + nodes)
+        low, high = support.spreads(log_deviation)
+        inner_nodes, inner_weights = lobatto(spreads)
+        log_spread = low[:, None] + 0.5 * (high - low)[:, None] * (1.0 + inner_nodes)
+        log_weight = np.log(half / prior_width * weights)[:, None] + np.log(0.5 * (high - low)[:, None] * inner_weights)
+        return cls(np.broadcast_to(log_deviation[:, None], log_spread.shape), log_spread, log_weight)
+
+    def rows(self, model: Model) -> RowDensity:
+        """The rows of the nodes."""
+        return model.rows(self.log_spread.ravel(), np.exp(self.log_deviation.ravel()))
+
+
+@dataclass(frozen=True)
+class _SmoothRows:
+    """Rows that are one panel each; arrays of shape (rows,), or (rows, ORDER) for what differs between nodes."""
+
+    low: Array
+    high: Array
+    log_density: Array
+    log_critical_load: Array
+
+    def interpolated(self, nodes: int, finer: tuple[int, int]) -> _SmoothRows:
+        """The rows of a finer grid (see `_interpolated`)."""
+        return _SmoothRows(*(_interpolated(getattr(self, each.name), nodes, finer) for each in fields(self)))
+
+
+def _interpolated(values: Array, nodes: int, finer: tuple[int, int]) -> Array:
+    """Values at the nodes of another grid over the same support, by the polynomials through those at this grid's.
+
+    Args:
+        values: Shape (nodes in log s times nodes in log a, ...).
+        nodes: Nodes in log s, and in log a, of the values' grid.
+        finer: Nodes in log s and in log a of the other one.
+    """
+    to_coefficients = np.linalg.inv(legvander(lobatto(nodes)[0], nodes - 1))
+    outer, inner = (legvander(lobatto(each)[0], nodes - 1) @ to_coefficients for each in finer)
+    table = values.reshape(nodes, nodes, -1)
+    fine = np.einsum("is,ja,sak->ijk", outer, inner, table, optimize=True)
+    return np.asarray(fine.reshape(-1, *values.shape[1:]))

@@ -2,13 +2,11 @@
 
 - `selection`: the rule of the draft, and the rule that maximizes the expected information;
 - `gains`: the expected information of a trial;
-- `tracking`: the posteriors of a search, kept up to date with each trial;
-- `warm_start`: the loads of the first trials, where the SUT is known.
+- `tracking`: the posteriors of a search, kept up to date with each trial.
 """
 
 from lossratio.plrsearch.search.selection import Choice, DraftSelection, PosteriorSelection, Selection
 from lossratio.plrsearch.search.tracking import Tracker
-from lossratio.plrsearch.search.warm_start import WarmStart, warm_loads
 
 __all__ = [
     "Choice",
@@ -16,6 +14,4 @@ __all__ = [
     "PosteriorSelection",
     "Selection",
     "Tracker",
-    "WarmStart",
-    "warm_loads",
 ]

@@ -20,6 +20,7 @@ FEW_LOADS = 8
 """Distinct loads up to which single trials may leave the density anything but a Gaussian."""
 _CANDIDATES = 6
 _ITERATIONS = 80
+_NEWTON_STEPS = 2
 _GAIN = 0.1
 """Nats by which a row's maximum may be missed."""
 _HOPELESS = 100.0
@@ -65,6 +66,35 @@ class Rows:
     low: Array
     high: Array
     log_mass: Array
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The maxima of smooth rows; arrays of shape (rows,).
+
+    Attributes:
+        mode: Log m of the maximum.
+        width: Standard deviation in log m of the Gaussian that is as curved.
+        height: Logarithm of the density.
+    """
+
+    mode: Array
+    width: Array
+    height: Array
+
+    @classmethod
+    def near(cls, rows: RowDensity, starts: Array) -> Peaks:
+        """The maxima, if they are within some widths of the starts (log m, one for each row)."""
+        mode = starts
+        for _ in range(_NEWTON_STEPS):
+            score = rows.score(mode[:, None])
+            width = 1.0 / np.sqrt(score.information[:, 0])
+            mode = mode + np.clip(score.slope[:, 0] * width**2, -3.0 * width, 3.0 * width)
+        return cls(mode, width, score.value[:, 0])
+
+    def ends(self, reach: float) -> tuple[Array, Array]:
+        """Log m below and above the maxima, so many widths away."""
+        return self.mode - reach * self.width, self.mode + reach * self.width
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
