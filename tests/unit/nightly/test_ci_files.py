@@ -19,6 +19,7 @@ from lossratio.report.run_directory import RunDirectory
 
 GITHUB = ROOT / "ci" / "github" / "nightly.yml"
 GITLAB = ROOT / "ci" / "gitlab" / "nightly.gitlab-ci.yml"
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 JENKINS = ROOT / "ci" / "jenkins" / "Jenkinsfile"
 SMALL_JOB = """format: lossratio-job/1
 name: nightly
@@ -29,14 +30,26 @@ tests:
 
 
 @pytest.mark.parametrize(
-    ("file", "schema"),
-    [(GITHUB, ["vendor.github-workflows"]), (GITLAB, ["vendor.gitlab-ci", "--data-transform", "gitlab-ci"])],
-    ids=["github", "gitlab"],
+    ("files", "schema"),
+    [
+        ([GITHUB], ["vendor.github-workflows"]),
+        ([GITLAB], ["vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
+        (FORMS, ["vendor.github-issue-forms"]),
+    ],
+    ids=["github", "gitlab", "issue forms"],
 )
-def test_the_file_is_valid_by_its_systems_schema(file, schema):
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", *schema, str(file)]
+def test_files_are_valid_by_their_systems_schema(files, schema):
+    assert files
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", *schema, *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_hooks_before_a_commit_run_what_make_lint_runs():
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    tools = {Path(hook["entry"].split()[0]).name for hook in repository["hooks"]}
+    lint = (ROOT / "Makefile").read_text().partition("\nlint:")[2].partition("\n\n")[0]
+    assert tools - {"python"} == set(re.findall(r"\.venv/bin/(\w+)", lint)) - {"robot"}
 
 
 def test_the_job_that_comes_with_the_project_can_be_used():
