@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from lossratio.errors import NodeError
+from lossratio.errors import NodeError, TopologyError
 from lossratio.testbed import local
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import TestbedKind, Topology, TrafficPath, load_topology
+from lossratio.topology import TestbedKind, Topology, TrafficPath, generator_problems, load_topology, twin_problems
 from lossratio.topology.drawing import draw_topology
 from lossratio.units import format_frame_rate
+from lossratio.yaml_file import Problem, describe_problem
 
 _TOPOLOGY_FILE = click.Path(path_type=Path)
 
@@ -26,7 +27,11 @@ _TOPOLOGY_FILE = click.Path(path_type=Path)
 def check(file: Path, nic: str | None, duts: int | None, links: int, connect: bool) -> None:
     """Check a topology FILE, and draw what it describes."""
     topology = load_topology(file)
-    click.echo(describe_topology(file, topology, topology.paths(links, duts=duts, nic=nic)))
+    paths = topology.paths(links, duts=duts, nic=nic)
+    problems = list(_problems(file, topology, paths))
+    if problems:
+        raise TopologyError("\n".join(describe_problem(file, where, text) for where, text in problems))
+    click.echo(describe_topology(file, topology, paths))
     if connect:
         _connect(topology)
     elif topology.testbed is TestbedKind.LAB:
@@ -65,6 +70,30 @@ def status() -> None:
         click.echo(local.describe(each))
     if not running:
         click.echo("No testbed is up.")
+
+
+def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
+    """Finds what would end a measurement at its set-up, as far as the file shows it, on any path through it."""
+    # Imported here, as each takes a while, and the other commands need none of it.
+    from lossratio.bench.simulated import sut_of
+    from lossratio.bench.tester_record import own_record
+    from lossratio.ssh.keys import is_public_key
+
+    wired = [port for ports in topology.links().values() for port in ports if port.node_name == topology.tg_name]
+    yield from generator_problems(topology, wired, len(paths))
+    yield from twin_problems(topology)
+    for name, node in topology.nodes.items():
+        if node.host_key is not None and not is_public_key(node.host_key):
+            yield ("nodes", name, "host_key"), "this is no public key; it must be a line like 'ssh-ed25519 AAAA...'"
+        if node.sut is not None:
+            try:
+                sut_of(node.sut)
+            except ValueError as error:
+                yield ("nodes", name, "sut"), str(error)
+    try:
+        own_record(topology, file)
+    except TopologyError as error:
+        yield ("nodes", topology.tg_name, "generator", "self_test"), str(error)
 
 
 def _connect(topology: Topology) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,73 @@ def test_a_usable_topology_is_described(lossratio, name):
 def test_a_lab_is_not_taken_for_checked_where_only_its_file_was(lossratio):
     status, out, _ = lossratio("check", ROOT / "topologies" / "examples" / "lab-3n-afpacket.yaml")
     assert (status, "No node was looked at: --connect" in out) == (0, True)
+
+
+TREX_LAB = """\
+format: lossratio-topology/1
+name: lab
+nodes:
+  TG:
+    type: TG
+    host: tg.example
+    generator: {kind: trex, master_core: 0, latency_core: 1, cores: [{threads: [2]}]}
+    interfaces:
+      p0: {pci_address: "0000:3b:00.0", mac_address: "02:00:00:00:00:01", link: a}
+      p1: {pci_address: "0000:3b:00.1", mac_address: "02:00:00:00:00:02", link: b}
+  DUT1:
+    type: DUT
+    host: dut1.example
+    interfaces:
+      west: {name: e0, link: a}
+      east: {name: e1, link: b}
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "line", "message"),
+    [
+        (', mac_address: "02:00:00:00:00:02"', "", 10, "nodes.TG.interfaces.p1: TRex needs the port's 'mac_address'"),
+        ('pci_address: "0000:3b:00.0", mac_', "name: e0, mac_", 9, "TRex needs the port's 'pci_address'"),
+        (":00:02", ":00:01", 10, "nodes.TG.interfaces.p1.mac_address: TG.p0 has the same mac_address"),
+        ("3b:00.1", "3b:00.0", 10, "nodes.TG.interfaces.p1.pci_address: TG.p0 has the same pci_address"),
+        (
+            "[{threads: [2]}]",
+            "[{threads: [2]}, {threads: [3]}]",
+            7,
+            "cores: an entry is needed for each pair of ports",
+        ),
+        ("{kind: trex,", "{kind: trex, rpc_port: 4500,", 7, "'rpc_port' and 'publisher_port' must differ"),
+        ("{kind: trex,", "{kind: trex, self_test: none.yaml,", 7, "none.yaml"),
+        ("host: dut1.example", "host: dut1.example\n    host_key: ssh-rsa none", 14, "host_key: this is no public key"),
+    ],
+    ids=["MAC", "PCI", "same MAC", "same PCI", "cores", "TCP ports", "self-test", "host key"],
+)
+def test_what_would_end_a_set_up_is_found_in_the_file(lossratio, tmp_path, right, wrong, line, message):
+    file = tmp_path / "lab.yaml"
+    file.write_text(TREX_LAB)
+    assert lossratio("check", file)[0] == 0
+    assert right in TREX_LAB
+    file.write_text(TREX_LAB.replace(right, wrong, 1))
+    status, out, err = lossratio("check", file)
+    assert (status, out) == (2, "")
+    assert f"{file}:{line}: nodes." in err
+    assert message in err
+
+
+def test_a_model_of_the_sut_that_makes_no_sense_is_found_in_the_file(lossratio, tmp_path):
+    file = tmp_path / "simulated.yaml"
+    text = (ROOT / "topologies" / "simulated.yaml").read_text()
+    file.write_text(re.sub(r"sut: \{model: \w+", "sut: {model: magic", text))
+    status, out, err = lossratio("check", file)
+    assert (status, out) == (2, "")
+    assert "nodes.DUT1.sut:" in err
+    assert "magic" in err
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "topologies").rglob("*.yaml")), ids=lambda path: path.stem)
+def test_every_topology_that_comes_along_is_in_order(lossratio, path):
+    status, out, err = lossratio("check", path)
+    assert (status, err, "The file is in order." in out) == (0, "", True)
 
 
 def test_parallel_links_are_drawn(lossratio):

@@ -185,8 +185,17 @@ class SimulatedTestbed:
 
     def _made(self, model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
         """The model, and what it does to frames besides losing them; None: nothing is said about that."""
-        rest = {name: value for name, value in model.items() if name != _FAULTS}
         try:
-            return sut_from(rest), faults_from(model[_FAULTS]) if _FAULTS in model else None
+            return sut_of(model)
         except ValueError as error:
             raise TopologyError(f"{self.request.file}: {error}") from error
+
+
+def sut_of(model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
+    """The SUT that a topology file describes, and what it does to frames besides losing them; None: nothing is said.
+
+    Raises:
+        ValueError: If the description makes no sense.
+    """
+    rest = {name: value for name, value in model.items() if name != _FAULTS}
+    return sut_from(rest), faults_from(model[_FAULTS]) if _FAULTS in model else None

@@ -15,7 +15,7 @@ from lossratio.integrity import Integrity
 from lossratio.latency import LatencyOutput
 from lossratio.report.conditions import Conditions
 from lossratio.ssh import NO_CREDENTIALS, Credentials
-from lossratio.topology import Topology, TrafficPath
+from lossratio.topology import Topology, TrafficPath, generator_problems
 from lossratio.traffic import StoppedTraffic, TrafficProfile
 from lossratio.trial import Measurer
 from lossratio.yaml_file import describe_problem
@@ -82,12 +82,17 @@ class TestbedRequest:
         """The parallel ways of the test traffic.
 
         Raises:
-            TopologyError: If the topology does not have them.
+            TopologyError: If the topology does not have them, or says too little about the TG's ports on them.
         """
         try:
-            return self.topology.paths(self.links, duts=self.duts, nic=self.nic)
+            paths = self.topology.paths(self.links, duts=self.duts, nic=self.nic)
         except TopologyError as error:
             raise TopologyError(describe_problem(self.file, ("nodes",), str(error))) from error
+        ends = [port for path in paths for port in (path.west, path.east)]
+        problems = list(generator_problems(self.topology, ends, len(paths)))
+        if problems:
+            raise TopologyError("\n".join(describe_problem(self.file, where, text) for where, text in problems))
+        return paths
 
     @property
     def encapsulation_overhead(self) -> int:

@@ -9,6 +9,7 @@ import yaml
 
 from lossratio.bench.testbed import TestbedRequest
 from lossratio.errors import TopologyError
+from lossratio.topology import Topology
 from lossratio.topology.quantities import FileModel, FrameRate
 from lossratio.traffic import TrafficProfile
 from lossratio.yaml_file import load_yaml_file
@@ -100,14 +101,24 @@ def recorded_limit(request: TestbedRequest, profile: TrafficProfile) -> TesterLi
     Raises:
         TopologyError: If the topology names a file that is no record, or one of another generator.
     """
-    generator = request.topology.nodes[request.topology.tg_name].generator
+    record = own_record(request.topology, request.file)
+    return None if record is None else record.limit_for(profile, request.links)
+
+
+def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None:
+    """The record that a topology file names as its generator's; None: it names none.
+
+    Raises:
+        TopologyError: If it names a file that is no record, or one of another generator.
+    """
+    generator = topology.nodes[topology.tg_name].generator
     if generator is None or generator.self_test is None:
         return None
-    file = request.file.parent / generator.self_test
+    file = topology_file.parent / generator.self_test
     record = read_record(file)
     if record.generator != generator.kind:
         raise TopologyError(
-            f"{request.file}: the generator is {generator.kind}, and its self_test, {file}, is about "
+            f"{topology_file}: the generator is {generator.kind}, and its self_test, {file}, is about "
             f"{record.generator}. Test this one: lossratio self-test."
         )
-    return record.limit_for(profile, request.links)
+    return record

@@ -69,6 +69,11 @@ def load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: st
             keys.add(identity, key.get_name(), key)
 
 
+def is_public_key(text: str) -> bool:
+    """Whether a text is a public host key, as a topology file has it: ``ssh-ed25519 AAAA...``."""
+    return _parsed(f"host {text}") is not None
+
+
 def load_private_key(path: Path, passphrase: str | None, where: str) -> paramiko.PKey:
     """Loads a private key, and the certificate beside it if there is one.
 

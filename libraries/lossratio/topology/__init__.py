@@ -3,6 +3,7 @@
 Field names are those of FD.io CSIT's topology files wherever both mean the same.
 """
 
+from lossratio.topology.checks import generator_problems, twin_problems
 from lossratio.topology.files import load_topology
 from lossratio.topology.generators import (
     AfPacketGenerator,
@@ -37,5 +38,7 @@ __all__ = [
     "TrafficPath",
     "TrexCores",
     "TrexGenerator",
+    "generator_problems",
     "load_topology",
+    "twin_problems",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lossratio.errors import TopologyError
-from lossratio.topology.generators import SimulatedGenerator
+from lossratio.topology.generators import SimulatedGenerator, TrexGenerator
 from lossratio.topology.model import TestbedKind, Topology
-from lossratio.topology.nodes import Node, NodeType
+from lossratio.topology.nodes import Interface, Node, NodeType
+from lossratio.topology.path import Port
 from lossratio.yaml_file import Problem
 
 
@@ -23,6 +24,52 @@ def topology_problems(topology: Topology) -> Iterator[Problem]:
             topology.path()
         except TopologyError as error:
             yield ("nodes",), str(error)
+
+
+def generator_problems(topology: Topology, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
+    """Finds what keeps the generator from sending, as far as the file shows it.
+
+    Args:
+        topology: The topology.
+        ports: The TG's ports that it is to send from.
+        pairs: From how many pairs of ports at once.
+    """
+    name = topology.tg_name
+    generator = topology.nodes[name].generator
+    if not isinstance(generator, TrexGenerator):
+        return
+    for port in ports:
+        missing = [] if generator.software else _missing_of_card(port.interface)
+        if missing:
+            needed = " and ".join(missing)
+            where = ("nodes", name, "interfaces", port.name)
+            yield where, f"TRex needs the port's {needed}, as its generator does not say 'software: true'"
+    if generator.cores and len(generator.cores) != pairs:
+        where = ("nodes", name, "generator", "cores")
+        yield where, f"an entry is needed for each pair of ports: there are {len(generator.cores)}, and {pairs} pairs"
+
+
+def twin_problems(topology: Topology) -> Iterator[Problem]:
+    """Finds interfaces that have the same address, although each has its own."""
+    addresses: dict[tuple[str, str], Port] = {}
+    for port in (port for ports in topology.links().values() for port in ports):
+        pci_address, mac_address = port.interface.pci_address, port.interface.mac_address
+        own = {
+            "pci_address": None if pci_address is None else f"{port.node_name} {pci_address.lower()}",
+            "mac_address": None if mac_address is None else mac_address.lower(),
+        }
+        for field, address in own.items():
+            if address is None:
+                continue
+            other = addresses.setdefault((field, address), port)
+            if other is not port:
+                where = ("nodes", port.node_name, "interfaces", port.name, field)
+                yield where, f"{other} has the same {field}"
+
+
+def _missing_of_card(interface: Interface) -> list[str]:
+    values = {"'pci_address'": interface.pci_address, "'mac_address'": interface.mac_address}
+    return [field for field, value in values.items() if value is None]
 
 
 def _node_type_problems(topology: Topology) -> Iterator[Problem]:

@@ -86,7 +86,7 @@ class TrexGenerator(_LimitedGenerator):
         return _LATE_END_OF_SOFTWARE if self.software else _LATE_END_OF_CARDS
 
     @model_validator(mode="after")
-    def _has_all_cores(self) -> TrexGenerator:
+    def _goes_together(self) -> TrexGenerator:
         threads = [thread for pair in self.cores for thread in pair.threads]
         others = [core for core in (self.master_core, self.latency_core) if core is not None]
         if len(others) != (2 if self.cores else 0):
@@ -94,6 +94,8 @@ class TrexGenerator(_LimitedGenerator):
         if len({len(pair.threads) for pair in self.cores}) > 1:
             raise ValueError("each pair of ports needs the same number of 'threads'")
         taken = [*threads, *others]
+        if self.rpc_port == self.publisher_port:
+            raise ValueError("'rpc_port' and 'publisher_port' must differ")
         if len(set(taken)) < len(taken):
             raise ValueError("each CPU can only be used once among 'cores', 'master_core' and 'latency_core'")
         return self

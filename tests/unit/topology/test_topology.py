@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lossratio.bench.testbed import TestbedRequest
 from lossratio.errors import TopologyError
 from lossratio.topology import NodeType, TestbedKind, load_topology
 
@@ -180,3 +181,16 @@ def test_no_link_on_a_nic_model_is_an_error_that_names_the_models(tmp_path):
     topology = load_topology(write(tmp_path, edited("{name: eth1, link: left}", "{name: eth1, link: left, model: A}")))
     with pytest.raises(TopologyError, match=r"between TG and DUT1 on a NIC of model 'B' \(models on them: A\)"):
         topology.path(nic="B")
+
+
+def test_a_testbed_whose_file_says_too_little_is_refused_before_any_node_is_reached(tmp_path):
+    text = LAB.replace("{kind: afpacket}", "{kind: trex}").replace(
+        "{name: eth1, link: left, s", '{pci_address: "0000:3b:00.0", link: left, s'
+    )
+    file = write(tmp_path, text)
+    request = TestbedRequest(load_topology(file), file)
+    with pytest.raises(TopologyError) as raised:
+        _ = request.paths
+    first, second = str(raised.value).splitlines()
+    assert f"{file}:9: nodes.TG.interfaces.port0: TRex needs the port's 'mac_address', as" in first
+    assert f"{file}:10: nodes.TG.interfaces.port1: TRex needs the port's 'pci_address' and 'mac_address'" in second
