@@ -1,18 +1,20 @@
 """PLRsearch: probabilistic loss ratio search (draft-vpolak-bmwg-plrsearch), with an exact posterior.
 
-`estimate` draws the conclusion from trials, whoever chose them; `PLRsearch` chooses them too. Either gives a
+`estimate` computes the critical load from trials; `PLRsearch` chooses the trials, too. Both return a
 `CriticalLoadEstimate`:
 
 - `mean`, `stdev`, `interval(0.95)`: the critical load; `combined` has also `quantile(p)`, `density(loads)` and the
   probabilities of the limits, `combinations` the same by either `Weighting`;
-- `functions["stretch"]`, `functions["erf"]`: the same of each fitting function, with `density(loads)` and the likeliest
-  curve, `loss_ratio(loads)`;
-- `misfit`: `fits`, and `reasons` in words if the model does not;
+- `functions["stretch"]`, `functions["erf"]`: the critical load under each fitting function, with `density(loads)` and
+  the likeliest curve, `loss_ratio(loads)`;
+- `misfit`: `fits`, and `reasons` in words if the model does not fit;
 - `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`;
 - `stopped_by`: a `StopReason`, None if the search is not finished;
-- `history`: an `IntervalAfterTrial` for each time that the search looked.
+- `history`: the estimates during the search, as `IntervalAfterTrial`.
 
-`why_set_aside` says of a trial whose generator faltered why neither of them takes it for evidence.
+`why_set_aside` gives the reason why a trial whose generator did not offer the load is no evidence.
+
+The folders, each of which imports only those before it: `model`, `likelihood`, `quadrature`, `estimate`, `search`.
 """
 
 from lossratio.plrsearch.controller import TIMEOUT, PLRsearch, WarmStart

@@ -1,4 +1,4 @@
-"""The PLRsearch controller: chooses trials until the time is over or the critical load is known well enough."""
+"""The PLRsearch controller: chooses trials until the time is over, or the interval is narrow enough."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _MIN_TRIALS_TO_STOP = 12
 
 
 class Bounds(Protocol):
-    """The bounds of a search goal, as an MLRsearch result has them; in frames per second, None if not found."""
+    """The bounds of a search goal, as an MLRsearch result has them; in frames per second, None if there is none."""
 
     @property
     def relevant_lower_bound(self) -> float | None:
-        """The largest load that passed."""
+        """The largest load that meets the goal."""
 
     @property
     def relevant_upper_bound(self) -> float | None:
-        """The smallest load that did not."""
+        """The smallest load that does not."""
 
 
 WarmStart: TypeAlias = Iterable[float] | Mapping[object, Bounds]
@@ -74,13 +74,13 @@ class PLRsearch:
     """Searches for the critical load; a `lossratio.trial.Controller`.
 
     Trials recorded before the first `next_trial` count as evidence (of the same SUT, under the same traffic), but not
-    towards the time. Trials that `lossratio.plrsearch.why_set_aside` has a reason for are no evidence: they only take
-    time, and another trial takes their place.
+    towards the time. A trial with a reason from `lossratio.plrsearch.why_set_aside` is no evidence: it only takes time,
+    and another trial replaces it.
 
     Attributes:
-        elapsed: Seconds that the trials of the search took so far, as the measurer's clock told them.
+        elapsed: Seconds that the trials of the search took so far, on the measurer's clock.
         trials: How many trials were recorded, also before the first `next_trial`, and those that were set aside.
-        history: The estimates on the way, so far.
+        history: The estimates during the search, so far.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class PLRsearch:
             target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
             min_load: Smallest load of a trial, in frames per second per interface; the critical load is not below.
             max_load: Largest load of a trial, in frames per second per interface; the critical load is not above.
-            timeout: Seconds of trials. No trial begins for which there is too little time: a SUT with memory, such as a
-                policer, has another capacity in a shorter one. Only the first is shortened, if it has to be.
+            timeout: Seconds of trials. A trial that would end later does not begin, and is not shortened: a SUT with
+                memory, such as a policer, has another capacity in a shorter trial. Only the first may be shortened.
             precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits;
                 None: only time does.
             stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
@@ -204,7 +204,7 @@ class PLRsearch:
             self._next = TrialInput(min(wanted, left), choice.load), choice
 
     def _posteriors(self) -> tuple[Posterior, ...]:
-        """What the next choice is based on; notes it, and whether it is good enough to stop."""
+        """The posteriors for the next choice; updates the history, and stops the search if they are good enough."""
         usable = len(self._rows) - self._selection.lag
         if len(self._rows) < self._selection.needs_posterior_from:
             return ()
@@ -215,7 +215,7 @@ class PLRsearch:
         return self._tracker.posteriors
 
     def _reason_to_stop(self) -> StopReason | None:
-        """Whether the search may end before its time; asks for the exact estimate only where that may be."""
+        """The reason to end the search early, if any; the exact estimate is computed only if there may be one."""
         latest = self.history[-1]
         narrow = self._precision is not None and latest.high - latest.low <= 1.05 * self._precision * latest.mean
         if not (narrow or self._stop_on_misfit):
@@ -236,14 +236,14 @@ def _warm_loads(given: WarmStart, question: CriticalLoadQuestion) -> tuple[float
     """Loads of the first trials, the highest first.
 
     Args:
-        given: The loads, or an MLRsearch result: then its relevant bounds.
-        question: Has the limits; loads beyond are moved to them.
+        given: The loads, or an MLRsearch result, whose relevant bounds are the loads.
+        question: Its limits replace loads beyond them.
 
     Raises:
         SearchError: If a load is not a positive number.
     """
     if isinstance(given, Mapping):
-        bounds = [each for goal in given.values() for each in (goal.relevant_lower_bound, goal.relevant_upper_bound)]
+        bounds = [bound for goal in given.values() for bound in (goal.relevant_lower_bound, goal.relevant_upper_bound)]
         loads = [float(bound) for bound in bounds if bound]
     else:
         loads = [float(load) for load in given]

@@ -1,4 +1,4 @@
-"""Posteriors summed up: each fitting function's critical load, and that of several functions together."""
+"""The critical load of each fitting function, and of both together, as mean, interval and quantiles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lossratio.plrsearch.quadrature import Posterior, mixture_quantiles
 
 @dataclass(frozen=True)
 class FunctionEstimate:
-    """What one fitting function makes of the trials; loads in frames per second.
+    """The critical load under one fitting function; loads in frames per second.
 
     Attributes:
         name: Name of the fitting function.
@@ -40,7 +40,7 @@ class FunctionEstimate:
 
     @classmethod
     def of(cls, posterior: Posterior) -> FunctionEstimate:
-        """Sums up a posterior."""
+        """The estimate of a posterior."""
         moments = posterior.moments
         return cls(
             name=posterior.function.name,
@@ -55,7 +55,7 @@ class FunctionEstimate:
         )
 
     def quantile(self, probability: float) -> float:
-        """The load that the critical load undershoots with this probability, in frames per second."""
+        """The load in frames per second that the critical load is below with this probability."""
         return _quantiles([self], [1.0], [probability])[0]
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
@@ -65,7 +65,7 @@ class FunctionEstimate:
     def density(self, loads: Sequence[float]) -> Array:
         """Probability density of the critical load at these loads, per frame per second.
 
-        What is beyond the limits is in `p_at_min` and `p_at_max`, not here.
+        Probability beyond the limits is in `p_at_min` and `p_at_max`, not here.
         """
         return self.posterior.cumulative_and_density(np.asarray(loads, dtype=float))[1]
 
@@ -79,14 +79,14 @@ class FunctionEstimate:
 
 @dataclass(frozen=True)
 class CombinedEstimate:
-    """What several fitting functions make of the trials together; loads in frames per second.
+    """The critical load under several fitting functions together; loads in frames per second.
 
     Attributes:
         functions: The estimates that are combined.
         weights: Their weights; the sum is 1.
         mean: Mean critical load.
         stdev: Its standard deviation, the functions' disagreement included.
-        log_mean: Middle of exp(mean of log -/+ stdev of log), which is what FD.io CSIT reports.
+        log_mean: Middle of exp(mean of log -/+ stdev of log), as FD.io CSIT reports it.
         log_stdev: Half the distance between these.
     """
 
@@ -100,13 +100,13 @@ class CombinedEstimate:
     @classmethod
     def of(cls, functions: tuple[FunctionEstimate, ...], weights: tuple[float, ...]) -> CombinedEstimate:
         """Mixes the posteriors."""
-        mean, stdev = _mixed([(each.mean, each.stdev) for each in functions], weights)
-        mean_log, stdev_log = _mixed([(each.mean_log, each.stdev_log) for each in functions], weights)
+        mean, stdev = _mixed([(function.mean, function.stdev) for function in functions], weights)
+        mean_log, stdev_log = _mixed([(function.mean_log, function.stdev_log) for function in functions], weights)
         upper, lower = np.exp(mean_log + stdev_log), np.exp(mean_log - stdev_log)
         return cls(functions, weights, mean, stdev, float(0.5 * (upper + lower)), float(0.5 * (upper - lower)))
 
     def quantile(self, probability: float) -> float:
-        """The load that the critical load undershoots with this probability, in frames per second."""
+        """The load in frames per second that the critical load is below with this probability."""
         return _quantiles(self.functions, self.weights, [probability])[0]
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
@@ -116,21 +116,23 @@ class CombinedEstimate:
     @property
     def p_at_min(self) -> float:
         """Probability that the critical load is the minimum load or less."""
-        return sum(weight * each.p_at_min for weight, each in zip(self.weights, self.functions, strict=True))
+        return sum(weight * function.p_at_min for weight, function in zip(self.weights, self.functions, strict=True))
 
     @property
     def p_at_max(self) -> float:
         """Probability that it is the maximum load or more."""
-        return sum(weight * each.p_at_max for weight, each in zip(self.weights, self.functions, strict=True))
+        return sum(weight * function.p_at_max for weight, function in zip(self.weights, self.functions, strict=True))
 
     def density(self, loads: Sequence[float]) -> Array:
         """Probability density of the critical load at these loads, per frame per second (see `FunctionEstimate`)."""
-        parts = [weight * each.density(loads) for weight, each in zip(self.weights, self.functions, strict=True)]
+        parts = [
+            weight * function.density(loads) for weight, function in zip(self.weights, self.functions, strict=True)
+        ]
         return np.asarray(np.sum(parts, axis=0))
 
 
 def evidence_weights(log_evidences: Sequence[float]) -> tuple[float, ...]:
-    """Weights in proportion to evidences, of which the logarithms are given."""
+    """Weights in proportion to evidences, from their logarithms."""
     shares = np.exp(np.asarray(log_evidences) - max(log_evidences))
     return tuple(float(share) for share in shares / shares.sum())
 
@@ -149,7 +151,7 @@ def _quantiles(
 ) -> list[float]:
     if not all(0.0 < probability < 1.0 for probability in probabilities):
         raise SearchError(f"A probability must be between 0 and 1, exclusive, not {probabilities!r}.")
-    loads = mixture_quantiles([each.posterior for each in functions], list(weights), probabilities)
+    loads = mixture_quantiles([function.posterior for function in functions], list(weights), probabilities)
     return [float(load) for load in loads]
 
 

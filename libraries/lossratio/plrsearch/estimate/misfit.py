@@ -1,7 +1,7 @@
-"""Whether the model fits the trials at all: if it does not, the estimate is no measurement, however sure it seems.
+"""Whether the model fits the trials: if it does not, the estimate is no measurement, however narrow its interval.
 
-Each trial has a residual: how far the capacity that explains its count is from the capacity of the likeliest curve, in
-standard deviations that the model allows it. What a model cannot explain shows in these:
+Each trial has a residual: the distance of the capacity that explains its count from the capacity of the likeliest
+curve, in standard deviations that the model allows. A wrong model shows in one of these:
 
 - *spread*: around the best Poisson curve a healthy SUT's counts have a chi-squared of about 1 per trial;
 - *shape*: where the capacity may vary, it has to vary normally, neither skewed nor with heavy tails;
@@ -26,14 +26,14 @@ _ENOUGH = 4
 _ENOUGH_FOR_SHAPE = 20
 _PARAMETERS = 2
 _IMPROBABLE = 0.005
-"""Probability of what is flagged, if the model were right; each check has its own."""
+"""Largest probability of a flagged sample under the model, for each check."""
 _IMPROBABLE_LIKENESS = 0.001
-"""The same of neighbours' likeness, which small counts make a little likelier than of normal residuals."""
+"""The same for neighbours' likeness: small counts make it a little likelier than normal residuals do."""
 _VERY_IMPROBABLE = 1e-4
 _CERTAIN = 3.0
-"""Standard deviations by which a capacity may be larger, while loss must be expected: else residuals have a limit."""
+"""Loss is certain if it is expected even of a capacity larger by so many standard deviations."""
 _CERTAIN_LOSS = 16.0
-"""Lost frames that must be expected then."""
+"""Lost frames that are expected of that capacity, at least."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Misfit:
     """How well the model fits.
 
     Attributes:
-        reasons: Why the model does not fit, in words; none if it does.
+        reasons: Why the model does not fit, in words; empty if it fits.
         chi_squared: Chi-squared per trial around the likeliest Poisson curve, of trials with more than one frame of
             expected loss; None if such trials are too few.
         distance: Distance of both functions' mean critical loads, in their standard deviations. Large in nearly all
@@ -64,30 +64,30 @@ class Misfit:
 
 
 def check(
-    found: Sequence[Posterior], poisson: Sequence[Posterior], counts: TrialCounts, likelihood: LikelihoodName
+    posteriors: Sequence[Posterior], poisson: Sequence[Posterior], counts: TrialCounts, likelihood: LikelihoodName
 ) -> Misfit:
     """Checks the model against the trials.
 
     Args:
-        found: The functions' posteriors under the likelihood that is used.
-        poisson: The same under the Poisson likelihood; good enough are rough ones.
+        posteriors: The functions' posteriors under the likelihood of the estimate.
+        poisson: The same under the Poisson likelihood; rough posteriors are enough.
         counts: The trials, in the order of measurement.
-        likelihood: The likelihood that is used.
+        likelihood: The likelihood of the estimate.
     """
     around_poisson = _residuals(poisson, counts)
-    residuals = _residuals(found, counts) if likelihood is LikelihoodName.VARYING else around_poisson
+    residuals = _residuals(posteriors, counts) if likelihood is LikelihoodName.VARYING else around_poisson
     chi_squared = around_poisson.chi_squared
     drift, drift_stdev = _drift(residuals)
     varies = likelihood is LikelihoodName.VARYING
     shape = [*_shape(residuals), *_curve(residuals)] if varies else _spread(chi_squared)
     reasons = [*shape, *_surprise(residuals)]
     if varies or not reasons:
-        # Around a curve that fits badly, residuals follow the loads, and these follow time.
+        # Around a curve that fits badly residuals depend on the load, and loads change with time.
         reasons += _trend(residuals, drift)
     return Misfit(
         reasons=tuple(reasons),
         chi_squared=float(chi_squared.mean()) if len(chi_squared) >= _ENOUGH else None,
-        distance=_distance(found),
+        distance=_distance(posteriors),
         drift=drift,
         drift_stdev=drift_stdev,
     )
@@ -99,11 +99,11 @@ class _Residuals:
 
     Attributes:
         load: Loads, in frames per second.
-        expected: Lost frames that the curve expects.
+        expected: Mean lost frames of the curve.
         lost: Lost frames.
         capacity: Capacity that explains the count, as a share of the curve's own, less 1.
-        scale: Standard deviation of that which the model allows.
-        certain: Whether loss had to be expected, so that the residual has no limit.
+        scale: Standard deviation of `capacity` under the model.
+        certain: Whether loss was certain: else a trial without loss has a residual of unknown size.
     """
 
     load: Array
@@ -144,9 +144,9 @@ class _Residuals:
         return np.asarray((self.lost[enough] - self.expected[enough]) ** 2 / self.expected[enough])
 
 
-def _residuals(found: Sequence[Posterior], counts: TrialCounts) -> _Residuals:
+def _residuals(posteriors: Sequence[Posterior], counts: TrialCounts) -> _Residuals:
     """Residuals of the function that fits best."""
-    best = max(found, key=lambda each: each.log_evidence)
+    best = max(posteriors, key=lambda posterior: posterior.log_evidence)
     return _Residuals.of(best.function, best.mode, counts)
 
 
@@ -201,7 +201,7 @@ def _curve(residuals: _Residuals) -> list[str]:
 
 
 def _surprise(residuals: _Residuals) -> list[str]:
-    """Trials with loss where the curve has none, and far too much to be chance."""
+    """Trials with loss at loads where the curve has none, if chance does not explain it."""
     surprising = (residuals.lost > 0) & (residuals.expected < 1.0)
     # The probability of so many losses, or more.
     unlucky = gammainc(residuals.lost, np.maximum(residuals.expected, 1e-300)) < _VERY_IMPROBABLE
@@ -216,7 +216,7 @@ def _surprise(residuals: _Residuals) -> list[str]:
 
 
 def _trend(residuals: _Residuals, drift: float | None) -> list[str]:
-    """By ranks, so that no single trial makes a trend."""
+    """Whether residuals rise or fall with time: by ranks, so that no single trial makes a trend."""
     values = residuals.standardized
     if drift is None or not np.ptp(values) > 0.0:
         return []
@@ -244,19 +244,19 @@ def _drift(residuals: _Residuals) -> tuple[float | None, float | None]:
     return slope, float(np.sqrt(max(excess, 1.0) / power))
 
 
-def _distance(found: Sequence[Posterior]) -> float:
-    first, second = (each.moments for each in found)
+def _distance(posteriors: Sequence[Posterior]) -> float:
+    first, second = (posterior.moments for posterior in posteriors)
     return abs(first.mean - second.mean) / max(float(np.hypot(first.stdev, second.stdev)), 1e-300 * first.mean)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a test says of a sample.
+    """The outcome of a test of a sample's shape or order, as in `scipy.stats`, whose import takes long.
 
     Attributes:
-        value: What was tested: skewness, excess kurtosis, or correlation of ranks.
-        probability: That it would be so far from what is expected, on either side, if there were nothing to be found.
-        above: Whether it is above what is expected.
+        value: Skewness, excess kurtosis, or correlation of ranks.
+        probability: Probability that a normal sample in no order has a value as far from the expected one, either side.
+        above: Whether the value is above the expected one.
     """
 
     value: float
@@ -309,6 +309,6 @@ def _standard_moment(sample: Array, power: int) -> float:
 
 
 def _ranks(sample: Array) -> Array:
-    """Ranks from 1; values that are the same share the mean of theirs."""
+    """Ranks from 1; equal values have the mean of their ranks."""
     _, which, times = np.unique(sample, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(times) - 0.5 * (times - 1.0))[which])

@@ -1,4 +1,4 @@
-"""The critical load estimate: what PLRsearch concludes from trials, whoever chose them."""
+"""The result of PLRsearch: the estimate of the critical load, from trials that any search chose."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from lossratio.plrsearch.quadrature import posteriors
 from lossratio.trial import TrialResult
 
 _LIMIT_SHARE = 0.025
-"""Probability beyond a limit from which on the limit is part of the answer: the 95 % interval ends there."""
+"""With a larger probability beyond a limit the limit is part of the answer: the 95 % interval ends there."""
 
 
 @dataclass(frozen=True)
 class IntervalAfterTrial:
-    """The estimate as it was after a trial; loads in frames per second.
+    """The estimate after a trial of a search; loads in frames per second.
 
-    While a search runs its estimates are good enough to choose loads and to be watched; the last one is exact.
+    Estimates during a search are approximate, to choose loads and to show progress; the final one is exact.
 
     Attributes:
         trials: How many trials it is made of.
@@ -52,14 +52,14 @@ class CriticalLoadEstimate:
 
     Attributes:
         target_loss_ratio: Loss ratio at the critical load.
-        min_load: Smallest load that could be the answer.
-        max_load: Largest load that could be the answer.
-        likelihood: How counts were taken to be distributed.
-        weighting: How the functions were combined to `mean`, `stdev` and `interval`.
+        min_load: Smallest possible answer.
+        max_load: Largest possible answer.
+        likelihood: How counts are distributed in the model.
+        weighting: How `mean`, `stdev` and `interval` combine the functions.
         functions: Estimates of the fitting functions, by name.
         counts: The trials it is made of, in the order in which they were measured.
-        stopped_by: Why the search ended; None if it did not, or if there was none.
-        history: The estimates on the way, if there was a search.
+        stopped_by: Why the search ended; None if it goes on, or if there was no search.
+        history: The estimates during the search, if there was one.
     """
 
     target_loss_ratio: float
@@ -77,7 +77,7 @@ class CriticalLoadEstimate:
         """Both ways to combine the functions."""
         functions = tuple(self.functions.values())
         equal = tuple(1.0 / len(functions) for _ in functions)
-        by_evidence = evidence_weights([each.log_evidence for each in functions])
+        by_evidence = evidence_weights([function.log_evidence for function in functions])
         return MappingProxyType(
             {
                 Weighting.EVIDENCE: CombinedEstimate.of(functions, by_evidence),
@@ -87,17 +87,16 @@ class CriticalLoadEstimate:
 
     @cached_property
     def misfit(self) -> Misfit:
-        """Whether the model fits the trials at all, and if not, why."""
-        found = tuple(each.posterior for each in self.functions.values())
-        question = found[0].question
-        poisson = found
+        """Whether the model fits the trials, and if not, why."""
+        own = tuple(function.posterior for function in self.functions.values())
+        poisson = own
         if self.likelihood is not LikelihoodName.POISSON:
-            poisson = posteriors(self.counts, question, LikelihoodName.POISSON, for_selection=True)
-        return check(found, poisson, self.counts, self.likelihood)
+            poisson = posteriors(self.counts, own[0].question, LikelihoodName.POISSON, for_selection=True)
+        return check(own, poisson, self.counts, self.likelihood)
 
     @property
     def combined(self) -> CombinedEstimate:
-        """The functions combined as was asked for."""
+        """The functions combined by `weighting`."""
         return self.combinations[self.weighting]
 
     @property
@@ -113,8 +112,8 @@ class CriticalLoadEstimate:
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """Loads that enclose the critical load with this probability, tails being equal.
 
-        They are a frame per trial farther apart, either way, than the model says, but within the limits: at loads that
-        are no farther from each other the longest of the trials sends the same frames, or one more.
+        Each end is farther out than in the model by one frame in the longest trial, but within the limits: a trial
+        cannot distinguish two loads at which it sends the same number of frames.
         """
         low, high = self.combined.interval(probability)
         resolution = 1.0 / self.counts.exposure.max() if len(self.counts) else 0.0
@@ -132,8 +131,8 @@ class CriticalLoadEstimate:
 
     @property
     def limits(self) -> str | None:
-        """What a reader must know about the limits, in words; None if the critical load is well between them."""
-        said = [
+        """A sentence about each limit that the critical load may be at or beyond; None if it is well between them."""
+        sentences = [
             f"The critical load is {relation} the {name} load, {load:,.10g} frames/s, with probability {share:.3g}."
             for applies, relation, name, load, share in (
                 (self.is_at_least_max_load, "at least", "maximum", self.max_load, self.combined.p_at_max),
@@ -141,7 +140,7 @@ class CriticalLoadEstimate:
             )
             if applies
         ]
-        return " ".join(said) or None
+        return " ".join(sentences) or None
 
 
 def estimate(
@@ -155,13 +154,13 @@ def estimate(
 ) -> CriticalLoadEstimate:
     """Estimates the critical load from trial results; the same results always give the same estimate.
 
-    Only the check for a trend looks at the order of the trials.
+    Only the check for a trend depends on the order of the trials.
 
     Args:
         results: Trials with counts of sent and lost frames, at any loads.
         target_loss_ratio: Loss ratio at the critical load, between 0 and 1, exclusive.
-        min_load: Smallest load that can be the answer, in frames per second. The critical load is clamped to it.
-        max_load: Largest load that can be the answer, in frames per second. Half of it is the prior's scale.
+        min_load: Smallest possible answer, in frames per second.
+        max_load: Largest possible answer, in frames per second. Half of it is the prior's scale.
         likelihood: How counts are distributed.
         weighting: How the fitting functions are combined.
 
@@ -179,14 +178,18 @@ def estimate(
 def estimate_from_counts(
     counts: TrialCounts, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting
 ) -> CriticalLoadEstimate:
-    """The same from what was already checked."""
-    found = posteriors(counts, question, likelihood)
+    """`estimate` from counts and options that are already checked."""
     return CriticalLoadEstimate(
         target_loss_ratio=question.target_loss_ratio,
         min_load=question.min_load,
         max_load=question.max_load,
         likelihood=likelihood,
         weighting=weighting,
-        functions=MappingProxyType({each.function.name: FunctionEstimate.of(each) for each in found}),
+        functions=MappingProxyType(
+            {
+                posterior.function.name: FunctionEstimate.of(posterior)
+                for posterior in posteriors(counts, question, likelihood)
+            }
+        ),
         counts=counts,
     )

@@ -1,12 +1,12 @@
-"""The two likelihoods in which a trial's mean loss depends on nothing but its load.
+"""The two likelihoods of a constant capacity: a trial's mean loss depends on its load only.
 
-Each takes the trials that share its sufficient statistics together, and is then a sum over these groups. With lambda
-the mean count of losses that a fitting function expects of a group, the logarithms are
+Trials with the same sufficient statistics are one group, and a likelihood is a sum over groups. With lambda the mean
+count of losses of a group by the fitting function, the logarithms are
 
 - Poisson (draft 4.3.1): k log lambda - lambda - log k!, written as a deviance: the terms of a trial with 1e10 losses
   are 1e11, their sum is about 1.
-- geometric with mean lambda (the peer's code; in no draft): -k log(1 + 1/lambda) - log(1 + lambda). However many
-  losses a trial has, it says how large lambda is to about 100 % and no better.
+- geometric with mean lambda (FD.io CSIT's code; in no draft): -k log(1 + 1/lambda) - log(1 + lambda). However
+  many losses a trial has, lambda is uncertain by about 100 %.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lossratio.plrsearch.model import Array, FittingFunction, TrialCounts, merge
 
 @dataclass(frozen=True)
 class Bumps:
-    """Where each trial's probability is as a function of its own capacity; shape (rows, trials), in frames per second.
+    """The probability of each trial over its own capacity is a bump; shape (rows, trials), in frames per second.
 
     Attributes:
         place: The capacity that explains the count; for a count of 0, the one with a mean of 0.7.
@@ -35,11 +35,11 @@ class Bumps:
 
     @classmethod
     def none(cls, rows: int) -> Bumps:
-        """Those of no trials."""
+        """The bumps of no trials."""
         return cls(np.zeros((rows, 0)), np.zeros((rows, 0)))
 
     def chosen(self, rows: slice | NDArray[np.intp]) -> Bumps:
-        """Those of some rows."""
+        """The bumps of some rows."""
         return Bumps(self.place[rows], self.width[rows])
 
 
@@ -62,7 +62,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Score:
-    """A log likelihood and what Newton's method wants to know about it; arrays of one shape.
+    """A log likelihood with its derivatives, for Newton's method; arrays of one shape.
 
     Attributes:
         value: The logarithm.
@@ -81,7 +81,7 @@ class Likelihood(Protocol):
     Attributes:
         groups: The trials, added up where they share the likelihood's sufficient statistics; sorted.
         terms: About how many terms are evaluated at each point.
-        constant: What `value` leaves out, so that the sum is the logarithm of the counts' probability.
+        constant: To be added to `value` for the logarithm of the counts' probability.
     """
 
     groups: TrialCounts
@@ -89,17 +89,17 @@ class Likelihood(Protocol):
     constant: float
 
     def bumps(self, function: FittingFunction, spread: Array) -> Bumps:
-        """What all points of a row share, for spreads of shape (rows, 1); of no trials if capacities do not vary."""
+        """The bumps of rows with spreads of shape (rows, 1); none if capacities do not vary."""
 
     def value(self, function: FittingFunction, at: Parameters) -> Array:
         """Log likelihood but for the constant, shape (rows, points)."""
 
     def score(self, function: FittingFunction, at: Parameters) -> Score:
-        """The same with derivatives."""
+        """`value` with derivatives."""
 
 
 class PoissonLikelihood:
-    """Independent losses; sums per distinct load are all that matters."""
+    """Independent losses; the sufficient statistics are sums per distinct load."""
 
     def __init__(self, counts: TrialCounts) -> None:
         self.groups, _ = merged(counts)
@@ -129,8 +129,8 @@ class PoissonLikelihood:
     def score(self, function: FittingFunction, at: Parameters) -> Score:
         """See `Likelihood.score`.
 
-        The information makes a step in the logarithm of all means together: far from the maximum, where means differ
-        from counts by orders of magnitude, Newton's own step would be far too short or too long.
+        With this information a Newton step is a step in the logarithm of all means together. Newton's own step would be
+        far too short or too long far from the maximum, where means differ from counts by orders of magnitude.
         """
         loss = function.log_loss(self.groups.load, at.mrr, at.spread)
         expected = np.exp(loss.log_rate + self._log_exposure)
@@ -147,7 +147,7 @@ class PoissonLikelihood:
 
 
 class GeometricLikelihood:
-    """Counts whose spread is as large as their mean; sums per distinct load and exposure are all that matters."""
+    """Counts with a spread as large as their mean; sufficient statistics are sums per distinct load and exposure."""
 
     constant = 0.0
 
@@ -186,12 +186,12 @@ class GeometricLikelihood:
 
 
 def poisson_deviance(difference: Array) -> Array:
-    """Computes exp(s) - 1 - s. Times a count k its error is about 1e-16 k s, where k s^2 is not large: nothing."""
+    """Computes exp(s) - 1 - s. Times a count k its error is about 1e-16 k s: nothing, as k s^2 is not large."""
     return np.asarray(np.expm1(difference) - difference)
 
 
 def _log_probability_at_group_means(counts: TrialCounts) -> float:
-    """What the deviances leave out: the Poisson probability of each trial at the mean rate of its load's trials."""
+    """The likelihood's constant: the log probability of all trials, each at the mean rate of its load's trials."""
     counts = counts.sorted()
     _, group = np.unique(counts.load, return_inverse=True)
     rate = np.bincount(group, counts.lost) / np.bincount(group, counts.exposure)

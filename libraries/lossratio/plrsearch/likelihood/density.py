@@ -10,17 +10,25 @@ from typing import TypeVar
 import numpy as np
 
 from lossratio.plrsearch.likelihood.constant_capacity import Bumps, Likelihood, Parameters, Score
-from lossratio.plrsearch.model import Array, FittingFunction, Indices, Prior
+from lossratio.plrsearch.model import (
+    Array,
+    CriticalLoadQuestion,
+    Curves,
+    FittingFunction,
+    Indices,
+    Prior,
+    critical_load,
+)
 
 _POINTS_AT_ONCE = 1 << 13
-"""Points times terms that are evaluated in one go, so that the arrays stay in the processor's cache."""
+"""Points times terms that are evaluated at once, so that the arrays stay in the processor's cache."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Model:
-    """What makes a posterior of one fitting function.
+    """The parts of the posterior of one fitting function.
 
     Attributes:
         function: The fitting function.
@@ -42,7 +50,7 @@ class RowDensity:
     """Prior times likelihood as a function of log m, in rows that differ in the other parameters.
 
     Attributes:
-        model: Whose density it is.
+        model: Prior and likelihood.
         log_spread: Log a of each row.
         deviation: Standard deviation of the capacity in each row, in frames per second; 0 where it does not vary.
     """
@@ -57,31 +65,44 @@ class RowDensity:
 
     @cached_property
     def bumps(self) -> Bumps:
-        """What all points of a row share."""
+        """Where the trials' probabilities are, for all points of a row."""
         likelihood, spread = self.model.likelihood, np.exp(self.log_spread)[:, None]
         size = max(1, _POINTS_AT_ONCE // max(1, len(likelihood.groups)))
         pieces = [likelihood.bumps(self.model.function, spread[piece]) for piece in _pieces(len(spread), size)]
-        return Bumps(np.concatenate([each.place for each in pieces]), np.concatenate([each.width for each in pieces]))
+        return Bumps(np.concatenate([part.place for part in pieces]), np.concatenate([part.width for part in pieces]))
 
     def log_density(self, log_mrr: Array, which: Indices | None = None) -> Array:
         """Logarithm of the density per unit of log a and log m, without the likelihood's constant.
 
         Args:
             log_mrr: Log m, shape (rows, points).
-            which: The rows that are meant; all if None.
+            which: Indices of the rows; all rows if None.
         """
         values = self._in_pieces(self.model.likelihood.value, log_mrr, which)
         return np.concatenate(values) + self.model.prior.log_density(log_mrr)
 
     def score(self, log_mrr: Array, which: Indices | None = None) -> Score:
-        """The same with its derivative with respect to log m, and about its negative second derivative."""
+        """`log_density`, its derivative with respect to log m, and about its negative second derivative."""
         pieces = self._in_pieces(self.model.likelihood.score, log_mrr, which)
         mrr = np.exp(log_mrr)
         return Score(
-            np.concatenate([each.value for each in pieces]) + self.model.prior.log_density(log_mrr),
-            np.concatenate([each.slope for each in pieces]) * mrr + self.model.prior.slope(log_mrr),
-            np.concatenate([each.information for each in pieces]) * mrr * mrr + 0.1,
+            np.concatenate([part.value for part in pieces]) + self.model.prior.log_density(log_mrr),
+            np.concatenate([part.slope for part in pieces]) * mrr + self.model.prior.slope(log_mrr),
+            np.concatenate([part.information for part in pieces]) * mrr * mrr + 0.1,
         )
+
+    def critical_loads(self, question: CriticalLoadQuestion, log_mrr: Array, which: Indices | None = None) -> Array:
+        """Critical loads in frames per second, shape (rows, points).
+
+        Args:
+            question: Target and limits.
+            log_mrr: Log m, shape (rows, points).
+            which: Indices of the rows; all rows if None.
+        """
+        chosen, points = slice(None) if which is None else which, log_mrr.shape[1]
+        spread, deviation = np.exp(self.log_spread[chosen]), self.deviation[chosen]
+        curves = Curves(self.model.function, np.repeat(spread, points), np.repeat(deviation, points))
+        return critical_load(curves, question, np.exp(log_mrr).ravel()).reshape(log_mrr.shape)
 
     def _in_pieces(
         self, evaluate: Callable[[FittingFunction, Parameters], T], log_mrr: Array, which: Indices | None
@@ -102,5 +123,5 @@ class RowDensity:
 
 
 def _pieces(length: int, size: int) -> list[slice]:
-    """Slices of some rows each; one even if there are no rows."""
+    """Slices of at most `size` rows; one slice if there are no rows."""
     return [slice(at, at + size) for at in range(0, max(1, length), size)]

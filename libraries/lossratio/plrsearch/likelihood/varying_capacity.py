@@ -5,8 +5,12 @@ that capacity. A trial's probability is then an integral over M of two factors: 
 a bump around the capacity that explains the count, and the normal density around m. Where the bump is the wider
 factor, or its count is large, the integrand is nearly Gaussian around its maximum (Laplace's method). Where the bump is
 the narrower one and its count small, it is a skewed bump: Gauss quadrature with the bump as weight function.
-Either is good to about 1 % of a trial's probability. Where the count is very large, the bump itself is a Gaussian: all
-such trials together are three sums for each row.
+Both have an error of about 1 % of a trial's probability. Where the count is very large, the bump itself is a Gaussian:
+all such trials together are three sums for each row.
+
+The Gauss rules: the probability of k losses, as a function of the mean, is the density of a gamma distribution; so is,
+for k = 0, the density of the mean at which a SUT begins to lose frames. In the logarithm of the mean it is a bump,
+skewed to the left.
 """
 
 from __future__ import annotations
@@ -27,25 +31,25 @@ from lossratio.plrsearch.likelihood.constant_capacity import (
 from lossratio.plrsearch.model import Array, FittingFunction, Indices, TrialCounts
 
 _MANY = 2e4
-"""Count from which on a bump is a Gaussian."""
+"""Smallest count whose bump is a Gaussian."""
 _POINTS_OF_ROW = 7
 _NARROW = 0.9
-"""Widths of a bump in deviations of the capacity, up to which the bump is the narrower factor."""
+"""Largest width of a narrow bump, in standard deviations of the capacity."""
 _MAX_COUNT = 16
 """Largest count that has a rule of its own."""
 _ORDER = 8
 _NEAR = 0.3
-"""Distance from the likeliest capacity, in standard deviations, from which its neighbourhood is expanded."""
+"""Largest distance, in standard deviations, at which the likeliest capacity is near enough for the expansion."""
 _ITERATIONS = 12
-"""Steps towards the likeliest capacity; what is still far from it then is improbable, and stays so."""
+"""Most steps towards the likeliest capacity; a cell that is still far from it then is improbable in any case."""
 _TINY = 1e-300
 _LOG_ROOT_TAU = 0.5 * float(np.log(2.0 * np.pi))
 
 
 class VaryingCapacityLikelihood:
-    """Poisson losses around a capacity that varies normally; every trial counts for itself, since each has its own z.
+    """Poisson losses around a capacity that varies normally; each trial has its own z, so no trials are added up.
 
-    Only trials that are the same in everything are one group. With a deviation of 0 it is the Poisson likelihood.
+    Trials with the same load, exposure and count are one group. With a deviation of 0 it is the Poisson likelihood.
 
     Attributes:
         trials: How many trials each group has.
@@ -116,12 +120,12 @@ class VaryingCapacityLikelihood:
             low[..., first] = at.mrr
             high[..., first] += 12.0 * width[..., first]
             capacity[..., first] = np.minimum(at.mrr + width[..., first] * lift, high[..., first])
-        each = slice(self._many)
-        trials = (self.groups.load[each], self.groups.lost[each], self._log_exposure[each])
+        counted = slice(self._many)
+        trials = (self.groups.load[counted], self.groups.lost[counted], self._log_exposure[counted])
         return _Cells(*trials, at.mrr, at.spread, at.deviation, capacity, low, high)
 
     def _steps(self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices) -> Array:
-        """No losses: the probability that the capacity is above a step that is smeared a little."""
+        """No losses: the probability that the capacity is above a smooth step."""
         capacity = self._nodes(function, at, rows, trials, np.zeros_like(trials))
         deviation = at.deviation[rows]
         distance = (at.mrr[rows] - capacity[:, None, :]) / deviation
@@ -134,7 +138,7 @@ class VaryingCapacityLikelihood:
         return np.stack([value, slope, np.maximum(bend, 0.0)], axis=1)
 
     def _skewed(self, function: FittingFunction, at: Parameters, rows: Indices, trials: Indices) -> Array:
-        """Few losses: the normal density, averaged over the capacities that the count's mean may mean."""
+        """Few losses: the normal density, averaged over the capacities that explain the count."""
         counts = self.groups.lost[trials].astype(int)
         capacity = self._nodes(function, at, rows, trials, counts)
         steepness = -function.log_loss(self.groups.load[trials][:, None], capacity, at.spread[rows][:, :, 0]).slope
@@ -203,16 +207,16 @@ class _Cells:
         return _Cells(*(np.broadcast_to(getattr(self, name), which.shape)[which] for name in _FIELDS))
 
 
-_FIELDS = tuple(each.name for each in fields(_Cells))
+_FIELDS = tuple(field.name for field in fields(_Cells))
 
 
 @dataclass(frozen=True)
 class _Expansion:
-    """Integrals of cells as seen from their capacities, and where better ones are; arrays of one shape.
+    """Integrals of cells, expanded around their capacities, and steps to better capacities; arrays of one shape.
 
     Attributes:
         integrals: Logarithm of the integral, its derivative with respect to the mrr, and the second one's negative.
-        near: Whether the capacity is so near to the likeliest one that these are good.
+        near: Whether the capacity is so near to the likeliest one that the integral is good.
         step: From the capacity to about the likeliest one, in frames per second.
     """
 
@@ -237,14 +241,14 @@ def _integrals(cells: _Cells, function: FittingFunction, wanted: NDArray[np.bool
     """Logarithm, its derivative with respect to the mrr and the second one's negative, shape (3, *cells).
 
     Args:
-        cells: The cells, with a first guess of their likeliest capacities, which mostly is good enough.
+        cells: The cells, with a first guess of their likeliest capacities; mostly it is good enough.
         function: The fitting function.
-        wanted: For which cells the likeliest capacity is to be found if it is not; broadcasts against the cells.
+        wanted: Cells whose capacity must become the likeliest one; broadcasts against the cells.
     """
-    # All cells together: what only rows or only trials differ in is then computed once for each of these.
+    # All cells together: terms that differ between rows only, or between trials only, are then computed once.
     expansion = _Expansion.of(cells, function)
-    found = np.stack(expansion.integrals)
-    flat, far = found.reshape(3, -1), ~expansion.near & wanted
+    values = np.stack(expansion.integrals)
+    flat, far = values.reshape(3, -1), ~expansion.near & wanted
     open_ones, step = np.flatnonzero(far), expansion.step[far]
     cells = cells.chosen(far)
     for iteration in range(_ITERATIONS - 1):
@@ -255,11 +259,11 @@ def _integrals(cells: _Cells, function: FittingFunction, wanted: NDArray[np.bool
         flat[:, open_ones] = expansion.integrals
         far, step = ~expansion.near, expansion.step
         cells, open_ones, step = cells.chosen(far), open_ones[far], step[far]
-    return found
+    return values
 
 
 def _moved(cells: _Cells, step: Array, *, bisect: bool) -> _Cells:
-    """The cells with capacities nearer to the likeliest ones: by the steps, if these keep to the bracket."""
+    """The cells with capacities nearer to the likeliest ones: after the steps, if these stay in the bracket."""
     low = np.where(step > 0, cells.capacity, cells.low)
     high = np.where(step > 0, cells.high, cells.capacity)
     target = cells.capacity + step

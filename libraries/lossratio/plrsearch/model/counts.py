@@ -1,4 +1,4 @@
-"""What PLRsearch takes from trial results: load, exposure and lost frames of each trial."""
+"""Load, exposure and lost frames of each trial, and which trials are evidence."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ class TrialCounts:
 
 
 def why_set_aside(result: TrialResult) -> str | None:
-    """Why a trial is no evidence about the SUT, as its generator did not offer the load; None: it did.
+    """Why a trial is no evidence about the SUT: its generator did not offer the load. None if it did.
 
-    What the SUT lost makes no difference to that. A SUT with memory, such as a policer, passes less of the burst that
-    makes up for a stall, and more after a stall that nothing makes up for: by up to the stall's share of the duration.
+    The SUT's loss makes no difference to that. If the generator makes up for a stall with a burst, a SUT with memory,
+    such as a policer, passes less of it; if it does not, the SUT passes more after the stall. Either changes the loss
+    by up to the stall's share of the duration.
     """
     output = result.output
     unsent = output.unsent_frames or 0
     expected = (output.sent_frames or 0) + unsent
     if unsent > MAX_UNSENT * expected:
         return f"the generator could not send {unsent:,} of {expected:,} frames, more than {MAX_UNSENT:.0%}"
-    stall = max((each.lateness or 0.0 for each in output.directions), default=0.0)
+    stall = max((direction.lateness or 0.0 for direction in output.directions), default=0.0)
     allowed = max(USUAL_STALL, MAX_STALL * result.duration)
     if stall > allowed:
         return f"the generator was stalled for {stall * 1e3:.3g} ms, more than {allowed * 1e3:.3g} ms"
@@ -69,8 +70,8 @@ def count(result: TrialResult) -> tuple[float, float, float]:
     Frames that the generator could not send are no evidence about the SUT: they only shrink the exposure.
 
     Raises:
-        SearchError: If the trial has no counts of sent and lost frames (a loss ratio alone does not tell how much it
-            weighs), or if they contradict each other.
+        SearchError: If the trial has no counts of sent and lost frames (a loss ratio alone has no weight), or if they
+            contradict each other.
     """
     output, where = result.output, f"the trial at {result.load:.10g} frames/s of {result.duration:g} s"
     sent, lost, unsent = output.sent_frames, output.lost_frames, output.unsent_frames or 0

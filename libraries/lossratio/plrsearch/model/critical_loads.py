@@ -1,4 +1,4 @@
-"""From parameters to critical loads and back."""
+"""The load at which the mean loss ratio is the target, from the parameters of a curve, and the reverse."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ITERATIONS = 100
 
 @dataclass(frozen=True)
 class CriticalLoadQuestion:
-    """What is asked: at which load is the mean loss ratio the target, between which limits.
+    """The question that a search answers: at which load is the mean loss ratio the target?
 
     Attributes:
         target_loss_ratio: Between 0 and 1, exclusive.
-        min_load: Smallest load that can be an answer, in frames per second.
-        max_load: Largest load that can be an answer, in frames per second.
+        min_load: Smallest possible answer, in frames per second.
+        max_load: Largest possible answer, in frames per second.
 
     Raises:
         SearchError: If a value makes no sense.
@@ -65,7 +65,7 @@ def critical_load(curves: Curves, question: CriticalLoadQuestion, mrr: Array) ->
 
 
 def mrr_of_critical_load(curves: Curves, question: CriticalLoadQuestion, load: Array, ceiling: float) -> Array:
-    """The mrr, between the spread and `ceiling`, at which the critical load is the given one; the nearer end if none.
+    """The mrr, between the spread and `ceiling`, with the given critical load; the nearer end if there is none.
 
     Args:
         curves: The curves, shape (curves,).
@@ -88,8 +88,8 @@ def _root(
 ) -> Array:
     """Roots of increasing functions, or the nearer end, by Newton's method within brackets.
 
-    A step that lands on the bracket's end is a step. Newton's method squares its error, so a step of 1e-7 of the scale
-    on which the function bends is the last one needed.
+    A step onto the bracket's end is allowed. Newton's method squares its error, so no step is needed after one of 1e-7
+    of the scale on which the function bends.
 
     Args:
         function: Values and slopes of the functions with the given indices.

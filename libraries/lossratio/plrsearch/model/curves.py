@@ -77,7 +77,7 @@ class Curves:
         return np.where(self.deviation < _NARROW * self.spread, steep, like_erf)
 
     def _widened(self, which: Indices) -> Array:
-        """Spreads; those of an erf function take the deviation in: Gaussians folded with Gaussians are Gaussian."""
+        """Spreads; those of an erf function include the deviation: a Gaussian folded with a Gaussian is a Gaussian."""
         spread = self.spread[which]
         return np.hypot(spread, np.sqrt(2.0) * self.deviation[which]) if self.function is ERF else spread
 

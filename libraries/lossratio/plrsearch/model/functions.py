@@ -26,7 +26,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class LogLoss:
-    """A fitting function's logarithm and its slope, where it was asked for.
+    """A fitting function's logarithm and its slope at some points.
 
     Attributes:
         log_rate: Natural logarithm of the mean loss rate in frames per second.
@@ -46,7 +46,7 @@ class FittingFunction(Protocol):
         """Natural logarithm of the mean loss rate (frames per second)."""
 
     def log_loss(self, load: Array, mrr: Array, spread: Array) -> LogLoss:
-        """The same with its derivative with respect to the mrr."""
+        """`log_loss_rate` with its derivative with respect to the mrr."""
 
     def load_slope(self, load: Array, mrr: Array, spread: Array) -> Array:
         """Derivative of the logarithm of the mean loss rate with respect to the load, per frame per second."""
@@ -193,7 +193,7 @@ def _erfc_of_negative(x: Array) -> Array:
 
 
 def _is_near(origin: Array, z: Array) -> bool:
-    """Whether what is beyond the origin may be 1e-16 of what is beyond z: erfc and G fall off faster than exp(-z^2)."""
+    """Whether the integral beyond the origin may be 1e-16 of that beyond z: erfc and G fall faster than exp(-z^2)."""
     gap = origin * origin - np.square(np.maximum(z, 0.0))
     return bool(gap.min(initial=np.inf) < 37.0)
 

@@ -1,4 +1,4 @@
-"""The choices that a user of PLRsearch has."""
+"""The options of PLRsearch by name: likelihoods, weightings, selections, and reasons to stop."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class LikelihoodName(str, Enum):
     VARYING = "varying"
     """Poisson, around a capacity that varies normally from trial to trial; by how much is inferred."""
     POISSON = "poisson"
-    """Poisson (draft 4.3.1): right and sharp for a SUT that never varies, much too sure of itself for others."""
+    """Poisson (draft 4.3.1): right and sharp for a SUT that never varies, much too narrow an interval for others."""
     GEOMETRIC = "geometric"
-    """Geometric (FD.io CSIT's code): however many frames a trial loses, it tells its mean to 100 % only."""
+    """Geometric (FD.io CSIT's code): however many frames a trial loses, its mean is uncertain by about 100 %."""
 
 
 class Weighting(str, Enum):
@@ -32,7 +32,7 @@ class SelectionName(str, Enum):
     """How the loads of trials are chosen."""
 
     POSTERIOR = "posterior"
-    """Half of the trials in overload, where they show the capacity; the others where the posterior learns most."""
+    """Where a trial is expected to reduce the uncertainty most; some trials in overload, which show the capacity."""
     DRAFT = "draft"
     """The draft's rule (5.6): at the estimate, drawn towards known loss after trials without."""
 
@@ -52,10 +52,10 @@ Choice = TypeVar("Choice", bound=Enum)
 
 
 def chosen(options: type[Choice], given: Choice | str, what: str) -> Choice:
-    """Turns a name into the option that it names.
+    """The option of a name.
 
     Args:
-        options: The options there are.
+        options: All options.
         given: One of them, or its name.
         what: What is chosen, for the error.
 
@@ -65,4 +65,4 @@ def chosen(options: type[Choice], given: Choice | str, what: str) -> Choice:
     try:
         return options(given)
     except ValueError as error:
-        raise SearchError(f"No {what} {given!r}: choose one of {[each.value for each in options]}.") from error
+        raise SearchError(f"No {what} {given!r}: choose one of {[option.value for option in options]}.") from error

@@ -9,7 +9,7 @@ import numpy as np
 from lossratio.plrsearch.model.functions import Array
 
 _FLOOR = 0.01
-"""Log m below which the density's factor 1 / log m is cut off, to have no pole: mrrs under 1.01 frames per second."""
+"""Below this log m the density's factor 1 / log m is constant, to have no pole: mrrs under 1.01 frames per second."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Prior:
     """Density over (log a, log m), where 0 < log a < log m.
 
     m - 1 is Lomax distributed with alpha 1, and a = m^u with u uniform on (0, 1). The draft leaves the scale of m
-    open; the peer's choice, half the maximum load, is ours.
+    open; it is half the maximum load, as in FD.io CSIT's code.
 
     Attributes:
         scale: Scale of the mrr, in frames per second.

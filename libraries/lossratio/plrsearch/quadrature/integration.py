@@ -1,4 +1,4 @@
-"""Posteriors of both fitting functions from counts, by the quadrature that the likelihood needs."""
+"""Posteriors of both fitting functions from counts: integrated anew, or with some trials more at the same nodes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from lossratio.plrsearch.quadrature.posterior import Posterior
 _ROUGH = 1e-2
 """Share of the mass by which all panels together may be wrong."""
 _DEEP = 12.0
-"""Nats below the maximum at which an edge of the nodes' range never matters."""
+"""Nats below the maximum; an edge of the nodes' range that is deeper has no mass."""
 _RISE = 3.0
-"""Nats by which an edge may rise, before it shows that the posterior leaves the nodes' range."""
+"""Nats by which an edge may rise; if it rises more, the posterior leaves the nodes' range."""
 
 
 def posteriors(
@@ -42,9 +42,9 @@ def posteriors(
 
     Args:
         counts: The trials.
-        question: What the critical load is.
+        question: Target and limits.
         likelihood: How counts are distributed.
-        for_selection: Whether a rough posterior will do: to choose a load from, not to report.
+        for_selection: Whether a rough posterior is enough: to choose a load, not to report.
     """
     prior = Prior(question.max_load / 2.0)
     if likelihood is LikelihoodName.VARYING:
@@ -76,11 +76,11 @@ def bound_likelihood(counts: TrialCounts, likelihood: LikelihoodName) -> Likelih
 def updated(
     before: Posterior, integrated: Posterior, trials: TrialCounts, likelihood: LikelihoodName
 ) -> Posterior | None:
-    """The posterior after some trials more; None if it has to be integrated anew.
+    """The posterior with some trials more, at the same nodes; None if it has to be integrated anew.
 
     Args:
         before: The posterior before these trials.
-        integrated: The one that was integrated last; it has the same nodes.
+        integrated: The posterior that was integrated last; it has the same nodes.
         trials: The new trials.
         likelihood: How counts are distributed.
     """
@@ -105,7 +105,7 @@ def _error(panels: Panels) -> float:
 
 
 def _depths(panels: Panels) -> Array:
-    """How many nats the edges of the nodes' range are below the maximum: in log m, both in log a and both in log s."""
+    """Nats of the edges of the nodes' range below the maximum: both edges in log m, in log a and in log s."""
     low, high = np.full(panels.row.max() + 1, np.inf), np.full(panels.row.max() + 1, -np.inf)
     np.minimum.at(low, panels.row, panels.low)
     np.maximum.at(high, panels.row, panels.high)

@@ -1,6 +1,6 @@
 """A posterior as quadrature nodes: panels in log m, each in a row of fixed other parameters.
 
-All that is asked of a posterior is a sum over these nodes. One trial more is one term more at each of them.
+Each answer about a posterior is a sum over these nodes. One more trial adds one term at each node.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def roughness(values: Array, steepness: int = 2) -> Array:
     """About the relative error of the integral over each panel, from the values at its nodes (last axis).
 
     Legendre coefficients show how fast the series converges. Quadrature is exact to twice the degree of the
-    polynomial, so what is left is about the last coefficient, continued to there at the rate seen so far.
+    polynomial, so its error is about the last coefficient, extrapolated to twice the degree at the same rate.
 
     Args:
         values: Values at the nodes.
-        steepness: How far to continue, in units of half the polynomial's degree: 2 for smooth densities, 1 for what
-            may have a step.
+        steepness: How far to extrapolate, in units of half the polynomial's degree: 2 for smooth densities, 1 for
+            densities that may have a step.
     """
     last, middle, largest = _coefficient_sizes(values)
     return np.asarray(last / largest * np.minimum(last / middle, 1.0) ** steepness)
 
 
 def interpolation_roughness(values: Array) -> Array:
-    """About the relative error of integrals that end within the panel: there the polynomial's own degree counts."""
+    """About the relative error of integrals that end within the panel: they are exact to the polynomial's degree."""
     last, _, largest = _coefficient_sizes(values)
     return np.asarray(last / largest / ORDER)
 
@@ -98,7 +98,7 @@ def crossings(values: Array, level: Array) -> tuple[Array, Array]:
         excess = np.sum(legendre * coefficients, axis=1) - level
         slope = np.maximum(np.sum(legendre[:, :-1] * derivative, axis=1), 1e-300)
         low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-        # Where it is flat, that is nowhere within the panel.
+        # Where the polynomial is flat, the step leads out of the panel.
         with np.errstate(over="ignore"):
             moved = x - excess / slope
         moved = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
@@ -147,13 +147,13 @@ class Panels:
 
     def joined(self, *others: Panels) -> Panels:
         """These and other panels."""
-        every = (self, *others)
-        return Panels(*(np.concatenate([getattr(each, field.name) for each in every]) for field in fields(self)))
+        parts = (self, *others)
+        return Panels(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(self)))
 
 
-def node_positions(low: Array, high: Array) -> Array:
-    """Nodes of panels between `low` and `high`, shape (panels, ORDER)."""
-    return np.asarray((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * NODES)
+def node_positions(low: Array, high: Array, nodes: Array = NODES) -> Array:
+    """Nodes of panels between `low` and `high`, shape (panels, nodes), where -1 is `low` and 1 is `high`."""
+    return np.asarray((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * nodes)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Moments:
 
 
 def masses_of(panels: Panels) -> tuple[Array, float]:
-    """Normalized masses of the nodes, and the logarithm of what they were normalized by."""
+    """Normalized masses of the nodes, and the logarithm of their sum before."""
     log_masses = panels.log_masses()
     top = float(log_masses.max())
     masses = np.exp(log_masses - top)
@@ -185,7 +185,7 @@ def masses_of(panels: Panels) -> tuple[Array, float]:
 
 
 def moments_of(panels: Panels) -> Moments:
-    """Sums up the nodes; variances around their centre, so that sharp posteriors keep their digits."""
+    """The moments of the nodes: sums of differences from the likeliest node, so that sharp posteriors keep digits."""
     masses, log_mass = masses_of(panels)
     mean, stdev = _mean_and_stdev(panels.critical_load, masses)
     mean_log, stdev_log = _mean_and_stdev(np.log(panels.critical_load), masses)

@@ -30,7 +30,7 @@ class Mode:
     Attributes:
         mrr: Limiting forwarding rate.
         spread: Width of the knee.
-        deviation: Standard deviation of the capacity between trials; 0 if the likelihood knows none.
+        deviation: Standard deviation of the capacity between trials; 0 if the capacity is constant.
     """
 
     mrr: float
@@ -40,11 +40,11 @@ class Mode:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is known about the critical load, under one fitting function.
+    """The posterior of one fitting function, and its distribution of the critical load.
 
     Attributes:
         function: The fitting function.
-        question: What the critical load is.
+        question: Target and limits.
         panels: The posterior's nodes.
         constant: The likelihood's constant.
     """
@@ -100,7 +100,7 @@ class Posterior:
         return shares.sum(axis=1), density
 
     def quantiles(self, probabilities: Sequence[float]) -> Array:
-        """Critical loads that are undershot with these probabilities, in frames per second."""
+        """Loads in frames per second; the critical load is below each with the given probability."""
         return mixture_quantiles([self], [1.0], probabilities)
 
     def shares_and_density(self, load: Array) -> tuple[Array, Array]:
@@ -125,13 +125,12 @@ def mixture_quantiles(
 ) -> Array:
     """Quantiles of a weighted mixture of posteriors, in frames per second.
 
-    Newton's method on the cumulative probability, kept within a bracket. Where a clamp holds the probability, the
-    quantile is the limit.
+    Newton's method on the cumulative probability, within a bracket. A quantile that is at a limit is the limit itself.
     """
     question = posteriors[0].question
     wanted = np.asarray(probabilities, dtype=float)
-    at_min = sum(weight * each.p_at_min for weight, each in zip(weights, posteriors, strict=True))
-    at_max = sum(weight * each.p_at_max for weight, each in zip(weights, posteriors, strict=True))
+    at_min = sum(weight * posterior.p_at_min for weight, posterior in zip(weights, posteriors, strict=True))
+    at_max = sum(weight * posterior.p_at_max for weight, posterior in zip(weights, posteriors, strict=True))
     loads = np.where(wanted <= at_min, question.min_load, question.max_load)
     open_ones = (wanted > at_min) & (wanted < 1.0 - at_max)
     if not open_ones.any():
@@ -141,8 +140,8 @@ def mixture_quantiles(
     low, high = np.full(load.shape, question.min_load), np.full(load.shape, question.max_load)
     for _ in range(_ITERATIONS):
         below, density = np.zeros(load.shape), np.zeros(load.shape)
-        for weight, each in zip(weights, posteriors, strict=True):
-            shares, slopes = each.cumulative_and_density(load)
+        for weight, posterior in zip(weights, posteriors, strict=True):
+            shares, slopes = posterior.cumulative_and_density(load)
             below, density = below + weight * shares, density + weight * slopes
         low, high = np.where(below < wanted, load, low), np.where(below < wanted, high, load)
         moved = load + (wanted - below) / np.maximum(density, 1e-300)
@@ -157,8 +156,8 @@ def mixture_quantiles(
 
 def quantiles_of_nodes(posteriors: Sequence[Posterior], weights: Sequence[float], wanted: Array) -> Array:
     """Rough quantiles, as if each node's mass were at the node."""
-    loads = np.concatenate([each.panels.critical_load.ravel() for each in posteriors])
-    masses = [weight * each.masses.ravel() for weight, each in zip(weights, posteriors, strict=True)]
+    loads = np.concatenate([posterior.panels.critical_load.ravel() for posterior in posteriors])
+    masses = [weight * posterior.masses.ravel() for weight, posterior in zip(weights, posteriors, strict=True)]
     order = np.argsort(loads, kind="stable")
     cumulative = np.cumsum(np.concatenate(masses)[order])
     return np.asarray(loads[order][np.minimum(np.searchsorted(cumulative, wanted), len(loads) - 1)])

@@ -1,7 +1,7 @@
-"""Finds where the posterior is: at each spread of a row, the mrrs that matter.
+"""Rows of a posterior: densities over log m with all other parameters fixed. Where are their maxima and their ends?
 
-The posterior is a thin ridge in (log a, log m), so each row has its own mode and its own support, found by Newton's
-method within brackets.
+The posterior is a thin ridge in (log a, log m), so each row has its own mode and its own support. Newton's method finds
+them, within brackets.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood import RowDensity, Score
-from lossratio.plrsearch.model import Array
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, mrr_of_critical_load
 
 DROP = 28.0
-"""Depth in nats below a row's maximum to which its support reaches; what lies beyond has 1e-14 of the mass."""
+"""Nats below a row's maximum at which its support ends; 1e-14 of the mass lies beyond."""
 FEW_LOADS = 8
-"""Distinct loads up to which single trials may leave the density anything but a Gaussian."""
+"""With so few distinct loads, single trials may give the density a shape far from a Gaussian."""
 _CANDIDATES = 6
+_STEPS = 6
 _ITERATIONS = 80
 _NEWTON_STEPS = 2
 _GAIN = 0.1
 """Nats by which a row's maximum may be missed."""
 _HOPELESS = 100.0
-"""Nats below the highest row from which on nobody asks how low a row is, however wide it may be."""
+"""Nats below the highest row; a lower row has no mass, and its maximum need not be exact."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Peaks:
-    """The maxima of smooth rows; arrays of shape (rows,).
+    """The maxima of rows that are nearly Gaussian; arrays of shape (rows,).
 
     Attributes:
         mode: Log m of the maximum.
-        width: Standard deviation in log m of the Gaussian that is as curved.
+        width: Standard deviation in log m of the Gaussian with the same curvature.
         height: Logarithm of the density.
     """
 
@@ -84,7 +85,7 @@ class Peaks:
 
     @classmethod
     def near(cls, rows: RowDensity, starts: Array) -> Peaks:
-        """The maxima, if they are within some widths of the starts (log m, one for each row)."""
+        """The maxima by two Newton steps, if they are within some widths of the starts (log m of each row)."""
         mode = starts
         for _ in range(_NEWTON_STEPS):
             score = rows.score(mode[:, None])
@@ -93,12 +94,12 @@ class Peaks:
         return cls(mode, width, score.value[:, 0])
 
     def ends(self, reach: float) -> tuple[Array, Array]:
-        """Log m below and above the maxima, so many widths away."""
+        """Log m below and above the maxima, at a distance of `reach` widths."""
         return self.mode - reach * self.width, self.mode + reach * self.width
 
 
 def find_modes(density: RowDensity, starts: Array) -> Modes:
-    """Finds each row's maximum and about its integral: where trials are many, as if the density were a Gaussian.
+    """Finds each row's maximum and about its integral: with many trials, that of the Gaussian of the same curvature.
 
     Args:
         density: The rows, sorted by log a.
@@ -137,7 +138,7 @@ def _domain(density: RowDensity, starts: Array, drop: float) -> tuple[Array, Arr
 
 
 def explaining_starts(density: RowDensity) -> Array:
-    """Starts from scratch: mrrs that explain some trials alone, from the smallest such mrr to the largest."""
+    """Starts without other rows: mrrs that explain single trials, from the smallest such mrr to the largest."""
     groups, model = density.model.likelihood.groups, density.model
     lossy = groups.lost > 0
     middle = np.broadcast_to(np.log(model.prior.scale), (len(density.log_spread), 1))
@@ -152,7 +153,7 @@ def explaining_starts(density: RowDensity) -> Array:
 
 
 def neighbouring_starts(known: Modes, log_spread: Array) -> Array:
-    """Starts from rows found before: interpolated, and the nearest ones on both sides."""
+    """Starts from known rows: the interpolated mode, and the modes of the nearest rows on both sides."""
     above = np.clip(np.searchsorted(known.log_spread, log_spread), 1, max(1, len(known.log_spread) - 1))
     above = np.minimum(above, len(known.log_spread) - 1)
     below = np.maximum(above - 1, 0)
@@ -160,14 +161,36 @@ def neighbouring_starts(known: Modes, log_spread: Array) -> Array:
     return np.stack([known.mode[below], between, known.mode[above]], axis=1)
 
 
+def steps_of(density: RowDensity, question: CriticalLoadQuestion, ceiling: float) -> Array:
+    """Log m at which the critical load is the minimum, the maximum and some loads between, shape (rows, steps).
+
+    The critical load has kinks at its limits, and is very steep near the minimum.
+
+    Args:
+        density: The rows.
+        question: Target and limits.
+        ceiling: Largest m, in frames per second.
+    """
+    loads = np.tile(np.geomspace(question.min_load, question.max_load, _STEPS), len(density.log_spread))
+    spread, deviation = np.repeat(np.exp(density.log_spread), _STEPS), np.repeat(density.deviation, _STEPS)
+    curves = Curves(density.model.function, spread, deviation)
+    return np.log(mrr_of_critical_load(curves, question, loads, ceiling)).reshape(-1, _STEPS)
+
+
+def pieces_of(cuts: Array) -> tuple[Indices, Array, Array]:
+    """Row, low end and high end of the pieces between sorted cuts, shape (rows, cuts), that are not at one place."""
+    row, piece = np.nonzero(np.diff(cuts, axis=1) > 1e-15 * np.abs(cuts[:, :-1]))
+    return row, cuts[row, piece], cuts[row, piece + 1]
+
+
 def _maximum(
     density: RowDensity, starts: Array, scores: Score, ceiling: Array, depth: float = np.inf
 ) -> tuple[Array, Array, Array]:
     """Climbs from each row's best candidate: position, height and information of the maximum.
 
-    A density that is concave between x and the bracket's end gains at most slope times distance there: when that is
-    little, the maximum is found. Steps that Newton's method makes too short, where the curvature is that of a step
-    nearby, are made longer and longer. Rows that cannot come within `depth` nats of the highest are given up.
+    A density that is concave between x and the bracket's end gains at most slope times distance there. When that is
+    little, x is near enough to the maximum. Near a step of the density the curvature makes Newton's steps too short;
+    such steps become longer and longer. Rows that cannot come within `depth` nats of the highest row are left out.
     """
     rows = np.arange(len(starts))
     best = np.argmax(scores.value, axis=1)
@@ -209,7 +232,7 @@ def _maximum(
 def _crossings(
     density: RowDensity, mode: Array, peak: Array, information: Array, ceiling: Array, drop: float
 ) -> tuple[Array, Array]:
-    """Where the density has dropped by `drop` nats (or a tenth more) on both sides of the mode, or the domain ends."""
+    """Log m on both sides of the mode where the density is `drop` nats lower (or a tenth more), or the domain ends."""
     level = (peak - 1.05 * drop)[:, None]
     inside = np.stack([mode, mode], axis=1)
     outside = np.stack([density.log_spread, ceiling], axis=1)
@@ -237,10 +260,10 @@ def _crossings(
 
 
 def _next_outside(starts: Array, inside: NDArray[np.bool_], bound: Array, end: Array, *, below: bool) -> Array:
-    """The support's bound, moved beyond candidates that lie in the support of another maximum, further out."""
+    """The support's bound, moved outwards beyond candidates that lie in the support of another maximum."""
     beyond = starts < bound[:, None] if below else starts > bound[:, None]
-    found = (inside & beyond).any(axis=1)
-    if not found.any():
+    exceeded = (inside & beyond).any(axis=1)
+    if not exceeded.any():
         return bound
     worst, best = (-np.inf, np.inf) if below else (np.inf, -np.inf)
     outermost = np.where(inside & beyond, starts, best)
@@ -249,4 +272,4 @@ def _next_outside(starts: Array, inside: NDArray[np.bool_], bound: Array, end: A
     nearest = np.where(further, starts, worst)
     nearest = nearest.max(axis=1) if below else nearest.min(axis=1)
     nearest = np.where(np.isfinite(nearest), nearest, end)
-    return np.where(found, nearest, bound)
+    return np.where(exceeded, nearest, bound)

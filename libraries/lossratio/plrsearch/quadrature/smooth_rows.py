@@ -1,4 +1,8 @@
-"""Rows of a posterior: as polynomials where they are smooth, and cut into panels where they bend."""
+"""Rows of a posterior as polynomials: 16 points of a smooth row give all its other points by interpolation.
+
+Log density and log critical load are much smoother than the density itself. With many trials they are polynomials in
+log m to more digits than an estimate needs. Rows that are not smooth are cut where they bend.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,28 @@ from numpy.polynomial.legendre import legval, legvander
 from numpy.typing import NDArray
 
 from lossratio.plrsearch.likelihood import RowDensity
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, critical_load, mrr_of_critical_load
-from lossratio.plrsearch.quadrature.panels import lobatto
-from lossratio.plrsearch.quadrature.rows import DROP, FEW_LOADS, Modes, Peaks, find_rows, neighbouring_starts
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Indices
+from lossratio.plrsearch.quadrature.panels import lobatto, node_positions
+from lossratio.plrsearch.quadrature.rows import (
+    DROP,
+    FEW_LOADS,
+    Modes,
+    Peaks,
+    find_rows,
+    neighbouring_starts,
+    steps_of,
+)
 
 POINTS = 16
 """Points at which a row is computed."""
 _NODES, _ = lobatto(POINTS)
 _TO_LEGENDRE = np.linalg.inv(legvander(_NODES, POINTS - 1))
 _ERROR = 1e-8
-"""Nats that the last coefficients of log density may be; where counts are large, rounding alone makes them 1e-9."""
+"""Largest last coefficients of log density, in nats; rounding alone makes them 1e-9 where counts are large."""
 _LOAD_ERROR = 1e-9
-"""The same of log critical load, as a share of its range."""
+"""Largest last coefficients of log critical load, as a share of its range."""
 _DEEP_ENOUGH = 0.75
-"""Share of the support's depth that the ends of a row must have, if it is taken for a Gaussian's."""
-_STEPS = 6
+"""Least depth of the ends of a row that is taken for a Gaussian, as a share of the support's depth."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,7 @@ class SmoothRows:
         high: Log m at which it ends.
         log_density: Coefficients of the log density.
         log_load: Coefficients of the logarithm of the critical load.
-        holds: Whether the row is smooth, so that these can be used.
+        holds: Whether the row is smooth, so that its polynomials are exact.
     """
 
     low: Array
@@ -53,21 +64,19 @@ class SmoothRows:
     def of(
         cls, density: RowDensity, question: CriticalLoadQuestion, low: Array, high: Array, depth: float = -np.inf
     ) -> SmoothRows:
-        """Computes rows.
+        """Computes the polynomials of rows.
 
         Args:
             density: The rows.
-            question: What the critical load is. Where it meets a limit it has a kink, and is not smooth.
+            question: Target and limits. A row in which the critical load meets a limit has a kink, and is not smooth.
             low: Log m at which each row begins.
             high: Log m at which it ends.
-            depth: Nats by which the ends of a row have to be below its highest point.
+            depth: Nats by which the ends of a smooth row are below its highest point, at least.
         """
-        log_mrr = (0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * _NODES
+        log_mrr = node_positions(low, high, _NODES)
         values = density.log_density(log_mrr)
         log_density = values @ _TO_LEGENDRE.T
-        spread, deviation = (np.repeat(each, POINTS) for each in (np.exp(density.log_spread), density.deviation))
-        curves = Curves(density.model.function, spread, deviation)
-        loads = critical_load(curves, question, np.exp(log_mrr).ravel()).reshape(log_mrr.shape)
+        loads = density.critical_loads(question, log_mrr)
         log_load = np.log(loads) @ _TO_LEGENDRE.T
         holds = (loads[:, 0] > question.min_load) & (loads[:, -1] < question.max_load) & (high > low)
         holds &= values.max(axis=1) - np.maximum(values[:, 0], values[:, -1]) > depth
@@ -77,15 +86,15 @@ class SmoothRows:
 
     def joined(self, other: SmoothRows) -> SmoothRows:
         """These and other rows."""
-        every = (self, other)
-        return SmoothRows(*(np.concatenate([getattr(each, one.name) for each in every]) for one in fields(self)))
+        parts = (self, other)
+        return SmoothRows(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(self)))
 
     def chosen(self, which: Indices) -> SmoothRows:
         """Some of the rows."""
-        return SmoothRows(*(getattr(self, one.name)[which] for one in fields(self)))
+        return SmoothRows(*(getattr(self, field.name)[which] for field in fields(self)))
 
     def at(self, row: Indices, log_mrr: Array) -> tuple[Array, Array]:
-        """Log density and critical load, of shape (panels, nodes) as `log_mrr`; zeros where rows are not smooth."""
+        """Log density and critical load, of `log_mrr`'s shape (panels, nodes); zeros in rows that are not smooth."""
         log_density, load = np.zeros_like(log_mrr), np.zeros_like(log_mrr)
         holds = self.holds[row]
         row = row[holds]
@@ -101,8 +110,8 @@ class CutRows:
     """Rows, and where their panels begin and end.
 
     Attributes:
-        smooth: The rows as polynomials, as far as they are any.
-        cuts: Log m at which to cut them, shape (rows, cuts): sorted, and some of them at the same place.
+        smooth: The rows as polynomials; `holds` marks those that are smooth.
+        cuts: Log m at which to cut the rows, shape (rows, cuts); sorted, and several may be at one place.
     """
 
     smooth: SmoothRows
@@ -110,13 +119,13 @@ class CutRows:
 
 
 def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float) -> CutRows:
-    """Cuts rows at their modes. Where trials are many nearly all are like Gaussians: only the others are searched for.
+    """Cuts rows at their modes. With many trials nearly all rows are like Gaussians: only the others need a search.
 
     Args:
         density: The rows.
         known: Maxima of rows nearby.
-        question: What the critical load is.
-        drop: Nats below their maxima to which the rows matter.
+        question: Target and limits.
+        drop: Nats below a row's maximum at which it ends.
     """
     peaks = Peaks.near(density, np.interp(density.log_spread, known.log_spread, known.mode))
     low, high = peaks.ends(np.sqrt(2.0 * drop))
@@ -132,30 +141,22 @@ def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, 
     return CutRows(smooth.joined(searched.smooth).chosen(order), cuts)
 
 
-def steps_of(density: RowDensity, question: CriticalLoadQuestion) -> Array:
-    """Log m at which the critical load is the minimum, the maximum and some loads between, shape (rows, steps).
-
-    The critical load has kinks at its limits, and is very steep near the minimum.
-    """
-    loads = np.geomspace(question.min_load, question.max_load, _STEPS)
-    ceiling = float(np.exp(density.model.prior.highest_log_mrr(DROP) + DROP))
-    spread, deviation = (np.repeat(each, _STEPS) for each in (np.exp(density.log_spread), density.deviation))
-    curves = Curves(density.model.function, spread, deviation)
-    each = np.tile(loads, len(density.log_spread))
-    return np.log(mrr_of_critical_load(curves, question, each, ceiling)).reshape(-1, _STEPS)
+def highest_mrr(density: RowDensity) -> float:
+    """The m in frames per second above which the prior leaves no row."""
+    return float(np.exp(density.model.prior.highest_log_mrr(DROP) + DROP))
 
 
 def _searched_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float) -> CutRows:
-    """Rows that may be anything: cut at their modes, where the critical load meets its limits, and where trials are."""
+    """Rows of any shape: cut at their modes, where the critical load meets its limits, and at the loads of trials."""
     rows = find_rows(density, neighbouring_starts(known, density.log_spread), drop)
     smooth = SmoothRows.of(density, question, rows.low, rows.high)
-    bends = np.column_stack([steps_of(density, question), _knees(density)])
+    bends = np.column_stack([steps_of(density, question, highest_mrr(density)), _knees(density)])
     bends = np.clip(bends, rows.low[:, None], rows.high[:, None])
     return CutRows(smooth, np.sort(np.column_stack([rows.low, rows.mode, rows.high, bends]), axis=1))
 
 
 def _knees(density: RowDensity) -> Array:
-    """Log m around which single trials may make the density steep: where few trials leave it broad otherwise."""
+    """Log m around which single trials may make the density steep, if trials are so few that it is broad elsewhere."""
     groups = density.model.likelihood.groups
     loads = groups.load if len(groups) <= FEW_LOADS else groups.load[groups.lost == 0][-1:]
     reach = 20.0 * np.exp(density.log_spread)[:, None]

@@ -1,4 +1,8 @@
-"""Where in log s and log a the posterior of a varying capacity is: looked for from coarse to fine."""
+"""The region in log s and log a that holds the posterior of a varying capacity, found from coarse to fine.
+
+With many trials each count's probability is approximated by a Gaussian (`rough_rows`). Then the density in a row is a
+Gaussian in m, but for trials without loss, and needs no search.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,9 @@ from lossratio.plrsearch.quadrature.rows import explaining_starts, find_rows
 DEPTH = 12.5
 """Nats below the maximum at which the support ends: 5 standard deviations of a Gaussian."""
 DEEP = 20.0
-"""The same for rows in log m, of which there are many."""
+"""Nats below the maximum at which a row in log m ends."""
 _HEAVY = 8.0
-"""Nats below the maximum that an end of the support must have."""
+"""Nats below the maximum; an end of the support that is higher is too heavy."""
 _SLICES = 7
 _FIRST_ROWS = 18
 _ROWS = 9
@@ -30,19 +34,19 @@ _ITERATIONS = 6
 _NEAR = 0.1
 """Standard deviations of a row by which its maximum may be missed."""
 _FAR = 30.0
-"""Standard deviations above a step from which on its hazard is nothing."""
+"""Standard deviations above a step; its hazard is 0 farther above."""
 _POINTS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
 class Support:
-    """Where the posterior is.
+    """The region that holds the posterior.
 
     Attributes:
         low_deviation: Log s at which it begins.
         high_deviation: Log s at which it ends.
         low_spread: The log a at which it begins, as a polynomial in log s.
-        high_spread: The same for its end.
+        high_spread: The log a at which it ends, as a polynomial in log s.
         lowest_spread: Smallest log a of any slice.
         highest_spread: Largest log a of any slice.
     """
@@ -56,12 +60,12 @@ class Support:
 
     @classmethod
     def through(cls, ends: tuple[float, float], log_deviation: Array, low: Array, high: Array) -> Support:
-        """Polynomials through the ends of some slices: smooth, as the nodes between them have to be.
+        """A support with polynomials through the ends of some slices, so that the ends between slices are smooth.
 
-        Never beyond the outermost of these ends, where a polynomial may go anywhere.
+        No end is beyond the outermost of these ends: there a polynomial may be far from the posterior.
         """
         degree = min(2, len(log_deviation) - 1)
-        low_fit, high_fit = (Polynomial.fit(log_deviation, each, degree) for each in (low, high))
+        low_fit, high_fit = (Polynomial.fit(log_deviation, ends_of_slices, degree) for ends_of_slices in (low, high))
         return cls(*ends, low_fit, high_fit, float(low.min()), float(high.max()))
 
     @property
@@ -123,7 +127,7 @@ def find_support(model: Model, likelihood: VaryingCapacityLikelihood) -> Support
 
 
 def _slices(masses: Masses, log_deviation: Array, low: Array, high: Array, rows: int) -> tuple[Array, Array, Array]:
-    """Narrows each slice's range of log a down to its support; its ends, and the logarithm of the slice's integral."""
+    """Narrows each slice's range of log a to its support; returns both ends, and the log of the slice's integral."""
     low, high = low.copy(), high.copy()
     log_mass = np.full(len(log_deviation), -np.inf)
     open_ones = np.arange(len(log_deviation))
@@ -132,16 +136,16 @@ def _slices(masses: Masses, log_deviation: Array, low: Array, high: Array, rows:
             break
         spacing = (high - low)[open_ones] / (rows - 1)
         log_spread = low[open_ones, None] + spacing[:, None] * np.arange(rows)
-        found = masses(np.broadcast_to(log_deviation[open_ones, None], log_spread.shape), log_spread)
-        log_mass[open_ones] = logsumexp(found, axis=1) + np.log(spacing)
-        inside = found > found.max(axis=1, keepdims=True) - DEPTH
-        each = np.arange(len(open_ones))
+        row_masses = masses(np.broadcast_to(log_deviation[open_ones, None], log_spread.shape), log_spread)
+        log_mass[open_ones] = logsumexp(row_masses, axis=1) + np.log(spacing)
+        inside = row_masses > row_masses.max(axis=1, keepdims=True) - DEPTH
+        slices = np.arange(len(open_ones))
         first = np.maximum(np.argmax(inside, axis=1) - 1, 0)
         last = np.minimum(rows - np.argmax(inside[:, ::-1], axis=1), rows - 1)
         unresolved = (inside.sum(axis=1) < _ENOUGH) & (spacing > 1e-10)
-        ends = extent(log_spread, found, 0.0, np.inf)
-        low[open_ones] = np.where(unresolved, log_spread[each, first], ends[0])
-        high[open_ones] = np.where(unresolved, log_spread[each, last], ends[1])
+        ends = extent(log_spread, row_masses, 0.0, np.inf)
+        low[open_ones] = np.where(unresolved, log_spread[slices, first], ends[0])
+        high[open_ones] = np.where(unresolved, log_spread[slices, last], ends[1])
         open_ones, rows = open_ones[unresolved], _ROWS
     return low, high, log_mass
 
@@ -153,7 +157,7 @@ def _neighbourhood(values: Array, extreme: Callable[[Array, Array], Array]) -> A
 
 
 def extent(x: Array, log_mass: Array, floor: float, ceiling: float) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Where log masses along x have dropped by DEPTH, and whether x covers that well.
+    """Where log masses along x are DEPTH below their maximum, and whether x covers that range well.
 
     Args:
         x: Increasing positions, shape (rows, points).
@@ -163,17 +167,17 @@ def extent(x: Array, log_mass: Array, floor: float, ceiling: float) -> tuple[Arr
 
     Returns:
         Lower and upper ends, shape (rows,): between points by interpolation, beyond heavy ends by half of the range;
-        and whether both ends of x have little mass or are the domain's, while not too many of the points are wasted.
+        and whether each end of x has little mass or is the domain's, and most points are inside.
     """
     points = x.shape[1]
-    each = np.arange(len(x))
+    rows = np.arange(len(x))
     depth = log_mass - log_mass.max(axis=1, keepdims=True) + DEPTH
     inside = depth > 0
     first, last = np.argmax(inside, axis=1), points - 1 - np.argmax(inside[:, ::-1], axis=1)
     ends = []
     for end, outer in ((first, np.maximum(first - 1, 0)), (last, np.minimum(last + 1, points - 1))):
-        share = depth[each, end] / np.maximum(depth[each, end] - depth[each, outer], 1e-300)
-        ends.append(x[each, end] + np.where(end == outer, 0.0, share) * (x[each, outer] - x[each, end]))
+        share = depth[rows, end] / np.maximum(depth[rows, end] - depth[rows, outer], 1e-300)
+        ends.append(x[rows, end] + np.where(end == outer, 0.0, share) * (x[rows, outer] - x[rows, end]))
     low, high = ends
     width = high - low
     light = DEPTH - _HEAVY
@@ -192,7 +196,7 @@ def within(ends: tuple[float, float], log_deviation: Array, low: Array, high: Ar
 
 @dataclass(frozen=True)
 class RoughRows:
-    """About the rows' maxima; arrays of shape (rows,).
+    """The rows' maxima, approximately; arrays of shape (rows,).
 
     Attributes:
         mode: Log m of the highest density.
@@ -204,7 +208,7 @@ class RoughRows:
 
 
 def rough_rows(density: RowDensity, likelihood: VaryingCapacityLikelihood) -> RoughRows:
-    """The rows' maxima and integrals, if the bumps were Gaussian; at least one trial must have lost frames."""
+    """The rows' maxima and integrals with Gaussian bumps (see `Bumps`); at least one trial must have lost frames."""
     size = max(1, _POINTS_AT_ONCE // len(likelihood.groups))
     pieces = [
         _piece(likelihood, density.bumps.chosen(slice(at, at + size)), density.deviation[at : at + size, None])
@@ -232,7 +236,7 @@ def _piece(likelihood: VaryingCapacityLikelihood, bumps: Bumps, deviation: Array
     for _ in range(_ITERATIONS if not lossy.all() else 0):
         distance = np.minimum((best[:, None] - step) / step_scale, _FAR)
         hazard = np.sqrt(2.0 / np.pi) / erfcx(-np.sqrt(0.5) * distance)
-        # Between 0 and 1; far away both cancel each other out but for rounding.
+        # It is between 0 and 1; far from the step both terms cancel, and only rounding errors are left.
         curvature = np.clip(hazard * (hazard + distance), 0.0, 1.0)
         stiffness = total + (curvature / step_scale**2) @ quiet
         move = ((hazard / step_scale) @ quiet - total * (best - mean)) / stiffness

@@ -1,7 +1,9 @@
-"""The posterior of one fitting function when the capacity varies: three parameters, log s, log a and log m.
+"""The posterior of one fitting function with a varying capacity: three parameters, log s, log a and log m.
 
-Outermost over log s, then log a around its own mode at that s, then log m around its own mode: Gauss-Lobatto quadrature
-in each. Where trials are many the rows are so smooth that few points of each tell the others.
+The outermost integral is over log s, then over log a around its own mode at that s, then over log m around its own
+mode: Gauss-Lobatto quadrature with fixed nodes. With many trials rows are smooth, and 7 points give the others.
+
+Why `constant_capacity` does not do this, too: it takes longer for one of 12 nodes in log s than this does for all.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from numpy.polynomial.legendre import legval, legvander
 from scipy.special import logsumexp
 
 from lossratio.plrsearch.likelihood import Model, RowDensity, VaryingCapacityLikelihood
-from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Curves, Indices, critical_load, mrr_of_critical_load
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion
 from lossratio.plrsearch.quadrature.panels import NODES, Panels, lobatto, moments_of, node_positions
-from lossratio.plrsearch.quadrature.rows import Peaks, explaining_starts, find_rows
+from lossratio.plrsearch.quadrature.rows import Peaks, explaining_starts, find_rows, pieces_of, steps_of
 from lossratio.plrsearch.quadrature.support import (
     DEEP,
     DEPTH,
@@ -28,7 +30,6 @@ from lossratio.plrsearch.quadrature.support import (
 
 _CORRECTIONS = 3
 _ROUNDS = 40
-_STEPS = 6
 _ENOUGH_TRIALS = 25
 _ENOUGH_LOSSY = 8
 _POINTS = 7
@@ -46,7 +47,7 @@ class Resolution:
 
     Attributes:
         nodes: Nodes in log s, and in log a, at which the density is computed.
-        finer: How many times more nodes in log s and log a it is interpolated to: else quantiles would have steps.
+        finer: Factors of the nodes in log s and in log a after interpolation: with few nodes quantiles have steps.
     """
 
     nodes: int
@@ -67,7 +68,7 @@ def integrate_varying(
     Args:
         model: The posterior.
         likelihood: The model's likelihood.
-        question: What the critical load is.
+        question: Target and limits.
         resolution: How fine the quadrature is.
     """
     bounds = deviation_bounds(likelihood.groups)
@@ -94,7 +95,7 @@ def integrate_varying(
 
 
 def _agree(computed: Panels, interpolated: Panels) -> bool:
-    """Whether interpolation has kept to what was computed, and not gone astray between nodes."""
+    """Whether mass and mean are the same before and after interpolation, so that it did not swing between nodes."""
     inside = (interpolated.critical_load.min() > 0.0) & np.all(interpolated.high > interpolated.low)
     if not inside or interpolated.log_density.max() > computed.log_density.max() + 0.5:
         return False
@@ -106,9 +107,9 @@ def _agree(computed: Panels, interpolated: Panels) -> bool:
 def _improved(
     support: Support, model: Model, likelihood: VaryingCapacityLikelihood, bounds: tuple[float, float]
 ) -> tuple[Support, Peaks | None]:
-    """A support that the rows' heights and widths confirm, on a coarse grid: that costs little. And its rows' peaks.
+    """A support that heights and widths of rows confirm, on a coarse grid since that is fast, and the rows' peaks.
 
-    It may have to go a long way in log s: where a function contradicts the trials, the first one is a bad guess.
+    It may be far from the first support in log s, which is a bad guess where a function contradicts the trials.
     """
     corrections = 0
     for _ in range(_ROUNDS):
@@ -131,7 +132,7 @@ def _peaks(rows: RowDensity, likelihood: VaryingCapacityLikelihood) -> Peaks:
 def _refined(known: Peaks, nodes: int) -> Peaks:
     """Peaks of the rows of a finer grid; they are smooth in log s and log a."""
     mode, log_width, height = (
-        _interpolated(each, ROUGH.nodes, (nodes, nodes)) for each in (known.mode, np.log(known.width), known.height)
+        _interpolated(values, ROUGH.nodes, (nodes, nodes)) for values in (known.mode, np.log(known.width), known.height)
     )
     return Peaks(mode, np.exp(log_width), height)
 
@@ -144,7 +145,7 @@ def _log_masses(panels: Panels, grid: _Grid) -> Array:
 
 
 def _corrected(log_mass: Array, grid: _Grid, bounds: tuple[float, float]) -> Support | None:
-    """A better support, as the rows' integrals show it; None if the given one is good enough."""
+    """A better support, from the rows' integrals; None if the given one is good enough."""
     _, weights = lobatto(len(log_mass))
     slices = logsumexp(log_mass + grid.log_weight, axis=1) - np.log(weights)
     log_deviation = grid.log_deviation[:, 0]
@@ -166,7 +167,7 @@ def _are_many(likelihood: VaryingCapacityLikelihood) -> bool:
 def _smooth_rows(
     rows: RowDensity, likelihood: VaryingCapacityLikelihood, known: Peaks | None, question: CriticalLoadQuestion
 ) -> _SmoothRows | None:
-    """Rows as polynomials around their peaks, which may be known; None if trials are too few, or rows not smooth."""
+    """Rows as polynomials around their peaks, if these are known or not; None if trials are few, or rows not smooth."""
     if not _are_many(likelihood):
         return None
     smooth = None if known is None else _polynomials(rows, known, question)
@@ -174,10 +175,10 @@ def _smooth_rows(
 
 
 def _polynomials(rows: RowDensity, peaks: Peaks, question: CriticalLoadQuestion) -> _SmoothRows | None:
-    """Rows as polynomials through few points; None if they are not smooth, or have their peaks elsewhere."""
+    """Rows as polynomials through 7 points; None if a row is not smooth, or its peak is elsewhere."""
     low, high = peaks.ends(_REACH)
     points, _ = lobatto(_POINTS)
-    log_density = rows.log_density((0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * points)
+    log_density = rows.log_density(node_positions(low, high, points))
     coefficients = log_density @ np.linalg.inv(legvander(points, _POINTS - 1)).T
     peak = log_density.max(axis=1)
     ends = np.maximum(log_density[:, 0], log_density[:, -1])
@@ -188,21 +189,22 @@ def _polynomials(rows: RowDensity, peaks: Peaks, question: CriticalLoadQuestion)
 
 
 def _log_critical_loads(rows: RowDensity, question: CriticalLoadQuestion, low: Array, high: Array) -> Array:
-    """Logarithms of critical loads at the nodes of rows: of few points, where polynomials tell the others."""
-    every, (points, _) = np.arange(len(low)), lobatto(_POINTS)
-    few = np.log(_critical_loads(rows, question, every, low, high, points))
+    """Logarithms of critical loads at the nodes of rows: interpolated between 7 points, where they are smooth."""
+    points, _ = lobatto(_POINTS)
+    few = np.log(rows.critical_loads(question, node_positions(low, high, points)))
     coefficients = few @ np.linalg.inv(legvander(points, _POINTS - 1)).T
     limits = np.log([question.min_load, question.max_load])
     rough = (few[:, 0] <= limits[0]) | (few[:, -1] >= limits[1])
     rough |= np.abs(coefficients[:, -1]) > _SMOOTH_LOADS * np.ptp(few, axis=1)
     log_loads = np.asarray(legval(NODES, coefficients.T))
     if rough.any():
-        log_loads[rough] = np.log(_critical_loads(rows, question, every[rough], low[rough], high[rough], NODES))
+        nodes = node_positions(low[rough], high[rough])
+        log_loads[rough] = np.log(rows.critical_loads(question, nodes, np.flatnonzero(rough)))
     return log_loads
 
 
 def _assembled(grid: _Grid, smooth: _SmoothRows, question: CriticalLoadQuestion) -> Panels:
-    """Panels of smooth rows; loads that rounding moves from a limit are put back."""
+    """Panels of smooth rows; loads that differ from a limit by rounding become the limit."""
     load = np.exp(smooth.log_critical_load)
     load = np.where(load < question.min_load * (1.0 + _ROUNDING), question.min_load, load)
     load = np.where(load > question.max_load * (1.0 - _ROUNDING), question.max_load, load)
@@ -220,15 +222,11 @@ def _assembled(grid: _Grid, smooth: _SmoothRows, question: CriticalLoadQuestion)
 
 def _cut_panels(grid: _Grid, rows: RowDensity, question: CriticalLoadQuestion) -> Panels:
     """Rows cut at their modes and where the critical load meets its limits."""
-    found = find_rows(rows, explaining_starts(rows), DEEP)
-    loads = np.geomspace(question.min_load, question.max_load, _STEPS)
-    curves = Curves(rows.model.function, np.repeat(np.exp(rows.log_spread), _STEPS), np.repeat(rows.deviation, _STEPS))
-    ceiling = float(np.exp(found.high.max() + 1.0))
-    steps = np.log(mrr_of_critical_load(curves, question, np.tile(loads, len(found.mode)), ceiling))
-    steps = np.clip(steps.reshape(-1, _STEPS), found.low[:, None], found.high[:, None])
-    cuts = np.sort(np.column_stack([found.low, found.mode, found.high, steps]), axis=1)
-    row, piece = np.nonzero(np.diff(cuts, axis=1) > 1e-15 * np.abs(cuts[:, :-1]))
-    low, high = cuts[row, piece], cuts[row, piece + 1]
+    ends = find_rows(rows, explaining_starts(rows), DEEP)
+    steps = steps_of(rows, question, ceiling=float(np.exp(ends.high.max() + 1.0)))
+    steps = np.clip(steps, ends.low[:, None], ends.high[:, None])
+    row, low, high = pieces_of(np.sort(np.column_stack([ends.low, ends.mode, ends.high, steps]), axis=1))
+    log_mrr = node_positions(low, high)
     return Panels(
         row,
         rows.log_spread[row],
@@ -236,19 +234,9 @@ def _cut_panels(grid: _Grid, rows: RowDensity, question: CriticalLoadQuestion) -
         low,
         high,
         grid.log_weight.ravel()[row],
-        rows.log_density(node_positions(low, high), row),
-        _critical_loads(rows, question, row, low, high, NODES),
+        rows.log_density(log_mrr, row),
+        rows.critical_loads(question, log_mrr, row),
     )
-
-
-def _critical_loads(
-    rows: RowDensity, question: CriticalLoadQuestion, which: Indices, low: Array, high: Array, nodes: Array
-) -> Array:
-    """Critical loads at the nodes, within [-1, 1], of panels in the given rows; shape (panels, nodes)."""
-    spread, deviation = np.exp(rows.log_spread[which]), rows.deviation[which]
-    curves = Curves(rows.model.function, np.repeat(spread, len(nodes)), np.repeat(deviation, len(nodes)))
-    log_mrr = (0.5 * (low + high))[:, None] + (0.5 * (high - low))[:, None] * nodes
-    return critical_load(curves, question, np.exp(log_mrr).ravel()).reshape(log_mrr.shape)
 
 
 @dataclass(frozen=True)
@@ -273,7 +261,7 @@ class _Grid:
             support: Where the posterior is.
             prior_width: Width of the prior in log s, which is flat.
             deviations: Nodes in log s.
-            spreads: Nodes in log a, for each of them.
+            spreads: Nodes in log a, for each node in log s.
         """
         nodes, weights = lobatto(deviations)
         half = 0.5 * (support.high_deviation - support.low_deviation)
@@ -300,7 +288,7 @@ class _SmoothRows:
 
     def interpolated(self, nodes: int, finer: tuple[int, int]) -> _SmoothRows:
         """The rows of a finer grid (see `_interpolated`)."""
-        return _SmoothRows(*(_interpolated(getattr(self, each.name), nodes, finer) for each in fields(self)))
+        return _SmoothRows(*(_interpolated(getattr(self, field.name), nodes, finer) for field in fields(self)))
 
 
 def _interpolated(values: Array, nodes: int, finer: tuple[int, int]) -> Array:
@@ -312,7 +300,7 @@ def _interpolated(values: Array, nodes: int, finer: tuple[int, int]) -> Array:
         finer: Nodes in log s and in log a of the other one.
     """
     to_coefficients = np.linalg.inv(legvander(lobatto(nodes)[0], nodes - 1))
-    outer, inner = (legvander(lobatto(each)[0], nodes - 1) @ to_coefficients for each in finer)
+    outer, inner = (legvander(lobatto(number)[0], nodes - 1) @ to_coefficients for number in finer)
     table = values.reshape(nodes, nodes, -1)
     fine = np.einsum("is,ja,sak->ijk", outer, inner, table, optimize=True)
     return np.asarray(fine.reshape(-1, *values.shape[1:]))

@@ -1,9 +1,9 @@
-"""What a trial is expected to tell about the critical load: how much of its variance would be gone after it.
+"""The expected information of a trial: by how much it reduces the variance of the critical load.
 
-The posterior is a cloud of points, each with its critical load. Whatever a trial shows that goes along with the
-critical load from point to point, tells about it; by linear regression, the variance of the critical load's logarithm
-falls by cov(log c, y)^2 / (var(y) + noise). There are three such y: the logarithm of the mean loss, whether there is
-any loss at all, and in overload the capacity, of which many trials show mean and deviation.
+The posterior is a cloud of points, each with its critical load c. A trial measures a quantity y that differs from point
+to point. If y is correlated with log c, the trial reduces the variance of log c: by linear regression, by
+cov(log c, y)^2 / (var(y) + noise). There are three such y: the logarithm of the mean loss, whether there is any loss,
+and in overload the capacity, of which many trials show mean and deviation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lossratio.plrsearch.quadrature import Posterior
 
 _POINTS = 256
 _MODEL_ERROR = 0.03
-"""Relative error of the curve that no count can beat: no trial is taken for more precise than that."""
+"""Relative error of the curve itself: no trial counts as more precise."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Cloud:
         )
 
     def gains_of_counts(self, loads: Array, duration: float, own_noise: float) -> Array:
-        """Expected reduction of the variance of log c by a trial's count, where counts are about their mean.
+        """Expected reduction of the variance of log c by a trial's count, if counts are near their mean.
 
         Args:
-            loads: Loads of which one is that of the trial, in frames per second; shape (loads,).
+            loads: Possible loads of the trial, in frames per second; shape (loads,).
             duration: The trial's duration, in seconds.
-            own_noise: Squared relative scatter of counts besides Poisson's.
+            own_noise: Squared relative scatter of counts in addition to Poisson's.
         """
         loss = self.function.log_loss(loads[:, None], self.mrr, self.spread)
         scatter = (loss.slope * self.deviation).mean(axis=1) ** 2
@@ -69,14 +69,14 @@ class Cloud:
         return np.where(scatter > 1.0, 0.0, gains)
 
     def gains_of_loss(self, loads: Array, duration: float) -> Array:
-        """The same by whether the trial loses any frame, which tells most where capacities are lower at times."""
+        """Expected reduction by whether the trial loses any frame: large where few capacities are below the load."""
         place = self.function.explaining_mrr(loads[:, None], np.log(0.7 / duration), self.spread)
         share = ndtr((place - self.mrr) / np.hypot(self.deviation, 0.5 * self.spread))
         mean = share.mean(axis=1)
         return self._regression(share, mean * (1.0 - mean) - share.var(axis=1))
 
     def gain_of_overload(self) -> float:
-        """The same by a trial far in overload, which shows one capacity of a normal distribution."""
+        """Expected reduction by a trial far in overload, which shows one capacity of a normal distribution."""
         if not self.deviation.any():
             return 0.0
         spread = float(np.mean(self.deviation))
@@ -88,7 +88,7 @@ class Cloud:
         return float(influence @ (covariance - after) @ influence)
 
     def _regression(self, values: Array, noise: Array) -> Array:
-        """Gains by values of shape (loads, points) that are measured with these variances of noise."""
+        """Gains by measured values of shape (loads, points), with these variances of noise."""
         centred = values - values.mean(axis=1, keepdims=True)
         covariance = centred @ self.log_load / len(self.log_load)
         return np.asarray(covariance**2 / np.maximum(np.mean(centred**2, axis=1) + noise, 1e-300))

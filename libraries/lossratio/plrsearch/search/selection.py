@@ -1,4 +1,4 @@
-"""Which load to offer next: the draft's rule, and one that looks for what the posterior does not know yet."""
+"""The load of the next trial: by the draft's rule, or where a trial is expected to reduce the uncertainty most."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _DRAINED = 3
 _OVERLOAD = 5.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
 _LEAST_OVERLOAD, _MOST_OVERLOAD = 0.15, 0.7
-"""Limits of their number, as a share of all trials: without any, nothing tells whether capacities vary normally."""
+"""Limits of the share of trials in overload: without any, no trial shows whether capacities vary normally."""
 _CANDIDATES = 12
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A load, and why.
+    """A load, and the reason for it.
 
     Attributes:
         load: In frames per second.
-        purpose: For people.
+        purpose: The reason in words.
     """
 
     load: float
@@ -35,11 +35,11 @@ class Choice:
 
 
 class Selection(Protocol):
-    """Chooses loads. It is told each result once, in order.
+    """Chooses loads. It gets each result once, in order.
 
     Attributes:
-        needs_posterior_from: Trials from which on a choice is based on posteriors.
-        lag: How many of the latest results these posteriors do not know.
+        needs_posterior_from: After so many trials a choice is based on posteriors.
+        lag: How many of the latest results are not in these posteriors.
     """
 
     needs_posterior_from: int
@@ -60,8 +60,8 @@ class Selection(Protocol):
 class DraftSelection:
     """The rule of the draft, sections 5.6 and 4.3.2.
 
-    A list of lossy loads, which begins with the maximum load, draws the next load upwards after trials with loss ratios
-    below the target: else such trials would go on for long.
+    After trials with loss ratios below the target, a list of lossy loads draws the next load upwards: else many such
+    trials would follow each other. The list begins with the maximum load.
     """
 
     needs_posterior_from = 4
@@ -98,11 +98,11 @@ class DraftSelection:
         if not posteriors:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
             return Choice(_clamped(load, question), "the forwarding rate of the last trial")
-        mean = float(np.mean([each.moments.mean for each in posteriors]))
+        mean = float(np.mean([posterior.moments.mean for posterior in posteriors]))
         return Choice(_clamped(self._drawn(mean), question), f"the estimate, {mean:,.0f} frames/s")
 
     def _drawn(self, mean: float) -> float:
-        """The estimate, after quiet trials drawn towards the lossy load that was the smallest."""
+        """The estimate, drawn towards the smallest lossy load if the last trials were below the target."""
         if not self._quiet or self._drained <= mean:
             return mean
         weight = 2.0 ** (1 - self._quiet)
@@ -111,16 +111,16 @@ class DraftSelection:
 
 @dataclass(frozen=True)
 class _Prospects:
-    """What trials are expected to tell, as long as the posteriors are the same.
+    """The expected information of trials, valid as long as the posteriors are the same.
 
     Attributes:
         posteriors: The posteriors.
         duration: Duration of a trial, in seconds.
         mean: Mean critical load, in frames per second.
-        load: The load, not in overload, at which a trial tells most.
-        gain: By how much such a trial reduces the variance of the critical load's logarithm.
+        load: The load, not in overload, with the largest gain.
+        gain: Expected reduction of the variance of the critical load's logarithm by a trial there.
         overload: A load in overload, in frames per second.
-        overload_gain: The same reduction by a trial there.
+        overload_gain: Expected reduction by a trial in overload.
     """
 
     posteriors: Sequence[Posterior]
@@ -132,16 +132,16 @@ class _Prospects:
     overload_gain: float
 
     def are_of(self, posteriors: Sequence[Posterior], duration: float) -> bool:
-        """Whether they are those of these posteriors, and of trials as long."""
+        """Whether they belong to these posteriors and to trials of this duration."""
         return self.posteriors is posteriors and self.duration == duration
 
 
 class PosteriorSelection:
-    """Trials where a second of time is expected to tell most about the critical load.
+    """Trials that are expected to reduce the uncertainty of the critical load most.
 
-    Among them are trials in overload: there a count shows the capacity that the trial found, to a part in ten thousand.
-    How much the capacity varies decides about a loss ratio of 1e-7. All trials are as long as they are asked to be: the
-    capacity of a SUT with memory, such as a policer, depends on a trial's duration.
+    Some of them are in overload: there a count shows the capacity in that trial, to a part in ten thousand. The
+    variation of the capacity decides about a loss ratio of 1e-7. All trials have the duration that the user chose: the
+    capacity of a SUT with memory, such as a policer, depends on it.
     """
 
     needs_posterior_from = 5
@@ -170,7 +170,7 @@ class PosteriorSelection:
             load = self._forwarding_rate / (1.0 - question.target_loss_ratio)
             return Choice(_in_whole_frames(load, duration, question), "the forwarding rate of the last trial")
         if self._prospects is None or not self._prospects.are_of(posteriors, duration):
-            self._prospects = self._looked_up(posteriors, duration)
+            self._prospects = self._prospects_of(posteriors, duration)
         prospects = self._prospects
         if self._varies and self._wants_overload(prospects):
             self._overloads += 1
@@ -178,8 +178,8 @@ class PosteriorSelection:
         load = _in_whole_frames(prospects.load, duration, question)
         return Choice(load, f"most informative about {prospects.mean:,.0f} frames/s")
 
-    def _looked_up(self, posteriors: Sequence[Posterior], duration: float) -> _Prospects:
-        best = max(posteriors, key=lambda each: each.log_evidence)
+    def _prospects_of(self, posteriors: Sequence[Posterior], duration: float) -> _Prospects:
+        best = max(posteriors, key=lambda posterior: posterior.log_evidence)
         cloud, mode = Cloud.of(best), best.mode
         loads = self._candidates(best)
         gains = np.maximum(
@@ -213,7 +213,7 @@ class PosteriorSelection:
 
 
 def _in_whole_frames(load: float, duration: float, question: CriticalLoadQuestion) -> float:
-    """A load of which a trial sends exactly as much: one frame more may be the first that is lost."""
+    """The nearest load at which a trial sends a whole number of frames: one more frame may be the first lost one."""
     return _clamped(round(load * duration) / duration, question)
 
 

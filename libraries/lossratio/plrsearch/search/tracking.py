@@ -1,4 +1,4 @@
-"""Keeps the posteriors of a search up to date while trials come in, at little cost for each."""
+"""The posteriors of a search, kept up to date at little cost for each trial."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from lossratio.plrsearch.model import CriticalLoadQuestion, LikelihoodName, Weig
 from lossratio.plrsearch.quadrature import Posterior, posteriors, quantiles_of_nodes, updated
 
 _GROWTH = 1.5
-"""How many times more trials there must be until the posteriors are integrated anew in any case."""
+"""Growth of the number of trials after which the posteriors are integrated anew in any case."""
 _STEP = 1.02
-"""How many times more trials there must be for the posteriors to follow: choices do not change that fast."""
+"""Growth of the number of trials after which the posteriors are updated: choices do not change faster."""
 _FEW_TRIALS, _FEW_LOSSY = 25, 8
-"""Trials, and those with loss, up to which a varying capacity is not inferred for a choice: it takes long, and there is
-nothing to infer it from."""
+"""With fewer trials, or fewer with loss, a choice is not based on a varying capacity: it takes long, and trials do not
+show it yet."""
 
 
 class Tracker:
-    """Posteriors for choosing loads and for progress. They depend on the trials and their order only.
+    """Posteriors to choose loads and to show progress. They depend on the trials and their order only.
 
     Attributes:
-        trials: How many trials the posteriors know.
-        posteriors: The fitting functions' posteriors; none before the first trial.
+        trials: How many trials are in the posteriors.
+        posteriors: The fitting functions' posteriors; empty before the first trial.
     """
 
     def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting) -> None:
@@ -36,7 +36,7 @@ class Tracker:
         self.posteriors: tuple[Posterior, ...] = ()
 
     def follow(self, rows: Sequence[tuple[float, float, float]]) -> bool:
-        """Takes in the trials that are new, if they are enough; says whether they were.
+        """Adds the new trials, if they are enough; returns whether they were.
 
         Args:
             rows: Load, exposure and lost frames of all trials so far.
@@ -62,21 +62,21 @@ class Tracker:
             elapsed: Seconds that the trials took.
         """
         weights = (
-            evidence_weights([each.log_evidence for each in self.posteriors])
+            evidence_weights([posterior.log_evidence for posterior in self.posteriors])
             if self._weighting is Weighting.EVIDENCE
             else [1.0 / len(self.posteriors)] * len(self.posteriors)
         )
         low, high = quantiles_of_nodes(self.posteriors, weights, np.array([0.025, 0.975]))
-        mean = sum(weight * each.moments.mean for weight, each in zip(weights, self.posteriors, strict=True))
+        mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, self.posteriors, strict=True))
         return IntervalAfterTrial(self.trials, elapsed, float(mean), float(low), float(high))
 
     def _add(self, rows: Sequence[tuple[float, float, float]]) -> bool:
-        """Adds trials, if the nodes still do."""
+        """Adds trials at the same nodes; returns whether these nodes are still good enough."""
         after = [
             updated(before, integrated, from_rows(rows), self._likelihood)
             for before, integrated in zip(self.posteriors, self._integrated, strict=True)
         ]
-        known = tuple(each for each in after if each is not None)
+        known = tuple(posterior for posterior in after if posterior is not None)
         if len(known) < len(after):
             return False
         self.posteriors = known
