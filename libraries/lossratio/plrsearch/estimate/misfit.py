@@ -175,8 +175,8 @@ def _shape(residuals: _Residuals) -> list[str]:
     if kurtosis.probability < _IMPROBABLE:
         far = "some trials are unusually far from the others" if kurtosis.above else "there are two bands"
         reasons.append(
-            f"The capacity varies, but not normally: {far} (excess kurtosis {kurtosis.value:.2f}). How often "
-            f"it is how low cannot be told from so few trials."
+            f"The capacity varies, but not normally: {far} (excess kurtosis {kurtosis.value:.2f}). So few "
+            f"trials do not show how often the capacity is low, and how low."
         )
     if chdtrc(len(values), np.sum(values**2)) < _IMPROBABLE:
         reasons.append(

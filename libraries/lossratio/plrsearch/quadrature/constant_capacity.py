@@ -36,7 +36,7 @@ from lossratio.plrsearch.quadrature.rows import (
     pieces_of,
     steps_of,
 )
-from lossratio.plrsearch.quadrature.smooth_rows import SmoothRows, cut_rows, highest_mrr
+from lossratio.plrsearch.quadrature.smooth_rows import SmoothRows, cut_rows
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class _Quadrature:
         """
         best = int(np.argmax(self.known.log_mass))
         row = _rows(self.model, self.known.log_spread[best : best + 1])
-        steps = steps_of(row, self.question, highest_mrr(row))[0]
+        steps = steps_of(row, self.question)[0]
         return DROP if steps[0] < self.known.mode[best] < steps[-1] else _DEEP_DROP
 
     def _rough_panels(self) -> NDArray[np.bool_]:

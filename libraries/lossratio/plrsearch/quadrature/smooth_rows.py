@@ -16,7 +16,6 @@ from lossratio.plrsearch.likelihood import RowDensity
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, Indices
 from lossratio.plrsearch.quadrature.panels import lobatto, node_positions
 from lossratio.plrsearch.quadrature.rows import (
-    DROP,
     FEW_LOADS,
     Modes,
     Peaks,
@@ -141,16 +140,11 @@ def cut_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, 
     return CutRows(smooth.joined(searched.smooth).chosen(order), cuts)
 
 
-def highest_mrr(density: RowDensity) -> float:
-    """The m in frames per second above which the prior leaves no row."""
-    return float(np.exp(density.model.prior.highest_log_mrr(DROP) + DROP))
-
-
 def _searched_rows(density: RowDensity, known: Modes, question: CriticalLoadQuestion, drop: float) -> CutRows:
     """Rows of any shape: cut at their modes, where the critical load meets its limits, and at the loads of trials."""
     rows = find_rows(density, neighbouring_starts(known, density.log_spread), drop)
     smooth = SmoothRows.of(density, question, rows.low, rows.high)
-    bends = np.column_stack([steps_of(density, question, highest_mrr(density)), _knees(density)])
+    bends = np.column_stack([steps_of(density, question), _knees(density)])
     bends = np.clip(bends, rows.low[:, None], rows.high[:, None])
     return CutRows(smooth, np.sort(np.column_stack([rows.low, rows.mode, rows.high, bends]), axis=1))
 

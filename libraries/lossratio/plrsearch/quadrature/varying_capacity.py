@@ -3,7 +3,7 @@
 The outermost integral is over log s, then over log a around its own mode at that s, then over log m around its own
 mode: Gauss-Lobatto quadrature with fixed nodes. With many trials rows are smooth, and 7 points give the others.
 
-Why `constant_capacity` does not do this, too: it takes longer for one of 12 nodes in log s than this does for all.
+Why `constant_capacity` does not do this, too: for one of 12 values of s it takes as long as this for all, or longer.
 """
 
 from __future__ import annotations
@@ -29,16 +29,27 @@ from lossratio.plrsearch.quadrature.support import (
 )
 
 _CORRECTIONS = 3
+"""Most corrections of a support in log a."""
 _ROUNDS = 40
+"""Most corrections of a support in log s or log a."""
 _ENOUGH_TRIALS = 25
+"""Trials with which rows may be smooth around single maxima."""
 _ENOUGH_LOSSY = 8
+"""Trials with loss with which rows may be smooth."""
 _POINTS = 7
+"""Points at which a smooth row is computed."""
 _REACH = 5.5
+"""Standard deviations from the peak of a smooth row to its ends."""
 _END = 8.0
+"""Nats by which the ends of a smooth row are below its peak, at least."""
 _SMOOTH = 0.05
+"""Largest last coefficient of the log density of a smooth row, in nats."""
 _ROUNDING = 1e-12
+"""Relative distance from a limit that is a rounding error."""
 _SMOOTH_LOADS = 1e-5
+"""Largest last coefficient of smooth log critical loads, as a share of their range."""
 _SAME = 0.1
+"""Largest change by interpolation: of the log mass in nats, and of the mean in standard deviations."""
 
 
 @dataclass(frozen=True)
