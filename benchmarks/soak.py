@@ -3,7 +3,7 @@
     python benchmarks/soak.py                       # everything, with few seeds
     python benchmarks/soak.py coverage --seeds 100 --store soak.jsonl --likelihood varying
 
-What takes long is kept in the store, one line for each search, and not done again.
+The store keeps one line for each search; a search with a line in the store is not run again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ QUADRATURE_ERROR = 0.01
 
 
 def main() -> None:
-    """Runs what is asked for."""
+    """Runs the sections of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     sections = {
         "accuracy": accuracy,
@@ -61,9 +61,9 @@ def main() -> None:
     parser.add_argument(
         "--timeout", type=float, default=1800.0, help="seconds of a search for coverage (default: 1800)"
     )
-    parser.add_argument("--likelihood", default="varying", choices=[each.value for each in LikelihoodName])
+    parser.add_argument("--likelihood", default="varying", choices=[likelihood.value for likelihood in LikelihoodName])
     parser.add_argument("--selection", default="posterior", choices=["posterior", "draft"])
-    parser.add_argument("--store", type=Path, help="JSON lines file that keeps what was searched")
+    parser.add_argument("--store", type=Path, help="JSON lines file that keeps the searches")
     arguments = parser.parse_args()
     unknown = set(arguments.sections) - set(sections)
     if unknown:
@@ -78,20 +78,20 @@ def accuracy(_: argparse.Namespace) -> None:
     print(f"{'case':50} {'likelihood':10} {'mean':>8} {'stdev':>8} {'log mean':>9} {'quantile':>9} {'evidence':>9}")
     for case in json.loads(KNOWN_ANSWERS.read_text())["cases"]:
         for likelihood in ("poisson", "geometric"):
-            found, tolerance = _of_case(case, likelihood), case["tolerance"]
+            estimated, tolerance = _of_case(case, likelihood), case["tolerance"]
             errors, nothing = np.zeros(5), 1e-18 * case["max_load"]
-            for name, each in found.functions.items():
+            for name, function in estimated.functions.items():
                 known = case["expected"][likelihood][name]
                 quantiles = {float(share): load for share, load in known["quantiles"].items()}
                 errors = np.maximum(
                     errors,
                     [
-                        abs(each.mean / known["mean"] - 1.0) / tolerance["mean"],
-                        abs(each.stdev - known["stdev"]) / max(tolerance["stdev"] * known["stdev"], nothing),
-                        abs(each.mean_log / known["mean_log"] - 1.0) / tolerance["mean"],
-                        max(abs(each.quantile(share) / load - 1.0) for share, load in quantiles.items())
+                        abs(function.mean / known["mean"] - 1.0) / tolerance["mean"],
+                        abs(function.stdev - known["stdev"]) / max(tolerance["stdev"] * known["stdev"], nothing),
+                        abs(function.mean_log / known["mean_log"] - 1.0) / tolerance["mean"],
+                        max(abs(function.quantile(share) / load - 1.0) for share, load in quantiles.items())
                         / tolerance["quantiles"],
-                        abs(each.log_evidence - known["log_evidence"]) / tolerance["log_evidence_abs"],
+                        abs(function.log_evidence - known["log_evidence"]) / tolerance["log_evidence_abs"],
                     ],
                 )
             print(f"{case['name']:50} {likelihood:10} " + " ".join(f"{error:8.2g}" for error in errors), flush=True)
@@ -113,32 +113,32 @@ def speed(_: argparse.Namespace) -> None:
         counts = collect(_trials(number))
         for likelihood in LikelihoodName:
             full = _least_time(partial(posteriors, counts, QUESTION, likelihood), repeats)
-            found = posteriors(counts, QUESTION, likelihood)
+            known = posteriors(counts, QUESTION, likelihood)
             one = TrialCounts(counts.load[:1] * 1.0001, counts.exposure[:1], counts.lost[:1])
-            more = _least_time(partial(_updated, found, one, likelihood))
+            more = _least_time(partial(_updated, known, one, likelihood))
             print(f"{number:7} {likelihood.value:10} {1e3 * full:16.1f} {1e3 * more:19.2f}", flush=True)
 
 
 def _updated(known: Sequence[Posterior], trial: TrialCounts, likelihood: LikelihoodName) -> list[Posterior | None]:
-    return [updated(each, each, trial, likelihood) for each in known]
+    return [updated(posterior, posterior, trial, likelihood) for posterior in known]
 
 
 def monte_carlo_beside(_: argparse.Namespace) -> None:
     """The stretch function's posterior of 150 trials under Poisson: exactly, and by a Monte Carlo of the draft's kind.
 
-    A Monte Carlo's error falls with the root of its time, once it has found the posterior: this tells the time that it
-    would need for an error of `QUADRATURE_ERROR`.
+    A Monte Carlo's error falls with the root of its time, once its samples are where the posterior is: hence
+    the time for an error of `QUADRATURE_ERROR`.
     """
     counts = collect(_trials(150))
     model = Model(STRETCH, PoissonLikelihood(counts), Prior(MAX_LOAD / 2.0))
-    found = Posterior(STRETCH, QUESTION, integrate(model, QUESTION), 0.0).moments
+    exact = Posterior(STRETCH, QUESTION, integrate(model, QUESTION), 0.0).moments
     seconds = _least_time(lambda: integrate(model, QUESTION))
     trials = list(zip(counts.load.tolist(), counts.exposure.tolist(), counts.lost.astype(int).tolist(), strict=True))
     print(f"quadrature: {1e3 * seconds:.0f} ms of CPU, within {QUADRATURE_ERROR:g} stdev", flush=True)
     for budget in MONTE_CARLO_SECONDS:
         runs = [monte_carlo(trials, TARGET, MAX_LOAD, budget, seed) for seed in range(REPEATS)]
-        error = _rms([(each.mean - found.mean) / found.stdev for each in runs])
-        speed = np.mean([each.samples_per_second for each in runs])
+        error = _rms([(run.mean - exact.mean) / exact.stdev for run in runs])
+        speed = np.mean([run.samples_per_second for run in runs])
         equal = f"; {QUADRATURE_ERROR:g} in {budget * (error / QUADRATURE_ERROR) ** 2:.3g} s" if error < 1.0 else ""
         print(
             f"Monte Carlo: {budget:g} s of CPU, {speed:,.0f} samples/s, rms error {error:.3g} stdev{equal}", flush=True
@@ -150,7 +150,7 @@ def _trials(number: int) -> list[TrialResult]:
     rng = np.random.default_rng(1)
     measurer = SimulatedMeasurer(SmoothKnee(18e6, 5e4), seed=1)
     inputs = [TrialInput(5.1 + 0.1 * min(index, 140), rng.normal(17.6e6, 1e5)) for index in range(number)]
-    return [TrialResult(each, measurer.measure(each)) for each in inputs]
+    return [TrialResult(trial, measurer.measure(trial)) for trial in inputs]
 
 
 def _least_time(task: Callable[[], object], repeats: int = REPEATS) -> float:
@@ -163,7 +163,7 @@ def _least_time(task: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def sooner(arguments: argparse.Namespace) -> None:
-    """Errors after some seconds of search: the draft's way, and this one's.
+    """Errors after some seconds of search: with the draft's selection, and with ours.
 
     No trial depends on how long the search will go on, so the shorter searches are beginnings of the longest one.
     """
@@ -180,7 +180,10 @@ def sooner(arguments: argparse.Namespace) -> None:
                 _errors_on_the_way(name, seed, options)
                 for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
             ]
-            print(f"{name:16} {way:12} " + " ".join(f"{_rms(each):18.4f}" for each in np.transpose(errors)), flush=True)
+            print(
+                f"{name:16} {way:12} " + " ".join(f"{_rms(column):18.4f}" for column in np.transpose(errors)),
+                flush=True,
+            )
 
 
 def _errors_on_the_way(name: str, seed: int, options: dict[str, Any]) -> list[float]:
@@ -190,8 +193,8 @@ def _errors_on_the_way(name: str, seed: int, options: dict[str, Any]) -> list[fl
     results: list[TrialResult] = []
     controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=TIMES[-1], **options)
     run_search(controller, SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD), on_trial=results.append)
-    ends = np.cumsum([each.elapsed for each in results])
-    estimation = {each: options[each] for each in ("likelihood", "weighting") if each in options}
+    ends = np.cumsum([result.elapsed for result in results])
+    estimation = {option: options[option] for option in ("likelihood", "weighting") if option in options}
     return [
         100.0 * (_estimate(results[: int(np.sum(ends <= seconds))], **estimation).mean / truth - 1.0)
         for seconds in TIMES
@@ -227,7 +230,7 @@ def coverage(arguments: argparse.Namespace) -> None:
 
 
 def _summary(name: str, runs: Sequence[dict[str, Any]]) -> str:
-    """Coverage, width and error with the weights that were asked for and with equal ones, and the share of flags."""
+    """Coverage, width and error with the weights of the search and with equal ones, and the share of flags."""
     has_truth = CASES[name].critical_load is not None
     columns = []
     for prefix in ("", "equal_"):
@@ -249,20 +252,20 @@ def _stored(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> dict[str, Any]:
-    """One search, and what became of it."""
+    """The outcome of one search, as a line of the store."""
     case = CASES[name]
     results: list[TrialResult] = []
     controller = PLRsearch(TARGET, MIN_LOAD, MAX_LOAD, timeout=seconds, **options)
     measurer = SimulatedMeasurer(case.sut, seed=seed, overhead=OVERHEAD)
-    found = run_search(controller, measurer, on_trial=results.append)
-    truth = found.mean if case.critical_load is None else case.critical_load
+    estimated = run_search(controller, measurer, on_trial=results.append)
+    truth = estimated.mean if case.critical_load is None else case.critical_load
     run: dict[str, Any] = {
-        "flagged": not found.misfit.fits,
-        "reasons": [each.split(":")[0] for each in found.misfit.reasons],
+        "flagged": not estimated.misfit.fits,
+        "reasons": [reason.split(":")[0] for reason in estimated.misfit.reasons],
         "trials": controller.trials,
     }
-    for weighting, prefix in ((found.weighting, ""), (Weighting.EQUAL, "equal_")):
-        combined = found.combinations[weighting]
+    for weighting, prefix in ((estimated.weighting, ""), (Weighting.EQUAL, "equal_")):
+        combined = estimated.combinations[weighting]
         low, high = combined.interval(0.95)
         run[f"{prefix}covered"] = low <= truth <= high
         run[f"{prefix}width_percent"] = 100.0 * (high - low) / truth
