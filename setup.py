@@ -11,6 +11,6 @@ setup(
             "resources/*.resource",
             "resources/traffic_profiles/*.yaml",
         ],
-        "lossratio.report": ["templates/*.jinja"],
+        "lossratio.drawing": ["templates/*.jinja"],
     },
 )

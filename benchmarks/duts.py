@@ -15,16 +15,16 @@ from pathlib import Path
 
 import click
 
-from lossratio.bench.measurement import TestPlace
-from lossratio.bench.mrr import MrrRequest, measure_mrr
-from lossratio.bench.opening import open_testbed
-from lossratio.bench.search import SearchRequest, find_conditional_throughput
-from lossratio.bench.testbed import Testbed
 from lossratio.errors import LossRatioError
+from lossratio.measurements.measurement import TestPlace
+from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
-from lossratio.report.model import TestIdentity
-from lossratio.report.run_directory import RunDirectory
-from lossratio.report.verdict import GENERATOR_LIMIT
+from lossratio.results.model import TestIdentity
+from lossratio.results.run_directory import RunDirectory
+from lossratio.results.verdict import GENERATOR_LIMIT
+from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.testbed import Testbed
 from lossratio.traffic import load_profile
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"

@@ -15,14 +15,16 @@ from pathlib import Path
 
 import click
 
-from lossratio.archive.outbox import Outbox
-from lossratio.bench import SearchRequest, TestPlace, find_conditional_throughput, open_testbed
 from lossratio.history.analysis import TrendRequest, analyse
 from lossratio.history.mirror import mirror_history
+from lossratio.history.object_store import ObjectStore
+from lossratio.history.outbox import Outbox
+from lossratio.measurements.measurement import TestPlace
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.object_store import ObjectStore
-from lossratio.report.model import TestIdentity
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.model import TestIdentity
+from lossratio.results.run_directory import RunDirectory
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 
 SIMULATED = Path(__file__).parents[1] / "topologies" / "simulated.yaml"

@@ -16,9 +16,9 @@ from statistics import median
 
 import click
 
+from lossratio.measurements.progress_text import progress_line
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
-from lossratio.report.progress_text import progress_line
-from lossratio.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 AIM = 0.001
 """Seconds that a report of progress should not exceed."""

@@ -14,12 +14,14 @@ from typing import TypeVar
 
 import click
 
-from lossratio.bench import SearchRequest, TestPlace, find_conditional_throughput, open_testbed
+from lossratio.measurements.measurement import TestPlace
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.formats import ReportFormat, render, write_report
-from lossratio.report.model import TestIdentity, ThroughputResult
 from lossratio.report.run import read_run
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.model import TestIdentity, ThroughputResult
+from lossratio.results.run_directory import RunDirectory
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 
 SIMULATED = Path(__file__).parents[1] / "topologies" / "simulated.yaml"

@@ -18,9 +18,9 @@ from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lossratio.reservation import Claim, Lease
-from lossratio.ssh import NodeSession
-from lossratio.testbed.local import LocalTestbed
+from lossratio.nodes import NodeSession
+from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.reservation import Claim, Lease
 from lossratio.topology import Node, load_topology
 
 ROOT = Path(__file__).parents[1]

@@ -4,7 +4,7 @@
 The same as `lossratio study`; --help tells the options.
 """
 
-from lossratio.study.command import study
+from lossratio.commands.study import study
 
 if __name__ == "__main__":
     study()

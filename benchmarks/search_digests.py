@@ -20,16 +20,16 @@ from pathlib import Path
 import click
 from joblib import Parallel, delayed
 
-from lossratio.baselines.csit import COARSE_TARGETS, TIMEOUT, WARM_UP_DURATION
+from lossratio.arena.algorithms import ALGORITHMS, OURS, Algorithm, Goals
+from lossratio.arena.baselines.csit import COARSE_TARGETS, TIMEOUT, WARM_UP_DURATION
+from lossratio.arena.goal_sets import GOAL_SETS
+from lossratio.arena.nights import CHANGES
+from lossratio.arena.outcome import Outcome, searched
+from lossratio.arena.plan import EVERY_ALGORITHM, FAMILY_SETS, NO_OVERHEAD
+from lossratio.arena.search import SEARCH_STREAM
+from lossratio.arena.suts import Family, Subject
 from lossratio.mlrsearch import MLRsearch, SearchGoalWarning
-from lossratio.study.algorithms import ALGORITHMS, OURS, Algorithm, Goals
-from lossratio.study.goal_sets import GOAL_SETS
-from lossratio.study.nights import CHANGES
-from lossratio.study.outcome import Outcome, searched
-from lossratio.study.plan import EVERY_ALGORITHM, FAMILY_SETS, NO_OVERHEAD
-from lossratio.study.search import SEARCH_STREAM
-from lossratio.study.suts import Family, Subject
-from lossratio.trial import Measurer
+from lossratio.trials.trial import Measurer
 
 WITH_HINTS = (CHANGES["unchanged"].with_hints, CHANGES["nonsense"].with_hints)
 

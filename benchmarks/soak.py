@@ -32,7 +32,7 @@ from lossratio.plrsearch.quadrature.constant_capacity import integrate
 from lossratio.plrsearch.quadrature.integration import posteriors, updated
 from lossratio.plrsearch.quadrature.posterior import Posterior
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
-from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
 QUESTION = CriticalLoadQuestion(TARGET, MIN_LOAD, MAX_LOAD)
 KNOWN_ANSWERS = Path(__file__).parents[1] / "tests" / "unit" / "plrsearch" / "data" / "known-answers.json"

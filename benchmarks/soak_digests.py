@@ -22,7 +22,7 @@ from soak_suts import CAPACITY, CASES, MAX_LOAD, MIN_LOAD, TARGET
 
 from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, SelectionName, estimate
 from lossratio.simulation import SimulatedMeasurer
-from lossratio.trial import TrialInput, TrialResult, run_search
+from lossratio.trials.trial import TrialInput, TrialResult, run_search
 
 PROBABILITIES = (0.005, 0.025, 0.5, 0.975, 0.995)
 NUMBERS = (1, 3, 8, 30, 90, 240)

@@ -11,9 +11,9 @@ from statistics import median, quantiles
 
 import click
 
-from lossratio.bench.opening import open_testbed
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trial import Measurer, TrialInput
+from lossratio.trials.trial import Measurer, TrialInput
 
 AIM = 0.020
 """Seconds that the median should not exceed."""

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from lossratio.bench.goal_file import GoalFile
-from lossratio.nightly.job import JobFile
-from lossratio.report.schema import file_schema, result_schema
+from lossratio.measurements.throughput.goal_file import GoalFile
+from lossratio.results.schema import file_schema, result_schema
+from lossratio.runs.job import JobFile
 from lossratio.topology import Topology
 from lossratio.traffic.profile import ProfileFile
 

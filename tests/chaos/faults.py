@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from testbed_processes import agents, lose_connections
 
 from lossratio.errors import LossRatioError
-from lossratio.reservation import make_claim
-from lossratio.reservation.inquiry import clear
+from lossratio.testbed.reservation import make_claim
+from lossratio.testbed.reservation.inquiry import clear
 
 if TYPE_CHECKING:
     from chaos import Attempt, Lab

@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from netns import NetnsLab, NetnsUnavailableError
 
-from lossratio.cli import main
+from lossratio.commands.main import main
 
 # How long an example takes says something about the machine, and nothing about the code.
 hypothesis.settings.register_profile("lossratio", deadline=None)

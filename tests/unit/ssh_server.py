@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lossratio.ssh import NodeSession
+from lossratio.nodes import NodeSession
 from lossratio.topology import Interface, Node, NodeType
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin") or ""

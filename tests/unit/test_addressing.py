@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossratio.addressing import default_networks
+from lossratio.topology.addressing import default_networks
 from lossratio.traffic.agent.guard import _default_networks
 
 

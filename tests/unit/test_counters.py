@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossratio.counters import CountersError, NegativeLossError, output_from_counters
-from lossratio.trial import DirectionCounters, TrialInput
+from lossratio.trials.counters import CountersError, NegativeLossError, output_from_counters
+from lossratio.trials.trial import DirectionCounters, TrialInput
 
 ONE_SECOND = TrialInput(duration=1.0, load=100_000.0)
 

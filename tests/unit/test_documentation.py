@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
-from lossratio.bench.goals import PRESETS
-from lossratio.cli import commands
+from lossratio.commands.main import commands
+from lossratio.measurements.throughput.goals import PRESETS
 from lossratio.topology import (
     AfPacketGenerator,
     Interface,

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossratio.counters import CountersError, output_from_counters
 from lossratio.errors import DutError
-from lossratio.integrity import Examination, IntegrityError, check_integrity, faults_in_words, with_examination
-from lossratio.trial import DirectionCounters, TrialInput
+from lossratio.trials.counters import CountersError, output_from_counters
+from lossratio.trials.integrity import Examination, IntegrityError, check_integrity, faults_in_words, with_examination
+from lossratio.trials.trial import DirectionCounters, TrialInput
 
 TRIAL = TrialInput(duration=1.0, load=1000.0)
 NOTHING = Examination(

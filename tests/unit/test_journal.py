@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossratio.digest import add_digest
 from lossratio.errors import SearchError, StorageError
-from lossratio.journal import Journal, UnknownJournalError, adopt_journal, read_journal
-from lossratio.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.digest import add_digest
+from lossratio.trials.journal import Journal, UnknownJournalError, adopt_journal, read_journal
+from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 
 EARLIER = Path(__file__).parent / "data" / "without_digests"
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossratio.errors import SearchError
-from lossratio.journal import Journal, read_journal
-from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials.journal import Journal, read_journal
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
 
 class Halving:

@@ -8,10 +8,12 @@ from lossratio.dut.base import (
     DutCounters,
     DutOptions,
 )
-from lossratio.dut.node import CommandRunner
+from lossratio.dut.cable import CABLE
 from lossratio.dut.plugins import create_dut, dut_kinds, load_kind, parse_options
+from lossratio.nodes import CommandRunner
 
 __all__ = [
+    "CABLE",
     "EASTWARD",
     "WESTWARD",
     "CommandRunner",

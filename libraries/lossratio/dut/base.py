@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from lossratio.dut.node import CommandRunner
 from lossratio.errors import DutError
+from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
 
 EASTWARD = "west>east"

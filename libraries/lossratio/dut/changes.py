@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lossratio.dut.node import DutNode, reason, shown
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode, reason, shown
 
 
 @dataclass(frozen=True)

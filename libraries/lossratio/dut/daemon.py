@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lossratio.dut.changes import Changes
-from lossratio.dut.node import DutNode, reason, shown
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode, reason, shown
 
 READY_TIMEOUT = 30.0
 """Seconds that a program may take until it answers."""

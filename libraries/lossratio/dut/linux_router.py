@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.addressing import EAST, WEST
 from lossratio.dut.base import DestinationMacs
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
@@ -16,6 +15,7 @@ from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.ip_forwarding import check_forwarding, enable_forwarding
 from lossratio.dut.linux.router_side import RouterSide
 from lossratio.errors import DutError
+from lossratio.topology import EAST, WEST
 
 _MOST_HOSTS = 65_000
 _QUEUE = 256

@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from lossratio.dut.base import Dut, DutOptions
-from lossratio.dut.node import CommandRunner
 from lossratio.errors import DutError
+from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop
 
 GROUP = "lossratio.dut"

@@ -1,1 +1,36 @@
-"""The history of results: kept by `store`, searched for changes by `trend`, and shown by what else is here."""
+"""Results of many runs: the store of entries, trends, annotations, the archive."""
+
+from lossratio.history.analysis import TrendRequest, add_runs, analyse
+from lossratio.history.defaults import FRESH, LAST, LEAST_CHANGE
+from lossratio.history.demand import require_no_regression
+from lossratio.history.mirror import is_url, open_history
+from lossratio.history.newest import fetch_newest
+from lossratio.history.object_store import ObjectStore
+from lossratio.history.outbox import Outbox
+from lossratio.history.series import FAILED
+from lossratio.history.store import History
+from lossratio.history.trend import TrendVerdict
+from lossratio.history.trend_page import trend_page
+from lossratio.history.trend_text import describe_trend, trend_cases, trend_text
+
+__all__ = [
+    "FAILED",
+    "FRESH",
+    "LAST",
+    "LEAST_CHANGE",
+    "History",
+    "ObjectStore",
+    "Outbox",
+    "TrendRequest",
+    "TrendVerdict",
+    "add_runs",
+    "analyse",
+    "describe_trend",
+    "fetch_newest",
+    "is_url",
+    "open_history",
+    "require_no_regression",
+    "trend_cases",
+    "trend_page",
+    "trend_text",
+]

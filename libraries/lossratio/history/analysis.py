@@ -14,7 +14,7 @@ from lossratio.history.entries import entries_of
 from lossratio.history.series import Series, series_of
 from lossratio.history.store import History
 from lossratio.history.trend import Trend, TrendVerdict, trends_of
-from lossratio.report.run import read_run
+from lossratio.report import read_run
 
 
 @dataclass(frozen=True)

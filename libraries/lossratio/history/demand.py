@@ -12,8 +12,8 @@ from lossratio.history.series import MEASURED, Series, SeriesKey, series_of
 from lossratio.history.store import History
 from lossratio.history.trend import Trend, trends_of
 from lossratio.history.trend_text import describe_trend
-from lossratio.report.model import Result
-from lossratio.report.run import Run
+from lossratio.report import Run
+from lossratio.results import Result
 
 
 def trends_with(history: History, result: Result, *, fresh: int, least_change: float) -> list[Trend]:

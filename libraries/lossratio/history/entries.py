@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from lossratio.report.comparable import digest_of
-from lossratio.report.findings import Finding, findings_of
-from lossratio.report.run import Run
+from lossratio.report import Run
+from lossratio.results import Finding, digest_of, findings_of
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lossratio.errors import ArchiveError
 from lossratio.history.annotations import ANNOTATIONS_NAME
+from lossratio.history.object_store import ObjectStore
 from lossratio.history.store import History
-from lossratio.object_store import ObjectStore
 
 HISTORY = "history"
 """Below an archive's URL: rows of all its runs, a `lossratio.history.store.History`."""

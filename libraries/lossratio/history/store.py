@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from lossratio.errors import ReportError, StorageError
 from lossratio.history.entries import Entry
-from lossratio.report.run_directory import write_whole
+from lossratio.results import write_whole
 
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32

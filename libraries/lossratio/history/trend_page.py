@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from lossratio.drawing import html_page
 from lossratio.history.analysis import Analysis
 from lossratio.history.trend import TrendVerdict
 from lossratio.history.trend_picture import draw_trend
 from lossratio.history.trend_text import describe_trend
-from lossratio.report.html import html_page
 
 
 def trend_page(analysis: Analysis, title: str) -> str:

@@ -7,13 +7,11 @@ from datetime import datetime, timezone
 
 import numpy as np
 
+from lossratio.drawing import Axis, Mark, Plot, drawing, in_unit, legend, text_at, unit_of
 from lossratio.history.annotations import KnownChange
 from lossratio.history.series import Series
 from lossratio.history.trend import Trend
 from lossratio.history.trend_text import describe_trend
-from lossratio.report.loss_marks import Mark
-from lossratio.report.plot import Axis, Plot, in_unit, legend, unit_of
-from lossratio.report.svg import drawing, text_at
 from lossratio.units import format_frame_rate
 
 _WIDTH, _HEIGHT = 900.0, 240.0

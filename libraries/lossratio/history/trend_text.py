@@ -8,7 +8,7 @@ import numpy as np
 
 from lossratio.history.analysis import Analysis
 from lossratio.history.trend import Trend, TrendVerdict
-from lossratio.report.junit import Case
+from lossratio.report import Case
 from lossratio.units import format_frame_rate
 
 

@@ -3,4 +3,7 @@
 from lossratio.keywords.catalogue import Catalogue
 from lossratio.keywords.library import LossRatio
 
-__all__ = ["Catalogue", "LossRatio"]
+__all__ = [
+    "Catalogue",
+    "LossRatio",
+]

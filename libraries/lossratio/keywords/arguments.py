@@ -12,12 +12,11 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from robot.api.deco import keyword
 from robot.api.types import Secret
 
-from lossratio.bench.goal_sets import goal_set_from
-from lossratio.bench.goals import goal_from
 from lossratio.errors import SearchError
+from lossratio.measurements.throughput import goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
-from lossratio.ssh import Credentials
-from lossratio.traffic.frame_sizes import parse_frame_size
+from lossratio.nodes import Credentials
+from lossratio.traffic import parse_frame_size
 from lossratio.units import parse_frame_rate, parse_ratio
 
 DEFAULT_PROFILE = "ethip4-udp"

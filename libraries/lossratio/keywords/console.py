@@ -7,22 +7,26 @@ from urllib.parse import quote
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.bench.loads import MAX_LOAD_REMARK
-from lossratio.bench.progress import Progress
-from lossratio.bench.soak import SoakProgress
-from lossratio.report.bounds import bounds_history
-from lossratio.report.frame_loss_picture import draw_frame_loss
-from lossratio.report.integrity import faults_with_sizes, integrity_of
-from lossratio.report.latency_picture import draw_latency
-from lossratio.report.loss_picture import draw_loss
-from lossratio.report.model import FrameLossResult, LatencyResult, Result, SoakResult, ThroughputResult
-from lossratio.report.progress_text import progress_line, soak_progress_line
-from lossratio.report.run_directory import RunDirectory
-from lossratio.report.search_picture import search_picture
-from lossratio.report.soak_picture import draw_soak
-from lossratio.report.spectrum import draw_spectra
-from lossratio.report.text import format_regularity, message
-from lossratio.report.trial_text import trials_in_words
+from lossratio.measurements import Progress, progress_line, soak_progress_line
+from lossratio.measurements.frame_loss import draw_frame_loss
+from lossratio.measurements.latency import draw_latency
+from lossratio.measurements.soak import SoakProgress, draw_soak
+from lossratio.measurements.throughput import draw_loss, draw_spectra, search_picture
+from lossratio.results import (
+    FrameLossResult,
+    LatencyResult,
+    Result,
+    RunDirectory,
+    SoakResult,
+    ThroughputResult,
+    bounds_history,
+    faults_with_sizes,
+    format_regularity,
+    integrity_of,
+    message,
+    trials_in_words,
+)
+from lossratio.testbed import MAX_LOAD_REMARK
 from lossratio.traffic import TrafficProfile
 
 

@@ -7,29 +7,29 @@ from datetime import timedelta
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.bench.reconfiguration import (
+from lossratio.errors import SearchError
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
+from lossratio.keywords.console import announce, describe_profile, show_progress
+from lossratio.keywords.measuring import measured
+from lossratio.keywords.session import Keywords
+from lossratio.measurements.reconfiguration import (
     RECONFIGURATION_GOAL,
     ReconfigurationRequest,
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
-from lossratio.bench.search import DEFAULT_TIMEOUT, SearchRequest
-from lossratio.bench.telemetry import (
+from lossratio.measurements.telemetry import (
     TELEMETRY_DURATION,
     TelemetryRequest,
     add_telemetry,
     describe_telemetry,
     relevant_load,
 )
-from lossratio.errors import SearchError
-from lossratio.integrity import Integrity
-from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
-from lossratio.keywords.console import announce, describe_profile, show_progress
-from lossratio.keywords.measuring import measured
-from lossratio.keywords.session import Keywords
+from lossratio.measurements.throughput import DEFAULT_TIMEOUT, SearchRequest
 from lossratio.mlrsearch import SearchGoal
-from lossratio.report.model import ReconfigurationResult, ThroughputResult
+from lossratio.results import ReconfigurationResult, ThroughputResult
 from lossratio.traffic import load_profile
+from lossratio.trials import Integrity
 
 _ENTRIES = 1000
 _TIMEOUT = timedelta(seconds=DEFAULT_TIMEOUT)

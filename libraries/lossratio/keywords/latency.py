@@ -7,7 +7,12 @@ from datetime import timedelta
 
 from robot.api import logger
 
-from lossratio.bench.latency import (
+from lossratio.errors import SearchError, TrafficError
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
+from lossratio.keywords.console import announce, describe_profile, show_result
+from lossratio.keywords.measuring import measured
+from lossratio.keywords.session import Keywords, Search
+from lossratio.measurements.latency import (
     LATENCY_DURATION,
     LATENCY_SHARES,
     LatencyPoint,
@@ -16,16 +21,9 @@ from lossratio.bench.latency import (
     measure_latency,
     points_of,
 )
-from lossratio.errors import SearchError, TrafficError
-from lossratio.integrity import Integrity
-from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
-from lossratio.keywords.console import announce, describe_profile, show_result
-from lossratio.keywords.measuring import measured
-from lossratio.keywords.session import Keywords, Search
-from lossratio.report.latency import LatencyAtLoad
-from lossratio.report.latency_text import latency_lines, name_load
-from lossratio.report.model import LatencyResult, ThroughputResult
+from lossratio.results import LatencyAtLoad, LatencyResult, ThroughputResult, latency_lines, name_load
 from lossratio.traffic import load_profile
+from lossratio.trials import Integrity
 
 _SHARES = tuple(Share(share) for share in LATENCY_SHARES)
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from robot.api.deco import library
 
 import lossratio
-from lossratio.bench.goal_sets import goal_set_from
-from lossratio.bench.goals import NdrPdrGoals
 from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.frame_loss import FrameLossKeywords
@@ -22,6 +20,7 @@ from lossratio.keywords.testbed import TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords
 from lossratio.keywords.throughput import ThroughputKeywords
 from lossratio.keywords.traffic import TrafficKeywords
+from lossratio.measurements.throughput import NdrPdrGoals, goal_set_from
 
 
 @library(scope="SUITE", version=lossratio.__version__, converters=dict(CONVERTERS), doc_format="ROBOT")

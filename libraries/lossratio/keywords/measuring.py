@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from lossratio.bench.measurement import TestPlace
-from lossratio.bench.testbed import Testbed
 from lossratio.keywords.console import announce, show_result
 from lossratio.keywords.session import Session
-from lossratio.report.model import Result
+from lossratio.measurements import TestPlace
+from lossratio.results import Result
+from lossratio.testbed import Testbed
 
 ResultT = TypeVar("ResultT", bound=Result)
 

@@ -7,7 +7,7 @@ from robot.api.deco import keyword
 
 from lossratio.errors import ReportError
 from lossratio.keywords.session import Keywords
-from lossratio.report.formats import ReportFormat
+from lossratio.report import ReportFormat
 
 
 class ReportKeywords(Keywords):
@@ -23,7 +23,7 @@ class ReportKeywords(Keywords):
         | `Write Report`    html    junit
         """
         # Imported here because it takes a while, and most suites need no report before their end.
-        from lossratio.report.listener import write_reports
+        from lossratio.report import write_reports
 
         directory = self.session.directory
         paths = () if directory is None else write_reports(directory.path, formats or (ReportFormat.HTML,))

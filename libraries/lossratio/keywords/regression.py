@@ -7,7 +7,7 @@ from pathlib import Path
 from robot.api import logger
 from robot.api.deco import keyword
 
-from lossratio.history.defaults import FRESH, LEAST_CHANGE
+from lossratio.history import FRESH, LEAST_CHANGE
 from lossratio.keywords.session import Keywords
 
 
@@ -30,10 +30,7 @@ class RegressionKeywords(Keywords):
         | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
         """
         # Imported here because pyarrow and DuckDB are an extra, and most suites need none of them.
-        from lossratio.history.demand import require_no_regression
-        from lossratio.history.store import History
-        from lossratio.history.trend import TrendVerdict
-        from lossratio.history.trend_text import describe_trend
+        from lossratio.history import History, TrendVerdict, describe_trend, require_no_regression
 
         result = self.session.last_result
         trends = require_no_regression(History(history), result, goal, fresh=fresh, least_change=least_change / 100)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from robot.api.types import Secret
 
-from lossratio.bench.choice import candidate, reserved
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import credentials, seconds, typed_keyword
 from lossratio.keywords.session import Keywords
+from lossratio.testbed import candidate, reserved
 from lossratio.topology import load_topology
 
 

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.bench.measurement import TestPlace
-from lossratio.bench.testbed import Testbed
-from lossratio.bench.traffic import RunningTraffic
 from lossratio.errors import LossRatioError, SearchError, TrafficError
+from lossratio.measurements import TestPlace
 from lossratio.mlrsearch import SearchGoal
-from lossratio.report.model import Result, TestIdentity, ThroughputResult
-from lossratio.report.run_directory import RunDirectory, result_name
+from lossratio.results import Result, RunDirectory, TestIdentity, ThroughputResult, result_name
+from lossratio.testbed import RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
 
 
@@ -129,7 +127,7 @@ class Session:
         )
         self.directory = RunDirectory(Path(variables["OUTPUT DIR"]))
         # Imported here because it takes a while, and only a suite that measures something needs it.
-        from lossratio.report.listener import RunReport
+        from lossratio.report import RunReport
 
         RunReport.require_page()
         forced = variables.get("RESUME_FORCED") or None

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from lossratio.bench.soak import TARGET_LOSS_RATIO, SoakRequest, find_critical_load, warm_start_from
-from lossratio.bench.warm_up import warm_up_like
-from lossratio.integrity import Integrity
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
 from lossratio.keywords.console import describe_profile, show_soak_progress
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
+from lossratio.measurements import warm_up_like
+from lossratio.measurements.soak import TARGET_LOSS_RATIO, SoakRequest, find_critical_load, warm_start_from
 from lossratio.plrsearch import TIMEOUT, LikelihoodName, SelectionName
-from lossratio.report.model import SoakResult
+from lossratio.results import SoakResult
 from lossratio.traffic import load_profile
+from lossratio.trials import Integrity
 from lossratio.units import format_ratio
 
 

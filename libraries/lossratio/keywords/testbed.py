@@ -9,11 +9,10 @@ from typing import Any
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.bench.opening import open_testbed
-from lossratio.bench.threads import threads_and_cores
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import credentials, typed_keyword
 from lossratio.keywords.session import Keywords
+from lossratio.testbed import open_testbed, threads_and_cores
 
 
 class TestbedKeywords(Keywords):

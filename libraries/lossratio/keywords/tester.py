@@ -6,11 +6,11 @@ from pathlib import Path
 
 from robot.api import logger
 
-from lossratio.bench.self_test import SelfTest, SelfTestRequest, find_tester_limit
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress
 from lossratio.keywords.session import Keywords
-from lossratio.report.search_picture import search_picture
+from lossratio.measurements.self_test import SelfTest, SelfTestRequest, find_tester_limit
+from lossratio.measurements.throughput import search_picture
 from lossratio.traffic import load_profile
 
 

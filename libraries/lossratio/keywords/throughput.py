@@ -6,21 +6,17 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
-from lossratio.bench.demand import require_throughput
-from lossratio.bench.measurement import TestPlace
-from lossratio.bench.mrr import MrrRequest, measure_mrr
-from lossratio.bench.repetition import repeat_search
-from lossratio.bench.search import DEFAULT_TIMEOUT, SearchRequest
-from lossratio.bench.warm_up import warm_up_like
-from lossratio.integrity import Integrity
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, GoalSet, seconds, typed_keyword
 from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
+from lossratio.measurements import TestPlace, warm_up_like
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.measurements.throughput import DEFAULT_TIMEOUT, SearchRequest, repeat_search, require_throughput
 from lossratio.mlrsearch import SearchGoal
-from lossratio.report.model import MrrResult, ThroughputResult
-from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
+from lossratio.results import MRR_TRIAL_DURATION, MRR_TRIALS, MrrResult, ThroughputResult
 from lossratio.traffic import load_profile
+from lossratio.trials import Integrity
 
 _TIMEOUT = timedelta(seconds=DEFAULT_TIMEOUT)
 _NO_RAMP = timedelta()

@@ -6,12 +6,12 @@ from datetime import timedelta
 
 from robot.api import logger
 
-from lossratio.bench.traffic import DEFAULT_LATE_WAIT, describe_stopped, start_traffic
-from lossratio.integrity import Integrity
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.session import Keywords
-from lossratio.report.text import format_frames_per_second
+from lossratio.results import format_frames_per_second
+from lossratio.testbed import DEFAULT_LATE_WAIT, describe_stopped, start_traffic
 from lossratio.traffic import StoppedTraffic, load_profile
+from lossratio.trials import Integrity
 
 
 class TrafficKeywords(Keywords):

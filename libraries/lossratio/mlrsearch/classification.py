@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.goal import SearchGoal
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 
 class Bound(Enum):

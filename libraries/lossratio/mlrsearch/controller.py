@@ -17,7 +17,7 @@ from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import hint_of
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.targets import CoarseTarget
-from lossratio.trial import TrialInput, TrialResult
+from lossratio.trials import TrialInput, TrialResult
 
 _EXPECTATIONS = {
     Bound.LOWER: "low loss is expected",
@@ -66,7 +66,7 @@ class Purpose:
 
 
 class MLRsearch:
-    """Searches for the conditional throughput of any number of goals at once; a `lossratio.trial.Controller`.
+    """Searches for the conditional throughput of any number of goals at once; a `lossratio.trials.trial.Controller`.
 
     Each trial counts for every goal. Among the trials that would help a goal, those for the coarsest target come
     first, and among these the smallest load.

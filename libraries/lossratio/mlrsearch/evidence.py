@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.goal import SearchGoal
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 
 class RelevantBounds(NamedTuple):

@@ -11,7 +11,7 @@ import math
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Interval
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 
 class LossCurve:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Interval, Stages
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 EQUAL_TRIALS = (0.95, 1.25, 2.0)
 """Time really left, as a multiple of the least time left: 10th percentile, mean, 90th percentile."""

@@ -14,7 +14,7 @@ from lossratio.mlrsearch.hints import Hint
 from lossratio.mlrsearch.rules import Choice, GoalView, choose
 from lossratio.mlrsearch.stages import Interval, Stages
 from lossratio.mlrsearch.targets import CoarseTarget, Target
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 STALLED_AFTER = 100
 """A goal is given up when a load is undecided after so many times the trials that its target should need.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Stages
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 EARLIER_SEARCHES = 5
 """So many of the last searches are looked at: one alone may have been unlucky, old ones are out of date."""

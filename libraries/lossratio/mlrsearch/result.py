@@ -12,7 +12,7 @@ from enum import Enum
 
 from lossratio.mlrsearch.classification import Bound, classify, conditional_throughput
 from lossratio.mlrsearch.goal import SearchGoal
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 
 class IrregularReason(str, Enum):

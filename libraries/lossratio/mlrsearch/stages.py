@@ -12,7 +12,7 @@ from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.result import within_width
 from lossratio.mlrsearch.targets import CoarseTarget, Target, targets_of
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from lossratio.plrsearch.model import (
 )
 from lossratio.plrsearch.quadrature import Posterior
 from lossratio.plrsearch.search import Choice, DraftSelection, PosteriorSelection, Selection, Tracker
-from lossratio.trial import TrialInput, TrialResult
+from lossratio.trials import TrialInput, TrialResult
 
 TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
@@ -71,7 +71,7 @@ _DURATIONS = {SelectionName.DRAFT: Durations(5.1, 0.1), SelectionName.POSTERIOR:
 
 
 class PLRsearch:
-    """Searches for the critical load; a `lossratio.trial.Controller`.
+    """Searches for the critical load; a `lossratio.trials.trial.Controller`.
 
     Trials recorded before the first `next_trial` count as evidence (of the same SUT, under the same traffic), but not
     towards the time. A trial with a reason from `lossratio.plrsearch.why_set_aside` is no evidence: it only takes time,

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from lossratio.errors import ReportError
-from lossratio.report.comparable import caveats_of, differing_aspects
 from lossratio.report.difference import Difference, Sample, adjusted, difference
-from lossratio.report.findings import Finding, findings_of
-from lossratio.report.model import Outcome, Result
 from lossratio.report.run import Run
+from lossratio.results import Finding, Outcome, Result, caveats_of, differing_aspects, findings_of
 
 SIGNIFICANCE = 0.05
 """Adjusted probability below which a difference is taken for real."""

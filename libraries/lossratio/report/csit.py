@@ -15,8 +15,7 @@ from pydantic import JsonValue
 
 from lossratio.errors import ReportError
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, SearchGoal
-from lossratio.report.bounds import search_goal
-from lossratio.report.conditions import Conditions
+from lossratio.records import Rate
 from lossratio.report.csit_latency import csit_latencies
 from lossratio.report.csit_model import (
     CsitBounds,
@@ -33,7 +32,10 @@ from lossratio.report.csit_model import (
     CsitTestCase,
 )
 from lossratio.report.csit_names import CsitNames, csit_names
-from lossratio.report.model import (
+from lossratio.results import (
+    GENERATOR_LIMIT,
+    MRR_TRIAL_DURATION,
+    Conditions,
     FrameLossResult,
     GoalReport,
     LatencyResult,
@@ -42,11 +44,9 @@ from lossratio.report.model import (
     Result,
     SoakResult,
     ThroughputResult,
+    search_goal,
+    write_whole,
 )
-from lossratio.report.mrr import MRR_TRIAL_DURATION
-from lossratio.report.record import Rate
-from lossratio.report.run_directory import write_whole
-from lossratio.report.verdict import GENERATOR_LIMIT
 
 _EFFECTIVE = (GENERATOR_LIMIT, str(IrregularReason.MAX_LOAD_IS_LOWER_BOUND))
 """Reasons of irregular results that CSIT publishes all the same: all that can be sent is forwarded."""

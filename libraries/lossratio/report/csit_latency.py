@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lossratio.report.conditions import Conditions
 from lossratio.report.csit_model import CsitLatencies, CsitLatency
-from lossratio.report.histograms import Histogram
-from lossratio.report.latency import DirectionLatency, LatencyAtLoad
+from lossratio.results import Conditions, DirectionLatency, Histogram, LatencyAtLoad
 
 _SHARES = {"pdr_90": 0.9, "pdr_50": 0.5, "pdr_10": 0.1, "pdr_0": 0.0}
 

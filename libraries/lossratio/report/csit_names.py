@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from lossratio.errors import ReportError
-from lossratio.report.model import TestIdentity
+from lossratio.results import TestIdentity
 
 TEST_TYPES = ("ndrpdr", "mrr", "soak", "reconf")
 """Types of tests that CSIT has, as they are at the end of names."""

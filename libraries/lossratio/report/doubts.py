@@ -11,10 +11,18 @@ from enum import Enum
 from functools import singledispatch
 from typing import Any
 
-from lossratio.report.integrity import FrameIntegrity, faults_with_sizes, integrity_of
-from lossratio.report.model import MrrResult, Result, SoakResult, ThroughputResult
-from lossratio.report.trials import STALL, Trial
-from lossratio.report.verdict import dropped_by_generator
+from lossratio.results import (
+    STALL,
+    FrameIntegrity,
+    MrrResult,
+    Result,
+    SoakResult,
+    ThroughputResult,
+    Trial,
+    dropped_by_generator,
+    faults_with_sizes,
+    integrity_of,
+)
 from lossratio.units import format_frame_rate, format_ratio
 
 DRIFT_SIGNIFICANCE = 0.001

@@ -10,8 +10,8 @@ from lossratio.errors import StorageError
 from lossratio.report.junit import junit_report
 from lossratio.report.page import PAGE_NAME, report_page
 from lossratio.report.run import Run
-from lossratio.report.run_directory import write_whole
 from lossratio.report.tables import csv_report, json_report, markdown_report
+from lossratio.results import write_whole
 
 
 class ReportFormat(str, Enum):

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from lossratio.report.findings import findings_of
-from lossratio.report.model import Outcome, Result
+from lossratio.drawing import xml_text
 from lossratio.report.run import Run
-from lossratio.report.svg import xml_text
-from lossratio.report.text import message
+from lossratio.results import Outcome, Result, findings_of, message
 
 
 @dataclass(frozen=True)

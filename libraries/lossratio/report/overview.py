@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lossratio.report.conditions import Traffic
-from lossratio.report.findings import Finding, findings_of
-from lossratio.report.model import Outcome, Result, ThroughputResult
-from lossratio.report.record import Rate
-from lossratio.report.text import format_frames_per_second
+from lossratio.records import Rate
+from lossratio.results import Finding, Outcome, Result, ThroughputResult, Traffic, findings_of, format_frames_per_second
 from lossratio.units import format_bit_rate, format_ratio
 
 NOTHING = "–"

@@ -8,22 +8,36 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from lossratio.report.bounds import bounds_history
-from lossratio.report.compliance import ComplianceStatement, compliance_of
+from lossratio.drawing import html_page
+from lossratio.measurements.frame_loss import draw_frame_loss
+from lossratio.measurements.latency import draw_latency
+from lossratio.measurements.soak import draw_soak
+from lossratio.measurements.throughput import (
+    ComplianceStatement,
+    FrameSizeSeries,
+    by_tests,
+    compliance_of,
+    draw_frame_sizes,
+    draw_loss,
+    draw_search,
+    draw_spectra,
+    frame_size_series,
+)
 from lossratio.report.doubts import Doubt
-from lossratio.report.frame_loss_picture import draw_frame_loss
-from lossratio.report.frame_sizes import FrameSizeSeries, by_tests, draw_frame_sizes, frame_size_series
-from lossratio.report.html import html_page
-from lossratio.report.latency_picture import draw_latency
-from lossratio.report.latency_text import format_microseconds, name_load
-from lossratio.report.loss_picture import draw_loss
-from lossratio.report.model import FrameLossResult, LatencyResult, Result, SoakResult, ThroughputResult
 from lossratio.report.overview import describe_frame_size, overview
 from lossratio.report.run import Run
-from lossratio.report.search_picture import draw_search
-from lossratio.report.soak_picture import draw_soak
-from lossratio.report.spectrum import draw_spectra
-from lossratio.report.text import format_frames_per_second, message
+from lossratio.results import (
+    FrameLossResult,
+    LatencyResult,
+    Result,
+    SoakResult,
+    ThroughputResult,
+    bounds_history,
+    format_frames_per_second,
+    format_microseconds,
+    message,
+    name_load,
+)
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""

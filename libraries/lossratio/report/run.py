@@ -10,12 +10,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from lossratio.errors import ReportError, SearchError
-from lossratio.journal import JournalContents, read_journal
-from lossratio.report.bounds import BoundsSoFar, search_goal
 from lossratio.report.doubts import Doubt, doubts_of
-from lossratio.report.model import Goal, Result
-from lossratio.report.run_directory import read_result
-from lossratio.report.text import format_interval
+from lossratio.results import BoundsSoFar, Goal, Result, format_interval, read_result, search_goal
+from lossratio.trials import JournalContents, read_journal
 from lossratio.units import format_frame_rate, format_ratio
 
 

@@ -9,17 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lossratio.report.findings import Finding, findings_of
-from lossratio.report.integrity import integrity_of
-from lossratio.report.model import RESULT, Result
 from lossratio.report.overview import OverviewRow, overview
 from lossratio.report.run import Run
+from lossratio.results import RESULT, Finding, Result, findings_of, integrity_of
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
 
 _INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
-"""Attributes of `lossratio.report.integrity.FrameIntegrity` that have a column."""
+"""Attributes of `lossratio.results.frame_integrity.FrameIntegrity` that have a column."""
 
 _COLUMNS: dict[str, str] = {
     "test": "test",

@@ -9,6 +9,7 @@ from lossratio.simulation.changing import CapacityDrift, CapacityStep
 from lossratio.simulation.constant_loss import BackgroundLoss, ConstantLoss, LossInversion
 from lossratio.simulation.faults import FrameFaults, faults_from
 from lossratio.simulation.knees import SharpKnee, SmoothKnee
+from lossratio.simulation.latency import LATENCY_RATE, LATENCY_SHARE, simulated_latency
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.simulation.noise import PerformanceSpectrum, RareStalls
 from lossratio.simulation.overload import GRACEFUL, Overload
@@ -18,6 +19,8 @@ from lossratio.simulation.two_states import TwoStates
 
 __all__ = [
     "GRACEFUL",
+    "LATENCY_RATE",
+    "LATENCY_SHARE",
     "SUT_MODELS",
     "BackgroundLoss",
     "Buffer",
@@ -38,5 +41,6 @@ __all__ = [
     "Traffic",
     "TwoStates",
     "faults_from",
+    "simulated_latency",
     "sut_from",
 ]

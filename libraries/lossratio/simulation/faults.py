@@ -8,9 +8,8 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from lossratio.integrity import Examination, with_examination
 from lossratio.simulation.quantities import STRICT, Ratio
-from lossratio.trial import DirectionCounters
+from lossratio.trials import DirectionCounters, Examination, with_examination
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from lossratio.latency import LatencyCounters
+from lossratio.trials import LatencyCounters
 
 BASE_DELAY = 10e-6
 """Seconds that a frame takes through a simulated SUT that is idle."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lossratio.counters import output_from_counters
 from lossratio.errors import SearchError
 from lossratio.simulation.faults import FrameFaults
 from lossratio.simulation.sut import RunningSut, Sut, Traffic
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput
+from lossratio.trials import DirectionCounters, TrialInput, TrialOutput, output_from_counters
 
 
 class SimulatedMeasurer:

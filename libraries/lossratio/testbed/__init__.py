@@ -1,5 +1,41 @@
-"""The local testbed: network namespaces on this machine with a real sshd each; see `lossratio.testbed.local`.
+"""The testbed that is measured on: opening, set-up, checks, changes, repair, traffic outside of trials."""
 
-This file stays empty: the holder process (`lossratio.testbed.holder`) imports through it, and starts in a few
-milliseconds only as long as it loads nothing but the standard library.
-"""
+from lossratio.testbed.blame import guilty_of
+from lossratio.testbed.choice import Candidate, candidate, log_in, reserved
+from lossratio.testbed.description import describe_traffic
+from lossratio.testbed.inspection import describe_node, inspect_nodes
+from lossratio.testbed.limits import load_limits
+from lossratio.testbed.loads import MAX_LOAD_REMARK, LoadRange, load_range
+from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.simulated import sut_of
+from lossratio.testbed.testbed import Ready, Testbed
+from lossratio.testbed.tester_record import TesterLimit, own_record, write_limit
+from lossratio.testbed.threads import threads_and_cores
+from lossratio.testbed.traffic import DEFAULT_LATE_WAIT, RunningTraffic, describe_stopped, start_traffic
+
+__all__ = [
+    "DEFAULT_LATE_WAIT",
+    "MAX_LOAD_REMARK",
+    "Candidate",
+    "LoadRange",
+    "Ready",
+    "RunningTraffic",
+    "Testbed",
+    "TesterLimit",
+    "candidate",
+    "describe_node",
+    "describe_stopped",
+    "describe_traffic",
+    "guilty_of",
+    "inspect_nodes",
+    "load_limits",
+    "load_range",
+    "log_in",
+    "open_testbed",
+    "own_record",
+    "reserved",
+    "start_traffic",
+    "sut_of",
+    "threads_and_cores",
+    "write_limit",
+]

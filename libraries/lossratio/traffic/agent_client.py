@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.latency import LatencyOutput
-from lossratio.ssh import Pulse
+from lossratio.nodes import Pulse
 from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.agent.protocol import PROTOCOL
 from lossratio.traffic.answers import StoppedTraffic, read_counters, read_late, read_latency, read_stop
 from lossratio.traffic.delivery import Process, Session, deliver
 from lossratio.traffic.package import pack_agent
-from lossratio.trial import DirectionCounters
+from lossratio.trials.latency import LatencyOutput
+from lossratio.trials.trial import DirectionCounters
 
 AnswerT = TypeVar("AnswerT")
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lossratio.integrity import Examination, with_examination
-from lossratio.latency import LatencyCounters, LatencyOutput
-from lossratio.trial import DirectionCounters
+from lossratio.trials import DirectionCounters, Examination, LatencyCounters, LatencyOutput, with_examination
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class CommandOutput(Protocol):
 
 
 class Process(Protocol):
-    """A process on a node that is spoken to in lines; `lossratio.ssh.NodeProcess` is one."""
+    """A process on a node that is spoken to in lines; `lossratio.nodes.NodeProcess` is one."""
 
     def write_line(self, text: str, /) -> None:
         """Sends a line."""
@@ -44,7 +44,7 @@ class Process(Protocol):
 
 
 class Session(Protocol):
-    """A log-in on a node; `lossratio.ssh.NodeSession` is one."""
+    """A log-in on a node; `lossratio.nodes.NodeSession` is one."""
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lossratio.ssh import NodeSession
+from lossratio.nodes import NodeSession
 from lossratio.topology import Port, RealGenerator, TrexGenerator
 from lossratio.traffic.generator_access import EmbeddedAccess, GeneratorAccess
 from lossratio.traffic.trex_access import TrexAccess

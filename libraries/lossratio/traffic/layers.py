@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network
 
-from lossratio.addressing import Side
 from lossratio.errors import TrafficError
+from lossratio.topology import Side
 from lossratio.traffic.agent.configuration import (
     COMPENSATION_BYTES,
     FCS_BYTES,

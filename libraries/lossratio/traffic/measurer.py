@@ -6,11 +6,17 @@ import math
 import time
 from dataclasses import replace
 
-from lossratio.counters import START_TOLERANCE, NegativeLoss, NegativeLossError, output_from_counters
-from lossratio.latency import LatencyOutput
 from lossratio.traffic.agent_client import AgentClient
 from lossratio.traffic.answers import StoppedTraffic
-from lossratio.trial import TrialInput, TrialOutput
+from lossratio.trials import (
+    START_TOLERANCE,
+    LatencyOutput,
+    NegativeLoss,
+    NegativeLossError,
+    TrialInput,
+    TrialOutput,
+    output_from_counters,
+)
 
 FALTERING = 0.05
 """Largest share of frames left unsent that is always taken for a stall of the generator. More is its limit, if it was
@@ -21,7 +27,7 @@ REPEATS = 3
 
 
 class TrafficMeasurer:
-    """Performs trials with a traffic agent that has been configured; a `lossratio.trial.Measurer`.
+    """Performs trials with a traffic agent that has been configured; a `lossratio.trials.trial.Measurer`.
 
     It measures latency, too, and sends traffic apart from trials, with the same idle time before.
 
@@ -29,7 +35,7 @@ class TrafficMeasurer:
         agent: The agent.
         idle_time: Seconds without traffic before each trial, for the DUT to recover: a property of the DUT. They are
             part of what a trial takes in all.
-        negative_loss: What to do when more frames were received than sent; see `lossratio.counters`.
+        negative_loss: What to do when more frames were received than sent; see `lossratio.trials.counters`.
         repeats: How often a trial is measured again at most whose counters were refused for that, or in which the
             generator faltered: left some frames unsent. Whether the SUT lost any makes no difference to that. The
             last attempt stands, with what it left unsent; so does the second one that left more than `FALTERING` of

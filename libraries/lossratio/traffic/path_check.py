@@ -8,11 +8,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from lossratio.errors import LinkError
-from lossratio.integrity import Examination, check_integrity, with_examination
-from lossratio.latency import LatencyCounters
 from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.agent_client import AgentClient
-from lossratio.trial import DirectionCounters
+from lossratio.trials import DirectionCounters, Examination, LatencyCounters, check_integrity, with_examination
 
 CHECK_LOAD = 100.0
 """Frames per second of the check, in each direction."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lossratio.addressing import Side, split_sides
+from lossratio.topology import Side, split_sides
 from lossratio.traffic.agent.configuration import Configuration, Direction
 from lossratio.traffic.layers import frames_spec
 from lossratio.traffic.profile import TrafficProfile
@@ -46,7 +46,7 @@ def make_configuration(
     """What a generator needs to know to send a profile's frames.
 
     Parallel paths carry the same traffic, each between parts of the networks of its own: see
-    `lossratio.addressing.split_sides`.
+    `lossratio.topology.addressing.split_sides`.
 
     Args:
         profile: What is sent; a unidirectional one from west to east only.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lossratio.errors import LossRatioError, TopologyError, TrafficError
-from lossratio.ssh import NodeSession
+from lossratio.nodes import NodeSession
 from lossratio.topology import Port, TrexGenerator
 from lossratio.traffic.agent.trex_settings import TrexSettings
 from lossratio.traffic.generator_access import linux_mac_address

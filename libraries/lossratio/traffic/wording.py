@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network
 
-from lossratio.addressing import EAST, WEST, Side
+from lossratio.topology import EAST, WEST, Side
 from lossratio.traffic.headers import Headers, InnerHeaders, Range
 from lossratio.traffic.profile import TrafficDirection, TrafficProfile
 

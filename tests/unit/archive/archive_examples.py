@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lossratio.bench import SearchRequest, TestPlace, find_conditional_throughput, open_testbed
+from lossratio.measurements.measurement import TestPlace
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
-from lossratio.report.model import TestIdentity
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.model import TestIdentity
+from lossratio.results.run_directory import RunDirectory
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 
 SIMULATED = Path(__file__).parents[3] / "topologies" / "simulated.yaml"

@@ -13,15 +13,15 @@ import pytest
 from archive_examples import measure
 from click.testing import CliRunner
 
-from lossratio.archive.command import fetch, send
-from lossratio.archive.newest import fetch_newest
-from lossratio.archive.outbox import Outbox
+from lossratio.commands.archive import fetch, send
+from lossratio.commands.trend import trend
 from lossratio.errors import ArchiveError, ReportError, StorageError
-from lossratio.history.commands import trend
 from lossratio.history.mirror import mirror_history
-from lossratio.object_store import ObjectStore
+from lossratio.history.newest import fetch_newest
+from lossratio.history.object_store import ObjectStore
+from lossratio.history.outbox import Outbox
 from lossratio.report.run import read_run
-from lossratio.report.run_directory import RunDirectory, read_result
+from lossratio.results.run_directory import RunDirectory, read_result
 
 DAY = datetime(2026, 3, 1, tzinfo=timezone.utc)
 

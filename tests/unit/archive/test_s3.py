@@ -6,10 +6,10 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from lossratio.archive.outbox import Outbox
 from lossratio.errors import ArchiveError
 from lossratio.history.mirror import mirror_history
-from lossratio.object_store import ObjectStore
+from lossratio.history.object_store import ObjectStore
+from lossratio.history.outbox import Outbox
 
 
 @pytest.fixture

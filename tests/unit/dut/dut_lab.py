@@ -20,7 +20,7 @@ from waiting import is_running, wait_until
 from lossratio.dut import create_dut
 from lossratio.dut.daemon import Daemon
 from lossratio.errors import NodeError
-from lossratio.ssh import CommandResult
+from lossratio.nodes import CommandResult
 from lossratio.topology import Hop, Interface, Port
 
 ENVIRONMENT_LENGTH = 3

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from lossratio.dut.changes import Changes, Setting
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
-from lossratio.ssh import CommandResult
+from lossratio.nodes import CommandResult
+from lossratio.nodes.node import DutNode
 
 
 class LocalShell:

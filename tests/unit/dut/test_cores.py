@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lossratio.dut.linux.cores import Core, choose_cores, cpu_list, read_cores
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
-from lossratio.ssh import CommandResult
+from lossratio.nodes import CommandResult
+from lossratio.nodes.node import DutNode
 
 # Two sockets of four cores with two threads each, numbered as Linux does.
 CORES = tuple(Core((number, number + 8), numa_node=number // 4) for number in range(8))

@@ -7,8 +7,8 @@ import pytest
 from lossratio.dut import daemon as daemon_module
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes.node import DutNode
 
 pytestmark = pytest.mark.netns
 

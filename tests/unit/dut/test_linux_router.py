@@ -8,7 +8,7 @@ from dut_lab import NamespaceShell, hop
 from lossratio.dut import create_dut
 from lossratio.dut.linux.host_routes import count_host_routes
 from lossratio.errors import DutError
-from lossratio.ssh import CommandResult
+from lossratio.nodes import CommandResult
 
 pytestmark = pytest.mark.netns
 

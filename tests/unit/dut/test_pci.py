@@ -11,9 +11,9 @@ from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.pci import bind, bound_driver, card_driver, check_hugepages, check_pci
 from lossratio.dut.linux.program_dut import ProgramDut
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
-from lossratio.ssh import CommandResult
+from lossratio.nodes import CommandResult
+from lossratio.nodes.node import DutNode
 from lossratio.topology import Hop, Interface, Port
 
 WEST, EAST = "0000:18:00.0", "0000:18:00.1"

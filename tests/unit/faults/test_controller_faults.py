@@ -14,12 +14,12 @@ import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from waiting import wait_until
 
-from lossratio.journal import read_journal
-from lossratio.report.model import Outcome
-from lossratio.report.run_directory import RunDirectory, read_result
-from lossratio.ssh import NodeSession
-from lossratio.testbed.local import LocalTestbed
+from lossratio.nodes import NodeSession
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.testbed.local.local import LocalTestbed
 from lossratio.topology import load_topology
+from lossratio.trials.journal import read_journal
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.netns, needs_testbed]

@@ -9,13 +9,15 @@ import yaml
 from local_testbeds import LOCAL, needs_testbed
 from trex_installation import install
 
-from lossratio.bench import MrrRequest, TestPlace, measure_mrr, open_testbed
-from lossratio.bench.repair import Recovery
 from lossratio.errors import TrafficError
-from lossratio.report.model import TestIdentity
-from lossratio.report.run_directory import RunDirectory, read_result
-from lossratio.ssh import NodeSession
-from lossratio.testbed.local import LocalTestbed
+from lossratio.measurements.measurement import TestPlace
+from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.nodes import NodeSession
+from lossratio.results.model import TestIdentity
+from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.repair import Recovery
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 

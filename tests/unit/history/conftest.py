@@ -1,14 +1,10 @@
 """Runs to be added to a history."""
 
-import sys
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from lossratio.report.run_directory import RunDirectory
-
-sys.path.append(str(Path(__file__).parents[1] / "report"))
+from lossratio.results.run_directory import RunDirectory
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from lossratio.history.analysis import add_runs
 from lossratio.history.demand import RegressionError, require_no_regression
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
-from lossratio.report.model import RESULT
-from lossratio.report.run_directory import read_result
+from lossratio.results.model import RESULT
+from lossratio.results.run_directory import read_result
 
 
 @pytest.fixture
@@ -73,10 +73,10 @@ def test_a_goal_that_was_not_measured_is_an_error(history, result):
 
 LIBRARY = """
 from pathlib import Path
-from lossratio.bench.goals import NdrPdrGoals
+from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.keywords.regression import RegressionKeywords
 from lossratio.keywords.session import Session
-from lossratio.report.model import RESULT
+from lossratio.results.model import RESULT
 
 class Measured(RegressionKeywords):
     def __init__(self, result):

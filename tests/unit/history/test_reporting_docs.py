@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 import pytest
 
+from lossratio.commands.report import compare, csit, report
+from lossratio.commands.trend import trend
 from lossratio.history.annotations import load_known_changes
-from lossratio.history.commands import trend
 from lossratio.history.entries import Entry
-from lossratio.report.commands import compare, csit, report
 from lossratio.report.doubts import DoubtKind
 
 DOCS = Path(__file__).parents[3] / "docs"

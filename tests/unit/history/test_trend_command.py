@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 from history_examples import entry
 
-from lossratio.history.commands import trend
+from lossratio.commands.trend import trend
 from lossratio.history.store import History
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]

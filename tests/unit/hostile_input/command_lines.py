@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from robot.running.arguments.typeinfo import TypeInfo
 
 from lossratio import units
-from lossratio.cli import commands, main
+from lossratio.commands.main import commands, main
 from lossratio.dut.linux.options import parse_cpus
 from lossratio.dut.plugins import dut_kinds, parse_options
 from lossratio.errors import LossRatioError

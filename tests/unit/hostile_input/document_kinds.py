@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lossratio.bench.goal_file import load_goals
-from lossratio.bench.tester_record import read_record as read_limits
-from lossratio.digest import add_digest
+from lossratio.builds.record import BuildRecord
 from lossratio.errors import ReservationError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.series import SeriesKey
-from lossratio.journal import read_journal
+from lossratio.measurements.throughput.goal_file import load_goals
 from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.nightly.job import load_job
-from lossratio.patches.record import BuildRecord
 from lossratio.report.formats import ReportFormat, render
-from lossratio.report.model import RESULT
 from lossratio.report.run import Run, read_run
-from lossratio.report.text import message
-from lossratio.reservation.keeper.record import DamagedRecordError, Record, described, is_settled, is_valid, parsed
-from lossratio.runner.record import read_record
+from lossratio.results.model import RESULT
+from lossratio.results.text import message
+from lossratio.runs.job import load_job
+from lossratio.runs.record import read_record
+from lossratio.testbed.reservation.keeper.record import (
+    DamagedRecordError,
+    Record,
+    described,
+    is_settled,
+    is_valid,
+    parsed,
+)
+from lossratio.testbed.tester_record import read_record as read_limits
 from lossratio.topology import Topology, load_topology
 from lossratio.topology.drawing import draw_topology
 from lossratio.traffic import TrafficProfile, load_profile
 from lossratio.traffic.ports import PortPair, TrafficPort, make_configuration
+from lossratio.trials.digest import add_digest
+from lossratio.trials.journal import read_journal
 
 
 @dataclass(frozen=True)
@@ -230,7 +236,6 @@ def _read_builds(path: Path) -> BuildRecord:
 
 def _result() -> str:
     """The result of a search, without its digest."""
-    sys.path.append(str(Path(__file__).parents[1] / "report"))
     from report_examples import throughput
 
     return RESULT.dump_json(throughput(trials=6)).decode() + "\n"

@@ -16,11 +16,11 @@ from document_kinds import yaml_kinds
 
 from lossratio.dut.linux.options import parse_cpus
 from lossratio.errors import LossRatioError, TopologyError
-from lossratio.journal import Journal, read_journal
-from lossratio.report.repair import damages_in, repair
 from lossratio.report.run import read_run
-from lossratio.report.run_directory import read_result
+from lossratio.results.repair import damages_in, repair
+from lossratio.results.run_directory import read_result
 from lossratio.topology import load_topology
+from lossratio.trials.journal import Journal, read_journal
 
 KINDS = pytest.mark.parametrize("kind", yaml_kinds(), ids=lambda kind: kind.name)
 READERS = pytest.mark.parametrize(

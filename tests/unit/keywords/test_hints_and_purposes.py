@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from robot_runs import run_suite, write_suite
 
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.run_directory import RunDirectory
 
 NIGHTLY = """
 A Test

@@ -3,8 +3,8 @@
 import pytest
 from robot_runs import SIMULATED, run_suite, write_suite
 
-from lossratio.integrity import IntegrityError
-from lossratio.runner.verdicts import FailureKind, failure_kind
+from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.trials.integrity import IntegrityError
 
 SUITE = """
 Doubted

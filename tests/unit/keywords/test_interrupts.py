@@ -12,10 +12,10 @@ from local_testbeds import LOCAL, needs_testbed
 from robot_runs import ROOT, write_suite
 from waiting import wait_until
 
-from lossratio.journal import read_journal
-from lossratio.report.model import Outcome
-from lossratio.report.run_directory import RunDirectory, read_result
-from lossratio.testbed import local
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.testbed.local import local
+from lossratio.trials.journal import read_journal
 
 pytestmark = [pytest.mark.netns, needs_testbed]
 DEADLINE = 60.0

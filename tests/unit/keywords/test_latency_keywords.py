@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from robot_runs import ROOT, run_suite, write_suite
 
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.run_directory import RunDirectory
 
 MODELLED = """
 Suite Setup       Set Up Testbed    ${TOPOLOGY}

@@ -5,7 +5,7 @@ import re
 import pytest
 from robot_runs import run_suite, write_suite
 
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.run_directory import RunDirectory
 
 ON_THE_MODEL = """
 Suite Setup       Set Up Testbed    ${TOPOLOGY}

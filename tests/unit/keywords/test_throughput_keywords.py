@@ -8,7 +8,7 @@ from robot_runs import run_suite, write_suite
 
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.report.formats import write_report
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.run_directory import RunDirectory
 
 TWO_SEARCHES = """
 Both

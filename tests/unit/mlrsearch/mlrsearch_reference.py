@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from lossratio.mlrsearch import SearchGoal
-from lossratio.trial import TrialResult
+from lossratio.trials.trial import TrialResult
 
 
 def exact(value: float) -> Fraction:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from lossratio.mlrsearch import MLRsearch, SearchResult
-from lossratio.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 LossRatio = Callable[[float, float], float]
 

@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mlrsearch_suts import LossRatio, drive, knee
 
-from lossratio.baselines.checker import faults
+from lossratio.arena.baselines.checker import faults
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, SearchGoal, SearchResult
 from lossratio.mlrsearch.targets import targets_of
-from lossratio.trial import TrialInput, TrialResult
+from lossratio.trials.trial import TrialInput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0
 GOAL_SETS = {

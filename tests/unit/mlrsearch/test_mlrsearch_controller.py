@@ -11,18 +11,8 @@ from mlrsearch_reference import reference_bounds
 from mlrsearch_suts import drive, knee, measured, noisy, policer
 
 from lossratio.errors import SearchError
-from lossratio.mlrsearch import (
-    NDR,
-    PDR,
-    RFC2544,
-    TST009,
-    Bound,
-    IrregularReason,
-    MLRsearch,
-    SearchGoal,
-    goal_result,
-)
-from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, IrregularReason, MLRsearch, SearchGoal, goal_result
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
 MIN, MAX = 9001.0, 14_880_952.0
 QUICK = SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, name="quick")

@@ -6,7 +6,7 @@ import pytest
 from mlrsearch_suts import drive, knee, noisy
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch
-from lossratio.trial import TrialOutput, TrialResult
+from lossratio.trials.trial import TrialOutput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0
 

@@ -12,7 +12,7 @@ from lossratio.mlrsearch.hints import EARLIER_SEARCHES, hint_of
 from lossratio.mlrsearch.rules import GoalView
 from lossratio.mlrsearch.rules.hint import follow_hint
 from lossratio.mlrsearch.stages import Stages
-from lossratio.trial import TrialOutput, TrialResult
+from lossratio.trials.trial import TrialOutput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0
 GRID = LoadGrid(MIN, MAX, 0.005)

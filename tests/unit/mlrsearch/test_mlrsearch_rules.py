@@ -9,7 +9,7 @@ from mlrsearch_suts import knee, policer
 
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, MLRsearch, rules
 from lossratio.mlrsearch.rules import RULES, Choice, choose
-from lossratio.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from lossratio.plrsearch import estimate
 from lossratio.simulation import SimulatedMeasurer
-from lossratio.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 LIMITS = {"min_load": 1e4, "max_load": 1e7}
 

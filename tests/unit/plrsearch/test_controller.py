@@ -7,7 +7,7 @@ from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, MLRsearch
 from lossratio.plrsearch import LikelihoodName, PLRsearch, StopReason
 from lossratio.simulation import PerformanceSpectrum, SimulatedMeasurer, SmoothKnee
-from lossratio.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
 HEALTHY = SmoothKnee(mrr=18e6, spread=5e4)
 CRITICAL_LOAD = 17_487_000.0

@@ -5,7 +5,7 @@ import pytest
 
 from lossratio.plrsearch import estimate
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
-from lossratio.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 
 def trials_of_a_varying_sut(capacity, deviation, seed, number):

@@ -12,7 +12,7 @@ from lossratio.plrsearch.model.counts import collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.quadrature.integration import posteriors
 from lossratio.simulation import BackgroundLoss, SharpKnee
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 each_likelihood = pytest.mark.parametrize("likelihood", [each.value for each in LikelihoodName])
 LOADS = np.linspace(1e6, 1e7, 8)

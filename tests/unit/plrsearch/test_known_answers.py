@@ -18,7 +18,7 @@ import pytest
 from plrsearch_known_answers import CASES
 
 from lossratio.plrsearch import Weighting, estimate
-from lossratio.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 
 def result(duration, load, sent, lost):

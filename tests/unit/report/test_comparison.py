@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_examples import conditions, mrr, throughput
 
+from lossratio.commands.report import compare as compare_command
 from lossratio.errors import ReportError
-from lossratio.report.commands import compare as compare_command
 from lossratio.report.comparison import Verdict, compare
 from lossratio.report.comparison_text import comparison_table
 from lossratio.report.difference import Sample, adjusted, difference
 from lossratio.report.run import Run
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.knees import SharpKnee
 
 

@@ -1,9 +1,9 @@
 import pytest
 from report_examples import counted_trial, throughput_of
 
+from lossratio.measurements.throughput.compliance import Compliance, compliance_of
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
-from lossratio.report.compliance import Compliance, compliance_of
-from lossratio.report.timing import trial_timing
+from lossratio.results.timing import trial_timing
 
 SHORT = SearchGoal(0.0, 0.0, 10.0, 10.0, 0.005, name="short")
 

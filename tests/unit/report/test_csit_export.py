@@ -4,14 +4,14 @@ import pytest
 from click.testing import CliRunner
 from report_examples import mrr, throughput
 
+from lossratio.commands.report import csit
 from lossratio.errors import ReportError
 from lossratio.mlrsearch import RFC2544
-from lossratio.report.commands import csit
 from lossratio.report.csit import csit_export
 from lossratio.report.csit_names import csit_names
-from lossratio.report.facts import NodeFacts
-from lossratio.report.model import TestIdentity
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.facts import NodeFacts
+from lossratio.results.model import TestIdentity
+from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.knees import SharpKnee
 
 SUITE = "Tests.Vpp.Perf.Ip4.2N1L-100Ge2P1E810Cq-Avf-Ethip4-Ip4Base-"

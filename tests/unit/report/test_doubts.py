@@ -3,12 +3,12 @@ import random
 import pytest
 from report_examples import counted_trial, dropping_trial, mrr, throughput, throughput_of
 
-from lossratio.journal import JournalEntry
 from lossratio.mlrsearch import PDR
 from lossratio.report.doubts import DoubtKind, doubts_of, drift_in, two_bands_in
-from lossratio.report.trials import describe_trials
+from lossratio.results.trials import describe_trials
 from lossratio.simulation.knees import SharpKnee
-from lossratio.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.journal import JournalEntry
+from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 
 LOAD = 100_000.0
 

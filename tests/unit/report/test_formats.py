@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 from report_examples import mrr, throughput
 
-from lossratio.digest import add_digest
+from lossratio.commands.report import report
 from lossratio.errors import StorageError
-from lossratio.report.commands import report
 from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
-from lossratio.report.model import RESULT
 from lossratio.report.run import read_run
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.model import RESULT
+from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.knees import SharpKnee
+from lossratio.trials.digest import add_digest
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@ import pytest
 from report_examples import MAX_LOAD, throughput
 from test_loss_and_spectrum import hints, texts
 
-from lossratio.report.conditions import FrameSizeShare, LoadOrigin
-from lossratio.report.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
+from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
+from lossratio.results.conditions import FrameSizeShare, LoadOrigin
 
 
 def sized(size, *, name=None, error=None):

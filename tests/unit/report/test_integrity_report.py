@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 from report_examples import STARTED, conditions, mrr
 from scipy.stats import poisson
 
-from lossratio.journal import JournalEntry
-from lossratio.latency import LatencyCounters, LatencyOutput
-from lossratio.report.build import TestRun, mrr_result
 from lossratio.report.doubts import DoubtKind, doubts_of
-from lossratio.report.integrity import FrameIntegrity, integrity_of
-from lossratio.report.model import TestIdentity
-from lossratio.report.text import message
+from lossratio.results.build import TestRun, mrr_result
+from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
+from lossratio.results.model import TestIdentity
+from lossratio.results.text import message
 from lossratio.traffic.path_check import check_at_low_rate
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.journal import JournalEntry
+from lossratio.trials.latency import LatencyCounters, LatencyOutput
+from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 COUNTING = {"in_trials": False, "checked": ["order of latency frames"], "not_checked": ["anything in trials"]}
 

@@ -14,19 +14,19 @@ from report_examples import STARTED, conditions, throughput
 from test_csit_export import identity, named
 
 from lossratio.errors import ReportError
-from lossratio.latency import LatencyCounters, LatencyOutput
-from lossratio.report.build import TestRun
-from lossratio.report.conditions import LoadOrigin
+from lossratio.measurements.latency.build import latency_result
+from lossratio.measurements.latency.picture import draw_latency
 from lossratio.report.csit import csit_export
-from lossratio.report.findings import findings_of
-from lossratio.report.histograms import Histogram
-from lossratio.report.latency import direction_latency, latency_at_load
-from lossratio.report.latency_picture import draw_latency
-from lossratio.report.latency_result import latency_result
-from lossratio.report.model import RESULT, Outcome, TestIdentity
-from lossratio.report.text import message
+from lossratio.results.build import TestRun
+from lossratio.results.conditions import LoadOrigin
+from lossratio.results.findings import findings_of
+from lossratio.results.histograms import Histogram
+from lossratio.results.latency import direction_latency, latency_at_load
+from lossratio.results.model import RESULT, Outcome, TestIdentity
+from lossratio.results.text import message
 from lossratio.simulation.latency import BASE_DELAY, simulated_latency
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.latency import LatencyCounters, LatencyOutput
+from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 FORWARD, REVERSE = "port0>port1", "port1>port0"
 

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from report_examples import counted_trial, throughput, throughput_of, throughput_results
 
-from lossratio.journal import JournalEntry
+from lossratio.drawing.plot import Axis
+from lossratio.measurements.throughput.loss_picture import draw_loss
+from lossratio.measurements.throughput.spectrum import draw_spectra, spectra_of, spectrum_at
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
-from lossratio.report.bounds import bounds_history
-from lossratio.report.build import describe_goal
-from lossratio.report.loss_picture import draw_loss
-from lossratio.report.plot import Axis
-from lossratio.report.spectrum import draw_spectra, spectra_of, spectrum_at
-from lossratio.report.trials import describe_trials
+from lossratio.results.bounds import bounds_history
+from lossratio.results.build import describe_goal
+from lossratio.results.trials import describe_trials
 from lossratio.simulation.knees import SmoothKnee
+from lossratio.trials.journal import JournalEntry
 
 SVG = "{http://www.w3.org/2000/svg}"
 ANY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lossratio
-from lossratio.report.facts import NodeFacts, controller_facts, node_facts
+from lossratio.results.facts import NodeFacts, controller_facts, node_facts
 
 
 @dataclass(frozen=True)

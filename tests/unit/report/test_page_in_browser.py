@@ -9,7 +9,7 @@ from report_examples import mrr, throughput
 
 from lossratio.report.formats import ReportFormat, render
 from lossratio.report.run import read_run
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.knees import SharpKnee
 
 BROWSER = next(

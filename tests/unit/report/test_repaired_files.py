@@ -8,14 +8,14 @@ import pytest
 from click.testing import CliRunner
 from report_examples import mrr, throughput
 
-from lossratio.digest import add_digest
+from lossratio.commands.report import repair
 from lossratio.errors import ReportError, SearchError, StorageError
-from lossratio.journal import NO_DIGESTS, Journal, read_journal
-from lossratio.report.commands import repair
-from lossratio.report.model import FORMAT
-from lossratio.report.repair import REPAIRED, damages_in, results_set_aside
-from lossratio.report.repair import repair as repair_files
-from lossratio.report.run_directory import RunDirectory, read_result
+from lossratio.results.model import FORMAT
+from lossratio.results.repair import REPAIRED, damages_in, results_set_aside
+from lossratio.results.repair import repair as repair_files
+from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.trials.digest import add_digest
+from lossratio.trials.journal import NO_DIGESTS, Journal, read_journal
 
 EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
 

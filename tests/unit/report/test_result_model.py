@@ -21,10 +21,10 @@ from report_examples import (
 )
 
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.report.build import throughput_result
-from lossratio.report.conditions import LoadOrigin, LoadSemantics, load_semantics
-from lossratio.report.model import RESULT, Outcome
-from lossratio.report.timing import trial_timing
+from lossratio.results.build import throughput_result
+from lossratio.results.conditions import LoadOrigin, LoadSemantics, load_semantics
+from lossratio.results.model import RESULT, Outcome
+from lossratio.results.timing import trial_timing
 from lossratio.simulation.knees import SharpKnee
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json").read_text())

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
 
 from lossratio.errors import SearchError
-from lossratio.report.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, NOTHING_LOST, maximum_receive_rate
+from lossratio.results.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, NOTHING_LOST, maximum_receive_rate
 from lossratio.simulation.knees import SharpKnee
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 ONE_SECOND = TrialInput(1.0, 100_000.0)
 

@@ -17,13 +17,13 @@ from report_examples import (
     throughput_results,
 )
 
+from lossratio.measurements.progress_text import progress_line
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
-from lossratio.report.bounds import BoundsSoFar
-from lossratio.report.progress_text import progress_line
-from lossratio.report.text import format_frames_per_second, format_interval, message
-from lossratio.report.verdict import GENERATOR_LIMIT
+from lossratio.results.bounds import BoundsSoFar
+from lossratio.results.text import format_frames_per_second, format_interval, message
+from lossratio.results.verdict import GENERATOR_LIMIT
 from lossratio.simulation.knees import SharpKnee
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 REGULAR = [*[counted_trial(100_000.0)] * 21, *[counted_trial(100_400.0, lost=3)] * 21]

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 from hypothesis import given
 from report_examples import mrr, mrr_results, throughput, throughput_results
 
-from lossratio.digest import add_digest
+from lossratio.commands.report import report
 from lossratio.errors import ReportError
-from lossratio.report.commands import report
-from lossratio.report.contradictions import contradictions_of
-from lossratio.report.model import RESULT
-from lossratio.report.run_directory import NO_DIGEST, RunDirectory, read_result
+from lossratio.results.contradictions import contradictions_of
+from lossratio.results.model import RESULT
+from lossratio.results.run_directory import NO_DIGEST, RunDirectory, read_result
+from lossratio.trials.digest import add_digest
 
 EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
 SCHEMA = Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json"

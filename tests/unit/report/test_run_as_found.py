@@ -4,10 +4,10 @@ import pytest
 from report_examples import as_json, mrr, throughput
 
 from lossratio.errors import ReportError
-from lossratio.journal import Journal
 from lossratio.report.page import report_page
 from lossratio.report.run import read_run
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.run_directory import RunDirectory
+from lossratio.trials.journal import Journal
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from report_examples import as_json, mrr, throughput
 
 from lossratio.errors import ReportError, StorageError
-from lossratio.journal import Journal
-from lossratio.report.run_directory import RunDirectory, file_stem, read_result
+from lossratio.results.run_directory import RunDirectory, file_stem, read_result
+from lossratio.trials.journal import Journal
 
 NAMES = st.text(st.sampled_from("aA1 _-.~/\\%äµ\n\0"), max_size=8) | st.text(max_size=400)
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from report_examples import counted_trial, throughput, throughput_of, throughput_results
 
-from lossratio.journal import JournalEntry
-from lossratio.report.bounds import bounds_history
-from lossratio.report.loss_marks import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark_of
-from lossratio.report.search_picture import search_picture
-from lossratio.report.search_windows import windows_of
-from lossratio.report.trials import describe_trials
+from lossratio.drawing.loss_marks import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark_of
+from lossratio.measurements.throughput.search_picture import search_picture
+from lossratio.measurements.throughput.search_windows import windows_of
+from lossratio.results.bounds import bounds_history
+from lossratio.results.trials import describe_trials
 from lossratio.simulation.knees import SharpKnee, SmoothKnee
+from lossratio.trials.journal import JournalEntry
 
 DRAWING = settings(
     max_examples=12,

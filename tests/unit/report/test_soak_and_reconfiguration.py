@@ -8,20 +8,20 @@ from report_examples import MAX_LOAD, MIN_LOAD, conditions, counted_trial, run, 
 from test_csit_export import identity, named
 from test_loss_and_spectrum import hints, texts
 
+from lossratio.drawing.loss_marks import SET_ASIDE, mark_of
 from lossratio.errors import ReportError
-from lossratio.journal import JournalEntry
-from lossratio.report.build import SoakSetup, reconfiguration_result, soak_result
-from lossratio.report.conditions import LoadOrigin
+from lossratio.measurements.soak.picture import draw_soak
 from lossratio.report.csit import csit_export
 from lossratio.report.doubts import DoubtKind, doubts_of
-from lossratio.report.findings import findings_of
-from lossratio.report.latency import DirectionLatency, LatencyAtLoad
-from lossratio.report.loss_marks import SET_ASIDE, mark_of
-from lossratio.report.model import RESULT, Outcome
 from lossratio.report.page import report_page
-from lossratio.report.reconfiguration import reconfiguration_loss
 from lossratio.report.run import Run
-from lossratio.report.soak import (
+from lossratio.results.build import SoakSetup, reconfiguration_result, soak_result
+from lossratio.results.conditions import LoadOrigin
+from lossratio.results.findings import findings_of
+from lossratio.results.latency import DirectionLatency, LatencyAtLoad
+from lossratio.results.model import RESULT, Outcome
+from lossratio.results.reconfiguration import reconfiguration_loss
+from lossratio.results.soak import (
     CriticalLoad,
     CurvePoint,
     DensityPoint,
@@ -30,9 +30,9 @@ from lossratio.report.soak import (
     IntervalPoint,
     SoakLimit,
 )
-from lossratio.report.soak_picture import draw_soak
-from lossratio.report.text import message
-from lossratio.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.results.text import message
+from lossratio.trials.journal import JournalEntry
+from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 MEAN, STDEV = 150_000.0, 500.0
 TRIALS = [JournalEntry(counted_trial(load, lost=lost)) for load, lost in ((149e3, 0), (150e3, 1), (160e3, 10_000))]

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from lossratio.journal import JournalEntry
-from lossratio.report.trial_text import trials_in_words
-from lossratio.report.trials import describe_trials
-from lossratio.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.results.trial_text import trials_in_words
+from lossratio.results.trials import describe_trials
+from lossratio.trials.journal import JournalEntry
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 
 def test_each_trial_is_shown_with_the_time_that_had_passed_and_its_rule_and_purpose():

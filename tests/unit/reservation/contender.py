@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from lossratio.reservation import Claim, Lease
-from lossratio.ssh import NodeSession
+from lossratio.nodes import NodeSession
+from lossratio.testbed.reservation import Claim, Lease
 from lossratio.topology import Node
 
 

@@ -6,8 +6,8 @@ import json
 import sys
 from contextlib import ExitStack
 
-from lossratio.reservation import Claim, Lease
-from lossratio.reservation.keeper.record import ReservationFile
+from lossratio.testbed.reservation import Claim, Lease
+from lossratio.testbed.reservation.keeper.record import ReservationFile
 
 
 class Lab:

@@ -12,10 +12,17 @@ from hypothesis import strategies as st
 from ssh_server import needs_sshd
 
 from lossratio.errors import ReservationError
-from lossratio.reservation import TestbedReservedError
-from lossratio.reservation.inquiry import clear, holder_of
-from lossratio.reservation.keeper.fence import why_lost
-from lossratio.reservation.keeper.record import RECORD_BYTES, DamagedRecordError, ReservationFile, boot, parsed, uptime
+from lossratio.testbed.reservation import TestbedReservedError
+from lossratio.testbed.reservation.inquiry import clear, holder_of
+from lossratio.testbed.reservation.keeper.fence import why_lost
+from lossratio.testbed.reservation.keeper.record import (
+    RECORD_BYTES,
+    DamagedRecordError,
+    ReservationFile,
+    boot,
+    parsed,
+    uptime,
+)
 
 LEASE = {
     "token": "0123456789abcdef",

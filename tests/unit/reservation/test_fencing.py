@@ -10,10 +10,10 @@ import pytest
 from ssh_server import needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
-from lossratio.reservation import ReservationLostError
-from lossratio.reservation.inquiry import clear
-from lossratio.reservation.keeper.fence import has_guard
-from lossratio.reservation.keeper.record import ReservationFile
+from lossratio.testbed.reservation import ReservationLostError
+from lossratio.testbed.reservation.inquiry import clear
+from lossratio.testbed.reservation.keeper.fence import has_guard
+from lossratio.testbed.reservation.keeper.record import ReservationFile
 
 pytestmark = needs_sshd
 # In a PID namespace, $$ is another number.

@@ -13,8 +13,8 @@ from ssh_server import needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
 from lossratio.errors import ReservationError
-from lossratio.reservation import ReservationLostError, TestbedReservedError
-from lossratio.reservation.inquiry import clear, holder_of
+from lossratio.testbed.reservation import ReservationLostError, TestbedReservedError
+from lossratio.testbed.reservation.inquiry import clear, holder_of
 
 pytestmark = needs_sshd
 # In a PID namespace, $$ is another number.

@@ -13,8 +13,8 @@ from ssh_server import needs_sshd
 from waiting import wait_until
 
 from lossratio.errors import NodeError, ReservationError
-from lossratio.reservation import ReservationLostError, TestbedReservedError
-from lossratio.reservation.inquiry import clear
+from lossratio.testbed.reservation import ReservationLostError, TestbedReservedError
+from lossratio.testbed.reservation.inquiry import clear
 
 pytestmark = needs_sshd
 SECONDS = float(os.environ.get("LOSSRATIO_SABOTAGE_SECONDS", "8"))

@@ -2,17 +2,17 @@ from pathlib import Path
 
 import pytest
 
-from lossratio.bench.measurement import TestPlace
-from lossratio.bench.mrr import MrrRequest, measure_mrr
-from lossratio.bench.opening import open_testbed
 from lossratio.errors import TopologyError
-from lossratio.integrity import Integrity, IntegrityError
+from lossratio.measurements.measurement import TestPlace
+from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.report.doubts import DoubtKind, doubts_of
-from lossratio.report.model import TestIdentity
-from lossratio.report.run_directory import RunDirectory
+from lossratio.results.model import TestIdentity
+from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation import ConstantLoss, FrameFaults, SimulatedMeasurer
+from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trial import TrialInput
+from lossratio.trials.integrity import Integrity, IntegrityError
+from lossratio.trials.trial import TrialInput
 
 SIMULATED = Path(__file__).parents[3] / "topologies" / "simulated.yaml"
 PROFILE = load_profile("ethip4-udp", frame_size=64)

@@ -2,7 +2,7 @@ import pytest
 
 from lossratio.errors import SearchError
 from lossratio.simulation import CapacityStep, ConstantLoss, PerformanceSpectrum, Policer, SharpKnee, SimulatedMeasurer
-from lossratio.trial import TrialInput
+from lossratio.trials.trial import TrialInput
 
 ONE_SECOND = TrialInput(duration=1.0, load=100_000.0)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lossratio.bench.testbed import TestbedRequest
 from lossratio.errors import TopologyError
+from lossratio.testbed.testbed import TestbedRequest
 from lossratio.topology import NodeType, TestbedKind, load_topology
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"

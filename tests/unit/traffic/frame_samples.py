@@ -10,8 +10,8 @@ from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet
 
-from lossratio.addressing import EAST, WEST, Side
 from lossratio.errors import TrafficError
+from lossratio.topology.addressing import EAST, WEST, Side
 from lossratio.traffic import load_profile
 from lossratio.traffic.agent.configuration import FramesSpec
 from lossratio.traffic.agent.cycle import FrameCycle, build_frames

@@ -12,14 +12,7 @@ from traffic_lab import PAIR, configure, drop, received_by
 from waiting import is_running, wait_until
 
 from lossratio.errors import TrafficError
-from lossratio.traffic import (
-    AgentClient,
-    AgentRefusalError,
-    TrafficPort,
-    check_path,
-    load_profile,
-    make_configuration,
-)
+from lossratio.traffic import AgentClient, AgentRefusalError, TrafficPort, check_path, load_profile, make_configuration
 
 pytestmark = pytest.mark.netns
 

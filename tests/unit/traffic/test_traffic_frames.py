@@ -11,8 +11,8 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 
-from lossratio.addressing import EAST, WEST, split_sides
 from lossratio.errors import TrafficError
+from lossratio.topology.addressing import EAST, WEST, split_sides
 from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.configuration import SteppingField
 from lossratio.traffic.agent.frames import FrameOrder, size_pattern, tag_bytes

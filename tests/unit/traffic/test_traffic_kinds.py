@@ -6,11 +6,11 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from traffic_lab import EAST, WEST, Capture, configure, drop
 
-from lossratio.counters import output_from_counters
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.protocol import AgentError
-from lossratio.trial import TrialInput
+from lossratio.trials.counters import output_from_counters
+from lossratio.trials.trial import TrialInput
 
 pytestmark = pytest.mark.netns
 

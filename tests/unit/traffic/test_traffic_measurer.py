@@ -1,8 +1,8 @@
 import pytest
 
-from lossratio.counters import NegativeLossError
 from lossratio.traffic import TrafficMeasurer
-from lossratio.trial import DirectionCounters, TrialInput
+from lossratio.trials.counters import NegativeLossError
+from lossratio.trials.trial import DirectionCounters, TrialInput
 
 TRIAL = TrialInput(duration=1.0, load=100.0)
 

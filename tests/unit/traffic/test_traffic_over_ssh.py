@@ -10,8 +10,8 @@ from traffic_lab import configure
 from waiting import wait_until
 
 from lossratio.errors import TrafficError
-from lossratio.ssh import NodeSession
-from lossratio.testbed.local import LocalTestbed
+from lossratio.nodes import NodeSession
+from lossratio.testbed.local.local import LocalTestbed
 from lossratio.topology import load_topology
 from lossratio.traffic import AgentClient, check_path
 

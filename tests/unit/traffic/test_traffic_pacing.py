@@ -4,7 +4,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lossratio.counters import output_from_counters
 from lossratio.traffic.agent.counting import check_countable
 from lossratio.traffic.agent.pacing import (
     BATCH,
@@ -16,7 +15,8 @@ from lossratio.traffic.agent.pacing import (
     transmit,
 )
 from lossratio.traffic.agent.protocol import AgentError
-from lossratio.trial import DirectionCounters, TrialInput
+from lossratio.trials.counters import output_from_counters
+from lossratio.trials.trial import DirectionCounters, TrialInput
 
 
 class World:

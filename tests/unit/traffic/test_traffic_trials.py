@@ -8,12 +8,12 @@ from frame_samples import with_fields_of_scapy
 from scapy.layers.l2 import Ether
 from traffic_lab import PAIR, Capture, configure, drop, received_by
 
-from lossratio import addressing
-from lossratio.counters import output_from_counters
+from lossratio.topology import addressing
 from lossratio.traffic import TrafficMeasurer, TrafficPort, check_path, load_profile, make_configuration
 from lossratio.traffic.agent.cycle import build_frames
 from lossratio.traffic.layers import frames_spec
-from lossratio.trial import TrialInput
+from lossratio.trials.counters import output_from_counters
+from lossratio.trials.trial import TrialInput
 
 pytestmark = pytest.mark.netns
 

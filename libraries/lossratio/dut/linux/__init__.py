@@ -3,5 +3,12 @@
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.options import LinuxOptions
 from lossratio.dut.linux.path import LinuxDut
+from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
 
-__all__ = ["LinuxDut", "LinuxOptions", "NodeDut"]
+__all__ = [
+    "LinuxDut",
+    "LinuxOptions",
+    "NodeDut",
+    "ProgramDut",
+    "ProgramOptions",
+]

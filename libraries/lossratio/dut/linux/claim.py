@@ -14,8 +14,8 @@ from datetime import datetime, timezone
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import Link, read_links
 from lossratio.dut.linux.ruleset import document, table
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 _FAMILY = "netdev"
 _LONGEST_ALIAS = 255

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lossratio.dut.linux.requirements import Tool
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 LSCPU = Tool(("lscpu", "--version"), "util-linux")
 

@@ -8,7 +8,7 @@ from lossratio.dut.base import DutCounters
 from lossratio.dut.linux.interfaces import Link, existing_links
 from lossratio.dut.linux.ruleset import Ruleset
 from lossratio.dut.linux.softnet import read_softnet
-from lossratio.dut.node import DutNode
+from lossratio.nodes import DutNode
 
 _SOFTNET = ("dropped", "time_squeeze")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lossratio.dut.linux.interfaces import Link
 from lossratio.dut.linux.requirements import Tool, tool_versions
-from lossratio.dut.node import DutNode
+from lossratio.nodes import DutNode
 
 _NODE_SETTINGS = (
     "net/bridge/bridge-nf-call-arptables",

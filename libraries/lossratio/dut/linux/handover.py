@@ -21,7 +21,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import existing_links
 from lossratio.dut.linux.ip_forwarding import enable_forwarding
 from lossratio.dut.linux.router_side import RouterSide
-from lossratio.dut.node import DutNode
+from lossratio.nodes import DutNode
 
 # Stand for the other end of the veth pair; link-local ones, so that no other route can lead to them.
 _GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = MappingProxyType(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv6Address
 
 from lossratio.dut.changes import Changes
-from lossratio.dut.node import DutNode
+from lossratio.nodes import DutNode
 
 IpAddress = IPv4Address | IPv6Address
 

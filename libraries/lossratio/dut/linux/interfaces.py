@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
-from lossratio.addressing import default_networks
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
+from lossratio.topology import default_networks
 
 Link = Mapping[str, Any]
 """One interface, as ``ip -json -details -statistics address`` tells it."""

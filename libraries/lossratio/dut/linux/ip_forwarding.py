@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import read_routes
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 _IPV4 = "/proc/sys/net/ipv4/conf"
 _IPV6 = "/proc/sys/net/ipv6/conf"

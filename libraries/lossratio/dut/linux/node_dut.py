@@ -17,8 +17,8 @@ from lossratio.dut.linux.interfaces import MADE, Link, check_interfaces, existin
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool, check_privileges, check_tools
 from lossratio.dut.linux.state import LinuxState, boot_id, check_unchanged, read_state
 from lossratio.dut.linux.telemetry import linux_telemetry
-from lossratio.dut.node import CommandRunner, DutNode
 from lossratio.errors import DutError, LinkError, LossRatioError, NodeError
+from lossratio.nodes import CommandRunner, DutNode
 from lossratio.topology import Hop, Port
 
 LINK_TIMEOUT = 10.0

@@ -7,8 +7,8 @@ from typing import Any
 
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.interfaces import check_interfaces
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 _DEVICES = "/sys/bus/pci/devices"
 _PROBE = "/sys/bus/pci/drivers_probe"

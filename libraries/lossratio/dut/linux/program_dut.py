@@ -16,8 +16,8 @@ from lossratio.dut.linux.interfaces import check_interfaces, existing_links
 from lossratio.dut.linux.node_dut import NodeDut
 from lossratio.dut.linux.pci import bind, card_driver, check_hugepages, check_pci, pci_facts, pci_interfaces
 from lossratio.dut.linux.requirements import Tool
-from lossratio.dut.node import CommandRunner
 from lossratio.errors import DutError
+from lossratio.nodes import CommandRunner
 from lossratio.topology import Hop, Port
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lossratio.dut.node import DutNode, reason
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode, reason
 
 
 @dataclass(frozen=True)

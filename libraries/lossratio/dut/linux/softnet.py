@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lossratio.dut.node import DutNode
+from lossratio.nodes import DutNode
 
 _FILE = "/proc/net/softnet_stat"
 _COLUMNS = {"processed": 0, "dropped": 1, "time_squeeze": 2, "received_rps": 9, "flow_limited": 10}

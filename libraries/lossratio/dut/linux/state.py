@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from lossratio.dut.linux.claim import table_name
 from lossratio.dut.linux.host_routes import count_host_routes
 from lossratio.dut.linux.interfaces import is_up, read_links, read_routes
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 _PROTOCOLS = ("kernel", "boot")
 """What brings in the routes that a DUT depends on: addresses, and commands."""

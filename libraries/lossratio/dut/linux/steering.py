@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.options import parse_cpus
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 _ONLINE = "/sys/devices/system/cpu/online"
 _BITS_PER_GROUP = 32

@@ -8,7 +8,7 @@ from typing import Any
 
 from lossratio.dut.linux.interfaces import read_links
 from lossratio.dut.linux.softnet import read_softnet
-from lossratio.dut.node import DutNode, reason
+from lossratio.nodes import DutNode, reason
 
 _PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses"
 _LONGEST = 600

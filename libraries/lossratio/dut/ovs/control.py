@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from lossratio.dut.daemon import Daemon
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 _PLACES = ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")
 _OPENFLOW = ("-O", "OpenFlow13")

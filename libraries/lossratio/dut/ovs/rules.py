@@ -9,11 +9,11 @@ from types import MappingProxyType
 
 from pydantic import Field, model_validator
 
-from lossratio.addressing import EAST, WEST
 from lossratio.dut.base import EASTWARD, WESTWARD
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.options import PolicedOptions
 from lossratio.dut.linux.program_dut import ProgramOptions
+from lossratio.topology import EAST, WEST
 
 METERS: Mapping[str, int] = MappingProxyType({EASTWARD: 1, WESTWARD: 2})
 """Numbers of the meters, by direction."""

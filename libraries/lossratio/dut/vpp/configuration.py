@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-from lossratio.addressing import EAST, WEST, Side
 from lossratio.dut.linux.router_side import RouterSide
 from lossratio.dut.linux.vxlan import EAST_VNI, WEST_VNI, Tunnel
 from lossratio.dut.vpp.options import VppForwarding, VppOptions
+from lossratio.topology import EAST, WEST, Side
 
 BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""

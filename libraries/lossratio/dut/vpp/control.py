@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from lossratio.dut.changes import Changes
-from lossratio.dut.node import DutNode
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 
 _COUNTER = re.compile(r"^\s*(?P<count>\d+)\s+(?P<node>\S+)\s+(?P<reason>\S.*?)\s+(?P<severity>error|warn|info)\s*$")
 _NOT_DROPPED = ("info",)

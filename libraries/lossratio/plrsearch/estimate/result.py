@@ -19,7 +19,7 @@ from lossratio.plrsearch.model import (
     collect,
 )
 from lossratio.plrsearch.quadrature import posteriors
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 _LIMIT_SHARE = 0.025
 """With a larger probability beyond a limit the limit is part of the answer: the 95 % interval ends there."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.model.functions import Array
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 MAX_UNSENT = 0.01
 """The largest share of the intended frames that may not have been sent; beyond it a trial is set aside."""

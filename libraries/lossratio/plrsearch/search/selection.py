@@ -11,7 +11,7 @@ import numpy as np
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, LikelihoodName
 from lossratio.plrsearch.quadrature import Posterior
 from lossratio.plrsearch.search.gains import Cloud
-from lossratio.trial import TrialResult
+from lossratio.trials import TrialResult
 
 _DRAINED = 3
 _OVERLOAD = 5.0

@@ -61,7 +61,7 @@ def _default_networks(networks: set[Network]) -> set[Network]:
 
     These are networks of similar size that together are all addresses, such as 0.0.0.0/1 and 128.0.0.0/1, and each one
     with more than the networks for benchmarking (RFC 2544, RFC 5180) that would carry test traffic, such as 2000::/3.
-    The DUT's check has the same rule: `lossratio.addressing.default_networks`.
+    The DUT's check has the same rule: `lossratio.topology.addressing.default_networks`.
     """
     found: set[Network] = set()
     for version, everywhere in _EVERYWHERE.items():

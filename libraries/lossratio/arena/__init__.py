@@ -1,0 +1,39 @@
+"""Studies: search algorithms side by side on simulated SUTs with a known truth."""
+
+from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER
+from lossratio.arena.demands import figures
+from lossratio.arena.figures import at_overhead
+from lossratio.arena.goal_sets import GOAL_SETS
+from lossratio.arena.growth import decision_time_growth
+from lossratio.arena.hint_demands import hint_figures
+from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS
+from lossratio.arena.peer import why_not_installed
+from lossratio.arena.plan import FAMILY_SETS, NO_OVERHEAD, OVERHEADS, Study
+from lossratio.arena.runner import run_study
+from lossratio.arena.store import Store
+from lossratio.arena.tables import algorithm_table, family_tables, figure_table, group_table, hint_family_tables
+
+__all__ = [
+    "ALGORITHMS",
+    "CHANGES",
+    "FAMILY_SETS",
+    "GOAL_SETS",
+    "HINT_ALGORITHMS",
+    "NO_OVERHEAD",
+    "OURS",
+    "OVERHEADS",
+    "PEER",
+    "Store",
+    "Study",
+    "algorithm_table",
+    "at_overhead",
+    "decision_time_growth",
+    "family_tables",
+    "figure_table",
+    "figures",
+    "group_table",
+    "hint_family_tables",
+    "hint_figures",
+    "run_study",
+    "why_not_installed",
+]

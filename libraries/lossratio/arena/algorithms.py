@@ -1,0 +1,92 @@
+"""The algorithms that are compared: how each is run, and on which goals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from lossratio.arena.baselines import MLRsearch2019, MLRsearch2021, RFC2544Bisection, TST009Bisection
+from lossratio.arena.outcome import Outcome, one_after_another, searched
+from lossratio.arena.peer import PEER_VERSION, search_with_peer
+from lossratio.arena.suts import Subject
+from lossratio.mlrsearch import MLRsearch, SearchGoal
+from lossratio.trials import Measurer
+
+OURS = "lossratio"
+PEER = f"MLRsearch {PEER_VERSION}"
+
+Goals = Sequence[SearchGoal]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One way to search.
+
+    Attributes:
+        name: What tables call it.
+        search: Runs one search.
+        applies: Whether it can search for these goals.
+        follows_rfc9971: Whether its results are those of RFC 9971, which the independent checker holds them to.
+        tonight: What the SUT is like when it is searched.
+    """
+
+    name: str
+    search: Callable[[Goals, Subject, Measurer], Outcome]
+    applies: Callable[[Goals], bool] = lambda goals: True
+    follows_rfc9971: bool = True
+    tonight: Callable[[Subject], Subject] = lambda subject: subject
+
+
+def _search_with_ours(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
+    return searched(MLRsearch(goals, subject.min_load, subject.max_load, fail_fast=False), measurer)
+
+
+def _search_with_2021(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
+    return searched(MLRsearch2021(goals, subject.min_load, subject.max_load, timeout=None), measurer)
+
+
+def _search_with_2019(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
+    return searched(MLRsearch2019(goals, subject.min_load, subject.max_load), measurer)
+
+
+def _search_with_tst009(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
+    return one_after_another(
+        searched(TST009Bisection(goal, subject.min_load, subject.max_load), measurer) for goal in goals
+    )
+
+
+def _search_with_rfc2544(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
+    return one_after_another(
+        searched(RFC2544Bisection(goal, subject.min_load, subject.max_load), measurer) for goal in goals
+    )
+
+
+def _one_trial_each(goals: Goals) -> bool:
+    """Whether one final trial decides about a load, for all goals alike."""
+    return all(goal.duration_sum <= goal.final_trial_duration and goal.exceed_ratio == 0.0 for goal in goals)
+
+
+def _ndr_and_pdr(goals: Goals) -> bool:
+    return _one_trial_each(goals) and len(goals) == 2 and min(goal.loss_ratio for goal in goals) == 0.0
+
+
+def _two_trials_each(goals: Goals) -> bool:
+    """Whether all goals believe in loss that is seen twice."""
+    return all(goal.exceed_ratio == 0.5 and goal.duration_sum == 2 * goal.final_trial_duration for goal in goals)
+
+
+ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Algorithm(OURS, _search_with_ours),
+            Algorithm(PEER, search_with_peer),
+            Algorithm("MLRsearch 2021", _search_with_2021, _one_trial_each, follows_rfc9971=False),
+            Algorithm("MLRsearch 2019", _search_with_2019, _ndr_and_pdr, follows_rfc9971=False),
+            Algorithm("RFC 2544 bisection", _search_with_rfc2544, _one_trial_each, follows_rfc9971=False),
+            Algorithm("TST009 bisection", _search_with_tst009, _two_trials_each, follows_rfc9971=False),
+        )
+    }
+)
+"""All algorithms by name."""

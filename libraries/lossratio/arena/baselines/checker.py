@@ -1,0 +1,175 @@
+"""An independent check of search results: RFC 9971 once more, apart from any controller's own code.
+
+Written from the RFC's load classification, relevant bounds and conditional throughput, over plain lists of trials, in
+whole nanoseconds and exact fractions. It takes nothing from `lossratio.mlrsearch` but the shapes of goals and results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult
+from lossratio.trials import TrialResult
+
+ROUNDING = 1e-9
+"""Loads and widths that differ by no more than this, relatively, are the same."""
+
+TOO_SHORT = 0.01
+"""Share of their durations that trials must count less than before a search may give up the load they are at."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the trials really show for a goal; loads and rates in frames per second, None where there is none."""
+
+    relevant_lower_bound: float | None
+    relevant_upper_bound: float | None
+    conditional_throughput: float | None
+
+
+def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: float, max_load: float) -> tuple[str, ...]:
+    """Checks a finished search's result against its trials.
+
+    Args:
+        result: What the controller said.
+        trials: Everything that was measured and counts (no warm-up), in any order.
+        min_load: Smallest load of the search, frames per second.
+        max_load: Largest load of the search, frames per second.
+
+    Returns:
+        A sentence for everything that is wrong; nothing for a result that the trials prove.
+    """
+    outside = [trial.load for trial in trials if not min_load <= trial.load <= max_load]
+    found = [f"a trial at {load!r} is outside of {min_load!r} to {max_load!r}" for load in outside]
+    failed = [goal for goal in result if is_bound(goal, _at(trials, min_load), upper=True)]
+    for goal, goal_result in result.items():
+        for fault in _goal_faults(goal_result, trials, min_load, max_load, bool(failed)):
+            found.append(f"{goal}: {fault}")
+    return tuple(found)
+
+
+def checked(goal: SearchGoal, trials: Sequence[TrialResult]) -> Checked:
+    """Finds a goal's relevant bounds and conditional throughput among trials."""
+    loads = sorted({trial.load for trial in trials})
+    upper = next((load for load in loads if is_bound(goal, _at(trials, load), upper=True)), None)
+    lower = None
+    for load in loads:
+        if upper is not None and load >= upper:
+            break
+        if is_bound(goal, _at(trials, load), upper=False):
+            lower = load
+    throughput = None if lower is None else lower * (1.0 - _quantile(goal, _at(trials, lower)))
+    return Checked(lower, upper, throughput)
+
+
+def _goal_faults(
+    said: GoalResult, trials: Sequence[TrialResult], min_load: float, max_load: float, any_failed: bool
+) -> Iterator[str]:
+    goal = said.goal
+    shown = checked(goal, trials)
+    lower, upper = shown.relevant_lower_bound, shown.relevant_upper_bound
+    at_max = lower is not None and lower >= max_load
+    if said.relevant_lower_bound != lower:
+        yield f"the relevant lower bound is {lower!r}, not {said.relevant_lower_bound!r}"
+    if said.relevant_upper_bound != (lower if at_max else upper):
+        yield f"the relevant upper bound is {upper!r}, not {said.relevant_upper_bound!r}"
+    if not _same(said.conditional_throughput, shown.conditional_throughput):
+        yield f"the conditional throughput is {shown.conditional_throughput!r}, not {said.conditional_throughput!r}"
+    narrow = lower is not None and upper is not None and upper - lower <= goal.width * upper * (1.0 + ROUNDING)
+    if said.regular != narrow:
+        yield f"with bounds {lower!r} and {upper!r} the result is {'regular' if narrow else 'irregular'}"
+    if not said.regular and not narrow:
+        yield from _reason_faults(said.reason, at_max, upper is not None and upper <= min_load, any_failed)
+        if said.reason is IrregularReason.STALLED and not _has_stalled(goal, trials):
+            yield "the trials count for long enough to classify each load, so the search should not have given up"
+
+
+def _reason_faults(reason: IrregularReason | None, at_max: bool, at_min: bool, any_failed: bool) -> Iterator[str]:
+    if (reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND) != at_max:
+        yield f"the maximum load is {'' if at_max else 'not '}a lower bound, but the reason is {reason!s}"
+    if (reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND) != at_min:
+        yield f"the minimum load is {'' if at_min else 'not '}an upper bound, but the reason is {reason!s}"
+    if reason is IrregularReason.OTHER_GOAL_FAILED and not any_failed:
+        yield "no goal failed at the minimum load, so the search should not have ended"
+    if reason is None:
+        yield "an irregular result has no reason"
+
+
+def _has_stalled(goal: SearchGoal, trials: Sequence[TrialResult]) -> bool:
+    """Whether trials from some duration on count for next to nothing at a load that is still undecided."""
+    for load in {trial.load for trial in trials}:
+        here = _at(trials, load)
+        if any(is_bound(goal, here, upper=upper) for upper in (True, False)):
+            continue
+        for shortest in {trial.duration for trial in here}:
+            longer = [trial for trial in here if trial.duration >= shortest]
+            if sum(trial.effective_duration for trial in longer) < TOO_SHORT * sum(trial.duration for trial in longer):
+                return True
+    return False
+
+
+def _at(trials: Iterable[TrialResult], load: float) -> list[TrialResult]:
+    return [trial for trial in trials if trial.load == load]
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e9)
+
+
+def _written(ratio: float) -> Fraction:
+    """A ratio as it is written in decimals."""
+    return Fraction(str(float(ratio)))
+
+
+def is_bound(goal: SearchGoal, trials: Iterable[TrialResult], *, upper: bool) -> bool:
+    """Whether trials at one load make it an upper bound, or a lower bound (RFC 9971, load classification)."""
+    seconds = DurationSums(goal)
+    for trial in trials:
+        seconds.add(trial)
+    return seconds.is_bound(upper=upper)
+
+
+class DurationSums:
+    """Effective durations at one load, by trial duration and loss, and what they make of it (RFC 9971)."""
+
+    def __init__(self, goal: SearchGoal) -> None:
+        self._goal = goal
+        self._exceed_ratio = _written(goal.exceed_ratio)
+        self._sums = {(full, low): 0 for full in (True, False) for low in (True, False)}
+
+    def add(self, trial: TrialResult) -> None:
+        """Counts a trial."""
+        kind = trial.duration >= self._goal.final_trial_duration, trial.loss_ratio <= self._goal.loss_ratio
+        self._sums[kind] += _nanoseconds(trial.effective_duration)
+
+    def is_bound(self, *, upper: bool) -> bool:
+        """Whether the load is an upper bound, or a lower bound."""
+        sums, exceed_ratio = self._sums, self._exceed_ratio
+        balancing = sums[False, True] * exceed_ratio / (1 - exceed_ratio)
+        high = sums[True, False] + max(Fraction(0), sums[False, False] - balancing)
+        whole = max(sums[True, True] + high, Fraction(_nanoseconds(self._goal.duration_sum)))
+        optimistic = high / whole <= exceed_ratio
+        pessimistic = (whole - sums[True, True]) / whole <= exceed_ratio
+        return not (optimistic or pessimistic) if upper else optimistic and pessimistic
+
+
+def _quantile(goal: SearchGoal, trials: Iterable[TrialResult]) -> float:
+    """The loss ratio that a share of the duration sum is not above (RFC 9971, conditional throughput)."""
+    full = sorted(
+        (trial for trial in trials if trial.duration >= goal.final_trial_duration), key=lambda trial: trial.loss_ratio
+    )
+    measured = sum(_nanoseconds(trial.effective_duration) for trial in full)
+    remaining = max(_nanoseconds(goal.duration_sum), measured) * (1 - _written(goal.exceed_ratio))
+    for trial in full:
+        remaining -= _nanoseconds(trial.effective_duration)
+        if remaining <= 0:
+            return trial.loss_ratio
+    return 1.0
+
+
+def _same(said: float | None, shown: float | None) -> bool:
+    if said is None or shown is None:
+        return said is shown
+    return abs(said - shown) <= ROUNDING * max(abs(said), abs(shown))

@@ -1,0 +1,117 @@
+"""MLRsearch of 2019: NDR and PDR, an interval each, the latest trial counts (draft-vpolak-mkonstan-bmwg-mlrsearch-02).
+
+Phases with growing trial duration and narrowing width, as the sample implementation of the draft describes them, with
+the additional logic that the draft lists as missing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+
+from lossratio.arena.baselines.interval import Interval
+from lossratio.arena.baselines.phases import phases_of
+from lossratio.arena.baselines.scripted import ScriptedController, Step, bounds_result, one_trial_goals
+from lossratio.arena.baselines.selection_2019 import choose
+from lossratio.arena.baselines.widths import clamped, step_down, step_up
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
+from lossratio.trials import TrialInput, TrialResult
+
+
+class MLRsearch2019(ScriptedController):
+    """Searches for NDR and PDR at once, each with bounds of one final trial."""
+
+    def __init__(
+        self,
+        goals: Iterable[SearchGoal],
+        min_load: float,
+        max_load: float,
+        *,
+        intermediate_phases: int = 2,
+        timeout: float | None = None,
+    ) -> None:
+        """Prepares a search.
+
+        Args:
+            goals: Two goals with one width, initial and final trial duration: NDR without loss, PDR with some. FD.io
+                CSIT used 0 and 0.5 %, width 0.5 %, 1 s and 30 s.
+            min_load: Smallest load of a trial, frames per second per interface. The search fails where it would have
+                to go below.
+            max_load: Largest load of a trial, frames per second per interface.
+            intermediate_phases: Number of phases between the initial and the final one.
+            timeout: No trial is asked for after this many seconds of trials; None: no limit.
+
+        Raises:
+            SearchError: If an argument makes no sense, or the goals are not these two.
+        """
+        super().__init__(one_trial_goals(goals), min_load, max_load, timeout)
+        ordered = sorted(self.goals, key=lambda goal: goal.loss_ratio)
+        if len(ordered) != 2 or ordered[0].loss_ratio != 0.0:
+            raise SearchError(
+                "MLRsearch of 2019 searches for two goals: NDR with loss ratio 0, and PDR with a larger one."
+            )
+        self._phases = phases_of(self.goals[0], intermediate_phases)
+        self._loss_ratios = {"NDR": 0.0, "PDR": ordered[1].loss_ratio}
+        self._intervals: dict[str, Interval] = {}
+
+    def _search(self) -> Generator[Step, TrialResult, None]:
+        lower, upper = yield from self._initial_phase()
+        self._intervals = {
+            name: Interval(loss_ratio, self.max_load, lower, upper) for name, loss_ratio in self._loss_ratios.items()
+        }
+        for phase in self._phases:
+            while (choice := choose(self._intervals, phase, self.min_load)) is not None:
+                result = yield Step(TrialInput(phase.duration, choice.load), f"{phase.name}: {choice.purpose}")
+                self._update(result)
+
+    def _initial_phase(self) -> Generator[Step, TrialResult, tuple[TrialResult, TrialResult]]:
+        """Trials at max load (MTR), at what was forwarded there (MRR), and at what was forwarded then (MRR2).
+
+        Returns:
+            The trials at the bounds of the interval that the first phase starts with; it is wide enough for it.
+        """
+        duration, width = self.goals[0].first_duration, self._phases[0].width_goal
+        upper = yield Step(TrialInput(duration, self.max_load), "initial phase: the maximum load")
+        mrr = clamped(min(upper.forwarding_rate, step_down(self.max_load, width)), self.min_load, self.max_load)
+        if mrr == self.max_load:
+            return upper, upper
+        lower = yield Step(TrialInput(duration, mrr), "initial phase: MRR")
+        if lower.loss_ratio > 0.0:
+            mrr2 = clamped(min(lower.forwarding_rate, step_down(mrr, width)), self.min_load, self.max_load)
+        else:
+            mrr2 = clamped(step_up(mrr, width), self.min_load, self.max_load)
+        if mrr2 in (mrr, self.max_load):
+            return lower, upper
+        third = yield Step(TrialInput(duration, mrr2), "initial phase: MRR2")
+        return (third, lower) if mrr2 < mrr else (lower, third)
+
+    def _update(self, result: TrialResult) -> None:
+        self._intervals = {name: interval.updated(result) for name, interval in self._intervals.items()}
+
+    def _take_unasked(self, result: TrialResult) -> None:
+        self._update(result)
+
+    def _goal_result(self, goal: SearchGoal, unfinished: IrregularReason) -> GoalResult:
+        interval = self._intervals.get("NDR" if goal.loss_ratio == 0.0 else "PDR")
+        lower = upper = None
+        if interval is not None:
+            lower, upper = _bounds(interval, goal.final_trial_duration)
+        return bounds_result(
+            goal,
+            lower,
+            upper,
+            min_load=self.min_load,
+            max_load=self.max_load,
+            unfinished=unfinished,
+        )
+
+
+def _bounds(interval: Interval, final_trial_duration: float) -> tuple[TrialResult | None, TrialResult | None]:
+    """The final trials that show a lower and an upper bound; an invalid bound is one of the other kind."""
+    lower = interval.lower if interval.lower.duration >= final_trial_duration else None
+    upper = interval.upper if interval.upper.duration >= final_trial_duration else None
+    if lower is not None and lower.loss_ratio > interval.loss_ratio:
+        return None, lower
+    if upper is not None and upper.loss_ratio <= interval.loss_ratio:
+        return upper, None
+    return lower, upper

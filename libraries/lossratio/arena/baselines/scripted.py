@@ -1,0 +1,182 @@
+"""Controllers that are written as a script: a generator that asks for one trial after the other."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+
+from lossratio.arena.baselines.widths import ROUNDING
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult
+from lossratio.trials import TrialInput, TrialResult
+
+
+@dataclass(frozen=True)
+class Step:
+    """A trial that a script asks for, and why."""
+
+    trial: TrialInput
+    purpose: str
+
+
+Script = Generator[Step, TrialResult, None]
+"""Yields a step, is sent the step's result, and returns when the search is over."""
+
+
+class ScriptedController(ABC):
+    """What all baselines share: asking and telling, adding up time, and the result's frame.
+
+    Attributes:
+        goals: The search goals, in the order given.
+        min_load: Smallest load of a trial, frames per second per interface.
+        max_load: Largest load of a trial, frames per second per interface.
+        elapsed: Seconds that all trials recorded so far took, as the measurer's clock told them.
+        trials: How many trials were recorded.
+    """
+
+    def __init__(
+        self, goals: Iterable[SearchGoal], min_load: float, max_load: float, timeout: float | None = None
+    ) -> None:
+        """Prepares a search.
+
+        Args:
+            goals: What is searched for.
+            min_load: Smallest load of a trial, frames per second per interface.
+            max_load: Largest load of a trial, frames per second per interface.
+            timeout: No trial is asked for after this many seconds of trials; None: no limit.
+
+        Raises:
+            SearchError: If there are no goals, or loads or times make no sense.
+        """
+        self.goals = tuple(goals)
+        self.min_load = float(min_load)
+        self.max_load = float(max_load)
+        self.elapsed = 0.0
+        self.trials = 0
+        self._timeout = math.inf if timeout is None else timeout
+        if not self.goals:
+            raise SearchError("A search needs at least one search goal.")
+        if not 0.0 < self.min_load <= self.max_load < math.inf:
+            raise SearchError(
+                f"A search needs 0 < min load <= max load, in frames per second, not {min_load!r} and {max_load!r}."
+            )
+        if not self._timeout > 0.0:
+            raise SearchError(f"A search's timeout must be a positive number of seconds, not {timeout!r}.")
+        self._script = self._search()
+        self._started = False
+        self._step: Step | None = None
+
+    @property
+    def purpose(self) -> str | None:
+        """Why the trial that `next_trial` gives was chosen; None if it gives none."""
+        step = self._pending()
+        return None if step is None or self._is_out_of_time() else step.purpose
+
+    def next_trial(self) -> TrialInput | None:
+        """The trial to measure next; None when the search is over. Asking again changes nothing."""
+        step = self._pending()
+        return None if step is None or self._is_out_of_time() else step.trial
+
+    def record(self, result: TrialResult) -> None:
+        """Takes in any trial's result, also of one it did not ask for.
+
+        Only its time counts when the search is over, or where its load is outside of the search's loads.
+        """
+        step = self._pending()
+        self.elapsed += result.elapsed
+        self.trials += 1
+        if step is None or not self.min_load <= result.load <= self.max_load:
+            return
+        if result.input != step.trial:
+            self._take_unasked(result)
+            return
+        try:
+            self._step = self._script.send(result)
+        except StopIteration:
+            self._step = None
+
+    def result(self) -> SearchResult:
+        """What is known now, at any time; before the end it is marked as not finished."""
+        finished = self._pending() is None
+        unfinished = IrregularReason.TIMEOUT if self._is_out_of_time() else IrregularReason.STOPPED_EARLY
+        results = [
+            self._goal_result(goal, IrregularReason.OTHER_GOAL_FAILED if finished else unfinished)
+            for goal in self.goals
+        ]
+        return SearchResult(results, finished=finished, elapsed=self.elapsed, trials=self.trials)
+
+    def _pending(self) -> Step | None:
+        if not self._started:
+            self._started = True
+            self._step = next(self._script, None)
+        return self._step
+
+    def _is_out_of_time(self) -> bool:
+        return self.elapsed >= self._timeout
+
+    @abstractmethod
+    def _search(self) -> Script:
+        """The search, trial by trial."""
+
+    @abstractmethod
+    def _take_unasked(self, result: TrialResult) -> None:
+        """Makes what use it can of a result that the script did not ask for."""
+
+    @abstractmethod
+    def _goal_result(self, goal: SearchGoal, unfinished: IrregularReason) -> GoalResult:
+        """What is known about a goal; `unfinished` is the reason to give where the bounds alone tell none."""
+
+
+def one_trial_goals(goals: Iterable[SearchGoal]) -> tuple[SearchGoal, ...]:
+    """Checks goals of an algorithm that classifies a load by one trial, in phases that all goals go through together.
+
+    Raises:
+        SearchError: If a goal asks for more than one full-length trial, or the goals differ in more than loss ratio,
+            exceed ratio (one trial exceeds or not) and name, or two have the same loss ratio.
+    """
+    checked = tuple(goals)
+    for goal in checked:
+        if goal.duration_sum > goal.final_trial_duration:
+            raise SearchError(
+                f"Search goal {goal}: this algorithm decides by a single trial of the final duration "
+                f"({goal.final_trial_duration:g} s), so it cannot add up {goal.duration_sum:g} s."
+            )
+    shared = {(goal.final_trial_duration, goal.first_duration, goal.width) for goal in checked}
+    if len(shared) > 1 or len({goal.loss_ratio for goal in checked}) < len(checked):
+        raise SearchError(
+            "All goals of this algorithm must have the same trial durations and width, and different loss ratios."
+        )
+    return checked
+
+
+def bounds_result(
+    goal: SearchGoal,
+    lower: TrialResult | None,
+    upper: TrialResult | None,
+    *,
+    min_load: float,
+    max_load: float,
+    unfinished: IrregularReason,
+) -> GoalResult:
+    """Makes a goal's result from the trials that an algorithm holds for its relevant bounds.
+
+    Args:
+        goal: The goal.
+        lower: A low-loss trial at the relevant lower bound; None if there is none.
+        upper: A high-loss trial at the relevant upper bound; None if there is none.
+        min_load: Smallest load of the search, frames per second.
+        max_load: Largest load of the search, frames per second.
+        unfinished: Why the result is irregular, if the bounds alone do not tell.
+    """
+    throughput = None if lower is None else lower.forwarding_rate
+    low = None if lower is None else lower.load
+    high = None if upper is None else upper.load
+    if low is not None and high is not None and high - low <= goal.width * high * (1.0 + ROUNDING):
+        return GoalResult(goal, True, low, high, throughput)
+    if low is not None and low >= max_load:
+        return GoalResult(goal, False, low, low, throughput, IrregularReason.MAX_LOAD_IS_LOWER_BOUND)
+    if high is not None and high <= min_load:
+        return GoalResult(goal, False, low, high, throughput, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
+    return GoalResult(goal, False, low, high, throughput, unfinished)

@@ -1,0 +1,136 @@
+"""Searches with hints: some nights on a SUT, each hinting the next, and then the search that is looked at.
+
+What happened to the SUT in between is a `Change`. For each there are two algorithms, which search on the same SUTs as
+they are that night: one with hints from the nights before, and one without.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+
+from lossratio.arena.algorithms import Algorithm
+from lossratio.arena.outcome import Outcome, searched
+from lossratio.arena.scaled import Scaled
+from lossratio.arena.suts import Overhead, Subject
+from lossratio.mlrsearch import EARLIER_SEARCHES, MLRsearch, SearchGoal
+from lossratio.trials import Measurer, TrialResult
+
+NIGHT_STREAM = 2
+"""Stream of random numbers of the earlier nights."""
+
+Trials = tuple[TrialResult, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happens to a SUT before the search that is looked at.
+
+    Attributes:
+        name: What tables call it.
+        factor: Draws how much faster the SUT is that night.
+        nights: How many nights there were before.
+        drift: How much faster the SUT becomes with each of these nights, relatively.
+        is_nonsense: Whether it is the earlier nights that were measured on a SUT so much faster.
+    """
+
+    name: str
+    factor: Callable[[np.random.Generator], float] = lambda rng: 1.0
+    nights: int = EARLIER_SEARCHES
+    drift: float = 0.0
+    is_nonsense: bool = False
+
+    @property
+    def with_hints(self) -> str:
+        """Name of the algorithm with hints."""
+        return f"hints, {self.name}"
+
+    @property
+    def without_hints(self) -> str:
+        """Name of the algorithm without."""
+        return f"no hints, {self.name}"
+
+    def drawn(self, subject: Subject) -> float:
+        """The factor for a SUT; always the same one."""
+        return self.factor(np.random.default_rng((subject.seed, zlib.crc32(f"{self.name} {subject.family}".encode()))))
+
+    def tonight(self, subject: Subject) -> Subject:
+        """The SUT as it is when it is searched."""
+        if self.is_nonsense:
+            return subject
+        return scaled(subject, self.drawn(subject) * (1.0 + self.drift) ** self.nights)
+
+    def earlier(self, subject: Subject, night: int) -> Subject:
+        """The SUT as it was in an earlier night."""
+        if self.is_nonsense:
+            return scaled(subject, self.drawn(subject))
+        return scaled(subject, (1.0 + self.drift) ** night)
+
+
+def scaled(subject: Subject, factor: float) -> Subject:
+    """A SUT that has become so much faster."""
+    return subject if factor == 1.0 else replace(subject, sut=Scaled(subject.sut, factor))
+
+
+def _either_way(rng: np.random.Generator, change: float) -> float:
+    return 1.0 + float(rng.choice((-change, change)))
+
+
+CHANGES: Mapping[str, Change] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Change("unchanged"),
+            Change("up to 5 %", lambda rng: 1.0 + rng.uniform(-0.05, 0.05)),
+            Change("20 %", lambda rng: _either_way(rng, 0.2)),
+            Change("nonsense", lambda rng: math.exp(rng.uniform(-3.0, 3.0)), is_nonsense=True),
+            Change("1 %", lambda rng: _either_way(rng, 0.01)),
+            Change("forty nights", nights=40),
+            Change("drift 0.1 % a night", nights=40, drift=0.001),
+        )
+    }
+)
+"""All changes by name."""
+
+
+def _search(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer, hints: Sequence[Trials]) -> Outcome:
+    controller = MLRsearch(goals, subject.min_load, subject.max_load, fail_fast=False, hints=hints)
+    return searched(controller, measurer)
+
+
+@lru_cache(maxsize=1024)
+def _earlier_nights(goals: tuple[SearchGoal, ...], subject: Subject, change: str) -> tuple[Trials, ...]:
+    """The trials of the last nights before, oldest first."""
+    nights: list[Trials] = []
+    for night in range(CHANGES[change].nights):
+        then = CHANGES[change].earlier(subject, night)
+        measurer = then.measurer(Overhead(0.0), night, NIGHT_STREAM)
+        nights.append(_search(goals, then, measurer, nights[-EARLIER_SEARCHES:]).trials)
+    return tuple(nights[-EARLIER_SEARCHES:])
+
+
+def _pair(change: Change) -> tuple[Algorithm, Algorithm]:
+    """The search with hints, and the one without."""
+
+    def with_hints(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
+        return _search(goals, subject, measurer, _earlier_nights(tuple(goals), subject, change.name))
+
+    def without_hints(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
+        return _search(goals, subject, measurer, ())
+
+    return (
+        Algorithm(change.with_hints, with_hints, tonight=change.tonight),
+        Algorithm(change.without_hints, without_hints, tonight=change.tonight),
+    )
+
+
+HINT_ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
+    {algorithm.name: algorithm for change in CHANGES.values() for algorithm in _pair(change)}
+)
+"""The searches that are compared with and without hints, by name."""

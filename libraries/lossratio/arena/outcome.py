@@ -1,0 +1,83 @@
+"""What one search gave, with all its trials, and how long its controller computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from time import thread_time
+
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import SearchResult
+from lossratio.trials import Controller, Measurer, TrialInput, TrialOutput, TrialResult
+
+MOST_TRIALS = 5_000
+"""A search that asks for more has lost its way."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A search's result and what it took.
+
+    Attributes:
+        result: What was found.
+        trials: All trials, in the order measured.
+        controller_seconds: Seconds of processor time that the controller took for all its decisions.
+    """
+
+    result: SearchResult
+    trials: tuple[TrialResult, ...]
+    controller_seconds: float
+
+
+@dataclass
+class Recorder:
+    """A measurer that keeps what another one measured, and how much processor time that took.
+
+    Attributes:
+        measurer: Performs the trials.
+        trials: All trials so far.
+        seconds: Seconds of processor time that the measurer took for them.
+    """
+
+    measurer: Measurer
+    trials: list[TrialResult] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def measure(self, trial: TrialInput) -> TrialOutput:
+        """Performs one trial.
+
+        Raises:
+            SearchError: If there were far too many trials.
+        """
+        if len(self.trials) >= MOST_TRIALS:
+            raise SearchError(f"The search has not ended after {MOST_TRIALS} trials.")
+        begin = thread_time()
+        output = self.measurer.measure(trial)
+        self.trials.append(TrialResult(trial, output))
+        self.seconds += thread_time() - begin
+        return output
+
+
+def searched(controller: Controller[SearchResult], measurer: Measurer) -> Outcome:
+    """Runs a search to its end."""
+    recorder = Recorder(measurer)
+    begin = thread_time()
+    while (trial := controller.next_trial()) is not None:
+        recorder.measure(trial)
+        controller.record(recorder.trials[-1])
+    result = controller.result()
+    return Outcome(result, tuple(recorder.trials), thread_time() - begin - recorder.seconds)
+
+
+def one_after_another(outcomes: Iterable[Outcome]) -> Outcome:
+    """Puts searches for one goal each together, as one search."""
+    parts = list(outcomes)
+    results = [part.result for part in parts]
+    together = SearchResult(
+        [goal_result for result in results for goal_result in result.values()],
+        finished=all(result.finished for result in results),
+        elapsed=sum(result.elapsed for result in results),
+        trials=sum(result.trials for result in results),
+    )
+    trials = tuple(trial for part in parts for trial in part.trials)
+    return Outcome(together, trials, sum(part.controller_seconds for part in parts))

@@ -1,0 +1,105 @@
+"""The peer: MLRsearch 1.2.1 of PyPI, FD.io's own, behind our measurers and with our kind of result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import metadata, util
+from time import thread_time
+from typing import Any
+
+from lossratio.arena.outcome import Outcome, Recorder
+from lossratio.arena.suts import Subject
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult
+from lossratio.trials import Measurer, TrialInput
+
+PEER_VERSION = "1.2.1"
+
+NO_WALL_CLOCK_LIMIT = 1e9
+"""Seconds: the peer measures its time limit on the real clock, trials here take virtual time."""
+
+
+def why_not_installed() -> str | None:
+    """What keeps the peer from taking part; None if nothing does."""
+    if util.find_spec("MLRsearch") is None:
+        return f"MLRsearch {PEER_VERSION} is not installed: pip install 'robotframework-lossratio[bench]'."
+    found = metadata.version("MLRsearch")
+    if found != PEER_VERSION:
+        return f"MLRsearch {PEER_VERSION} is compared with, but {found} is installed."
+    return None
+
+
+def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
+    """Runs one search of the peer, with its defaults where goals say nothing; it needs to be installed.
+
+    Raises:
+        SearchError: If the peer fails.
+    """
+    import MLRsearch
+
+    recorder = Recorder(measurer)
+
+    class Adapter(MLRsearch.AbstractMeasurer):  # type: ignore[misc]
+        """Our measurer, as the peer calls it."""
+
+        def measure(self, intended_duration: float, intended_load: float) -> Any:
+            """Performs one trial; its effective duration is what the peer adds up."""
+            output = recorder.measure(TrialInput(intended_duration, intended_load))
+            result = recorder.trials[-1]
+            sent = output.sent_frames or 0
+            return MLRsearch.MeasurementResult(
+                intended_duration=intended_duration,
+                intended_load=intended_load,
+                offered_count=sent,
+                loss_count=output.lost_frames or 0,
+                intended_count=sent + (output.unsent_frames or 0),
+                duration_with_overheads=result.effective_duration,
+            )
+
+    theirs = [_their_goal(MLRsearch.SearchGoal, goal) for goal in goals]
+    config = MLRsearch.Config(
+        goals=theirs,
+        min_load=subject.min_load,
+        max_load=subject.max_load,
+        search_duration_max=NO_WALL_CLOCK_LIMIT,
+        warmup_duration=None,
+    )
+    begin = thread_time()
+    try:
+        found = MLRsearch.MultipleLossRatioSearch(config=config).search(measurer=Adapter(), debug=lambda text: None)
+    except RuntimeError as error:
+        raise SearchError(f"MLRsearch {PEER_VERSION} failed: {error}") from error
+    seconds = thread_time() - begin - recorder.seconds
+    results = [
+        _our_result(goal, found[their], subject.min_load, subject.max_load)
+        for goal, their in zip(goals, theirs, strict=True)
+    ]
+    trials = tuple(recorder.trials)
+    elapsed = sum(trial.elapsed for trial in trials)
+    return Outcome(SearchResult(results, finished=True, elapsed=elapsed, trials=len(trials)), trials, seconds)
+
+
+def _their_goal(make: Any, goal: SearchGoal) -> Any:
+    return make(
+        loss_ratio=goal.loss_ratio,
+        exceed_ratio=goal.exceed_ratio,
+        relative_width=goal.width,
+        initial_trial_duration=goal.first_duration,
+        final_trial_duration=goal.final_trial_duration,
+        duration_sum=goal.duration_sum,
+        fail_fast=False,
+    )
+
+
+def _our_result(goal: SearchGoal, found: Any, min_load: float, max_load: float) -> GoalResult:
+    lower = None if found.relevant_lower_bound is None else float(found.relevant_lower_bound)
+    upper = None if found.relevant_upper_bound is None else float(found.relevant_upper_bound)
+    throughput = None if found.conditional_throughput is None else float(found.conditional_throughput)
+    if lower is not None and upper is not None:
+        regular = upper - lower <= goal.width * upper
+        return GoalResult(goal, regular, lower, upper, throughput, None if regular else IrregularReason.STOPPED_EARLY)
+    if lower is not None and lower >= max_load:
+        return GoalResult(goal, False, lower, lower, throughput, IrregularReason.MAX_LOAD_IS_LOWER_BOUND)
+    at_min = upper is not None and upper <= min_load
+    reason = IrregularReason.MIN_LOAD_IS_UPPER_BOUND if at_min else IrregularReason.STOPPED_EARLY
+    return GoalResult(goal, False, lower, upper, throughput, reason)

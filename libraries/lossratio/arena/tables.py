@@ -1,0 +1,152 @@
+"""A study's rows as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lossratio.arena.algorithms import OURS, PEER
+from lossratio.arena.demands import Figure
+from lossratio.arena.figures import bias, by_goal_set, geometric_mean, proof, searches, spread, time
+from lossratio.arena.nights import CHANGES
+
+GROUPS = ("quiet", "jittery", "mix")
+
+ALL_FAMILIES = "geometric mean"
+
+
+def group_table(rows: Any, groups: Mapping[str, str]) -> str:
+    """Mean search time and certificate in seconds, for each group of families.
+
+    Args:
+        rows: Rows of one overhead.
+        groups: Group of each family.
+    """
+    one = searches(rows)
+    one = one.assign(group=one.family.map(groups))
+    names = list(by_goal_set(one))
+    lines = []
+    for algorithm in one.algorithm.unique():
+        means = one[one.algorithm == algorithm].groupby(["goal_set", "group"])[["elapsed", "certificate"]].mean()
+        for label, column in ((algorithm, "elapsed"), ("  certificate for the same", "certificate")):
+            lines.append([label, *(" / ".join(_at(means[column], name, group) for group in GROUPS) for name in names)])
+    return text_table(["", *names], lines)
+
+
+def figure_table(figures: Iterable[Figure]) -> str:
+    """Figures, their demands and verdicts."""
+    lines = [
+        [
+            each.name,
+            each.goals,
+            _number(each.value, 3),
+            _number(each.error, 3),
+            f"{each.must:g}",
+            f"{each.aim:g}",
+            each.verdict,
+        ]
+        for each in figures
+    ]
+    return text_table(["", "goals", "value", "+-", "must", "aim", "verdict"], lines)
+
+
+def family_tables(rows: Any) -> Iterator[tuple[str, str]]:
+    """For each family: time divided by the peer's, and both biases and spreads; rows of one overhead.
+
+    Yields:
+        Titles and tables.
+    """
+    by_name = by_goal_set(rows)
+    ratios = [time(chosen, OURS) / time(chosen, PEER) for chosen in by_name.values()]
+    yield "Search time divided by the peer's", _family_table(rows, map(_cell, ratios))
+    for title, figure in (
+        ("Bias of the lower bound against the truth, %: ours | peer's", bias),
+        ("Spread of the lower bound over searches on one SUT, %: ours | peer's", spread),
+    ):
+        cells = (_cell(figure(chosen, OURS), figure(chosen, PEER)) for chosen in by_name.values())
+        yield title, _family_table(rows, cells)
+
+
+def hint_family_tables(rows: Any) -> Iterator[tuple[str, str]]:
+    """For each change and family: how much of the time without hints is left with them, and is the proof alone.
+
+    Args:
+        rows: Rows of searches with and without hints, of one overhead.
+
+    Yields:
+        Titles and tables; the last line is the geometric mean over families.
+    """
+    for change in CHANGES.values():
+        of_change = rows[rows.algorithm.isin([change.with_hints, change.without_hints])]
+        if not len(of_change):
+            continue
+        columns = []
+        for chosen in by_goal_set(of_change).values():
+            without = time(chosen, change.without_hints)
+            shares = [each / without for each in (time(chosen, change.with_hints), proof(chosen, change.without_hints))]
+            for share in shares:
+                share[ALL_FAMILIES] = geometric_mean(share)
+            columns.append(_cell(*shares))
+        title = f"Divided by the search time without hints, {change.name}: time with hints | certificate without"
+        yield title, _family_table(of_change, columns, ALL_FAMILIES)
+
+
+def _family_table(rows: Any, cells: Iterable[Callable[[str], str]], *more: str) -> str:
+    """A line for each family, and more lines; a column of cells for each goal set."""
+    columns = list(cells)
+    names = [*rows.family.unique(), *more]
+    return text_table(["", *by_goal_set(rows)], [[name, *(cell(name) for cell in columns)] for name in names])
+
+
+def algorithm_table(rows: Any) -> str:
+    """What each algorithm needs, and how good its results are; rows of one overhead."""
+    lines = []
+    for name, of_goals in by_goal_set(rows).items():
+        for algorithm in of_goals.algorithm.unique():
+            chosen = of_goals[of_goals.algorithm == algorithm]
+            one = searches(chosen)
+            lines.append(
+                [
+                    f"{name} {algorithm}",
+                    *_distribution(one.elapsed),
+                    *_distribution(one.trials),
+                    _number(one.certificate.mean(), 0),
+                    _number(bias(chosen, algorithm).mean(), 3),
+                    _number(spread(chosen, algorithm).mean(), 3),
+                    f"{100.0 * (1.0 - chosen.regular.mean()):.1f}",
+                    str(int((one.faults != "").sum())),
+                    f"{1000.0 * one.controller_seconds.sum() / max(1, one.trials.sum()):.2f}",
+                ]
+            )
+    times = ["seconds", "median", "95 %", "trials", "median", "95 %", "certificate"]
+    return text_table(["", *times, "bias %", "spread %", "irregular %", "faults", "ms/decision"], lines)
+
+
+def text_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in columns: the first to the left, the others to the right."""
+    table = [list(header), *(list(line) for line in lines)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
+        )
+        for line in table
+    )
+
+
+def _at(means: Any, name: str, group: str) -> str:
+    return _number(means.get((name, group), math.nan), 0)
+
+
+def _cell(*by_family: Any) -> Callable[[str], str]:
+    """Numbers of one family, side by side."""
+    return lambda family: " | ".join(_number(series.get(family, math.nan)) for series in by_family)
+
+
+def _number(value: float, digits: int = 2) -> str:
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _distribution(values: Any) -> list[str]:
+    return [f"{values.mean():.1f}", f"{values.median():.0f}", f"{values.quantile(0.95):.0f}"]

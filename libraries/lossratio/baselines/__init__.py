@@ -1,7 +1,0 @@
-"""Older and simpler searches, beside which MLRsearch is measured: same protocol, same results."""
-
-from lossratio.baselines.bisection import RFC2544Bisection, TST009Bisection
-from lossratio.baselines.mlrsearch_2019 import MLRsearch2019
-from lossratio.baselines.mlrsearch_2021 import MLRsearch2021
-
-__all__ = ["MLRsearch2019", "MLRsearch2021", "RFC2544Bisection", "TST009Bisection"]

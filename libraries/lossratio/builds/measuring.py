@@ -1,0 +1,108 @@
+"""A build on a testbed: set up by a command of the user's, measured by suites."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lossratio.errors import BuildError
+from lossratio.results import Finding, Outcome, RunDirectory, caveats_of, findings_of, is_at_limit, is_too_slow
+from lossratio.runs import ExitStatus, RunOutcome, RunRequest, run
+
+SKIP = 125
+"""Exit status of a set-up command that says that this revision cannot be measured, as with ``git bisect run``."""
+
+_LINES = 20
+
+Values = Mapping[str, float]
+RunSuites = Callable[[RunRequest], RunOutcome]
+
+
+@dataclass(frozen=True)
+class BuildBench:
+    """What builds are measured with.
+
+    Attributes:
+        request: The run of one measurement; its output goes elsewhere each time.
+        quantity: Only this quantity (e.g. ``NDR``); None: every one.
+        warn: Told what the reader of a verdict should know of a value, in a line.
+        run_suites: Runs suites.
+    """
+
+    request: RunRequest
+    quantity: str | None = None
+    warn: Callable[[str], None] = lambda caveat: None
+    run_suites: RunSuites = run
+
+    def measure(self, directory: Path) -> Values:
+        """Measures the build that is set up.
+
+        Returns:
+            Aggregate throughput in frames per second, by ``<full name of the test> <quantity>``; 0 where not even the
+            minimum load was forwarded. What is no single rate, such as a latency, is left out.
+
+        Raises:
+            BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; it has
+                the exit status that this means.
+        """
+        options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "dotted")
+        outcome = self.run_suites(replace(self.request, robot_options=options))
+        # A failed demand is a verdict about the build, and its throughput was measured all the same.
+        if outcome.status not in (ExitStatus.PASSED, ExitStatus.TESTS_FAILED, ExitStatus.REGRESSION):
+            reason = outcome.error or f"see {directory}"
+            raise BuildError(f"The run failed with exit status {int(outcome.status)}: {reason}.", int(outcome.status))
+        values = self._values(directory)
+        if not values:
+            raise BuildError(f"The run measured nothing{self._asked}: see {directory}.", int(ExitStatus.TESTS_FAILED))
+        return values
+
+    @property
+    def _asked(self) -> str:
+        return "" if self.quantity is None else f" called {self.quantity}"
+
+    def _values(self, directory: Path) -> Values:
+        results = RunDirectory(directory)
+        found = findings_of(results.results() if results.has_files else ())
+        chosen = [each for each in found if each.has_rate and self.quantity in (None, each.quantity)]
+        return {f"{each.result.test.full_name} {each.quantity}": self._value(each, directory) for each in chosen}
+
+    def _value(self, finding: Finding, directory: Path) -> float:
+        """The value of a finding, as far as it says how fast the build is."""
+        name = f"{finding.result.test.full_name} {finding.quantity}"
+        if is_too_slow(finding):
+            return 0.0
+        if finding.value is None or not (finding.outcome is Outcome.MEASURED or is_at_limit(finding)):
+            reason = f"{finding.outcome.value}: {finding.reason}"
+            raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", 1)
+        for caveat in caveats_of(finding):
+            self.warn(f"{name}: {caveat}")
+        return finding.value.aggregate_fps
+
+
+def set_up_build(command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
+    """Runs the command that sets a build up.
+
+    Args:
+        command: A command of the shell.
+        build: Which build it is to set up; the command finds it in the environment.
+        variable: Name of that variable.
+
+    Returns:
+        Whether the build can be measured; False if the command's exit status is `SKIP`.
+
+    Raises:
+        BuildError: If it failed otherwise; with the last lines that it printed.
+    """
+    environment = {**os.environ, variable: build}
+    done = subprocess.run(
+        ["sh", "-c", command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode == SKIP:
+        return False
+    if done.returncode != 0:
+        last = "\n".join(done.stdout.splitlines()[-_LINES:])
+        raise BuildError(f"The set-up of {build} failed with exit status {done.returncode}: {command}\n{last}", 1)
+    return True

@@ -1,0 +1,7 @@
+"""The commands of `lossratio`, one file each."""
+
+from lossratio.commands.main import main
+
+__all__ = [
+    "main",
+]

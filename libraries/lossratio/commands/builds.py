@@ -1,0 +1,156 @@
+"""The commands ``lossratio ab`` and ``lossratio bisect``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from lossratio.builds import BuildBench
+
+FILE = click.Path(path_type=Path)
+SLOWER = 3
+"""Exit status where B is slower than A: as that of a regression in a run."""
+UNDECIDED = 1
+"""Exit status where the limit was reached before it was clear."""
+
+
+def _measured_with(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that both commands have."""
+    options = (
+        click.argument("suites", metavar="TEST...", nargs=-1, type=FILE, required=True),
+        click.option("--topology", metavar="FILE", type=FILE, required=True, help="The testbed."),
+        click.option("--test", "tests", metavar="NAME", multiple=True, help="Only tests with this name, or pattern."),
+        click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags."),
+        click.option("--quantity", help="Only this quantity, e.g. NDR or MRR."),
+        click.option(
+            "--least-change",
+            type=click.FloatRange(min=0.0, max=100.0, min_open=True, max_open=True),
+            default=1.0,
+            show_default=True,
+            help="Per cent; smaller changes do not matter.",
+        ),
+        click.option("--limit", type=click.IntRange(min=8), default=40, show_default=True, help="Most measurements."),
+        click.option("--output", metavar="DIR", type=FILE, required=True, help="Where runs go; the same one goes on."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--set-up-a", metavar="COMMAND", required=True, help="Sets build A up, e.g. the parent of a patch.")
+@click.option("--set-up-b", metavar="COMMAND", required=True, help="Sets build B up, e.g. the patch.")
+@_measured_with
+def ab(set_up_a: str, set_up_b: str, **given: Any) -> None:
+    """Compare two builds of the SUT: measure TEST on both, interleaved as A B B A, until the verdict is clear.
+
+    TEST are files or directories with suites. The set-up commands run in a shell before each measurement.
+
+    Exit status: 0 B is no slower, 3 B is slower, 1 undecided at the limit; else that of the run that failed.
+    """
+    # Imported here because Robot Framework and all that measures take a while, which a wrong option need not wait for.
+    from lossratio.builds import (
+        AbRequest,
+        Build,
+        BuildRecord,
+        ComparisonVerdict,
+        compare_builds,
+        describe_comparison,
+        set_up_build,
+    )
+
+    bench = _bench(given)
+    commands = {Build.A: set_up_a, Build.B: set_up_b}
+    record = BuildRecord(given["output"], {"set_up_a": set_up_a, "set_up_b": set_up_b, **_asked(given)})
+
+    def measure(build: Build, record: BuildRecord) -> Any:
+        if not set_up_build(commands[build], build.value):
+            raise click.ClickException(f"Build {build.value} cannot be measured, says its set-up.")
+        return bench.measure(record.next_directory(build.value))
+
+    request = AbRequest(given["least_change"] / 100, given["limit"])
+    results = _exiting(lambda: compare_builds(request, record, measure, click.echo))
+    for name, result in results.items():
+        click.echo(describe_comparison(name, result))
+    verdicts = {result.verdict for result in results.values()}
+    if ComparisonVerdict.SLOWER in verdicts:
+        sys.exit(SLOWER)
+    if ComparisonVerdict.UNDECIDED in verdicts:
+        sys.exit(UNDECIDED)
+
+
+@click.command()
+@click.option("--good", metavar="REV", required=True, help="A revision without the change.")
+@click.option("--bad", metavar="REV", required=True, help="A later one with it.")
+@click.option("--repository", metavar="DIR", type=FILE, default=Path(), help="The git repository. Left out: this one.")
+@click.option(
+    "--set-up",
+    metavar="COMMAND",
+    required=True,
+    help="Sets up the revision in $LOSSRATIO_REVISION; exit status 125: it cannot be measured.",
+)
+@_measured_with
+def bisect(good: str, bad: str, repository: Path, set_up: str, **given: Any) -> None:
+    """Find the revision that changed the throughput of TEST, repeating measurements as the noise needs it.
+
+    Exit status: 0 it was found, 1 undecided at the limit or no change that matters; else that of the run that failed.
+    """
+    from lossratio.builds import (
+        Bisection,
+        BisectionVerdict,
+        BuildRecord,
+        describe_bisection,
+        revisions_between,
+        set_up_build,
+        subject_of,
+    )
+    from lossratio.builds import bisect as search_revisions
+
+    bench = _bench(given)
+    revisions = _exiting(lambda: revisions_between(good, bad, repository))
+    asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **_asked(given)}
+    record = BuildRecord(given["output"], asked)
+
+    def measure(revision: str, record: BuildRecord) -> Any:
+        is_set_up = set_up_build(set_up, revision, "LOSSRATIO_REVISION")
+        return bench.measure(record.next_directory(revision)) if is_set_up else None
+
+    search = Bisection(revisions, least_change=given["least_change"] / 100, limit=given["limit"])
+    click.echo(f"{len(revisions) - 1} revisions could have changed it.")
+    result = _exiting(lambda: search_revisions(search, record, measure, click.echo))
+    click.echo(describe_bisection(result, subject_of(repository)))
+    if result.verdict is not BisectionVerdict.FOUND:
+        sys.exit(UNDECIDED)
+
+
+def _bench(given: dict[str, Any]) -> BuildBench:
+    from lossratio.builds import BuildBench
+    from lossratio.runs import RunRequest
+
+    options = tuple(part for name in given["tests"] for part in ("--test", name))
+    request = RunRequest((given["topology"],), given["suites"], given["include"], options, purpose="builds compared")
+    return BuildBench(request, given["quantity"], lambda caveat: click.echo(f"Mind: {caveat}", err=True))
+
+
+def _asked(given: dict[str, Any]) -> dict[str, Any]:
+    """What must be the same for a comparison to go on."""
+    kept = ("suites", "topology", "tests", "include", "quantity", "least_change")
+    return {
+        name: [str(each) for each in value] if isinstance(value := given[name], tuple) else str(value) for name in kept
+    }
+
+
+def _exiting(action: Callable[[], Any]) -> Any:
+    """Does something; what fails is one message, with the exit status that it means."""
+    from lossratio.errors import BuildError
+
+    try:
+        return action()
+    except BuildError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.status)

@@ -1,0 +1,79 @@
+"""The commands ``lossratio plan`` and ``lossratio matrix``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from lossratio.runs import History
+
+FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("suites", metavar="[SUITE...]", type=FILE, nargs=-1)
+@click.option(
+    "--topology", "topologies", metavar="FILE", type=FILE, multiple=True, help="A testbed; several are equal."
+)
+@click.option("--job", "job_file", metavar="FILE", type=FILE, help="The job, in place of suites and topologies.")
+@click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
+@click.option("--history", metavar="DIR|URL", help="Results of earlier nights, which tell how long tests take.")
+@click.option("--write", metavar="DIR", type=FILE, help="Write an argument file for Robot Framework per testbed.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(
+    suites: tuple[Path, ...],
+    topologies: tuple[Path, ...],
+    job_file: Path | None,
+    include: tuple[str, ...],
+    history: str | None,
+    write: Path | None,
+    as_json: bool,
+) -> None:
+    """Tell how long a night will take, and spread its tests over equal testbeds.
+
+    Tests take as long as they did lately; those that were never measured, as long as their searches are forecast to.
+    """
+    # Imported here because Robot Framework, numpy and pyarrow take a while, and other commands need none of them.
+    from lossratio.runs import Testbed, describe_plan, load_job, plan_job, plan_suites, write_argument_files
+    from lossratio.topology import load_topology
+
+    times = _history(history)
+    if job_file is not None:
+        if suites or topologies or include:
+            raise click.UsageError("A job says which suites, testbeds and tags: give --job without any of them.")
+        found = plan_job(load_job(job_file), times)
+    elif suites and topologies:
+        testbeds = [Testbed(file, load_topology(file)) for file in topologies]
+        found = plan_suites(suites, testbeds, times, include)
+    else:
+        raise click.UsageError("Say what to plan: SUITE... with --topology FILE, or --job FILE.")
+    if write is not None:
+        for file in write_argument_files(found, write):
+            click.echo(f"Wrote {file}.", err=True)
+    click.echo(json.dumps({**asdict(found), "seconds": found.seconds}) if as_json else describe_plan(found))
+
+
+@click.command()
+@click.argument("places", metavar="FILE|DIR...", type=FILE, nargs=-1, required=True)
+@click.option("--kind", "kinds", type=click.Choice(["lab", "local", "simulated"]), multiple=True, help="Only these.")
+def matrix(places: tuple[Path, ...], kinds: tuple[str, ...]) -> None:
+    """Print the jobs of a nightly as JSON for CI systems: one for each testbed in topologies, directories or jobs."""
+    from lossratio.runs import matrix as jobs
+    from lossratio.topology import TestbedKind
+
+    click.echo(json.dumps(jobs(places, [TestbedKind(kind) for kind in kinds])))
+
+
+def _history(place: str | None) -> History:
+    from lossratio.runs import History
+
+    if place is None:
+        return History()
+    from lossratio.history import open_history
+
+    return History.of(open_history(place).read().table)

@@ -1,0 +1,67 @@
+"""The commands ``lossratio reserve``, ``lossratio release`` and ``lossratio status``."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from lossratio.commands.parameters import DURATION
+from lossratio.errors import TopologyError
+from lossratio.nodes import NodeSession
+from lossratio.testbed import Candidate, candidate, log_in
+from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, clear, holder_of
+from lossratio.topology import load_topology
+from lossratio.units import format_duration
+
+TOPOLOGY_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("file", type=TOPOLOGY_FILE)
+@click.option("--for", "seconds", type=DURATION, required=True, help="How long, e.g. 2h.")
+@click.option("--wait", type=DURATION, help="How long to wait for it at most, e.g. 2h.")
+@click.option("--purpose", default="", help="What for, as others see it.")
+def reserve(file: Path, seconds: float, wait: float | None, purpose: str) -> None:
+    """Reserve the testbed of a topology FILE for some time, e.g. to work on it by hand."""
+    with ExitStack() as undo:
+        session, claim = _opened(file, undo, purpose=purpose, seconds=seconds)
+        lease = Lease.take(session, claim, wait=wait or 0.0)
+        lease.leave()
+    click.echo(f"Reserved for {claim.owner}, for {format_duration(seconds)}. Runs in a shell with this may use it:")
+    click.echo(f"export {TOKEN_VARIABLE}={lease.token}")
+
+
+@click.command()
+@click.argument("file", type=TOPOLOGY_FILE)
+@click.option("--force", is_flag=True, help="Also if it is somebody else's; what they run there is ended.")
+def release(file: Path, force: bool) -> None:
+    """End the reservation of the testbed of a topology FILE."""
+    with ExitStack() as undo:
+        holder = clear(*_opened(file, undo), force=force)
+    click.echo("It is free." if holder is None else f"Released. It was reserved for {holder}.")
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", type=TOPOLOGY_FILE, nargs=-1, required=True)
+def status(files: tuple[Path, ...]) -> None:
+    """Tell who has reserved the testbeds of topology FILEs."""
+    for file in files:
+        with ExitStack() as undo:
+            holder = holder_of(*_opened(file, undo))
+        left = "" if holder is None else f"; ends in {format_duration(holder.left)} unless it is renewed"
+        click.echo(f"{file}: {'free' if holder is None else f'reserved for {holder}{left}'}")
+
+
+def _opened(
+    file: Path, undo: ExitStack, *, purpose: str = "", seconds: float | None = None
+) -> tuple[NodeSession, Claim]:
+    """Logs in on the TG node of a testbed that can be reserved."""
+    each: Candidate = candidate(file, load_topology(file), purpose=purpose, seconds=seconds)
+    if each.claim is None:
+        raise TopologyError(
+            f"{file}: there is nothing to reserve: the testbed is simulated, is a local one that is not up, or says "
+            f"'reservation: null'."
+        )
+    return undo.enter_context(log_in(each)), each.claim

@@ -1,0 +1,147 @@
+"""The command ``lossratio run``."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lossratio.commands.parameters import DURATION
+
+if TYPE_CHECKING:
+    from lossratio.runs import TestVerdict
+
+
+class _RunCommand(click.Command):
+    """A command whose options end at ``--``: the rest belongs to Robot Framework, whatever it is."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            end = args.index("--")
+            args, ctx.obj = args[:end], tuple(args[end + 1 :])
+        return super().parse_args(ctx, _any_of_expanded(args))
+
+
+def _any_of_expanded(args: Sequence[str]) -> list[str]:
+    """Puts the option before each of several files behind ``--any-of``."""
+    expanded: list[str] = []
+    is_listing = False
+    for argument in args:
+        if argument == "--any-of":
+            is_listing = True
+            continue
+        is_listing = is_listing and argument.endswith((".yaml", ".yml"))
+        expanded += ["--any-of", argument] if is_listing else [argument]
+    return expanded
+
+
+@click.command(cls=_RunCommand)
+@click.argument("suites", metavar="SUITE... [-- ROBOT OPTIONS]", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--topology", metavar="FILE", type=click.Path(path_type=Path), help="The testbed.")
+@click.option(
+    "--any-of",
+    metavar="FILE...",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Several equal testbeds; the first one that is free is taken.",
+)
+@click.option("--job", metavar="FILE", type=click.Path(path_type=Path), help="The job, in place of suites.")
+@click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
+@click.option("--wait", type=DURATION, help="How long to wait for the testbed at most, e.g. 2h.")
+@click.option("--purpose", default="", help="What it is for, as others see it who wait for the testbed.")
+@click.option("--resume", metavar="DIR", type=click.Path(path_type=Path), help="Go on with the run in this directory.")
+@click.option("--force", is_flag=True, help="Resume it although not everything is as it was.")
+@click.option("--test-timeout", type=DURATION, help="How long each test may take, e.g. 1h; its tear-down comes on top.")
+@click.option("--suite-timeout", type=DURATION, help="How long each suite may take; what is left of it fails.")
+@click.option("--run-timeout", type=DURATION, help="How long all of it may take; it is stopped in order then.")
+@click.option("--results", metavar="URL", help="The archive to send the run to, e.g. s3://bucket/path or a folder.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    suites: tuple[Path, ...],
+    topology: Path | None,
+    any_of: tuple[Path, ...],
+    job: Path | None,
+    include: tuple[str, ...],
+    wait: float | None,
+    purpose: str,
+    resume: Path | None,
+    force: bool,
+    test_timeout: float | None,
+    suite_timeout: float | None,
+    run_timeout: float | None,
+    results: str | None,
+) -> None:
+    """Run suites on a testbed that is reserved meanwhile.
+
+    What follows -- goes to Robot Framework as it is.
+
+    Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 69 infrastructure failed,
+    75 the testbed is not available, 130 stopped by somebody. 69 and 75 are worth another attempt.
+    """
+    # Imported here, as Robot Framework and all that measures take a while, which a wrong option need not wait for.
+    from lossratio.runs import Limits, ResumeRequest, RunRequest, with_trouble
+    from lossratio.runs import resume as go_on
+    from lossratio.runs import run as begin
+
+    limits = Limits(test_timeout, suite_timeout, run_timeout)
+    topologies = (*((topology,) if topology else ()), *any_of)
+    if resume is not None:
+        if topologies or suites or include or job or ctx.obj:
+            raise click.UsageError("A run that is resumed goes on as it began: give nothing else to run.")
+        outcome = go_on(ResumeRequest(resume, force, wait or 0.0, limits))
+    else:
+        if not topologies and job is None:
+            raise click.UsageError("Say which testbed: --topology FILE, or --any-of FILE FILE.")
+        if not suites and job is None:
+            raise click.UsageError("Say which suites to run, or --job FILE.")
+        outcome = begin(RunRequest(topologies, suites, include, ctx.obj or (), wait or 0.0, purpose, job, limits))
+    status = outcome.status
+    if results is not None and outcome.directory is not None and not _is_kept(outcome.directory, results):
+        status = with_trouble(status)
+    for trouble in outcome.troubles:
+        click.echo(f"Error: {trouble}", err=True)
+    if outcome.error is None:
+        click.echo(_summary(outcome.verdicts, int(status)), err=True)
+    else:
+        click.echo(f"Error: {outcome.error}", err=True)
+    sys.exit(int(status))
+
+
+def _is_kept(directory: Path, url: str) -> bool:
+    """Sends a run to the archive; one that cannot be reached is no failure of the run, which waits on this machine.
+
+    Returns:
+        Whether this machine's disk took it.
+    """
+    from lossratio.errors import ArchiveError, ReportError, StorageError
+    from lossratio.history import Outbox
+
+    outbox = Outbox.of(url)
+    try:
+        for problem in outbox.add(directory):
+            click.echo(problem, err=True)
+        outbox.send()
+    except StorageError as error:
+        click.echo(f"Not sent: {error}", err=True)
+        return False
+    except (ArchiveError, ReportError) as error:
+        click.echo(
+            f"Not sent: {error} What is in {outbox.path} is sent by the next run, or 'lossratio send'.", err=True
+        )
+    return True
+
+
+def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
+    """One line on what became of the tests."""
+    passed = sum(verdict.status == "PASS" for verdict in verdicts)
+    failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
+    told = [
+        f"{passed} of {len(verdicts)} tests passed",
+        *(f"{count} failed: {kind}" for kind, count in failures.items()),
+    ]
+    return f"lossratio run: {'; '.join(told)}. Exit status {status}."

@@ -1,0 +1,73 @@
+"""The command ``lossratio self-test``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lossratio.commands.parameters import FRAME_RATE
+
+if TYPE_CHECKING:
+    from lossratio.measurements import Progress
+
+
+@click.command("self-test")
+@click.argument("topology", type=click.Path(path_type=Path))
+@click.option("--frame-size", "sizes", multiple=True, default=("64",), show_default=True, help="May be given again.")
+@click.option("--profile", default="ethip4-udp", show_default=True, help="What the traffic is.")
+@click.option("--one-way", is_flag=True, help="Transmit from the first port only.")
+@click.option("--max-load", metavar="RATE", type=FRAME_RATE, help="Try no more than this, e.g. '1 Mfps'.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    help="Write the limits into this file, for topologies to name as the 'self_test' of their generator.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("results/self-test"),
+    show_default=True,
+    help="Directory for the results.",
+)
+def self_test(
+    topology: Path,
+    sizes: tuple[str, ...],
+    profile: str,
+    one_way: bool,
+    max_load: float | None,
+    record: Path | None,
+    output: Path,
+) -> None:
+    """Find the largest load that the tester itself can send and receive.
+
+    TOPOLOGY is a file in which a cable joins the ports of the TG, e.g. topologies/local-cable.yaml.
+    """
+    # Imported here, as other commands need none of what it takes to reach a testbed.
+    from lossratio.measurements import TestPlace
+    from lossratio.measurements.self_test import SelfTestRequest, check_cable, find_tester_limit
+    from lossratio.results import RunDirectory, TestIdentity
+    from lossratio.testbed import open_testbed
+    from lossratio.topology import load_topology
+    from lossratio.traffic import load_profile
+
+    traffics = [load_profile(profile, frame_size=size, bidirectional=False if one_way else None) for size in sizes]
+    described = load_topology(topology)
+    check_cable(topology, described, described.path())
+    testbed = open_testbed(topology)
+    try:
+        for traffic in traffics:
+            place = TestPlace(TestIdentity(name=f"self-test {traffic.frame_size}", suite=""), RunDirectory(output))
+            request = SelfTestRequest(traffic, max_load, record)
+            click.echo(find_tester_limit(testbed, request, place, _tell))
+    finally:
+        testbed.close()
+    if record is None:
+        click.echo("To use it: --record FILE, and 'self_test: FILE' with the generator in the topology file.")
+
+
+def _tell(progress: Progress) -> None:
+    from lossratio.measurements import progress_line
+
+    click.echo(progress_line(progress.number, progress.trial, progress.bounds), err=True)

@@ -1,0 +1,182 @@
+"""The command that runs a study and prints its tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lossratio.arena import (
+    ALGORITHMS,
+    CHANGES,
+    FAMILY_SETS,
+    GOAL_SETS,
+    HINT_ALGORITHMS,
+    NO_OVERHEAD,
+    OURS,
+    OVERHEADS,
+    PEER,
+    Store,
+    Study,
+    algorithm_table,
+    at_overhead,
+    decision_time_growth,
+    family_tables,
+    figure_table,
+    figures,
+    group_table,
+    hint_family_tables,
+    hint_figures,
+    run_study,
+    why_not_installed,
+)
+from lossratio.errors import SearchError
+
+PACKAGES = ("joblib", "pandas", "pyarrow")
+"""What only studies need."""
+
+QUICK_SEEDS, FULL_SEEDS = range(2), range(20)
+QUICK_REPEATS, FULL_REPEATS = 2, 3
+
+
+def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -> range | None:
+    """The seeds of ``0..19``, or the single one of ``7``; a usage error if there are none."""
+    if value is None:
+        return None
+    first, _, last = value.partition("..")
+    if not (first.isdecimal() and (last or first).isdecimal() and int(first) <= int(last or first)):
+        raise click.BadParameter(f"{value!r} is no range of seeds such as 0..19.")
+    return range(int(first), int(last or first) + 1)
+
+
+@click.command()
+@click.option("--full", is_flag=True, help="More SUTs, searches and overheads: hours on one core.")
+@click.option(
+    "--families",
+    "family_set",
+    type=click.Choice(list(FAMILY_SETS)),
+    default="development",
+    show_default=True,
+    help="Families of SUTs: those that controllers may be tuned on, or those for judging them.",
+)
+@click.option("--family", "families", multiple=True, help="Only this family; may be given several times.")
+@click.option(
+    "--seeds", metavar="N..M", callback=_seed_range, help="SUTs of each family.  [default: 0..1; with --full 0..19]"
+)
+@click.option("--repeats", type=click.IntRange(min=1), help="Searches on each SUT.  [default: 2; with --full 3]")
+@click.option("--goals", "goal_sets", type=click.Choice(list(GOAL_SETS)), multiple=True, help="Only this goal set.")
+@click.option(
+    "--overhead",
+    "overheads",
+    type=click.Choice(list(OVERHEADS)),
+    multiple=True,
+    help="Seconds that each trial takes besides its traffic, and whether they count.  [default: 0; with --full all]",
+)
+@click.option(
+    "--algorithm", "algorithms", type=click.Choice(list(ALGORITHMS)), multiple=True, help="Only this algorithm."
+)
+@click.option(
+    "--hints",
+    "changes",
+    type=click.Choice(list(CHANGES)),
+    multiple=True,
+    help="Compare searches with hints from earlier nights with those without, after this change of the SUT, in place "
+    "of algorithms.",
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results/study"),
+    show_default=True,
+    help="Directory of results. What is finished there is not run again.",
+)
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes; -1: one for each core.")
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler.")
+def study(
+    full: bool,
+    family_set: str,
+    families: tuple[str, ...],
+    seeds: range | None,
+    repeats: int | None,
+    goal_sets: tuple[str, ...],
+    overheads: tuple[str, ...],
+    algorithms: tuple[str, ...],
+    changes: tuple[str, ...],
+    results: Path,
+    jobs: int,
+    scheduler: str | None,
+) -> None:
+    """Compare search algorithms side by side on simulated SUTs.
+
+    Each algorithm searches on the same SUTs, of which the truth is known. Without --full it takes about a minute on
+    one core.
+    """
+    _check_packages()
+    unknown = [name for name in families if name not in FAMILY_SETS[family_set]]
+    if unknown:
+        raise click.BadParameter(f"the {family_set} families are {', '.join(FAMILY_SETS[family_set])}, not {unknown}.")
+    plan = Study(
+        family_set=family_set,
+        families=families or tuple(FAMILY_SETS[family_set]),
+        goal_sets=goal_sets or tuple(GOAL_SETS),
+        algorithms=_with_and_without_hints(changes) or _installed(algorithms or tuple(ALGORITHMS)),
+        overheads=tuple(OVERHEADS[name] for name in overheads)
+        or (tuple(OVERHEADS.values()) if full else (NO_OVERHEAD,)),
+        seeds=tuple(seeds or (FULL_SEEDS if full else QUICK_SEEDS)),
+        repeats=repeats or (FULL_REPEATS if full else QUICK_REPEATS),
+    )
+    store = Store(results)
+    cells = list(plan.cells())
+    if not cells:
+        raise click.UsageError("None of these algorithms can search for these goals.")
+    with click.progressbar(length=len(cells), label="Cells finished", file=sys.stderr) as bar:
+        try:
+            run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda done: bar.update(done - bar.pos))
+        except SearchError as error:
+            raise click.ClickException(str(error)) from error
+    for title, table in _tables(store.load(cells), family_set):
+        click.echo(f"\n{title}\n{table}")
+
+
+def _check_packages() -> None:
+    missing = [name for name in PACKAGES if util.find_spec(name) is None]
+    if missing:
+        raise click.ClickException(
+            f"Studies need {', '.join(missing)}, not installed here: pip install 'robotframework-lossratio[bench]'."
+        )
+
+
+def _with_and_without_hints(changes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for each in changes for name in (CHANGES[each].with_hints, CHANGES[each].without_hints))
+
+
+def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:
+    missing = why_not_installed()
+    if missing is None or PEER not in algorithms:
+        return algorithms
+    click.echo(f"{PEER} is skipped: {missing}", err=True)
+    return tuple(name for name in algorithms if name != PEER)
+
+
+def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
+    groups = {name: family.group for name, family in FAMILY_SETS[family_set].items()}
+    free = at_overhead(rows, 0.0, counted=False)
+    if len(free):
+        yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", group_table(free, groups)
+    for (overhead, counted), chosen in rows.groupby(["overhead", "counted"]):
+        told = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
+        yield told, algorithm_table(chosen)
+    if set(rows.algorithm) <= set(HINT_ALGORITHMS):
+        if len(free):
+            yield from hint_family_tables(free)
+        yield "With hints from earlier nights beside without", figure_table(hint_figures(free))
+        return
+    if not {OURS, PEER} <= set(rows.algorithm.unique()):
+        return
+    if len(free):
+        yield from family_tables(free)
+    yield f"{OURS} beside {PEER}", figure_table(figures(rows, decision_time_growth().ratio))

@@ -1,0 +1,142 @@
+"""The commands ``lossratio check`` and ``lossratio testbed``: topology files, and local testbeds built from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from lossratio.errors import NodeError, TopologyError
+from lossratio.testbed.local import LocalTestbed, local
+from lossratio.topology import (
+    TestbedKind,
+    Topology,
+    TrafficPath,
+    draw_topology,
+    generator_problems,
+    load_topology,
+    twin_problems,
+)
+from lossratio.units import format_frame_rate
+from lossratio.yaml_file import Problem, describe_problem
+
+_TOPOLOGY_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("file", type=_TOPOLOGY_FILE)
+@click.option("--nic", metavar="MODEL", help="Draw the path over NICs of this model.")
+@click.option("--duts", metavar="N", type=click.IntRange(min=0), help="Draw the path through the first N DUTs.")
+@click.option("--links", metavar="N", type=click.IntRange(min=1), default=1, help="Draw N parallel paths.")
+@click.option("--connect", is_flag=True, help="Log in on every node, and tell what it is and what it lacks.")
+def check(file: Path, nic: str | None, duts: int | None, links: int, connect: bool) -> None:
+    """Check a topology FILE, and draw what it describes."""
+    topology = load_topology(file)
+    paths = topology.paths(links, duts=duts, nic=nic)
+    problems = list(_problems(file, topology, paths))
+    if problems:
+        raise TopologyError("\n".join(describe_problem(file, where, text) for where, text in problems))
+    click.echo(describe_topology(file, topology, paths))
+    if connect:
+        _connect(topology)
+    elif topology.testbed is TestbedKind.LAB:
+        click.echo("No node was looked at: --connect logs in on them, and tells what they lack.")
+
+
+@click.group()
+def testbed() -> None:
+    """Build and take down local testbeds, made of network namespaces of this machine."""
+
+
+@testbed.command()
+@click.argument("file", type=_TOPOLOGY_FILE, default=Path("topologies/local.yaml"))
+def up(file: Path) -> None:
+    """Build the local testbed of a topology FILE; it stays until it is taken down."""
+    click.echo(local.describe(LocalTestbed.up(load_topology(file), keep=True)))
+
+
+@testbed.command()
+@click.argument("name", required=False)
+def down(name: str | None) -> None:
+    """Take down the local testbed NAME, or all that stay."""
+    staying = [each for each in local.status() if each.keep and name in (None, each.name)]
+    for each in staying:
+        each.down()
+        click.echo(f"Testbed {each.name} is down.")
+    if not staying:
+        click.echo("No testbed is up." if name is None else f"No testbed {name} is up.")
+
+
+@testbed.command()
+def status() -> None:
+    """Tell which local testbeds are up, and how to log in on their nodes."""
+    running = local.status()
+    for each in running:
+        click.echo(local.describe(each))
+    if not running:
+        click.echo("No testbed is up.")
+
+
+def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
+    """Finds what would end a measurement at its set-up, as far as the file shows it, on any path through it."""
+    # Imported here, as each takes a while, and the other commands need none of it.
+    from lossratio.nodes import is_public_key
+    from lossratio.testbed import own_record, sut_of
+
+    wired = [port for ports in topology.links().values() for port in ports if port.node_name == topology.tg_name]
+    yield from generator_problems(topology, wired, len(paths))
+    yield from twin_problems(topology)
+    for name, node in topology.nodes.items():
+        if node.host_key is not None and not is_public_key(node.host_key):
+            yield ("nodes", name, "host_key"), "this is no public key; it must be a line like 'ssh-ed25519 AAAA...'"
+        if node.sut is not None:
+            try:
+                sut_of(node.sut)
+            except ValueError as error:
+                yield ("nodes", name, "sut"), str(error)
+    try:
+        own_record(topology, file)
+    except TopologyError as error:
+        yield ("nodes", topology.tg_name, "generator", "self_test"), str(error)
+
+
+def _connect(topology: Topology) -> None:
+    """Tells what came of logging in on every node.
+
+    Raises:
+        NodeError: If there is a problem on any of them.
+    """
+    # Imported here, as it needs all that it takes to reach a node.
+    from lossratio.testbed import describe_node, inspect_nodes
+
+    if topology.testbed is TestbedKind.SIMULATED:
+        click.echo("It is simulated: there is no node to connect to.")
+        return
+    reports = inspect_nodes(topology)
+    for each in reports:
+        click.echo(describe_node(each))
+    faulty = [each.name for each in reports if each.problems]
+    if faulty:
+        raise NodeError(f"There are problems on {', '.join(faulty)}; they are told above.")
+
+
+def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> str:
+    """Says in a few lines what a topology file describes, and draws it."""
+    generator = topology.nodes[topology.tg_name].generator
+    limit = None if generator is None else generator.max_rate
+    lines = [
+        f"{file}: topology {topology.name}, testbed {topology.testbed.value}. The file is in order.",
+        draw_topology(topology, paths),
+    ]
+    if generator is not None:
+        told = _without_max_rate(topology, paths) if limit is None else f"{format_frame_rate(limit)} per interface"
+        lines.append(f"  generator: {generator.kind}, maximum load {told}")
+    return "\n".join(lines)
+
+
+def _without_max_rate(topology: Topology, paths: Sequence[TrafficPath]) -> str:
+    """Where searches get their maximum load from if the generator has no ``max_rate``."""
+    ports = [port for path in paths for port in path.ports]
+    limited = any(port.interface.speed is not None or topology.nic_model(port) is not None for port in ports)
+    return "from NIC models and link speeds" if limited else "unknown: searches need max_load="

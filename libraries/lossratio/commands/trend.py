@@ -1,0 +1,84 @@
+"""The command ``lossratio trend``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from lossratio.commands.report import REGRESSION, TROUBLE
+from lossratio.history import FRESH, LAST, LEAST_CHANGE
+from lossratio.report import junit_xml, write_report
+
+
+@click.command()
+@click.argument("history")
+@click.option("--add", "runs", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Add a run first.")
+@click.option("--testbed", help="Only this testbed.")
+@click.option("--test", default="*", help="Only tests with full names like this, e.g. '*64B*'.")
+@click.option("--quantity", default="*", help="Only this quantity, e.g. NDR or MRR.")
+@click.option(
+    "--fresh", type=click.IntRange(min=1), default=FRESH, show_default=True, help="Newest results that are news."
+)
+@click.option("--last", type=click.IntRange(min=4), default=LAST, show_default=True, help="Newest results to look at.")
+@click.option(
+    "--least-change",
+    type=click.FloatRange(min=0.0),
+    default=100 * LEAST_CHANGE,
+    show_default=True,
+    help="Per cent; smaller changes raise no alarm.",
+)
+@click.option(
+    "--annotations",
+    type=click.Path(path_type=Path),
+    help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
+)
+@click.option("--html", type=click.Path(path_type=Path), help="Write a page with a picture for each test.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file.")
+def trend(
+    history: str,
+    runs: tuple[Path, ...],
+    testbed: str | None,
+    test: str,
+    quantity: str,
+    fresh: int,
+    last: int,
+    least_change: float,
+    annotations: Path | None,
+    html: Path | None,
+    junit: Path | None,
+) -> None:
+    """Tell what changed lately in HISTORY: a folder of results, or the URL of an archive (e.g. s3://bucket/path).
+
+    The exit status is 0 if nothing got worse lately, 1 if something did or has no value any more, and 2 if nothing can
+    be said.
+    """
+    # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and the other commands need none of them.
+    from lossratio.history import (
+        TrendRequest,
+        add_runs,
+        analyse,
+        is_url,
+        open_history,
+        trend_cases,
+        trend_page,
+        trend_text,
+    )
+
+    if is_url(history) and runs:
+        raise click.UsageError("--add adds to a folder; runs go to an archive with 'lossratio send'.")
+    folder = open_history(history)
+    for problem in add_runs(folder, runs):
+        click.echo(problem, err=True)
+    request = TrendRequest(testbed, test, quantity, fresh, last, least_change / 100, annotations)
+    analysis = analyse(folder, request)
+    click.echo(trend_text(analysis))
+    if html is not None:
+        write_report(html, trend_page(analysis, Path(history).name))
+    if junit is not None:
+        write_report(junit, junit_xml({"trend": trend_cases(analysis)}))
+    if analysis.alarms:
+        sys.exit(REGRESSION)
+    if not analysis.has_verdict:
+        sys.exit(TROUBLE)

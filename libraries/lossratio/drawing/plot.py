@@ -1,0 +1,193 @@
+"""Plots: values placed on two axes, and drawn as lines, bands and marks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lossratio.drawing.loss_marks import Mark
+from lossratio.drawing.svg import FAINT, element, number, text_at, title
+
+_RADIUS = 3.4
+_FRAME = "#999999"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where values are on a drawing.
+
+    Attributes:
+        low: The smallest value.
+        high: The largest value.
+        start: Pixels of the smallest value.
+        end: Pixels of the largest value.
+        is_logarithmic: Whether equal distances are equal ratios.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    is_logarithmic: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Whether a value is on the axis."""
+        return self.low <= value <= self.high
+
+    def place(self, value: float) -> float:
+        """Pixels of a value; one beyond an end of the axis is at that end."""
+        value = min(max(value, self.low), self.high)
+        if self.is_logarithmic:
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, number_of_ticks: int, *, whole: bool = False) -> list[float]:
+        """Round values on the axis.
+
+        Args:
+            number_of_ticks: About how many there should be.
+            whole: Whether they must be whole numbers.
+        """
+        if self.is_logarithmic:
+            return _log_ticks(self.low, self.high, number_of_ticks)
+        step = _round_step((self.high - self.low) / max(1, number_of_ticks))
+        step = max(1.0, step) if whole else step
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [index * step for index in range(first, last + 1)]
+
+
+class Plot:
+    """Something to draw on; what was drawn is in `parts`."""
+
+    def __init__(self, x: Axis, y: Axis) -> None:
+        self.x = x
+        self.y = y
+        self.parts: list[str] = []
+
+    def line(
+        self, points: Iterable[tuple[float, float]], colour: str, *, width: float = 1.6, dash: str | None = None
+    ) -> None:
+        """Draws a line through points."""
+        places = [f"{number(self.x.place(x))} {number(self.y.place(y))}" for x, y in points]
+        self._stroke("M" + "L".join(places), colour, width, dash)
+
+    def steps(self, steps: Iterable[tuple[float, float, float]], colour: str) -> None:
+        """Draws level lines: from where to where, and at which height."""
+        path = "".join(
+            f"M{number(self.x.place(start))} {number(self.y.place(y))}H{number(self.x.place(end))}"
+            for start, end, y in steps
+        )
+        if path:
+            self._stroke(path, colour, 1.6, None)
+
+    def bands(self, bands: Iterable[tuple[float, float, float, float]], colour: str, opacity: float) -> None:
+        """Fills rectangles: from where to where, between which heights."""
+        path = "".join(
+            f"M{number(self.x.place(start))} {number(self.y.place(low))}H{number(self.x.place(end))}"
+            f"V{number(self.y.place(high))}H{number(self.x.place(start))}Z"
+            for start, end, low, high in bands
+        )
+        if path:
+            self.parts.append(element("path", d=path, fill=colour, fill_opacity=opacity, shape_rendering="crispEdges"))
+
+    def marks(self, mark: Mark, points: Iterable[tuple[float, float, str]]) -> None:
+        """Draws marks: at which values, and with what hint (none if empty)."""
+        shapes = [mark_at(mark, self.x.place(x), self.y.place(y), hint) for x, y, hint in points]
+        if shapes:
+            self.parts.append(element("g", *shapes, **mark_style(mark)))
+
+    def frame(
+        self,
+        x_ticks: Sequence[float],
+        y_ticks: Sequence[float],
+        x_format: Callable[[float], str],
+        y_format: Callable[[float], str],
+    ) -> None:
+        """Draws the axes with their ticks, and faint lines across; to be called before what goes above these."""
+        left, right, bottom, top = self.x.start, self.x.end, self.y.start, self.y.end
+        grid = "".join(f"M{number(left)} {number(self.y.place(tick))}H{number(right)}" for tick in y_ticks)
+        self._stroke(grid or "M0 0", FAINT, 1.0, None)
+        notches = "".join(f"M{number(self.x.place(tick))} {number(bottom)}v4" for tick in x_ticks)
+        outline = f"M{number(left)} {number(top)}V{number(bottom)}H{number(right)}"
+        self._stroke(outline + notches, _FRAME, 1.0, None)
+        labels = [text_at(left - 6, self.y.place(tick) + 4, y_format(tick)) for tick in y_ticks]
+        self.parts.append(element("g", *labels, text_anchor="end"))
+        labels = [text_at(self.x.place(tick), bottom + 17, x_format(tick)) for tick in x_ticks]
+        self.parts.append(element("g", *labels, text_anchor="middle"))
+
+    def _stroke(self, path: str, colour: str, width: float, dash: str | None) -> None:
+        self.parts.append(
+            element("path", d=path, fill="none", stroke=colour, stroke_width=width, stroke_dasharray=dash)
+        )
+
+
+def mark_style(mark: Mark) -> dict[str, object]:
+    """The attributes of a group of marks of one kind."""
+    if mark.is_filled:
+        return {"fill": mark.colour, "stroke": "#fff", "stroke_width": 0.5}
+    return {"fill": "none", "stroke": mark.colour, "stroke_width": 1.3}
+
+
+def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
+    """A mark at a place of the drawing."""
+    # Written out, as there are hundreds of marks in a picture.
+    inside = title(hint) if hint else ""
+    r = _RADIUS
+    if mark.shape == "circle":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}">{inside}</circle>'
+    left, top = f"{x - r:.1f}", f"{y - r:.1f}"
+    path = {
+        "triangle": f"M{left} {top}h{2 * r}l-{r} {2 * r}z",
+        "square": f"M{left} {top}h{2 * r}v{2 * r}h-{2 * r}z",
+        "cross": f"M{left} {top}l{2 * r} {2 * r}m0 -{2 * r}l-{2 * r} {2 * r}",
+    }[mark.shape]
+    return f'<path d="{path}">{inside}</path>'
+
+
+def legend(marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x: float, y: float) -> list[str]:
+    """A line that says what marks and colours mean.
+
+    Args:
+        marks: The marks.
+        swatches: What else is in the drawing: what it means, its colour and its opacity.
+        x: Where the line begins.
+        y: Its baseline.
+    """
+    parts = []
+    for mark in marks:
+        parts.append(element("g", mark_at(mark, x + 5, y - 4), **mark_style(mark)))
+        parts.append(text_at(x + 15, y, mark.label))
+        x += 34 + 6.1 * len(mark.label)
+    for label, colour, opacity in swatches:
+        parts.append(element("rect", x=x, y=y - 9, width=13, height=9, fill=colour, fill_opacity=opacity))
+        parts.append(text_at(x + 18, y, label))
+        x += 37 + 6.1 * len(label)
+    return parts
+
+
+def unit_of(value: float) -> tuple[str, float]:
+    """The prefix and the scale in which an axis up to a value has the shortest numbers."""
+    return next(((prefix, scale) for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)) if value >= scale), ("", 1))
+
+
+def in_unit(scale: float) -> Callable[[float], str]:
+    """What writes a value in a unit of so many, without needless zeros."""
+    return lambda value: f"{value / scale:,.8g}"
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is not below a value."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= least * (1 - 1e-9))
+
+
+def _log_ticks(low: float, high: float, number_of_ticks: int) -> list[float]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [digit * 10.0**power for power in powers for digit in digits if low <= digit * 10.0**power <= high]
+        if len(ticks) <= number_of_ticks:
+            break
+    return ticks[:: max(1, math.ceil(len(ticks) / number_of_ticks))]

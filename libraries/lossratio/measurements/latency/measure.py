@@ -1,0 +1,195 @@
+"""Latency: trials at some loads, whose frames say how long they took, from the request to the result file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lossratio.errors import LossRatioError, SearchError, TrafficError
+from lossratio.measurements import Span, TestPlace
+from lossratio.measurements.latency.build import latency_result
+from lossratio.measurements.throughput import goal_to_follow
+from lossratio.results import Conditions, LatencyAtLoad, LatencyResult, TestRun, ThroughputResult, latency_at_load
+from lossratio.testbed import Testbed, load_limits, load_range
+from lossratio.traffic import TrafficProfile
+from lossratio.trials import Integrity, LatencyOutput, TrialInput, TrialResult, check_integrity, output_from_counters
+from lossratio.units import format_frame_rate
+
+LATENCY_DURATION = 5.0
+"""Seconds of each trial: FD.io CSIT's."""
+
+LATENCY_SHARES = (0.9, 0.5, 0.1)
+"""Shares of PDR's relevant lower bound at which latency is measured, besides the minimum load: FD.io CSIT's."""
+
+OnLatency = Callable[[LatencyAtLoad], None]
+
+
+@dataclass(frozen=True)
+class LatencyPoint:
+    """A load to measure latency at.
+
+    Attributes:
+        load: Frames per second, per interface.
+        goal: Name of the goal whose relevant lower bound it is a share of; None: of none.
+        share: The share; 0: the minimum load; None: the load was given.
+    """
+
+    load: float
+    goal: str | None = None
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class LatencyRequest:
+    """What to measure.
+
+    Attributes:
+        profile: What the traffic is.
+        points: At which loads, in the order of measuring.
+        duration: Seconds of each trial.
+        integrity: What happens if frames do not come back as they were sent.
+    """
+
+    profile: TrafficProfile
+    points: Sequence[LatencyPoint]
+    duration: float = LATENCY_DURATION
+    integrity: Integrity = Integrity.DOUBT
+
+
+def points_of(
+    result: ThroughputResult, *, goal: str | None = None, shares: Sequence[float] = LATENCY_SHARES
+) -> tuple[LatencyPoint, ...]:
+    """The loads at which latency is measured after a search, from the highest; the last one is the minimum load.
+
+    Args:
+        result: What the search found.
+        goal: Name of the goal in any case; None: PDR (or whatever ends with these letters), else the last one.
+        shares: Shares of its relevant lower bound; a load below the minimum load is the minimum load.
+
+    Raises:
+        SearchError: If there is no such goal, it has no relevant lower bound, or a share is not within 0 and 1.
+    """
+    report = goal_to_follow(result, goal)
+    found = None if report.result is None else report.result.relevant_lower_bound
+    if found is None:
+        raise SearchError(
+            f"{report.goal.name} has no relevant lower bound, so there are no shares of it to measure latency at. "
+            "Say at which loads to measure."
+        )
+    if not all(0.0 < share <= 1.0 for share in shares):
+        raise SearchError(f"Shares of {report.goal.name} are above 0 and at most 1, unlike {list(shares)}.")
+    least = result.min_load.per_interface_fps
+    return tuple(
+        LatencyPoint(max(least, share * found.per_interface_fps), report.goal.name, share)
+        for share in (*sorted(shares, reverse=True), 0.0)
+    )
+
+
+def add_latency(
+    testbed: Testbed,
+    request: LatencyRequest,
+    place: TestPlace,
+    result: ThroughputResult,
+    on_latency: OnLatency | None = None,
+) -> ThroughputResult:
+    """Measures latency after a search, and writes it into the search's result file.
+
+    Returns:
+        The result of the search with the latency; a load that failed says why.
+
+    Raises:
+        LossRatioError: If the result cannot be written.
+    """
+    latency = []
+    for measured in _measure(testbed, request):
+        latency.append(measured.at_load(result.conditions, request))
+        if on_latency is not None:
+            on_latency(latency[-1])
+    whole = result.model_copy(update={"latency": tuple(latency)})
+    place.directory.write(whole)
+    return whole
+
+
+def measure_latency(
+    testbed: Testbed, request: LatencyRequest, place: TestPlace, on_latency: OnLatency | None = None
+) -> LatencyResult:
+    """Measures latency at given loads, and writes the result file.
+
+    Returns:
+        The result, as it was written; a load or direction that failed says why, and the others are there.
+
+    Raises:
+        LossRatioError: If the request makes no sense, or no load could be tried at all.
+    """
+    if not request.points:
+        raise SearchError("Say at which loads to measure latency; no search has found any.")
+    offered = [point.load for point in request.points]
+    loads = load_range(load_limits(testbed, request.profile), min_load=min(offered), max_load=max(offered))
+    span = Span()
+    conditions: Conditions | None = None
+    all_measured = []
+    for measured in _measure(testbed, request):
+        all_measured.append(measured)
+        conditions = conditions or measured.conditions
+        if on_latency is not None and conditions is not None:
+            on_latency(measured.at_load(conditions, request))
+    if conditions is None:
+        raise TrafficError(f"No latency could be measured at any load. {all_measured[0].outcome}")
+    run = TestRun(place.test, span.started, span.end(), conditions, loads.remarks)
+    result = latency_result(
+        run,
+        loads.describe(conditions),
+        [measured.at_load(conditions, request) for measured in all_measured],
+        [measured.trial for measured in all_measured if measured.trial is not None],
+    )
+    place.directory.write(result)
+    return result
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What became of one point.
+
+    Attributes:
+        point: The point.
+        outcome: What was measured, or why it failed.
+        trial: The trial; None if it failed.
+        conditions: Under which it was measured; None if it did not come to that.
+    """
+
+    point: LatencyPoint
+    outcome: LatencyOutput | str
+    trial: TrialResult | None
+    conditions: Conditions | None
+
+    def at_load(self, conditions: Conditions, request: LatencyRequest) -> LatencyAtLoad:
+        """The latency as result files have it."""
+        return latency_at_load(
+            conditions,
+            self.point.load,
+            request.duration,
+            self.outcome,
+            loss_ratio=None if self.trial is None else self.trial.loss_ratio,
+            goal=self.point.goal,
+            share=self.point.share,
+        )
+
+
+def _measure(testbed: Testbed, request: LatencyRequest) -> Iterator[_Measured]:
+    for point in request.points:
+        yield _measure_point(testbed, request, TrialInput(request.duration, point.load), point)
+
+
+def _measure_point(testbed: Testbed, request: LatencyRequest, trial: TrialInput, point: LatencyPoint) -> _Measured:
+    conditions: Conditions | None = None
+    try:
+        # Made ready each time, so that an agent that failed at one load is replaced for the next one.
+        with testbed.ready_for(request.profile, integrity=request.integrity) as ready:
+            conditions = ready.conditions
+            output = ready.source.latency(trial.load, trial.duration)
+        if request.integrity is Integrity.FAIL:
+            check_integrity(output.directions, f"at {format_frame_rate(trial.load)}")
+        counted = output_from_counters(trial, output.directions, negative_loss="csit")
+    except LossRatioError as error:
+        return _Measured(point, str(error), None, conditions)
+    return _Measured(point, output, TrialResult(trial, counted), conditions)

@@ -1,0 +1,229 @@
+"""One measurement of one test: trials into the journal, the conditions around them, and what went wrong if it did."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import lossratio
+from lossratio.errors import DutError, SearchError, StorageError
+from lossratio.measurements.continuity import check_versions
+from lossratio.measurements.span import Span
+from lossratio.results import FORCED, Conditions, RunDirectory, TestIdentity, TestRun, low_rate_check
+from lossratio.testbed import Ready, Testbed, guilty_of
+from lossratio.traffic import TrafficProfile
+from lossratio.trials import (
+    NO_DIGESTS,
+    Controller,
+    Integrity,
+    Journal,
+    JournalEntry,
+    TrialResult,
+    adopt_journal,
+    check_integrity,
+    read_journal,
+    run_search,
+)
+from lossratio.units import format_frame_rate
+
+ResultT = TypeVar("ResultT")
+OnTrial = Callable[[TrialResult], None]
+
+WITHDRAWN = "withdrawn, as nobody knows whether the DUT was still as it was set up: trials "
+"""How a remark begins that says which trials the journal has lost."""
+
+
+@dataclass(frozen=True)
+class TestPlace:
+    """Which test a measurement belongs to, and where its files go.
+
+    Attributes:
+        test: The test; no two measurements of a run have the same full name.
+        directory: The directory of the run.
+        resume: The directory of an earlier run, whose journal of the same test is continued if there is one.
+        forced: What is different from that run, where it is continued all the same; every result says so.
+    """
+
+    __test__ = False
+
+    test: TestIdentity
+    directory: RunDirectory
+    resume: RunDirectory | None = None
+    forced: str | None = None
+
+    def begin(self) -> TestPlace:
+        """Takes away what another run left of this test in the directory, so that nobody takes it for this run's.
+
+        Raises:
+            StorageError: If it cannot be taken away.
+        """
+        if self.resume is None or self.resume.path.resolve() != self.directory.path.resolve():
+            self.directory.discard(self.test.full_name)
+        return self
+
+
+@dataclass(frozen=True)
+class Measurement(Generic[ResultT]):
+    """What a measurement left behind, also if it failed.
+
+    Attributes:
+        run: Which test was run, when, and under what conditions.
+        result: What the controller concludes from the trials there are.
+        entries: All trials there are.
+        failure: What stopped it; None if nothing did.
+    """
+
+    run: TestRun
+    result: ResultT
+    entries: tuple[JournalEntry, ...]
+    failure: BaseException | None
+
+    def raise_failure(self) -> None:
+        """Raises what stopped the measurement, if anything did."""
+        if self.failure is not None:
+            raise self.failure
+
+
+def perform(
+    controller: Controller[ResultT],
+    testbed: Testbed,
+    profile: TrafficProfile,
+    place: TestPlace,
+    *,
+    inputs: Mapping[str, Any],
+    remarks: tuple[str, ...] = (),
+    on_trial: OnTrial | None = None,
+    ramp: float = 0.0,
+    integrity: Integrity = Integrity.DOUBT,
+) -> Measurement[ResultT]:
+    """Runs a controller's trials on a testbed.
+
+    Whatever stops the trials, an interrupt from the keyboard too, is in the answer's `failure`, so that the caller can
+    write down what there is before it raises it. Where a DUT failed, the journal loses the trials since the DUTs were
+    last found as they were set up; the answer has them.
+
+    Args:
+        controller: Chooses the trials.
+        testbed: Performs them.
+        profile: What the traffic is.
+        place: Which test this is, and where its files go.
+        inputs: What the controller was made with, as JSON data; a journal is only continued with the same.
+        remarks: What a reader of the numbers should know besides.
+        on_trial: Called after each trial that was measured.
+        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        integrity: What happens if frames do not come back as they were sent. With ``fail``, the trial that shows it is
+            the last one, and the measurement has failed; so has one that continues it.
+
+    Raises:
+        LossRatioError: If the measurement could not even begin.
+    """
+    if ramp < 0.0:
+        raise SearchError(f"A ramp takes some seconds, or none, but not {ramp:g}.")
+    if integrity is not Integrity.DOUBT:
+        inputs = {**inputs, "integrity": integrity.value}
+    span: Span | None = None
+    late: int | None = None
+    failure: BaseException | None = None
+    try:
+        with (
+            testbed.ready_for(profile, ramp=ramp, integrity=integrity) as ready,
+            _journal(place, ready.conditions, _search(testbed, ready, inputs)) as journal,
+        ):
+            span = Span()
+            if integrity is Integrity.FAIL:
+                check_integrity(low_rate_check(ready.conditions.generator), "in the check before the first trial")
+                for earlier in journal.results:
+                    _check_trial(earlier)
+                on_trial = _checking(on_trial)
+            run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
+            late = ready.late_frames()
+    except BaseException as error:
+        if span is None:
+            raise
+        # The caller raises it, an interrupt too, when there is a result file that says so.
+        failure = error
+    error_text = None if failure is None else what_stopped(failure)
+    contents = read_journal(journal.path)
+    entries = contents.entries
+    told = [
+        *remarks,
+        *(() if contents.has_digests else (NO_DIGESTS,)),
+        *(() if place.forced is None else (f"{FORCED}{place.forced}",)),
+    ]
+    if isinstance(failure, DutError):
+        # Nobody knows since when the DUT was not as it was set up: the trials are told, and never continued.
+        journal.withdraw(keep=ready.known_good())
+        kept = len(read_journal(journal.path).entries)
+        if kept < len(entries):
+            told.append(f"{WITHDRAWN}{kept + 1} to {len(entries)}; a run that is resumed measures them anew")
+    guilty = guilty_of(failure)
+    run = TestRun(place.test, span.started, span.end(), ready.conditions, tuple(told), error_text, late, guilty)
+    return Measurement(run, controller.result(), entries, failure)
+
+
+def _checking(on_trial: OnTrial | None) -> OnTrial:
+    """Ends a measurement at the first trial whose frames did not come back as they were sent."""
+
+    def check(trial: TrialResult) -> None:
+        if on_trial is not None:
+            on_trial(trial)
+        _check_trial(trial)
+
+    return check
+
+
+def _check_trial(trial: TrialResult) -> None:
+    check_integrity(trial.output.directions, f"at {format_frame_rate(trial.load)} for {trial.duration:g} s")
+
+
+def what_stopped(failure: BaseException) -> str:
+    """What a result says about an exception that stopped its measurement."""
+    if isinstance(failure, KeyboardInterrupt | SystemExit):
+        return "somebody stopped the run by force"
+    return str(failure) or type(failure).__name__
+
+
+def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be the same for a measurement to be continued: all that was asked for, and versions."""
+    dut = testbed.request.dut
+    return {
+        "lossratio": lossratio.__version__,
+        **inputs,
+        "traffic": ready.conditions.traffic.model_dump(mode="json"),
+        "load": ready.conditions.load.model_dump(mode="json"),
+        "timing": ready.conditions.timing.model_dump(mode="json"),
+        "topology": testbed.request.topology.model_dump(mode="json"),
+        "path": [str(port) for path in testbed.request.paths for port in path.ports],
+        "dut": None if dut is None else dut.to_json(),
+        "kernels": {name: facts.kernel for name, facts in ready.conditions.nodes.items()},
+        "dut_versions": {name: facts.get("version") for name, facts in ready.conditions.duts.items()},
+    }
+
+
+def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]) -> Journal:
+    if place.resume is not None and place.forced is None:
+        check_versions(place.resume, conditions)
+    path = place.directory.journal_path(place.test.full_name)
+    earlier = None if place.resume is None else place.resume.journal_path(place.test.full_name)
+    if earlier is None or not earlier.exists():
+        place.directory.discard(place.test.full_name)
+    elif place.forced is not None:
+        adopt_journal(earlier, path, search)
+    elif earlier.resolve() != path.resolve():
+        _copy_journal(earlier, path, search)
+    return Journal.open(path, search)
+
+
+def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
+    # Opened where it is, so that a refusal names the file that the user knows.
+    Journal.open(earlier, search).close()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(earlier, path)
+    except OSError as error:
+        raise StorageError(
+            f"Cannot copy the journal {earlier} to {path}: {error.strerror}. Nothing was measured since."
+        ) from error

@@ -1,0 +1,136 @@
+"""Reconfiguration test: what is lost at the load of a strict search's result while the DUTs are being reconfigured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from lossratio.errors import DutError, TrafficError
+from lossratio.measurements import OnProgress, Span, TestPlace, what_stopped
+from lossratio.measurements.telemetry import relevant_load
+from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
+from lossratio.mlrsearch import SearchGoal
+from lossratio.results import (
+    ReconfigurationResult,
+    TestRun,
+    ThroughputResult,
+    reconfiguration_loss,
+    reconfiguration_result,
+    search_name,
+)
+from lossratio.testbed import Testbed, start_traffic
+from lossratio.traffic import FALTERING, StoppedTraffic
+from lossratio.trials import read_journal
+from lossratio.units import format_ratio
+
+RECONFIGURATION_GOAL = SearchGoal(
+    name="RECONF",
+    loss_ratio=0.0,
+    exceed_ratio=0.0,
+    final_trial_duration=1.0,
+    initial_trial_duration=1.0,
+    duration_sum=11.0,
+    width=0.001,
+)
+"""FD.io CSIT's goal of the search before a reconfiguration: no loss in any trial."""
+
+LEAD = 0.5
+"""Seconds of traffic before the reconfiguration begins, and after it has ended."""
+
+
+@dataclass(frozen=True)
+class ReconfigurationRequest:
+    """What to reconfigure, and at which load.
+
+    Attributes:
+        search: The search for the load, by one goal: its relevant lower bound.
+        reconfigure: Does it; traffic flows all the while.
+    """
+
+    search: SearchRequest
+    reconfigure: Callable[[], object]
+
+
+def reconfigure_duts(testbed: Testbed, entries: int) -> None:
+    """Adds so many entries (routes, rules, addresses) to what each DUT forwards by.
+
+    Raises:
+        DutError: If a DUT refuses, has nothing to add them to, or there is no DUT of ours.
+    """
+    if not testbed.duts:
+        raise DutError("There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up.")
+    for dut in testbed.duts:
+        dut.reconfigure(entries)
+
+
+def measure_reconfiguration_loss(
+    testbed: Testbed, request: ReconfigurationRequest, place: TestPlace, on_progress: OnProgress | None = None
+) -> ReconfigurationResult:
+    """Searches for a load, sends at it while the DUTs are being reconfigured, and writes the result file.
+
+    The search has a result file of its own, with `` search`` behind the test's name.
+
+    Returns:
+        The result, as it was written.
+
+    Raises:
+        LossRatioError: If the search, the traffic or the reconfiguration failed, or the generator could not send the
+            load meanwhile. Where the search did not fail, the result file says so.
+    """
+    searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
+    found = find_conditional_throughput(testbed, request.search, searched, on_progress)
+    _, load = relevant_load(found, None)
+    about_search = (*found.remarks, *_search_remarks(found))
+    span = Span()
+
+    def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
+        remarks = about_search if stopped is None else (*about_search, *_remarks(stopped))
+        run = TestRun(place.test, span.started, span.end(), found.conditions, remarks, error)
+        loss = None if stopped is None else reconfiguration_loss(found.conditions.rate(load), stopped.lost)
+        entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
+        result = reconfiguration_result(run, found.max_load, loss, entries)
+        place.directory.write(result)
+        return result
+
+    try:
+        stopped = _traffic_meanwhile(testbed, request, load)
+    except BaseException as error:
+        # An interrupt, too, leaves a result file that says so.
+        write(None, what_stopped(error))
+        raise
+    return write(stopped, None)
+
+
+def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: float) -> StoppedTraffic:
+    with start_traffic(testbed, request.search.profile, load, request.search.integrity) as traffic:
+        time.sleep(LEAD)
+        request.reconfigure()
+        time.sleep(LEAD)
+        stopped = traffic.stop()
+    if stopped.unsent > FALTERING * (stopped.sent + stopped.unsent):
+        raise TrafficError(
+            f"The generator sent {stopped.sent:,} frames during the reconfiguration and could not send "
+            f"{stopped.unsent:,}. What the DUTs would have lost of these is not known. Look for other work on its node."
+        )
+    return stopped
+
+
+def _search_remarks(found: ThroughputResult) -> Iterator[str]:
+    """What a reader of the loss should know about the load."""
+    for report in found.goals:
+        if report.result is not None and not report.result.regular:
+            yield f"the load was found by a search that is irregular: {report.result.reason}"
+
+
+def _remarks(stopped: StoppedTraffic) -> Iterator[str]:
+    """What a reader of the loss should know about the traffic."""
+    if stopped.unsent:
+        share = format_ratio(stopped.unsent / (stopped.sent + stopped.unsent))
+        yield (
+            f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many more "
+            "could have been lost"
+        )
+    dropped = sum(each.generator_drops for each in stopped.directions)
+    if dropped:
+        yield f"the generator dropped {dropped:,} frames that came back; so many of those lost, at most, are its own"

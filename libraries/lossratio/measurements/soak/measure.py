@@ -1,0 +1,227 @@
+"""Critical load: a soak test with PLRsearch on a testbed, from the request to the result file."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lossratio.errors import SearchError, TrafficError
+from lossratio.measurements import Measurement, TestPlace, WarmUp, perform, run_warm_up
+from lossratio.measurements.soak.critical_load import describe_critical_load
+from lossratio.plrsearch import (
+    TIMEOUT,
+    CriticalLoadEstimate,
+    IntervalAfterTrial,
+    LikelihoodName,
+    PLRsearch,
+    SelectionName,
+    Weighting,
+    why_set_aside,
+)
+from lossratio.results import Result, SoakResult, SoakSetup, ThroughputResult, soak_result
+from lossratio.testbed import Testbed, load_limits, load_range
+from lossratio.traffic import TrafficProfile
+from lossratio.trials import Integrity, TrialResult
+
+TARGET_LOSS_RATIO = 1e-7
+"""The target of FD.io CSIT's soak tests."""
+
+_WATCHED_TRIALS = 10
+_LEAST_WATCHED = 4
+
+
+@dataclass(frozen=True)
+class SoakRequest:
+    """What to search for.
+
+    Attributes:
+        profile: What the traffic is.
+        target_loss_ratio: The loss ratio at the critical load.
+        min_load: Smallest load per interface, frames per second; None: see `lossratio.testbed.loads.load_range`.
+        max_load: Largest load per interface; None: the smallest limit of `lossratio.testbed.limits.load_limits`.
+        timeout: Seconds of trials after which the search ends.
+        precision: Width of the 95 % interval, as a share of the mean, that ends it earlier; None: only time does.
+        stop_on_misfit: Whether it ends as soon as the model does not fit the trials.
+        likelihood: How counts of lost frames are distributed.
+        weighting: How the fitting functions are combined.
+        selection: How loads are chosen.
+        trial_duration: Seconds of the first trial; None: as the selection has it.
+        trial_growth: Seconds that each trial is longer than the last; None: as the selection has it.
+        warm_start: Loads of the first trials, frames per second per interface: where the knee is thought to be.
+        warm_up: A warm-up at maximum load before everything else, with traffic of its own; None: there is none.
+        ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        integrity: What happens if frames do not come back as they were sent.
+    """
+
+    profile: TrafficProfile
+    target_loss_ratio: float = TARGET_LOSS_RATIO
+    min_load: float | None = None
+    max_load: float | None = None
+    timeout: float = TIMEOUT
+    precision: float | None = None
+    stop_on_misfit: bool = False
+    likelihood: LikelihoodName = LikelihoodName.VARYING
+    weighting: Weighting = Weighting.EVIDENCE
+    selection: SelectionName = SelectionName.POSTERIOR
+    trial_duration: float | None = None
+    trial_growth: float | None = None
+    warm_start: tuple[float, ...] = ()
+    warm_up: WarmUp | None = None
+    ramp: float = 0.0
+    integrity: Integrity = Integrity.DOUBT
+
+    def settings(self) -> dict[str, Any]:
+        """What the controller is told besides target and loads, as JSON data; times in seconds."""
+        return {
+            "timeout_s": self.timeout,
+            "precision_ratio": self.precision,
+            "stop_on_misfit": self.stop_on_misfit,
+            "likelihood": self.likelihood.value,
+            "weighting": self.weighting.value,
+            "selection": self.selection.value,
+            "trial_duration_s": self.trial_duration,
+            "trial_growth_s": self.trial_growth,
+            "warm_start_per_interface_fps": list(self.warm_start),
+            **({} if self.warm_up is None else {"warm_up": self.warm_up.to_json()}),
+        }
+
+    def controller(self, min_load: float, max_load: float) -> PLRsearch:
+        """The controller for this request, between two loads in frames per second per interface.
+
+        Raises:
+            SearchError: If the request makes no sense.
+        """
+        return PLRsearch(
+            self.target_loss_ratio,
+            min_load,
+            max_load,
+            timeout=self.timeout,
+            precision=self.precision,
+            stop_on_misfit=self.stop_on_misfit,
+            likelihood=self.likelihood,
+            weighting=self.weighting,
+            selection=self.selection,
+            initial_duration=self.trial_duration,
+            duration_increment=self.trial_growth,
+            warm_start=self.warm_start,
+        )
+
+
+@dataclass(frozen=True)
+class SoakProgress:
+    """Where a soak test is after a trial.
+
+    Attributes:
+        number: How many trials there are, those of an interrupted run included.
+        trial: The last one.
+        latest: The latest estimate; None: there is none yet.
+        time_left: Seconds that the rest may take at most.
+        set_aside: Why the last trial is no evidence; None: it is.
+    """
+
+    number: int
+    trial: TrialResult
+    latest: IntervalAfterTrial | None
+    time_left: float
+    set_aside: str | None = None
+
+
+OnSoakProgress = Callable[[SoakProgress], None]
+
+
+def find_critical_load(
+    testbed: Testbed, request: SoakRequest, place: TestPlace, on_progress: OnSoakProgress | None = None
+) -> SoakResult:
+    """Searches for the critical load, and writes the result file.
+
+    Returns:
+        The result, as it was written; a model that does not fit, or a critical load beyond the limits, is no error.
+
+    Raises:
+        LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
+            says so, and holds the trials there were. So does a TrafficError where most trials of late were set aside.
+    """
+    limits = load_limits(testbed, request.profile)
+    loads = load_range(limits, min_load=request.min_load, max_load=request.max_load)
+    controller = request.controller(loads.min_load, loads.max_load)
+    remarks = loads.remarks
+    if request.warm_up is not None:
+        remarks = (*remarks, run_warm_up(testbed, request.warm_up, loads.max_load))
+
+    # Of this run only: an interrupted one may be resumed on a machine with less other work.
+    reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
+
+    def tell(trial: TrialResult) -> None:
+        reasons.append(why_set_aside(trial))
+        if on_progress is not None:
+            latest = controller.history[-1] if controller.history else None
+            time_left = max(0.0, request.timeout - controller.elapsed)
+            on_progress(SoakProgress(controller.trials, trial, latest, time_left, reasons[-1]))
+        _check_generator(reasons)
+
+    inputs = {
+        "algorithm": "PLRsearch",
+        "target_loss_ratio": request.target_loss_ratio,
+        "min_load_fps": loads.min_load,
+        "max_load_fps": loads.max_load,
+        "settings": request.settings(),
+    }
+    measured: Measurement[CriticalLoadEstimate] = perform(
+        controller,
+        testbed,
+        request.profile,
+        place,
+        inputs=inputs,
+        remarks=remarks,
+        on_trial=tell,
+        ramp=request.ramp,
+        integrity=request.integrity,
+    )
+    conditions = measured.run.conditions
+    max_load = loads.describe(conditions)
+    setup = SoakSetup(request.target_loss_ratio, request.settings(), loads.min_load, max_load)
+    found = None if measured.failure is not None else describe_critical_load(measured.result, conditions)
+    result = soak_result(measured.run, setup, found, measured.entries)
+    place.directory.write(result)
+    measured.raise_failure()
+    return result
+
+
+def _check_generator(reasons: Sequence[str | None]) -> None:
+    """Ends a soak test whose trials say more about the generator than about the SUT.
+
+    Args:
+        reasons: Why each of the latest trials was set aside; None for those that were not.
+    """
+    set_aside = [reason for reason in reasons if reason is not None]
+    if len(reasons) < _LEAST_WATCHED or 2 * len(set_aside) <= len(reasons):
+        return
+    raise TrafficError(
+        f"{len(set_aside)} of the last {len(reasons)} trials of the soak test were set aside (the last of them because "
+        f"{set_aside[-1]}): there is too little evidence about the SUT. Look for other work on the TG, or lower the "
+        "maximum load."
+    )
+
+
+def warm_start_from(result: Result, profile: TrafficProfile) -> tuple[float, ...]:
+    """Relevant bounds of an earlier search on the same SUT, to begin a soak test at; frames per second per interface.
+
+    Raises:
+        SearchError: If that result is of another kind or of other traffic, or has no bounds.
+    """
+    if not isinstance(result, ThroughputResult):
+        raise SearchError(f"{result.test.full_name} was no search for throughput: a soak test cannot begin from it.")
+    traffic = result.conditions.traffic
+    if (traffic.name, traffic.average_frame_size_bytes) != (profile.name, profile.average_frame_size):
+        raise SearchError(
+            f"{result.test.full_name} was measured with other traffic ({traffic.name}, "
+            f"{traffic.average_frame_size_bytes:g} bytes): a soak test cannot begin from it."
+        )
+    found = [report.result for report in result.goals if report.result is not None]
+    bounds = [bound for each in found for bound in (each.relevant_lower_bound, each.relevant_upper_bound)]
+    loads = tuple(sorted({bound.per_interface_fps for bound in bounds if bound is not None}))
+    if not loads:
+        raise SearchError(f"{result.test.full_name} found no bounds: a soak test cannot begin from it.")
+    return loads

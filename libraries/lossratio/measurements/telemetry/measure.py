@@ -1,0 +1,166 @@
+"""Telemetry: one extra trial after a search, around which the DUTs are asked; never during the search itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from lossratio.dut import Dut, DutCounters, DutOptions
+from lossratio.errors import DutError, SearchError, TrafficError
+from lossratio.measurements import TestPlace
+from lossratio.measurements.throughput import goal_to_follow
+from lossratio.results import DutTelemetry, TelemetryTrial, ThroughputResult
+from lossratio.testbed import Testbed
+from lossratio.traffic import TrafficProfile
+from lossratio.trials import TrialInput
+
+TELEMETRY_DURATION = 1.0
+"""Seconds of the trial: FD.io CSIT's."""
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class TelemetryRequest:
+    """At what load to ask the DUTs.
+
+    Attributes:
+        profile: What the traffic is.
+        load: Frames per second, per interface.
+        goal: Name of the goal whose relevant lower bound that is; None: it was given.
+        duration: Seconds of the trial.
+    """
+
+    profile: TrafficProfile
+    load: float
+    goal: str | None = None
+    duration: float = TELEMETRY_DURATION
+
+
+@dataclass
+class Observation:
+    """What a DUT told about the traffic of a ``with`` block; complete when the block has ended.
+
+    Attributes:
+        dut: The DUT.
+        told: What it told, by topic.
+        counted: Frames that it counted.
+    """
+
+    dut: Dut[DutOptions]
+    told: dict[str, Any]
+    counted: DutCounters
+
+
+@contextmanager
+def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
+    """Observes DUTs: what they count, and what they tell, about the traffic inside the ``with`` block.
+
+    Raises:
+        DutError: If one cannot be asked.
+    """
+    observations: list[Observation] = []
+    with ExitStack() as opened:
+        observations += [
+            Observation(dut, opened.enter_context(dut.telemetry()), DutCounters({}, {}, {})) for dut in duts
+        ]
+        for dut in duts:
+            if dut.options.reset:
+                # So that the reset before the trial does not take away what was counted.
+                dut.reset()
+        # Read last before the traffic, and first after it: what a DUT tells may have been zeroed in between.
+        before = [dut.read_counters() for dut in duts]
+        yield observations
+        for observation, earlier in zip(observations, before, strict=True):
+            observation.counted = observation.dut.read_counters().since(earlier)
+
+
+def relevant_load(result: ThroughputResult, goal: str | None) -> tuple[str, float]:
+    """The load to ask at after a search: a goal's relevant lower bound.
+
+    Args:
+        result: What the search found.
+        goal: Name of the goal, in any case; None: PDR (or whatever ends with these letters), else the last one.
+
+    Returns:
+        The goal's name, and the load in frames per second per interface.
+
+    Raises:
+        SearchError: If there is no such goal, or it has no relevant lower bound.
+    """
+    chosen = goal_to_follow(result, goal)
+    bound = None if chosen.result is None else chosen.result.relevant_lower_bound
+    if bound is None:
+        raise SearchError(f"{chosen.goal.name} has no relevant lower bound that a trial could be made at.")
+    return chosen.goal.name, bound.per_interface_fps
+
+
+def add_telemetry(
+    testbed: Testbed, request: TelemetryRequest, place: TestPlace, result: ThroughputResult
+) -> ThroughputResult:
+    """Makes a trial, asks the DUTs around it, and writes what they tell into the search's result file.
+
+    Returns:
+        The result of the search with the telemetry.
+
+    Raises:
+        TrafficError: If the trial had to be measured again each time: the DUTs have counted all attempts then.
+        LossRatioError: If the trial failed, a DUT did not answer, or there is none that could.
+    """
+    if not testbed.duts:
+        raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")
+    with testbed.ready_for(request.profile) as ready:
+        for _ in range(_ATTEMPTS):
+            with observed(testbed.duts) as observations:
+                output = ready.measurer.measure(TrialInput(request.duration, request.load))
+            if not (output.repeats or output.repairs):
+                break
+        else:
+            raise TrafficError(
+                f"The trial had to be measured again in each of {_ATTEMPTS} attempts, so that the DUTs' counters have "
+                "frames in them that were thrown away. Look for other work on the generator's node."
+            )
+        rate = ready.conditions.rate(request.load)
+    trial = TelemetryTrial(
+        load=rate,
+        goal=request.goal,
+        duration_s=request.duration,
+        sent_frames=sum(each.sent for each in output.directions),
+        received_frames=sum(each.received for each in output.directions),
+        duts=tuple(_described(each) for each in observations),
+    )
+    whole = result.model_copy(update={"telemetry": (*result.telemetry, trial)})
+    place.directory.write(whole)
+    return whole
+
+
+def describe_telemetry(trial: TelemetryTrial) -> str:
+    """Where the frames of the trial went, in a line for each DUT and one for all."""
+    lines = [
+        f"{each.node} ({each.kind}): received {sum(each.received_frames.values()):,} frames, transmitted "
+        f"{sum(each.transmitted_frames.values()):,}, dropped {_drops(each)}; "
+        f"{each.unaccounted_frames:,} unaccounted for"
+        for each in trial.duts
+    ]
+    return "\n".join((*lines, f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}"))
+
+
+def _described(observation: Observation) -> DutTelemetry:
+    dut, counted = observation.dut, observation.counted
+    return DutTelemetry(
+        node=dut.hop.label,
+        kind=dut.kind,
+        received_frames=dict(counted.received),
+        transmitted_frames=dict(counted.transmitted),
+        dropped_frames=dict(counted.dropped),
+        unaccounted_frames=counted.unaccounted,
+        details=dict(counted.details),
+        told=observation.told,
+    )
+
+
+def _drops(dut: DutTelemetry) -> str:
+    places = ", ".join(f"{count:,} at {place}" for place, count in dut.dropped_frames.items() if count)
+    return places or "none"

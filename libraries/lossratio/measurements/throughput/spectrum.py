@@ -1,0 +1,149 @@
+"""Performance spectrum: how the forwarding rates of the trials at one load are distributed (RFC 9971).
+
+A load's spectrum says for each forwarding rate how much of the trials' time showed it. The conditional throughput is
+one of its quantiles, so the spectrum says how much that number hides. A search stops measuring where the rest of the
+goal's duration sum cannot change its verdict; that rest counts as time without any forwarding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from lossratio.drawing import Axis, Plot, drawing, in_unit, text_at, unit_of
+from lossratio.measurements.throughput.search_picture import goal_colour
+from lossratio.records import Rate
+from lossratio.results import Goal, GoalReport, ThroughputResult, Trial
+from lossratio.units import format_frame_rate, format_ratio
+
+_COLUMNS = 4
+_WIDTH, _ROW = 900.0, 224.0
+_LEFT, _TOP, _BOTTOM = 66.0, 54.0, 36.0
+_CELL, _PLOT = 222.0, 146.0
+_LONGEST_NAME = 30
+
+
+@dataclass(frozen=True)
+class Level:
+    """One forwarding rate of a spectrum.
+
+    Attributes:
+        forwarding_rate: Frames per second per interface.
+        share: The share of time that showed it: of the goal's duration sum, or of all trials if they took longer.
+        trials: Number of trials.
+    """
+
+    forwarding_rate: float
+    share: float
+    trials: int
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The performance spectrum at a relevant bound.
+
+    Attributes:
+        goal: Place of the goal among the goals.
+        report: The goal.
+        bound: ``lower bound`` or ``upper bound``.
+        load: The load.
+        levels: The forwarding rates, from the highest to the lowest.
+    """
+
+    goal: int
+    report: GoalReport
+    bound: str
+    load: Rate
+    levels: tuple[Level, ...]
+
+
+def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level, ...]:
+    """The performance spectrum at a load, of the full-length trials.
+
+    Args:
+        trials: Trials at any load.
+        load: The load, frames per second per interface.
+        goal: The goal that says how long full-length trials are, and how much time there should be.
+    """
+    chosen = sorted(
+        (-trial.forwarding_rate_per_interface_fps, trial.effective_duration_s)
+        for trial in trials
+        if trial.is_evidence
+        and trial.load_per_interface_fps == load
+        and trial.duration_s >= goal.final_trial_duration_s
+    )
+    whole = max(goal.duration_sum_s, sum(duration for _, duration in chosen))
+    levels = []
+    for rate, group in groupby(chosen, key=lambda each: each[0]):
+        durations = [duration for _, duration in group]
+        levels.append(Level(-rate, sum(durations) / whole, len(durations)))
+    return tuple(levels)
+
+
+def spectra_of(result: ThroughputResult) -> list[Spectrum]:
+    """The spectra at all relevant bounds of a result where full-length trials were measured."""
+    found = []
+    for index, report in enumerate(result.goals):
+        bounds = {} if report.result is None else _bounds(report)
+        for name, load in bounds.items():
+            levels = spectrum_at(result.trials, load.per_interface_fps, report.goal)
+            if levels:
+                found.append(Spectrum(index, report, name, load, levels))
+    return found
+
+
+def draw_spectra(result: ThroughputResult) -> str:
+    """Draws the performance spectra at the relevant bounds of all goals, in the order of the goals.
+
+    Returns:
+        One ``<svg>`` element; an empty string if there is no spectrum to draw.
+    """
+    spectra = spectra_of(result)
+    parts: list[str] = []
+    for place, spectrum in enumerate(spectra):
+        row, column = divmod(place, _COLUMNS)
+        parts += _panel(spectrum, _LEFT + column * _CELL, row * _ROW)
+    rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
+    description = f"Forwarding rates at the relevant bounds, {result.test.name}."
+    return drawing(_WIDTH, rows * _ROW, description, parts) if spectra else ""
+
+
+def _bounds(report: GoalReport) -> dict[str, Rate]:
+    result = report.result
+    if result is None:
+        return {}
+    named = {"lower bound": result.relevant_lower_bound, "upper bound": result.relevant_upper_bound}
+    return {name: bound for name, bound in named.items() if bound is not None}
+
+
+def _panel(spectrum: Spectrum, left: float, top: float) -> list[str]:
+    rates = [level.forwarding_rate for level in spectrum.levels] + [spectrum.load.per_interface_fps]
+    room = 0.1 * (max(rates) - min(rates)) or 0.01 * max(rates)
+    plot = Plot(
+        Axis(0.0, 1.0, left, left + _PLOT),
+        Axis(max(0.0, min(rates) - room), max(rates) + room, top + _ROW - _BOTTOM, top + _TOP),
+    )
+    prefix, scale = unit_of(max(rates))
+    plot.frame([0.0, 0.5, 1.0], plot.y.ticks(4), format_ratio, in_unit(scale))
+    colour = goal_colour(spectrum.goal)
+    exceeding = 1.0 - spectrum.report.goal.exceed_ratio
+    plot.line([(exceeding, plot.y.low), (exceeding, plot.y.high)], "#777777", width=1.0, dash="2 3")
+    plot.line([(0.0, rates[-1]), (1.0, rates[-1])], "#777777", width=1.0)
+    start = 0.0
+    for level in spectrum.levels:
+        bottom = plot.y.low
+        plot.bands([(start, min(1.0, start + level.share), bottom, level.forwarding_rate)], colour, 0.25)
+        plot.steps([(start, min(1.0, start + level.share), level.forwarding_rate)], colour)
+        start += level.share
+    trials = sum(level.trials for level in spectrum.levels)
+    bound = f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}"
+    # A line for each: beside each other they would reach into the next panel.
+    plot.parts.append(text_at(left - 50, top + 14, _shortened(spectrum.report.goal.name), font_weight="bold"))
+    plot.parts.append(text_at(left - 50, top + 29, bound))
+    plot.parts.append(text_at(left - 50, top + 43, f"{trials} trials; {prefix}fps"))
+    return plot.parts
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"

@@ -1,1 +1,0 @@
-"""What a nightly runs: job files, how long they will take, and how they are spread over testbeds."""

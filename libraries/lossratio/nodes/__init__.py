@@ -1,0 +1,22 @@
+"""Sessions on the nodes of a testbed over SSH: commands, files, and long-lived processes that speak in lines."""
+
+from lossratio.nodes.connection import NO_CREDENTIALS, Credentials
+from lossratio.nodes.keys import is_public_key
+from lossratio.nodes.node import CommandRunner, DutNode, reason, shown
+from lossratio.nodes.process import NodeProcess
+from lossratio.nodes.pulse import Pulse
+from lossratio.nodes.session import CommandResult, NodeSession
+
+__all__ = [
+    "NO_CREDENTIALS",
+    "CommandResult",
+    "CommandRunner",
+    "Credentials",
+    "DutNode",
+    "NodeProcess",
+    "NodeSession",
+    "Pulse",
+    "is_public_key",
+    "reason",
+    "shown",
+]

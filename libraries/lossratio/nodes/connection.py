@@ -1,0 +1,207 @@
+"""Opens SSH connections to nodes: strict host keys, keys or agent first, secrets given or from the environment."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import paramiko
+
+from lossratio.errors import NodeError
+from lossratio.nodes.keys import HOST_KEY_TYPES, USER_KNOWN_HOSTS, load_host_keys, load_private_key
+from lossratio.topology import Node
+
+KEEPALIVE = 10
+"""Seconds without traffic after which a keepalive goes out."""
+DEAD_PEER = 30
+"""Seconds without an acknowledgement from the node after which the connection counts as lost."""
+
+_RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
+_LOG_CHANNEL = "lossratio.nodes.transport"
+
+# Without a handler of the application, Python would print paramiko's tracebacks to stderr beside our one clear error.
+logging.getLogger(_LOG_CHANNEL).addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Secrets for a log-in; neither shows in ``repr``.
+
+    Attributes:
+        password: Password of the user on the node.
+        passphrase: What the private key is encrypted with.
+    """
+
+    password: str | None = field(default=None, repr=False)
+    passphrase: str | None = field(default=None, repr=False)
+
+    def completed(self, node_name: str) -> Credentials:
+        """Takes what is missing from LOSSRATIO_PASSWORD_<NODE> (or LOSSRATIO_PASSWORD) and LOSSRATIO_PASSPHRASE.
+
+        <NODE> is the node's name in capitals, with ``_`` for everything that is neither letter nor digit.
+        """
+        own = "LOSSRATIO_PASSWORD_" + re.sub(r"[^A-Z0-9]", "_", node_name.upper())
+        return Credentials(
+            password=self.password or os.environ.get(own) or os.environ.get("LOSSRATIO_PASSWORD") or None,
+            passphrase=self.passphrase or os.environ.get("LOSSRATIO_PASSPHRASE") or None,
+        )
+
+
+NO_CREDENTIALS = Credentials()
+"""Nothing but what the environment has."""
+
+
+def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient:
+    """Connects to a node's sshd, checks its host key and logs in, all within the node's ``connect_timeout``.
+
+    Raises:
+        NodeError: If any of this fails; says which, and what to do.
+    """
+    if node.host is None:
+        raise NodeError(f"Node {name} has no host to connect to; a local testbed must be brought up first.")
+    username = node.username or _own_name(name)
+    where = f"Node {name} ({username}@{node.host}:{node.port})"
+    client = paramiko.SSHClient()
+    client.set_log_channel(_LOG_CHANNEL)
+    client.set_missing_host_key_policy(_RefuseUnknown(name, node, where))
+    identity = node.host if node.port == 22 else f"[{node.host}]:{node.port}"
+    load_host_keys(client.get_host_keys(), identity, node, where)
+    key = None if node.key_file is None else load_private_key(node.key_file, credentials.passphrase, where)
+    connection = _open_socket(node.host, node.port, node.connect_timeout, where)
+    # paramiko's own limits must not pass first: they tell less.
+    later = 2 * node.connect_timeout
+    with within(node.connect_timeout, lambda: connection.shutdown(socket.SHUT_RDWR)) as expired:
+        try:
+            client.connect(
+                node.host,
+                node.port,
+                sock=connection,
+                username=username,
+                pkey=key,
+                password=credentials.password,
+                passphrase=credentials.passphrase,
+                allow_agent=key is None,
+                look_for_keys=key is None,
+                timeout=later,
+                banner_timeout=later,
+                auth_timeout=later,
+                disabled_algorithms={"keys": _unknown_algorithms(client.get_host_keys(), identity)},
+            )
+        except BaseException as cause:
+            # A test's timeout or an interrupt must not leave a connection behind, either.
+            client.close()
+            connection.close()
+            if isinstance(cause, NodeError) or not isinstance(cause, Exception):
+                raise
+            raise NodeError(f"{where}: {_explain(cause, node, expired.is_set())}") from cause
+    transport = client.get_transport()
+    if transport is not None:
+        transport.set_keepalive(KEEPALIVE)
+    return client
+
+
+def _own_name(node_name: str) -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError) as cause:
+        raise NodeError(
+            f"Node {node_name}: the user who runs this has no name on this machine; give the node a 'username'."
+        ) from cause
+
+
+@contextmanager
+def within(seconds: float, abort: Callable[[], object]) -> Iterator[threading.Event]:
+    """Calls ``abort`` from another thread if the block takes longer than ``seconds``, and sets the event it yields.
+
+    paramiko waits without limit in places; closing what it waits on is the only way to end that.
+    """
+    expired = threading.Event()
+
+    def give_up() -> None:
+        expired.set()
+        # It may just have ended by itself.
+        with suppress(OSError):
+            abort()
+
+    timer = threading.Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield expired
+    finally:
+        timer.cancel()
+
+
+class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
+    def __init__(self, name: str, node: Node, where: str) -> None:
+        self._name = name
+        self._node = node
+        self._where = where
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+        file = self._node.known_hosts or USER_KNOWN_HOSTS
+        line = f"{key.get_name()} {key.get_base64()}"
+        raise NodeError(
+            f"{self._where}: its host key is not known. It offers {key.get_name()} with fingerprint {key.fingerprint}. "
+            f"If that is the node's key, add it: either 'host_key: {line}' to node {self._name} in the topology file, "
+            f"or the line '{hostname} {line}' to {file}."
+        )
+
+
+def _unknown_algorithms(keys: paramiko.HostKeys, identity: str) -> list[str]:
+    known = keys.lookup(identity)
+    if known is None:
+        return []
+    # A node may have keys of several types; it must be asked for one that we can compare.
+    return [
+        algorithm
+        for key_type in HOST_KEY_TYPES
+        if key_type not in known
+        for algorithm in (_RSA_SIGNATURES if key_type == "ssh-rsa" else (key_type,))
+    ]
+
+
+def _open_socket(host: str, port: int, timeout: float, where: str) -> socket.socket:
+    try:
+        connection = socket.create_connection((host, port), timeout)
+    except ConnectionRefusedError as cause:
+        raise NodeError(f"{where}: connection refused. Does sshd run there, and is this its port?") from cause
+    except (socket.gaierror, UnicodeError) as cause:
+        reason = getattr(cause, "strerror", None) or "it is no host name"
+        raise NodeError(f"{where}: the host name cannot be resolved: {reason}.") from cause
+    except TimeoutError as cause:
+        raise NodeError(
+            f"{where}: no connection within {timeout:g} s. Is the node up, and is the way to it?"
+        ) from cause
+    except OSError as cause:
+        raise NodeError(f"{where}: cannot connect: {cause.strerror}.") from cause
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_PEER * 1000)
+    return connection
+
+
+def _explain(cause: Exception, node: Node, expired: bool) -> str:
+    if expired:
+        return f"the log-in was not finished within {node.connect_timeout:g} s."
+    if isinstance(cause, paramiko.BadHostKeyException):
+        return (
+            f"its host key has CHANGED: expected {cause.expected_key.get_name()} {cause.expected_key.fingerprint}, got "
+            f"{cause.key.get_name()} {cause.key.fingerprint}. Somebody may be in the middle; if the node was really "
+            f"installed anew, replace its key in the topology file or in known_hosts."
+        )
+    if isinstance(cause, paramiko.AuthenticationException):
+        tried = f"key {node.key_file}" if node.key_file else "the keys of the agent and of ~/.ssh"
+        return f"log-in refused ({tried}). Is the user right, and the key in its authorized_keys?"
+    if "no acceptable host key" in str(cause):
+        return "it has no host key of a type that is known for it; replace the known key by one that it has."
+    if "No authentication methods" in str(cause):
+        return "nothing to log in with: no key_file, no agent, no key in ~/.ssh, no LOSSRATIO_PASSWORD."
+    return f"no SSH connection: {str(cause) or type(cause).__name__}."

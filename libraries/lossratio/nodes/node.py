@@ -1,0 +1,167 @@
+"""The node that a DUT is on: runs commands there and reads its files, and tells failures as a DUT's errors."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from lossratio.errors import DutError
+from lossratio.nodes.session import CommandResult
+
+# A log-in that is not root's may lack the sbin directories; messages are to be in one language.
+_ENVIRONMENT = ("env", "LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+_NOT_FOUND = 127
+_LONGEST_SHOWN = 400
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
+
+class CommandRunner(Protocol):
+    """Runs commands on a node; `lossratio.nodes.NodeSession` is one."""
+
+    @property
+    def name(self) -> str:
+        """The node's name in the topology."""
+
+    def run(
+        self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
+    ) -> CommandResult:
+        """Runs a command to its end; see `lossratio.nodes.NodeSession.run`."""
+
+
+class Will(Protocol):
+    """Knows what brings back what was there, in case that whoever has changed it dies before he can."""
+
+    def add(self, command: Sequence[str], stdin: str | None) -> None:
+        """Adds a command that is to be run before all earlier ones."""
+
+    def drop_last(self) -> None:
+        """Takes the command out that was added last."""
+
+
+class NoWill:
+    """Nobody brings anything back; a `Will`."""
+
+    def add(self, command: Sequence[str], stdin: str | None) -> None:
+        """Nothing is kept."""
+
+    def drop_last(self) -> None:
+        """There is nothing to take out."""
+
+
+class DutNode:
+    """A DUT's node.
+
+    Attributes:
+        will: Is told what undoes each change, before it is made.
+    """
+
+    def __init__(self, session: CommandRunner) -> None:
+        self.will: Will = NoWill()
+        self._session = session
+
+    @property
+    def name(self) -> str:
+        """The node's name in the topology."""
+        return self._session.name
+
+    def attempt(self, *command: str, stdin: str | None = None) -> CommandResult:
+        """Runs a command that may fail.
+
+        Raises:
+            NodeError: If the connection is lost or the command hangs.
+        """
+        return self._session.run(*_ENVIRONMENT, *command, check=False, stdin=stdin)
+
+    def run(self, *command: str, stdin: str | None = None) -> str:
+        """Runs a command that must succeed, and returns its standard output.
+
+        Raises:
+            DutError: If it fails.
+        """
+        result = self.attempt(*command, stdin=stdin)
+        if result.exit_status != 0:
+            raise DutError(f"{self.name}: {shown(command, stdin)} failed: {reason(result)}.")
+        return result.stdout
+
+    def json(self, *command: str) -> Any:
+        """Runs a command that must succeed and writes JSON, and returns the data; None if it writes nothing.
+
+        Raises:
+            DutError: If it fails, or writes something else.
+        """
+        text = self.run(*command)
+        try:
+            return json.loads(text) if text.strip() else None
+        except ValueError as cause:
+            raise DutError(f"{self.name}: {shown(command)} did not write JSON: {cause}.") from cause
+
+    def parse_json_lines(self, text: str) -> list[Any]:
+        """Reads JSON data, one value on each line.
+
+        Raises:
+            DutError: If it is something else.
+        """
+        try:
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError as cause:
+            raise DutError(f"{self.name}: not JSON: {text[:_LONGEST_SHOWN]!r}: {cause}.") from cause
+
+    def find(self, what: str, name: KeyT, told: Mapping[KeyT, ValueT]) -> ValueT:
+        """What the node has told of something that the DUT was set up with.
+
+        Args:
+            what: What it is, for people.
+            name: Its name.
+            told: What the node has told, by name.
+
+        Raises:
+            DutError: If it is not among them.
+        """
+        if name not in told:
+            there = ", ".join(sorted(map(str, told))) or "none"
+            raise DutError(
+                f"{self.name}: {what} {name} is gone; there are: {there}. Tear the DUT down and set it up again."
+            )
+        return told[name]
+
+    def has_command(self, *command: str) -> bool:
+        """Whether there is such a program; it is run with these arguments."""
+        return self.attempt(*command).exit_status != _NOT_FOUND
+
+    def read_files(self, *paths: str, under: str | None = None) -> dict[str, str]:
+        """Reads small text files; those that are not there (or empty) are left out.
+
+        Args:
+            *paths: The files; with `under`, only the last parts of their names.
+            under: A directory in which files of these names are looked for, at any depth.
+
+        Returns:
+            Text by path, without the last line's end.
+        """
+        where = [f"--include={path}" for path in paths] + ["-r", under] if under else ["--", *paths]
+        texts: dict[str, list[str]] = {}
+        for line in self.attempt("grep", "-sH", "", *where).stdout.splitlines():
+            path, _, text = line.partition(":")
+            texts.setdefault(path, []).append(text)
+        return {path: "\n".join(lines) for path, lines in texts.items()}
+
+
+def shown(command: Sequence[str], stdin: str | None = None) -> str:
+    """A command line for people, with what it was given on its standard input."""
+    line = shlex.join(command)
+    if stdin is None:
+        return line
+    given = stdin.strip()
+    if len(given) > _LONGEST_SHOWN:
+        given = f"{given[:_LONGEST_SHOWN]}... ({len(given)} characters)"
+    return f"{line} <<< {shlex.quote(given)}"
+
+
+def reason(result: CommandResult) -> str:
+    """Why a command failed, in its own words."""
+    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+    return " ".join(lines).rstrip(".") if lines else f"exit status {result.exit_status}"

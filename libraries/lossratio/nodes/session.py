@@ -1,0 +1,249 @@
+"""A log-in on a node: runs commands, writes and reads files, starts processes."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import threading
+import time
+from dataclasses import dataclass
+
+import paramiko
+
+from lossratio.errors import NodeError
+from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, open_client, within
+from lossratio.nodes.process import NodeProcess
+from lossratio.nodes.streams import (
+    BROKEN,
+    CHUNK,
+    StreamReader,
+    close,
+    decode,
+    ending,
+    feed,
+    is_lost,
+    quoted_tail,
+    shown,
+)
+from lossratio.topology import Node
+
+_OPEN_TIMEOUT = 30.0
+_SLOWEST_TRANSFER = 1e5
+"""Bytes per second that putting a file may be as slow as."""
+
+# The size guards against a connection that is lost half-way: then `cat` ends, too.
+_PUT = """
+umask 077 && cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" && mv -fT -- "$2" "$1" && exit
+rm -f -- "$2"; exit 1
+"""
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What a command on a node gave back.
+
+    Attributes:
+        command: The command as it was asked for, one string per argument.
+        exit_status: Its exit status; -1 if a signal ended it.
+        stdout: Its standard output, decoded as UTF-8.
+        stderr: Its standard error, decoded as UTF-8.
+    """
+
+    command: tuple[str, ...]
+    exit_status: int
+    stdout: str
+    stderr: str
+
+
+class NodeSession:
+    """A log-in on a node; open it with `NodeSession.connect`, best in a ``with`` statement.
+
+    Commands are lists of arguments: they are quoted for the node's shell and never interpreted by it. Where the
+    topology says ``sudo: true``, all of them run under ``sudo -n``.
+
+    Attributes:
+        name: The node's name in the topology.
+        node: How it is reached.
+        prefix: What `start` puts before each command, e.g. ``env NAME=value``; nothing unless somebody sets it.
+    """
+
+    def __init__(self, name: str, node: Node, client: paramiko.SSHClient, credentials: Credentials) -> None:
+        self.name = name
+        self.node = node
+        self.prefix: tuple[str, ...] = ()
+        self._client = client
+        self._is_open = True
+        self._credentials = credentials
+
+    @classmethod
+    def connect(cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS) -> NodeSession:
+        """Logs in on a node.
+
+        Args:
+            name: The node's name in the topology.
+            node: How to reach it.
+            credentials: Password and passphrase; from the environment where missing.
+
+        Raises:
+            NodeError: If the node cannot be reached within its ``connect_timeout``, its host key is unknown or has
+                changed, or the log-in is refused.
+        """
+        return cls(name, node, open_client(name, node, credentials.completed(name)), credentials)
+
+    def __enter__(self) -> NodeSession:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<NodeSession {self.name} {self.node.host}:{self.node.port}>"
+
+    def restore(self) -> None:
+        """Logs in again if the connection was lost; a session that was closed stays closed.
+
+        Raises:
+            NodeError: As `connect` does.
+        """
+        if not self._is_open:
+            return
+        try:
+            # Asking is the only way to know: a loss may not have been noticed yet.
+            close(self._open_channel(("restore",), self.node.connect_timeout))
+        except NodeError:
+            self._client.close()
+            self._client = open_client(self.name, self.node, self._credentials.completed(self.name))
+
+    def close(self) -> None:
+        """Closes the connection; the standard input of every process started over it closes with it."""
+        self._is_open = False
+        self._client.close()
+
+    def run(
+        self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
+    ) -> CommandResult:
+        """Runs a command to its end.
+
+        Args:
+            *command: The command and its arguments.
+            timeout: Seconds it may take in all.
+            check: Whether an exit status other than 0 is an error.
+            stdin: Its standard input; empty where missing.
+
+        Raises:
+            NodeError: If it took too long, the connection was lost, or (with ``check``) it failed.
+        """
+        given = stdin.encode() if isinstance(stdin, str) else stdin or b""
+        output = self._execute(command, timeout, given)
+        result = CommandResult(command, output.exit_status, decode(output.stdout), decode(output.stderr))
+        if check and result.exit_status != 0:
+            raise NodeError(
+                f"Node {self.name}: {shown(command)} {ending(result.exit_status)}{quoted_tail(result.stderr)}"
+            )
+        return result
+
+    def put(self, data: bytes, remote_path: str, mode: int = 0o644) -> None:
+        """Writes a file on the node at once or not at all: under a temporary name beside it, then renamed.
+
+        Raises:
+            NodeError: If it could not be written; then an old file of that name is still there.
+        """
+        temporary = f"{remote_path}.{secrets.token_hex(4)}"
+        command = ("sh", "-c", _PUT, "put", remote_path, temporary, f"{mode:o}", str(len(data)))
+        output = self._execute(command, _OPEN_TIMEOUT + len(data) / _SLOWEST_TRANSFER, data)
+        if output.exit_status != 0:
+            raise NodeError(f"Node {self.name}: cannot write {remote_path}{quoted_tail(decode(output.stderr))}")
+
+    def get(self, remote_path: str) -> bytes:
+        """Reads a file of the node.
+
+        Raises:
+            NodeError: If it cannot be read.
+        """
+        command = ("cat", "--", remote_path)
+        output = self._execute(command, _OPEN_TIMEOUT)
+        if output.exit_status != 0:
+            raise NodeError(f"Node {self.name}: cannot read {remote_path}{quoted_tail(decode(output.stderr))}")
+        return output.stdout
+
+    def start(self, *command: str, plain: bool = False) -> NodeProcess:
+        """Starts a process that lives on and is spoken to in lines.
+
+        Args:
+            *command: The command and its arguments.
+            plain: Whether the session's prefix is left out.
+
+        Raises:
+            NodeError: If the connection is lost or the node refuses another channel.
+        """
+        channel = self._open_channel(command, _OPEN_TIMEOUT)
+        with within(_OPEN_TIMEOUT, lambda: close(channel)):
+            self._exec(channel, command if plain else (*self.prefix, *command))
+        return NodeProcess(self.name, command, channel)
+
+    def _execute(self, command: tuple[str, ...], timeout: float, stdin: bytes = b"") -> _Output:
+        deadline = time.monotonic() + timeout
+        channel = self._open_channel(command, timeout)
+        stderr = StreamReader(channel.recv_stderr)
+        exit_status = -1
+        with within(deadline - time.monotonic(), lambda: close(channel)) as expired:
+            try:
+                self._exec(channel, command, reads_nothing=not stdin)
+                stderr.start()
+                if stdin:
+                    threading.Thread(target=feed, args=(channel, stdin), daemon=True).start()
+                stdout = b"".join(iter(lambda: channel.recv(CHUNK), b""))
+                stderr.join()
+                exit_status = channel.recv_exit_status()
+                lost = is_lost(channel)
+            except NodeError:
+                if not expired.is_set():
+                    raise
+            except BROKEN as cause:
+                if not expired.is_set():
+                    raise NodeError(self._lost(command)) from cause
+            finally:
+                close(channel)
+        if exit_status < 0 and expired.is_set():
+            raise NodeError(
+                f"Node {self.name}: {shown(command)} did not end within {timeout:g} s and was abandoned; "
+                f"it may still run there{quoted_tail(decode(stderr.data()))}"
+            )
+        if exit_status < 0 and lost:
+            raise NodeError(self._lost(command))
+        return _Output(exit_status, stdout, stderr.data())
+
+    def _open_channel(self, command: tuple[str, ...], timeout: float) -> paramiko.Channel:
+        transport = self._client.get_transport()
+        if transport is None:
+            why = "the connection is lost" if self._is_open else "the session is closed"
+            raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.")
+        try:
+            return transport.open_session(timeout=timeout)
+        except (OSError, *BROKEN) as cause:
+            why = "the connection is lost" if not self._is_connected() else f"no channel: {str(cause).rstrip('.')}"
+            raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
+
+    def _exec(self, channel: paramiko.Channel, command: tuple[str, ...], *, reads_nothing: bool = False) -> None:
+        line = shlex.join(("sudo", "-n", "--", *command) if self.node.sudo else command)
+        try:
+            # To close the input of a command that ends at the same moment costs the connection now and then: paramiko
+            # may send the end of the input after the end of the channel, which OpenSSH takes for a broken client.
+            channel.exec_command(f"{line} </dev/null" if reads_nothing else line)
+        except (OSError, *BROKEN) as cause:
+            why = str(cause).rstrip(".") or "the connection was lost"
+            raise NodeError(f"Node {self.name}: cannot start {shown(command)}: {why}.") from cause
+
+    def _lost(self, command: tuple[str, ...]) -> str:
+        return f"Node {self.name}: the connection was lost while {shown(command)} ran."
+
+    def _is_connected(self) -> bool:
+        transport = self._client.get_transport()
+        return transport is not None and transport.is_active()
+
+
+@dataclass(frozen=True)
+class _Output:
+    exit_status: int
+    stdout: bytes
+    stderr: bytes

@@ -1,0 +1,78 @@
+"""Frame loss rate over load (RFC 2544, section 26.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from lossratio.results.conditions import Conditions
+from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.trials import TrialResult
+
+
+class LossAtLoad(Record):
+    """What was lost at one load."""
+
+    share_of_max_load_ratio: Ratio
+    """The load as a share of the maximum load."""
+    load: Rate
+    """The load."""
+    duration_s: Seconds
+    """Duration of the trial."""
+    frame_loss_ratio: Ratio
+    """Frames sent and not received over frames sent; where these are not counted, the trial loss ratio."""
+    sent_frames: FrameCount | None
+    """Frames sent in all directions; None: not counted."""
+    lost_frames: FrameCount | None
+    """Frames sent and not received in all directions; None: not counted."""
+    unsent_frames: FrameCount | None
+    """Frames that the generator could not send in all directions; they are no loss. None: not counted."""
+
+
+class FrameLoss(Record):
+    """Frame loss rate over load."""
+
+    loads: tuple[LossAtLoad, ...] = Field(min_length=1)
+    """The loads, in the order of measuring: from the maximum load downwards."""
+    is_complete: bool
+    """Whether the last two loads lost nothing, so that smaller ones need not be measured."""
+
+
+def lost_share(trial: TrialResult) -> float:
+    """Frames lost over frames sent; the trial loss ratio where these are not counted."""
+    sent, lost = trial.output.sent_frames, trial.output.lost_frames
+    return trial.loss_ratio if not sent or lost is None else min(1.0, lost / sent)
+
+
+def frame_loss(trials: Sequence[TrialResult], max_load: float, conditions: Conditions) -> FrameLoss:
+    """Describes frame loss rate over load.
+
+    Args:
+        trials: The trials, at falling loads.
+        max_load: Maximum load, in frames per second per interface.
+        conditions: Under which they were measured.
+    """
+    return FrameLoss(
+        loads=tuple(
+            LossAtLoad(
+                share_of_max_load_ratio=min(1.0, trial.load / max_load),
+                load=conditions.rate(trial.load),
+                duration_s=trial.duration,
+                frame_loss_ratio=lost_share(trial),
+                sent_frames=trial.output.sent_frames,
+                lost_frames=trial.output.lost_frames,
+                unsent_frames=trial.output.unsent_frames,
+            )
+            for trial in trials
+        ),
+        is_complete=ends_without_loss(trials),
+    )
+
+
+def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
+    """Whether the last two trials lost nothing: RFC 2544 measures no smaller loads then.
+
+    A trial with frames unsent tells nothing about its load, which was not offered.
+    """
+    return len(trials) >= 2 and all(trial.loss_ratio == 0.0 for trial in trials[-2:])

@@ -1,0 +1,111 @@
+"""Maximum receive rate: what comes back when the generator sends all it may.
+
+FD.io CSIT's definition: ten trials of 1 s at maximum load; each value is the number of frames forwarded over the time
+really spent; mean and population standard deviation. Frames that the generator could not send do not matter to it;
+they are reported, and are no loss.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from lossratio.errors import SearchError
+from lossratio.results.conditions import Conditions
+from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.trials import TrialResult
+
+MRR_TRIALS = 10
+"""Trials of one measurement."""
+
+MRR_TRIAL_DURATION = 1.0
+"""Seconds of each trial."""
+
+NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more than this"
+"""What is remarked about a maximum receive rate that the SUT did not limit."""
+
+
+class MrrValue(Record):
+    """What one trial gave."""
+
+    forwarding_rate: Rate
+    """Frames forwarded in all directions over the time really spent; per interface is the mean over the interfaces."""
+    directions_fps: dict[str, float]
+    """Frames forwarded in each direction over the time that this direction really spent; empty if not counted."""
+    measured_time_s: Seconds
+    """The time really spent: of the direction that took longest; the intended duration where it was not measured."""
+
+
+class Mrr(Record):
+    """The maximum receive rate."""
+
+    values: tuple[MrrValue, ...] = Field(min_length=1)
+    """One value for each trial."""
+    mean: Rate
+    """Mean of the values."""
+    stdev: Rate
+    """Population standard deviation of the values."""
+    sent_frames: FrameCount | None
+    """Frames sent in all trials; None: not counted."""
+    lost_frames: FrameCount | None
+    """Frames sent and not received in all trials; None: not counted."""
+    unsent_frames: FrameCount | None
+    """Frames that the generator could not send in all trials; they are no loss. None: not counted."""
+    loss_ratio_of_sent: Ratio | None
+    """Lost frames over sent frames."""
+
+
+def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) -> Mrr:
+    """Computes the maximum receive rate from trials at maximum load.
+
+    Args:
+        trials: The trials.
+        conditions: Under which they were measured.
+
+    Raises:
+        SearchError: If there are no trials, or their loads differ.
+    """
+    loads = sorted({trial.load for trial in trials})
+    if len(loads) != 1:
+        raise SearchError(f"A maximum receive rate needs trials, all at one load; these have the loads {loads}.")
+    values = tuple(_value(trial, conditions) for trial in trials)
+    rates = [value.forwarding_rate.per_interface_fps for value in values]
+    sent = _total([trial.output.sent_frames for trial in trials])
+    lost = _total([trial.output.lost_frames for trial in trials])
+    return Mrr(
+        values=values,
+        mean=conditions.rate(statistics.fmean(rates)),
+        stdev=conditions.rate(statistics.pstdev(rates)),
+        sent_frames=sent,
+        lost_frames=lost,
+        unsent_frames=_total([trial.output.unsent_frames for trial in trials]),
+        loss_ratio_of_sent=min(1.0, lost / sent) if sent and lost is not None else None,
+    )
+
+
+def _value(trial: TrialResult, conditions: Conditions) -> MrrValue:
+    times = {each.name: each.elapsed or trial.duration for each in trial.output.directions}
+    measured_time = max(times.values(), default=trial.duration)
+    forwarded = _forwarded(trial, conditions.load.aggregate_factor)
+    return MrrValue(
+        forwarding_rate=conditions.rate(forwarded / measured_time / conditions.load.aggregate_factor),
+        directions_fps={each.name: each.received / times[each.name] for each in trial.output.directions},
+        measured_time_s=measured_time,
+    )
+
+
+def _forwarded(trial: TrialResult, factor: float) -> float:
+    """Frames forwarded in all directions; as exactly as the measurer tells."""
+    output = trial.output
+    if output.directions:
+        return sum(each.received for each in output.directions)
+    if output.sent_frames is not None and output.lost_frames is not None:
+        return max(0, output.sent_frames - output.lost_frames)
+    return trial.forwarding_rate * trial.duration * factor
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -1,0 +1,243 @@
+"""Damaged journals and results: what is good of them is saved, and the originals are kept beside it.
+
+Of a journal, the trials before the first damaged line are saved, and no more: what comes after a hole was chosen by
+trials that nobody knows any more, and a search must not go on over it. Of a result, all of it is saved if its trials,
+goals, loads and traffic are those of its journal, and every number that was found follows from them; otherwise none
+of it. So a result with latency, telemetry or a critical load is never saved: a resumed run makes it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from lossratio.errors import LossRatioError, ReportError, SearchError, StorageError
+from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
+from lossratio.trials import NO_DIGESTS, UnknownJournalError, read_good_part, read_journal
+from lossratio.results.contradictions import ALGORITHM, contradictions_of, warm_ups_of
+from lossratio.results.model import FORMAT, RESULT, FrameLossResult, MrrResult, Result, ThroughputResult
+from lossratio.results.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
+from lossratio.results.trials import describe_trials
+
+REPAIRED = (
+    "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
+    "what was found follows from them; what it says about the testbed, its times, tags and errors could not be checked"
+)
+"""What is remarked about a result that was repaired."""
+
+_SET_ASIDE = ".damaged"
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What became of one file.
+
+    Attributes:
+        path: The file.
+        damage: What is wrong with it; None: nothing.
+        done: What was done, in words.
+        is_known: Whether it is a journal or a result that can be read here, but for its damage; any other file is left
+            as it is.
+    """
+
+    path: Path
+    damage: str | None
+    done: str
+    is_known: bool = True
+
+
+def repair(path: Path) -> Iterator[Repair]:
+    """Repairs a journal, a result, or all of them in the directory of a run, one after the other.
+
+    Args:
+        path: The file or the directory.
+
+    Raises:
+        ReportError: If it is none of these, or cannot be read.
+        StorageError: If what is good cannot be written; the original stays as it is then.
+    """
+    for file in _files(path):
+        try:
+            yield _repair_journal(file) if file.suffix == ".jsonl" else _repair_result(file)
+        except OSError as error:
+            raise StorageError(
+                f"Cannot repair {file}: {error.strerror}. It is as it was; make room, and repair it again."
+            ) from error
+
+
+def damages_in(directory: Path) -> list[str]:
+    """What is wrong with the journals and results in the directory of a run."""
+    found = []
+    # A run that was killed early has none.
+    for file in _files_in(directory):
+        try:
+            if file.suffix != ".jsonl":
+                read_result(file)
+            elif _has_begun(file):
+                read_journal(file)
+        except LossRatioError as error:
+            found.append(str(error))
+    return found
+
+
+def results_set_aside(directory: Path) -> frozenset[str]:
+    """Names of results in the directory of a run that could not be repaired and were not measured again, as files."""
+    results = directory / "results"
+    names = {path.name.partition(f".json{_SET_ASIDE}")[0] for path in results.glob(f"*.json{_SET_ASIDE}*")}
+    return frozenset(name for name in names if not (results / f"{name}.json").exists())
+
+
+def results_lost(directory: Path) -> frozenset[str]:
+    """Names of results in the directory of a run of which only the journal is there, as files."""
+    journals = {path.stem for path in directory.glob("trials/*.jsonl")}
+    return frozenset(journals - {path.stem for path in directory.glob("results/*.json")})
+
+
+def _files_in(directory: Path) -> list[Path]:
+    return [*sorted(directory.glob("trials/*.jsonl")), *sorted(directory.glob("results/*.json"))]
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        found = _files_in(path)
+        if found or (path / "trials").is_dir() or (path / "results").is_dir():
+            return found
+    elif path.suffix in (".jsonl", ".json") and path.is_file():
+        return [path]
+    raise ReportError(
+        f"{path} is no journal (trials/*.jsonl), no result (results/*.json), and no directory of a run with such files."
+    )
+
+
+def _has_begun(journal: Path) -> bool:
+    """Whether a journal's header was written to its end; otherwise its test begins anew without anybody's help."""
+    return b"\n" in read_input_file(journal, SearchError, MOST_RECORDED_BYTES, "the journal")
+
+
+def _repair_journal(path: Path) -> Repair:
+    if not _has_begun(path):
+        return Repair(path, None, "it was cut off in its header, and has no trials; its test begins anew")
+    try:
+        contents, damage = read_good_part(path)
+    except UnknownJournalError as error:
+        return _left(path, error)
+    except SearchError as error:
+        kept = _set_aside(path)
+        return Repair(path, str(error), f"nothing of it can be used; it is {kept.name} now, and its test begins anew")
+    number = len(contents.entries)
+    if damage is None:
+        return Repair(path, None, f"{number} trials are good")
+    data = path.read_bytes()
+    lost = data.count(b"\n", contents.intact_bytes) or 1
+    kept = _keep(path)
+    write_whole(path, data[: contents.intact_bytes])
+    return Repair(
+        path, str(damage), f"its first {number} trials are kept, without {lost} lines; the original is {kept.name}"
+    )
+
+
+def _repair_result(path: Path) -> Repair:
+    try:
+        read_result(path)
+    except DamagedResultError as error:
+        damage = str(error)
+    except ReportError as error:
+        return _left(path, error)
+    else:
+        return Repair(path, None, "it is good")
+    result = _proved(path)
+    if result is None:
+        kept = _set_aside(path)
+        again = "lossratio run --resume DIR, or, if robot began the run, robot --variable RESUME:DIR"
+        done = f"it does not follow from its journal; it is {kept.name} now, and its test goes on from its journal by:"
+        return Repair(path, damage, f"{done} {again}")
+    kept = _keep(path)
+    write_whole(path, encode_result(result))
+    return Repair(path, damage, f"its numbers are those of its journal, and are kept; the original is {kept.name}")
+
+
+def _left(path: Path, error: LossRatioError) -> Repair:
+    return Repair(path, str(error), "it is left as it is", is_known=False)
+
+
+def _proved(path: Path) -> Result | None:
+    """What a result says, with remarks on its repair, if its journal proves all that was found; None if not."""
+    try:
+        data = parse_json(path.read_bytes())
+        if not isinstance(data, dict):
+            return None
+        data.pop("digest", None)
+        result = RESULT.validate_json(json.dumps({**data, "format": FORMAT}), strict=True)
+        journal = read_journal(path.parent.parent / "trials" / f"{path.stem}.jsonl")
+    except (ValueError, ValidationError, SearchError):
+        return None
+    is_same = result.trials == describe_trials(journal.entries, warm_ups=warm_ups_of(result))
+    if not is_same or not _follows_from_trials(result) or not _is_of(journal.search, result):
+        return None
+    if file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
+        return None
+    remarks = [*result.remarks, REPAIRED]
+    if not journal.has_digests and NO_DIGESTS not in remarks:
+        remarks.append(NO_DIGESTS)
+    # Frames that came back after the last trial are not in the journal.
+    return result.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
+
+
+@singledispatch
+def _follows_from_trials(result: Any) -> bool:
+    """Whether every number that was found can be computed again, quickly, from trials and goals alone."""
+    return False
+
+
+@_follows_from_trials.register(MrrResult)
+@_follows_from_trials.register(FrameLossResult)
+def _always_follows(result: MrrResult | FrameLossResult) -> bool:
+    return True
+
+
+@_follows_from_trials.register
+def _search_follows(result: ThroughputResult) -> bool:
+    return result.algorithm == ALGORITHM and not (result.latency or result.telemetry or result.spread)
+
+
+def _is_of(search: Mapping[str, Any], result: Result) -> bool:
+    """Whether a result says of its search what the header of its journal says."""
+    conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
+    said = {**conditions, "max_load_fps": result.max_load.rate.per_interface_fps, **_search_of(result)}
+    return all(search.get(name) == value for name, value in said.items())
+
+
+@singledispatch
+def _search_of(result: Any) -> dict[str, Any]:
+    """What a result of its kind says of its search besides."""
+    return {}
+
+
+@_search_of.register
+def _throughput_search(result: ThroughputResult) -> dict[str, Any]:
+    goals = [report.goal.model_dump(mode="json") for report in result.goals]
+    return {"goals": goals, "settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
+
+
+def _keep(path: Path) -> Path:
+    """Copies the original to where it stays when the file is replaced."""
+    kept = _free_name(path)
+    shutil.copyfile(path, kept)
+    return kept
+
+
+def _set_aside(path: Path) -> Path:
+    return path.rename(_free_name(path))
+
+
+def _free_name(path: Path) -> Path:
+    names = (path.with_name(f"{path.name}{_SET_ASIDE}{number}") for number in chain([""], (f"-{n}" for n in count(2))))
+    return next(name for name in names if not name.exists())

@@ -1,0 +1,239 @@
+"""The directory of a run: one journal and one result file per test.
+
+``trials/<test>.jsonl`` grows while a test runs; ``results/<test>.json`` appears whole when it is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from lossratio.trials import DigestError, add_digest, take_digest
+from lossratio.errors import ReportError, StorageError
+from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
+from lossratio.results.contradictions import contradictions_of
+from lossratio.results.model import FORMAT, RESULT, WITHOUT_DIGEST, Result
+
+NO_DIGEST = "this result was written by an earlier version, without a digest: a change of its file may go unnoticed"
+"""What is remarked about a result that is read from such a file."""
+
+_LONGEST_NAME = 120
+_MOST_RESULTS = 1000
+_MOST_PROBLEMS = 10
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9. -]*")
+_UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+class DamagedResultError(ReportError):
+    """A file was a result of a format that can be read, and is none any more."""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The directory of a run.
+
+    Attributes:
+        path: The directory; it is made when something is written into it.
+    """
+
+    path: Path
+
+    @property
+    def has_files(self) -> bool:
+        """Whether it has results or journals."""
+        return any((self.path / name).is_dir() for name in ("results", "trials"))
+
+    def journal_path(self, test_name: str) -> Path:
+        """Where a test's journal belongs.
+
+        Args:
+            test_name: The test's full name, as in `TestIdentity.full_name`.
+        """
+        return self.path / "trials" / f"{file_stem(test_name)}.jsonl"
+
+    def result_path(self, test_name: str) -> Path:
+        """Where a test's result belongs.
+
+        Args:
+            test_name: The test's full name, as in `TestIdentity.full_name`.
+        """
+        return self.path / "results" / f"{file_stem(test_name)}.json"
+
+    def write(self, result: Result) -> Path:
+        """Writes a test's result; an earlier one of the same test is replaced as a whole, or not at all.
+
+        Returns:
+            The file.
+
+        Raises:
+            StorageError: If it cannot be written.
+        """
+        path = self.result_path(result.test.full_name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, encode_result(result))
+        except OSError as error:
+            raise StorageError(
+                f"Cannot write the result of {result.test.full_name} to {path}: {error.strerror}. "
+                f"Its trials are in the journal, {self.journal_path(result.test.full_name)}; make room, and resume the "
+                "run."
+            ) from error
+        return path
+
+    def discard(self, test_name: str) -> None:
+        """Takes away what an earlier run left of a test that is measured anew, so that nobody takes it for this run's.
+
+        Raises:
+            StorageError: If it cannot be taken away.
+        """
+        for path in (self.result_path(test_name), self.journal_path(test_name)):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(f"Cannot clear {path} of what an earlier run left: {error.strerror}.") from error
+
+    def results(self) -> tuple[Result, ...]:
+        """Reads the results of all tests, in the order in which the tests began.
+
+        Raises:
+            ReportError: If this is no run directory, or one of its result files cannot be used.
+        """
+        if not (self.path / "results").is_dir():
+            raise ReportError(f"{self.path} is not the directory of a run: there is no directory 'results' in it.")
+        results = (read_result(path) for path in sorted((self.path / "results").glob("*.json")))
+        return tuple(sorted(results, key=lambda result: (result.started, result.test.full_name)))
+
+
+def encode_result(result: Result) -> bytes:
+    """The contents of a result's file: JSON, with its digest at the end."""
+    return add_digest(RESULT.dump_json(result, indent=1))[0] + b"\n"
+
+
+def read_result(path: str | Path) -> Result:
+    """Reads a result file, and makes sure that it is as it was written, and that its numbers fit each other.
+
+    Raises:
+        DamagedResultError: If it is damaged, or contradicts itself.
+        ReportError: If it is missing, no result, or of a version that is newer than this one.
+    """
+    path = Path(path)
+    data = read_input_file(path, ReportError, MOST_RECORDED_BYTES, "the result")
+    text, damage = data, None
+    try:
+        text = take_digest(data.removesuffix(b"\n"))[0]
+    except DigestError as error:
+        damage = f"{error}: the file was changed after it was written"
+    try:
+        result = RESULT.validate_json(text, strict=True)
+    except ValidationError as error:
+        if _version(path, data) == FORMAT and damage is not None:
+            raise _damaged(path, damage) from error
+        found = error.errors()
+        problems = "; ".join(
+            f"{'.'.join(map(shown_name, each['loc']))}: {each['msg']}" for each in found[:_MOST_PROBLEMS]
+        )
+        problems += f"; and {len(found) - _MOST_PROBLEMS} more" if len(found) > _MOST_PROBLEMS else ""
+        raise DamagedResultError(f"{path} is not a result of format {FORMAT!r}: {problems}.") from error
+    if result.format == WITHOUT_DIGEST:
+        _version(path, data)
+        result = result.model_copy(update={"remarks": (*result.remarks, NO_DIGEST)})
+    elif damage is not None:
+        raise _damaged(path, damage)
+    wrong = list(islice(contradictions_of(result), _MOST_PROBLEMS))
+    if wrong:
+        version = result.conditions.controller.lossratio_version
+        raise _damaged(path, f"{'; '.join(wrong)} (measured by lossratio {version})")
+    return result
+
+
+def file_stem(name: str) -> str:
+    """A name for files that is safe everywhere, readable, and never the same for two names.
+
+    A name of letters, digits, dots, dashes and spaces is kept, with ``_`` for the spaces. Any other one is kept
+    as far as it is safe, with a digest of the whole name after a ``~``, which no kept name has.
+    """
+    if _SAFE.fullmatch(name) and len(name) <= _LONGEST_NAME:
+        return name.replace(" ", "_")
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{_UNSAFE_CHARACTERS.sub('_', name)[:_LONGEST_NAME].strip('._-')}~{digest}"
+
+
+def result_name(test_name: str, number: int) -> str:
+    """The name of a test's first, second, ... result."""
+    return test_name if number == 1 else f"{test_name} ({number})"
+
+
+def search_name(name: str) -> str:
+    """The name of the search that a result began with, where the search has a result of its own."""
+    return f"{name} search"
+
+
+def result_stems(test_name: str) -> Iterator[str]:
+    """The names for files that results of a test have, of as many results as a test may be thought to have."""
+    for number in range(1, _MOST_RESULTS + 1):
+        name = result_name(test_name, number)
+        yield file_stem(name)
+        yield file_stem(search_name(name))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file that appears, or replaces an earlier one, as a whole or not at all.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    finally:
+        # It has its own name now, or is a part of a file that a full disk or an interrupt left.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _version(path: Path, text: bytes) -> str:
+    """The format of a result file; raises ReportError if it is none that can be read."""
+    try:
+        data = parse_json(text)
+    except ValueError as error:
+        raise _damaged(path, f"it is not JSON ({error})") from error
+    given = data.get("format") if isinstance(data, dict) else None
+    if given in (FORMAT, WITHOUT_DIGEST):
+        return str(given)
+    if isinstance(given, str) and _has_digest(text.replace(given.encode(), FORMAT.encode(), 1)):
+        raise _damaged(path, f"its 'format' is {given!r}, and its digest is that of {FORMAT!r}")
+    family = FORMAT.rpartition("/")[0] + "/"
+    if isinstance(given, str) and given.startswith(family) and given.removeprefix(family).isdecimal():
+        raise ReportError(
+            f"{path} has the format {given!r}, and this version of lossratio reads {FORMAT!r}. "
+            f"Use the version that wrote it, or a newer one."
+        )
+    if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
+        raise _damaged(path, f"its 'format' is {given!r}, and it has a journal")
+    raise ReportError(f"{path} is not a result: its 'format' is {given!r}, not {FORMAT!r}.")
+
+
+def _has_digest(text: bytes) -> bool:
+    try:
+        take_digest(text.removesuffix(b"\n"))
+    except DigestError:
+        return False
+    return True
+
+
+def _damaged(path: Path, problem: str) -> DamagedResultError:
+    return DamagedResultError(f"{path} is damaged: {problem}. 'lossratio repair {path}' saves what is good.")

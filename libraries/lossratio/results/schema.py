@@ -1,0 +1,41 @@
+"""JSON Schemas of lossratio's files, for editors and for readers in other languages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from lossratio.results.model import RESULT
+
+_DIGEST = {
+    "description": "The first 32 digits of the SHA-256 of all bytes of the file before this field; it is the last one, "
+    "and files of format lossratio-result/1 have none.",
+    "pattern": "^[0-9a-f]{32}$",
+    "title": "Digest",
+    "type": "string",
+}
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def result_schema() -> str:
+    """The schema of result files: every field is there, and null where there is no value."""
+    schema = RESULT.json_schema(mode="serialization")
+    for variant in schema["oneOf"]:
+        schema["$defs"][variant["$ref"].rpartition("/")[2]]["properties"]["digest"] = _DIGEST
+    return _document("A lossratio result", schema)
+
+
+def file_schema(title: str, model: type[BaseModel]) -> str:
+    """The schema of files that people write, such as topologies and traffic profiles.
+
+    Args:
+        title: What the file is.
+        model: The pydantic model of the whole file.
+    """
+    return _document(title, TypeAdapter(model).json_schema(mode="validation"))
+
+
+def _document(title: str, schema: dict[str, Any]) -> str:
+    return json.dumps({"$schema": _DIALECT, **schema, "title": title}, indent=1) + "\n"

@@ -1,0 +1,189 @@
+"""Why tests fail: a listener that sees the exceptions themselves, and the record of it in the directory of a run.
+
+Robot Framework keeps nothing of an exception but its message, in which a user can write whatever he likes. So the
+kind of each failure is noted when its exception passes, and is kept beside ``output.xml`` for the attempts to come.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robot.errors import ExecutionStatus
+
+from lossratio.errors import StorageError
+from lossratio.runs.verdicts import FailureKind, TestVerdict, failure_kind
+
+_FILE = "failures.jsonl"
+# Robot Framework's own messages of tests that it leaves out: after a fatal error, --exitonfailure, --exitonerror.
+_STOPPED = "Test execution stopped due to a fatal error."
+_NOT_BEGUN = (
+    "Failure occurred and exit-on-failure mode is in use.",
+    "Error occurred and exit-on-error mode is in use.",
+)
+# Messages that need not hold a message inside them letter by letter: markup, and such as were too long.
+_MARKUP = "*HTML*"
+_SHORTENED = "[ Message content over the limit has been removed. ]"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What failed a keyword, or something else inside a test.
+
+    Attributes:
+        message: Its message.
+        kinds: Of the exceptions that it is made of.
+    """
+
+    message: str
+    kinds: frozenset[FailureKind]
+
+    def is_part_of(self, message: str) -> bool:
+        """Whether another failure's message has this one in it, so that this one was not handled in between."""
+        return self.message in message or message.startswith(_MARKUP) or _SHORTENED in message
+
+
+class FailureRecord:
+    """Why the tests of a run failed, in its directory: a line for each, the last one of a test counts."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / _FILE
+
+    def clear(self) -> None:
+        """Forgets what an earlier run in the same directory left.
+
+        Raises:
+            StorageError: If that is not possible.
+        """
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(f"Cannot remove {self._path} of an earlier run: {error.strerror}.") from error
+
+    def add(self, test: str, kind: FailureKind) -> None:
+        """Records why a test failed.
+
+        Args:
+            test: Its full name.
+            kind: Why.
+
+        Raises:
+            OSError: If the disk does not take it.
+        """
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"test": test, "failure": kind.value}) + "\n")
+
+    def read(self) -> Mapping[str, FailureKind]:
+        """Why tests failed, by their full names. A line that was cut off is left out."""
+        kinds: dict[str, FailureKind] = {}
+        lines = self._path.read_bytes().splitlines() if self._path.exists() else []
+        for line in lines:
+            try:
+                entry = json.loads(line)
+                kinds[str(entry["test"])] = FailureKind(entry["failure"])
+            except (ValueError, TypeError, LookupError):
+                continue
+        return kinds
+
+
+class VerdictListener:
+    """Listens to what becomes of tests, and why.
+
+    A failure counts for a test if the message of each keyword around it, and that of the test, has its message in it.
+    What a suite handles itself (``TRY``, ``Run Keyword And Ignore Error``) is no failure of the test.
+
+    Attributes:
+        troubles: What the disk did not take.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, record: FailureRecord) -> None:
+        self.troubles: list[str] = []
+        self._record = record
+        # Suites, tests and keywords that are running, outermost first, with what has failed so far inside each.
+        self._open: list[tuple[Any, list[Failure]]] = []
+        self._kinds: dict[str, frozenset[FailureKind]] = {}
+        self._verdicts: dict[str, TestVerdict] = {}
+
+    @property
+    def verdicts(self) -> tuple[TestVerdict, ...]:
+        """What became of each test that was begun, in order."""
+        return tuple(self._verdicts.values())
+
+    def start_suite(self, data: Any, result: Any) -> None:
+        """Opens a suite."""
+        self._open.append((result, []))
+
+    def start_test(self, data: Any, result: Any) -> None:
+        """Opens a test."""
+        self._open.append((result, []))
+
+    def start_body_item(self, data: Any, result: Any) -> None:
+        """Opens a keyword or a control structure."""
+        self._open.append((result, []))
+
+    def end_body_item(self, data: Any, result: Any) -> None:
+        """Keeps what failed a keyword or a control structure, for what is around it."""
+        inside = self._close(result)
+        if result.status != "FAIL" or not self._open:
+            return
+        # Robot Framework calls this while the exception passes through the keyword.
+        error = sys.exc_info()[1]
+        own = set() if error is None or _is_passed_on(error) else {failure_kind(error)}
+        self._open[-1][1].append(Failure(result.message, _kinds_in(result.message, inside) | own))
+
+    def end_test(self, data: Any, result: Any) -> None:
+        """Notes what became of a test; set-ups of suites around it may have failed it."""
+        inside = self._close(result)
+        self._note(result, [*(failure for _, failures in self._open for failure in failures), *inside])
+
+    def end_suite(self, data: Any, result: Any) -> None:
+        """Notes what a tear-down of a suite that failed made of tests that had passed."""
+        inside = self._close(result)
+        for test in result.all_tests:
+            self._note(test, inside)
+
+    def _close(self, result: Any) -> list[Failure]:
+        """What has failed inside a suite, test or keyword that ends now."""
+        # Where Robot Framework's own output fails, it leaves out the end of what is running inside.
+        while any(running is result for running, _ in self._open):
+            running, failures = self._open.pop()
+            if running is result:
+                return failures
+        return []
+
+    def _note(self, result: Any, failures: Sequence[Failure]) -> None:
+        kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
+        self._kinds[result.id] = kinds
+        failure = _kind_of_test(result.message, kinds) if result.status == "FAIL" else None
+        verdict = TestVerdict(result.full_name, result.status, result.message, failure)
+        if failure is not None and verdict != self._verdicts.get(result.id):
+            try:
+                self._record.add(result.full_name, failure)
+            except OSError as error:
+                self.troubles.append(f"Cannot record why {result.full_name} failed: {error.strerror}.")
+        self._verdicts[result.id] = verdict
+
+
+def _is_passed_on(error: BaseException) -> bool:
+    """Whether an exception is Robot Framework's own for what failed inside; an interrupt begins where it is raised."""
+    return isinstance(error, ExecutionStatus) and failure_kind(error) is not FailureKind.INTERRUPTED
+
+
+def _kinds_in(message: str, failures: Iterable[Failure]) -> frozenset[FailureKind]:
+    return frozenset(kind for failure in failures if failure.is_part_of(message) for kind in failure.kinds)
+
+
+def _kind_of_test(message: str, kinds: frozenset[FailureKind]) -> FailureKind:
+    """Why a test failed; where several things failed, the first of `FailureKind`."""
+    if kinds:
+        return next(kind for kind in FailureKind if kind in kinds)
+    # No keyword of the test has failed: it was left out, or Robot Framework itself failed it.
+    if message.startswith(_STOPPED):
+        return FailureKind.INTERRUPTED
+    return FailureKind.NO_VERDICT if message.startswith(_NOT_BEGUN) else FailureKind.TEST

@@ -1,0 +1,142 @@
+"""What a run was asked for and under what conditions, kept beside its output, so that it can be resumed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+import lossratio
+from lossratio.errors import LossRatioError, StorageError
+from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.results import write_whole
+from lossratio.runs.assignment import Assignment
+from lossratio.runs.request import RunRequest
+
+_FILE = "run.json"
+_SOURCES = (".robot", ".resource", ".yaml", ".yml", ".py")
+
+
+class ResumeError(LossRatioError):
+    """A run cannot be resumed."""
+
+
+class RunRecord(BaseModel):
+    """The file ``run.json`` in the directory of a run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["lossratio-run/1"] = "lossratio-run/1"
+    version: str
+    """Version of lossratio."""
+    topology_file: str
+    """The topology file, as an absolute path."""
+    topology: dict[str, Any]
+    """What it said."""
+    suites: tuple[str, ...]
+    """Files and directories of the suites, as absolute paths; none where there is a job."""
+    job: str | None
+    """The job file, as an absolute path."""
+    sources: dict[str, str]
+    """SHA-256 of each file of the suites, and of the job file."""
+    include: tuple[str, ...]
+    """Tag patterns that select tests."""
+    robot_options: tuple[str, ...]
+    """More options for Robot Framework."""
+    kernels: dict[str, str | None]
+    """The kernel of each node of a lab."""
+    forced: tuple[str, ...] = ()
+    """What was different when the run was resumed by force."""
+
+    def request(self) -> RunRequest:
+        """What the run was asked for, on the testbed that it got."""
+        return RunRequest(
+            (Path(self.topology_file),),
+            tuple(Path(suite) for suite in self.suites),
+            self.include,
+            self.robot_options,
+            job=None if self.job is None else Path(self.job),
+        )
+
+    def write(self, directory: Path) -> None:
+        """Writes it into the directory of a run.
+
+        Raises:
+            StorageError: If that is not possible.
+        """
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            write_whole(directory / _FILE, self.model_dump_json(indent=1).encode() + b"\n")
+        except OSError as error:
+            raise StorageError(
+                f"Cannot write {directory / _FILE}: {error.strerror}. Nothing was measured; make room, or choose "
+                "another directory: -- --outputdir DIR"
+            ) from error
+
+    def differences(self, now: RunRecord) -> tuple[str, ...]:
+        """What is not the same any more, in words; what was asked for on the command line is taken from the record."""
+        return tuple(
+            difference
+            for name in ("version", "topology", "sources", "kernels")
+            for difference in _differences(name, getattr(self, name), getattr(now, name))
+        )
+
+
+def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, str | None]) -> RunRecord:
+    """The record of a run that begins now.
+
+    Args:
+        request: What it is asked for.
+        assignment: What that means on the testbed that it got.
+        kernels: The kernel of each node of a lab.
+    """
+    inputs = (*assignment.suites, *(() if request.job is None else (request.job,)))
+    return RunRecord(
+        version=lossratio.__version__,
+        topology_file=str(assignment.file.resolve()),
+        topology=assignment.topology.model_dump(mode="json"),
+        suites=tuple(str(suite.resolve()) for suite in request.suites),
+        job=None if request.job is None else str(request.job.resolve()),
+        sources={str(file.resolve()): _digest(file) for each in inputs for file in _files(each)},
+        include=request.include,
+        robot_options=request.robot_options,
+        kernels=kernels,
+    )
+
+
+def read_record(directory: Path) -> RunRecord:
+    """Reads the record of a run.
+
+    Raises:
+        ResumeError: If there is none, or it cannot be used.
+    """
+    file = directory / _FILE
+    try:
+        return RunRecord.model_validate_json(read_input_file(file, ResumeError, MOST_RECORDED_BYTES))
+    except ResumeError as error:
+        raise ResumeError(f"{error} Only runs that 'lossratio run' began can be resumed.") from error
+    except ValidationError as error:
+        raise ResumeError(f"{file} is not the record of a run: {error.errors()[0]['msg']}.") from error
+
+
+def _files(suite: Path) -> Iterator[Path]:
+    if suite.is_file():
+        yield suite
+    elif suite.is_dir():
+        yield from (file for file in sorted(suite.rglob("*")) if file.suffix in _SOURCES)
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
+    """Where two JSON values differ, each by its path."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted(before.keys() | now.keys()):
+            yield from _differences(f"{name}.{key}", before.get(key), now.get(key))
+    elif before != now:
+        yield f"{name} was {before!r}, now {now!r}"

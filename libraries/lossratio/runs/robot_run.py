@@ -1,0 +1,166 @@
+"""Runs Robot Framework in this process, and tells what became of each test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robot.errors import FRAMEWORK_ERROR, DataError, Information
+from robot.run import RobotFramework
+
+from lossratio.errors import LossRatioError, ReportError, StorageError
+from lossratio.report import PAGE_VARIABLE, ReportFormat, write_reports
+from lossratio.runs.failures import FailureRecord, VerdictListener
+from lossratio.runs.verdicts import TestVerdict
+
+
+class RobotOptionsError(LossRatioError):
+    """The options for Robot Framework are wrong."""
+
+
+@dataclass(frozen=True)
+class RobotCommand:
+    """What Robot Framework is asked for.
+
+    Attributes:
+        options: Its options by long name without dashes, as `robot.run` takes them.
+        suites: Files and directories.
+    """
+
+    options: Mapping[str, Any]
+    suites: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RobotOutcome:
+    """What came of it.
+
+    Attributes:
+        return_code: Robot Framework's.
+        verdicts: What became of each test that was begun, in order.
+        troubles: What failed apart from tests: files that a disk did not take.
+    """
+
+    return_code: int
+    verdicts: tuple[TestVerdict, ...]
+    troubles: tuple[str, ...] = ()
+
+
+def parse_command(arguments: Sequence[str]) -> RobotCommand:
+    """Reads a command line of ``robot``, argument files included.
+
+    Raises:
+        RobotOptionsError: If it is wrong, or asks for help only.
+    """
+    try:
+        options, suites = RobotFramework().parse_arguments(arguments)
+    except Information as error:
+        raise RobotOptionsError("--help and --version do not run anything; ask robot itself for them.") from error
+    except DataError as error:
+        raise RobotOptionsError(f"The options for Robot Framework are wrong: {error.message}") from error
+    given = {name: value for name, value in options.items() if value not in (None, [], "")}
+    return RobotCommand(given, tuple(str(suite) for suite in suites))
+
+
+def run_robot(
+    command: RobotCommand,
+    *,
+    variables: Mapping[str, object],
+    output_directory: str,
+    listeners: Sequence[object] = (),
+    modifiers: Sequence[object] = (),
+) -> RobotOutcome:
+    """Runs suites; Ctrl-C is left to Robot Framework, which ends in order the first time.
+
+    Args:
+        command: What was asked for.
+        variables: Variables of our own; those that were asked for go before them.
+        output_directory: Where the output goes.
+        listeners: More listeners.
+        modifiers: More modifiers of suites before they run.
+
+    Raises:
+        StorageError: If the disk does not take Robot Framework's own output.
+    """
+    files, verdicts = _Files(), VerdictListener(FailureRecord(Path(output_directory)))
+    options = dict(command.options)
+    # The page is written here, when Robot Framework has ended.
+    ours = [f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()]
+    options["variable"] = [*ours, *_listed(options.get("variable"))]
+    options["outputdir"] = output_directory
+    options["listener"] = [*_listed(options.get("listener")), *listeners, files, verdicts]
+    options["prerunmodifier"] = [*_listed(options.get("prerunmodifier")), *modifiers]
+    robot = _Robot()
+    try:
+        return_code = robot.execute(*command.suites, **options)
+    except (OSError, ValueError):
+        # It closes its output a second time, which fails as well.
+        if robot.failure is None:
+            raise
+        return_code = FRAMEWORK_ERROR
+    if robot.failure is not None:
+        raise StorageError(
+            f"Robot Framework cannot write {Path(output_directory) / files.unwritten}: {robot.failure.strerror}. "
+            f"What was measured is kept; make room, and go on with: lossratio run --resume {output_directory}"
+        ) from robot.failure
+    troubles = (*verdicts.troubles, *_write_page(Path(output_directory)))
+    return RobotOutcome(return_code, verdicts.verdicts, troubles)
+
+
+def _write_page(directory: Path) -> Iterator[str]:
+    """Writes the page of the run; what keeps the disk from taking it is a trouble, and damaged files are told."""
+    try:
+        for path in write_reports(directory, [ReportFormat.HTML]):
+            print(f"lossratio: {path}")
+    except StorageError as error:
+        yield str(error)
+    except ReportError as error:
+        print(f"The run has no report. {error}", file=sys.stderr)
+
+
+class _Robot(RobotFramework):  # type: ignore[misc]
+    """Robot Framework, which shows no traceback where a disk is full.
+
+    Attributes:
+        failure: Why it could not write its output; None: it could.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failure: OSError | None = None
+
+    def main(self, datasources: Any, **options: Any) -> int:
+        """Runs suites; Robot Framework calls it."""
+        try:
+            return int(super().main(datasources, **options))
+        except OSError as error:
+            self.failure = error
+            return int(FRAMEWORK_ERROR)
+
+
+class _Files:
+    """Listens to what Robot Framework writes.
+
+    Attributes:
+        unwritten: The file that it writes next.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self) -> None:
+        self.unwritten = "output.xml"
+
+    def output_file(self, path: Path) -> None:
+        self.unwritten = "log.html"
+
+    def log_file(self, path: Path) -> None:
+        self.unwritten = "report.html"
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,231 @@
+"""What changed between two fingerprints of a testbed, each change with its row in the table of blame."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lossratio.errors import LossRatioError
+from lossratio.testbed.blame import ERRORS, RULES, Act, Place, Rule
+from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
+from lossratio.topology import TrafficPath
+from lossratio.trials import Incident
+from lossratio.units import format_ratio
+
+LEAST_STOLEN_SHARE = 0.05
+"""Share of one CPU's time that a host takes away from a node: more, and a trial is not trusted."""
+
+LEAST_STOLEN = 0.03
+"""CPU seconds that count as stolen at least: the kernel counts hundredths."""
+
+LEAST_PRESSURE = 0.5
+"""Share of a trial's time in which some process on the TG waits for a CPU: more, and a trial is not trusted."""
+
+LEAST_SUSPENSION = 0.1
+"""Seconds that count as a suspension at least."""
+
+LEAST_STANDSTILL = 0.5
+"""Seconds that a node's clock stands still at least while the controller's runs."""
+
+LEAST_CLOCK_STEP = 1.0
+"""Seconds that the time of day is set by at least: less is the work of NTP."""
+
+_BY_KEY = {(rule.place, rule.change): rule for rule in RULES}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change that was seen.
+
+    Attributes:
+        rule: The row of the table that it belongs to.
+        node: The node, or both nodes of a link.
+        interface: The interface, or both ends of a link; None: the node as a whole.
+        before: The earlier value, as text.
+        after: The value now, as text.
+    """
+
+    rule: Rule
+    node: str
+    interface: str | None = None
+    before: str = ""
+    after: str = ""
+
+    def __str__(self) -> str:
+        return self._filled(self.rule.sentence)
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether no attempt that saw it can be believed."""
+        return self.rule.act in (Act.FAIL, Act.REPAIR)
+
+    @property
+    def way_out(self) -> str:
+        """What to do about it."""
+        return self._filled(self.rule.way_out)
+
+    def incident(self, done: str) -> Incident:
+        """What the trial's record says.
+
+        Args:
+            done: What was done about it: ``repaired``, ``repeated``, or ``stands`` if nothing more was.
+        """
+        return Incident(self.rule.guilty.value, self.node, self.interface, str(self), done)
+
+    def _filled(self, template: str) -> str:
+        return template.format(node=self.node, name=self.interface, before=self.before, after=self.after)
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a link: a node, and the name of its Linux interface; None: the kernel does not have it."""
+
+    node: str
+    interface: str | None
+
+    def __str__(self) -> str:
+        return f"{self.node}.{self.interface}"
+
+
+@dataclass(frozen=True)
+class Way:
+    """The way of the test traffic, as far as fingerprints see it.
+
+    Attributes:
+        tg_name: The TG.
+        links: The two ends of each link.
+    """
+
+    tg_name: str
+    links: tuple[tuple[End, End], ...]
+
+    @classmethod
+    def of(cls, paths: Sequence[TrafficPath]) -> Way:
+        """The way of parallel paths."""
+        ends = [End(port.node_name, port.interface.name) for path in paths for port in path.ports]
+        return cls(paths[0].tg_name, tuple(zip(ends[::2], ends[1::2], strict=True)))
+
+    def interfaces(self, node: str) -> tuple[str, ...]:
+        """Names of a node's interfaces on the way."""
+        ends = itertools.chain(*self.links)
+        return tuple(end.interface for end in ends if end.node == node and end.interface is not None)
+
+    def place(self, node: str) -> Place:
+        """What a node is."""
+        return Place.TG if node == self.tg_name else Place.DUT
+
+
+def error_of(changes: Sequence[Change]) -> LossRatioError:
+    """The error for changes, of which there is one at least; its class and its sentence are those of the first."""
+    first, *others = changes
+    besides = f" Besides: {'; '.join(map(str, others))}." if others else ""
+    return ERRORS[first.rule.guilty](f"To blame is the {first.rule.guilty.value}: {first}. {first.way_out}{besides}")
+
+
+def changes_between(before: Fingerprint, after: Fingerprint, way: Way) -> tuple[Change, ...]:
+    """What changed, in the order of the table.
+
+    Args:
+        before: An earlier fingerprint.
+        after: A later one; nodes that did not answer are missing.
+        way: The way of the test traffic.
+    """
+    nodes = [node for node in after.nodes if node in before.nodes]
+    found = [
+        *_controller_changes(before.controller, after.controller),
+        *(change for node in nodes for change in _node_changes(node, before, after, way)),
+        *(change for link in way.links for change in _link_changes(link, before, after, way)),
+    ]
+    return tuple(sorted(found, key=lambda change: RULES.index(change.rule)))
+
+
+def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
+    """What keeps traffic from flowing at one moment: interfaces that are down, links without a carrier."""
+
+    def flawless(node: NodePrint) -> NodePrint:
+        ports = {name: replace(port, is_up=True, has_carrier=True) for name, port in node.ports.items()}
+        return replace(node, ports=ports)
+
+    return changes_between(replace(now, nodes={name: flawless(node) for name, node in now.nodes.items()}), now, way)
+
+
+def _controller_changes(before: ControllerPrint, after: ControllerPrint) -> Iterator[Change]:
+    running = after.running - before.running
+    suspended = running - (after.awake - before.awake)
+    if suspended >= LEAST_SUSPENSION:
+        yield Change(_BY_KEY[Place.CONTROLLER, "suspended"], "the controller", after=f"{suspended:.1f}")
+    step = after.time - before.time - running
+    if abs(step) >= LEAST_CLOCK_STEP:
+        yield Change(_BY_KEY[Place.CONTROLLER, "clock"], "the controller", after=f"{step:+.1f}")
+
+
+def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) -> Iterator[Change]:
+    then, now, place = before.nodes[name], after.nodes[name], way.place(name)
+    if then.boot_id != now.boot_id:
+        yield Change(_BY_KEY[place, "rebooted"], name)
+        return
+    elapsed = _difference(then.uptime, now.uptime)
+    if elapsed is None or elapsed <= 0.0:
+        return
+    awake = _difference(then.awake, now.awake)
+    if awake is not None and elapsed - awake >= LEAST_SUSPENSION:
+        yield Change(_BY_KEY[place, "suspended"], name, after=f"{elapsed - awake:.1f}")
+    # However long the two answers took, at least so much time has passed between them.
+    standstill = now.asked - then.answered - elapsed
+    if standstill >= LEAST_STANDSTILL:
+        yield Change(_BY_KEY[place, "standstill"], name, after=f"{standstill:.1f}")
+    stolen = _difference(then.stolen, now.stolen) or 0.0
+    if stolen >= max(LEAST_STOLEN, LEAST_STOLEN_SHARE * elapsed):
+        yield Change(_BY_KEY[place, "stolen"], name, after=format_ratio(stolen / elapsed))
+    pressure = _difference(then.pressure, now.pressure) or 0.0
+    # On a machine that the DUT is on, too, traffic itself keeps the CPUs busy.
+    is_alone = all(each.boot_id != now.boot_id for node, each in after.nodes.items() if node != name)
+    if place is Place.TG and is_alone and pressure >= LEAST_PRESSURE * elapsed:
+        yield Change(_BY_KEY[place, "pressure"], name, after=format_ratio(pressure / elapsed))
+
+
+def _link_changes(link: tuple[End, End], before: Fingerprint, after: Fingerprint, way: Way) -> Iterator[Change]:
+    ports = {end: (_port(before, end), _port(after, end)) for end in link}
+    known = {end: (then, now) for end, (then, now) in ports.items() if then is not None}
+    nodes, name = ", ".join(end.node for end in link), " - ".join(map(str, link))
+    pairs = [(then, now) for then, now in known.values() if now is not None]
+    silent = [end.node for end in link if end.node not in after.nodes and way.place(end.node) is Place.DUT]
+    if silent and any(then.has_carrier and not now.has_carrier for then, now in pairs):
+        yield Change(_BY_KEY[Place.DUT, "dead"], silent[0], name)
+        return
+    answering = {end: states for end, states in known.items() if end.node in after.nodes}
+    of_ends = [change for end, (then, now) in answering.items() for change in _end_changes(end, then, now, way)]
+    yield from of_ends
+    if not any(change.rule.change in ("gone", "down") for change in of_ends):
+        if any(then.has_carrier and not now.has_carrier for then, now in pairs):
+            yield Change(_BY_KEY[Place.LINK, "carrier"], nodes, name)
+        elif any(then.carrier_changes != now.carrier_changes for then, now in pairs):
+            yield Change(_BY_KEY[Place.LINK, "flapped"], nodes, name)
+    for then, now in pairs:
+        if then.speed is not None and now.speed is not None and then.speed != now.speed:
+            yield Change(_BY_KEY[Place.LINK, "speed"], nodes, name, str(then.speed), str(now.speed))
+            break
+    damaged = sum((now.damaged or 0) - (then.damaged or 0) for then, now in pairs)
+    if damaged > 0:
+        yield Change(_BY_KEY[Place.LINK, "damaged"], nodes, name, after=str(damaged))
+
+
+def _end_changes(end: End, then: PortPrint, now: PortPrint | None, way: Way) -> Iterator[Change]:
+    place = way.place(end.node)
+    if now is None:
+        yield Change(_BY_KEY[place, "gone"], end.node, end.interface)
+        return
+    if then.is_up and not now.is_up:
+        yield Change(_BY_KEY[place, "down"], end.node, end.interface)
+    if then.mtu != now.mtu:
+        yield Change(_BY_KEY[place, "mtu"], end.node, end.interface, str(then.mtu), str(now.mtu))
+
+
+def _port(fingerprint: Fingerprint, end: End) -> PortPrint | None:
+    node = fingerprint.nodes.get(end.node)
+    return None if node is None or end.interface is None else node.ports.get(end.interface)
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before

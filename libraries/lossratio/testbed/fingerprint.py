@@ -1,0 +1,267 @@
+"""Fingerprints of nodes: what may not change while a trial is measured, read in one line from each node.
+
+A shell on each node waits for a line, and answers with one. It starts no programs and does nothing while traffic flows:
+it is asked between trials, all nodes at once, which costs one round trip.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from lossratio.errors import NodeError
+from lossratio.nodes import NodeProcess, NodeSession
+
+ANSWER_SECONDS = 10.0
+"""Seconds that a node may take to answer."""
+
+_IFF_UP = 0x1
+_TICKS = 100.0
+"""Clock ticks per second in /proc/stat: the same on every Linux."""
+
+# Built-in commands only. A file that is missing or refuses to be read (the carrier of an interface that is down does)
+# is a minus sign.
+_SCRIPT = r"""
+while read -r _; do
+    {
+        answer=
+        for name; do
+            [ -d "/sys/class/net/$name" ] || continue
+            answer="${answer}port $name"
+            for file in mtu flags carrier carrier_changes speed statistics/rx_crc_errors statistics/rx_frame_errors \
+                statistics/rx_packets statistics/tx_packets; do
+                value=; read -r value < "/sys/class/net/$name/$file"
+                answer="$answer ${value:--}"
+            done
+            answer="$answer;"
+        done
+        boot=; read -r boot < /proc/sys/kernel/random/boot_id
+        cpu=; read -r cpu < /proc/stat
+        pressure=; read -r pressure < /proc/pressure/cpu
+        uptime=; read -r uptime _ < /proc/uptime
+        awake=; { read -r _; read -r _; read -r _ _ awake _; } < /proc/timer_list
+    } 2> /dev/null
+    printf '%s\n' "${answer}boot $boot;$cpu;pressure $pressure;uptime $uptime;awake $awake"
+done
+"""
+
+
+@dataclass(frozen=True)
+class PortPrint:
+    """What the kernel of a node says about one of its interfaces. None: it does not say.
+
+    Attributes:
+        mtu: Its MTU, bytes.
+        is_up: Whether it was set up, whatever its link is.
+        has_carrier: Whether its link is there.
+        carrier_changes: How often its link came or went.
+        speed: Speed of its link, Mbit/s.
+        damaged: Frames that arrived with a wrong checksum or cut off on the wire.
+        received: Frames that arrived.
+        transmitted: Frames that left.
+    """
+
+    mtu: int | None = None
+    is_up: bool = True
+    has_carrier: bool = True
+    carrier_changes: int | None = None
+    speed: int | None = None
+    damaged: int | None = None
+    received: int | None = None
+    transmitted: int | None = None
+
+
+@dataclass(frozen=True)
+class NodePrint:
+    """What a node is at one moment. None: it does not say.
+
+    Attributes:
+        ports: Its interfaces on the path that the kernel has, by name.
+        boot_id: Changes with every boot.
+        stolen: CPU seconds so far that the host of a virtual machine gave to others.
+        pressure: Seconds so far in which some process waited for a CPU.
+        uptime: Seconds since it was booted, those in which it was suspended included.
+        awake: The same without those in which it was suspended.
+        asked: When the controller asked for it, on the controller's clock that runs on while it is suspended.
+        answered: When it had the answer, on the same clock.
+    """
+
+    ports: Mapping[str, PortPrint] = field(default_factory=dict)
+    boot_id: str | None = None
+    stolen: float | None = None
+    pressure: float | None = None
+    uptime: float | None = None
+    awake: float | None = None
+    asked: float = 0.0
+    answered: float = 0.0
+
+
+@dataclass(frozen=True)
+class ControllerPrint:
+    """The controller's clocks at one moment, in seconds.
+
+    Attributes:
+        awake: Counts while it is not suspended.
+        running: Counts while it is suspended, too.
+        time: The time of day, which somebody may set.
+    """
+
+    awake: float
+    running: float
+    time: float
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The whole testbed between two trials.
+
+    Attributes:
+        nodes: Its nodes, by name.
+        controller: The controller.
+    """
+
+    nodes: Mapping[str, NodePrint]
+    controller: ControllerPrint
+
+
+def read_controller() -> ControllerPrint:
+    """The controller's clocks now."""
+    return ControllerPrint(time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME), time.time())
+
+
+class FingerprintReader:
+    """Reads fingerprints over the sessions that there are. Close it in the end.
+
+    Args:
+        sessions: The log-ins, by node.
+        interfaces: Names of the Linux interfaces on the path, by node.
+    """
+
+    def __init__(self, sessions: Mapping[str, NodeSession], interfaces: Mapping[str, Sequence[str]]) -> None:
+        self._shells = {name: _Shell(session, interfaces.get(name, ())) for name, session in sessions.items()}
+
+    def read(self) -> Fingerprint:
+        """Reads all nodes at once.
+
+        Raises:
+            NodeError: If a node does not answer.
+        """
+        for shell in self._shells.values():
+            shell.ask()
+        return Fingerprint({name: shell.answer() for name, shell in self._shells.items()}, read_controller())
+
+    def read_answering(self) -> Fingerprint:
+        """Reads those nodes that answer; the others are missing."""
+        answers: dict[str, NodePrint] = {}
+        for name, shell in self._shells.items():
+            with suppress(NodeError):
+                shell.ask()
+                answers[name] = shell.answer()
+        return Fingerprint(answers, read_controller())
+
+    def close(self) -> None:
+        """Ends what was started on the nodes; doing it again changes nothing."""
+        for shell in self._shells.values():
+            shell.close()
+
+
+class _Shell:
+    """The shell on one node, which is started when it is asked, and anew after its connection was lost."""
+
+    def __init__(self, session: NodeSession, interfaces: Sequence[str]) -> None:
+        self._session = session
+        self._interfaces = interfaces
+        self._process: NodeProcess | None = None
+        self._asked = 0.0
+        self._is_answered = True
+
+    def ask(self) -> None:
+        """Asks for the node's fingerprint."""
+        if not self._is_answered:
+            # The line that may still come would be taken for the next answer.
+            self.close()
+        try:
+            self._write()
+        except NodeError:
+            self.close()
+            self._write()
+
+    def answer(self) -> NodePrint:
+        """Waits for it."""
+        try:
+            line = self._read()
+        except NodeError:
+            self.close()
+            self._write()
+            line = self._read()
+        try:
+            answer = _node_print(line, self._asked, read_controller().running)
+        except (IndexError, ValueError) as error:
+            raise NodeError(
+                f"Node {self._session.name}: instead of its fingerprint it wrote {line[:200]!r}. Does a log-in script "
+                "write to the standard output there?"
+            ) from error
+        self._is_answered = True
+        return answer
+
+    def close(self) -> None:
+        """Ends the shell."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    def _write(self) -> None:
+        if self._process is None:
+            self._process = self._session.start("sh", "-c", _SCRIPT, "sh", *self._interfaces)
+        self._asked = read_controller().running
+        self._is_answered = False
+        self._process.write_line("")
+
+    def _read(self) -> str:
+        if self._process is None:
+            raise NodeError(f"Node {self._session.name}: nobody has asked for its fingerprint.")
+        return self._process.read_line(ANSWER_SECONDS)
+
+
+def _node_print(line: str, asked: float, answered: float) -> NodePrint:
+    records = [record.split() for record in line.split(";")]
+    values = {kind: fields for kind, *fields in records if kind != "port"}
+    return NodePrint(
+        ports={name: _port_print(fields) for kind, name, *fields in (each for each in records if each[0] == "port")},
+        boot_id=next(iter(values.get("boot", ())), None),
+        stolen=_seconds(values.get("cpu", ())[7:8], 1.0 / _TICKS),
+        pressure=_seconds([each[6:] for each in values.get("pressure", ()) if each.startswith("total=")], 1e-6),
+        uptime=_seconds(values.get("uptime", ()), 1.0),
+        awake=_seconds(values.get("awake", ()), 1e-9),
+        asked=asked,
+        answered=answered,
+    )
+
+
+def _port_print(fields: Sequence[str]) -> PortPrint:
+    mtu, flags, carrier, changes, speed, *counts = fields
+    wrong, cut_off, received, transmitted = map(_number, counts)
+    return PortPrint(
+        mtu=_number(mtu),
+        is_up=bool(int(flags, 16) & _IFF_UP),
+        has_carrier=carrier == "1",
+        carrier_changes=_number(changes),
+        # A link that is down has the speed -1.
+        speed=_number(speed) or None,
+        damaged=None if wrong is None or cut_off is None else wrong + cut_off,
+        received=received,
+        transmitted=transmitted,
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _seconds(fields: Sequence[str], unit: float) -> float | None:
+    try:
+        return float(fields[0]) * unit
+    except (IndexError, ValueError):
+        return None

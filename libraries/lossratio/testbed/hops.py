@@ -1,0 +1,180 @@
+"""Checks, before anything is measured, that frames get through; where they do not, says at which hop they are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lossratio.dut import DutCounters
+from lossratio.errors import DutError
+from lossratio.testbed.blame import Side
+from lossratio.testbed.fingerprint import Fingerprint, NodePrint
+from lossratio.testbed.live_set_up import LiveLink
+from lossratio.topology import Hop, TrafficPath
+from lossratio.traffic import CHECK_DURATION, CHECK_LOAD, AgentClient, Configuration, DeadPathError, check_path
+from lossratio.trials import DirectionCounters
+
+
+class DeadDutError(DutError):
+    """A DUT lets nothing through, in one direction at least."""
+
+
+class Nodes(Protocol):
+    """The nodes on the way; `lossratio.testbed.watch.Watch` is one."""
+
+    def check_way(self) -> None:
+        """Raises the error of the guilty side if an interface or a link on the way is down."""
+
+    def read(self) -> Fingerprint:
+        """What all nodes say now."""
+
+
+def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> None:
+    """Sends a few frames in each direction, and makes sure that some come through.
+
+    Args:
+        agent: The agent on the TG, configured.
+        links: The parallel ways of the traffic, each with the DUTs on it that can be asked.
+        nodes: The nodes, for what is down, and for the counters of DUTs that nobody has set up.
+
+    Raises:
+        DeadDutError: If nothing gets through in a direction, and frames are lost in a DUT; names the link (if there
+            are several), the direction, and the DUT.
+        DeadPathError: If they are lost between two nodes; names these.
+        LossRatioError: If an interface or a link on the way is down: the error of the guilty side.
+    """
+    try:
+        check_path(agent)
+    except DeadPathError as error:
+        nodes.check_way()
+        losses = _locate(agent, links, nodes)
+        if not losses:
+            raise
+        guilty = Side.DUT if any(loss.is_in_dut for loss in losses) else Side.WIRE
+        kind = DeadDutError if guilty is Side.DUT else DeadPathError
+        raise kind(f"To blame is the {guilty.value}: {' '.join(loss.sentence for loss in losses)} {error}") from error
+
+
+def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes, largest: Configuration) -> None:
+    """As `check_hops`, with the largest frames of a mix only; says so where they do not get through.
+
+    Args:
+        agent: The agent on the TG, configured for them.
+        links: The parallel ways of the traffic.
+        nodes: The nodes.
+        largest: What it was configured for.
+
+    Raises:
+        LossRatioError: As `check_hops`, with the size of the frames.
+    """
+    try:
+        check_hops(agent, links, nodes)
+    except (DeadDutError, DeadPathError) as error:
+        sizes = " and ".join(sorted({str(direction.frames.max_size) for direction in largest.directions}))
+        raise type(error)(
+            f"{error} These were the largest frames of the mix, of {sizes} bytes; look at the MTUs on the way."
+        ) from error
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """Where all frames of a direction are lost.
+
+    Attributes:
+        is_in_dut: Whether that is in a DUT, and not between two nodes.
+        sentence: Where, for people.
+    """
+
+    is_in_dut: bool
+    sentence: str
+
+
+class _Counter(Protocol):
+    """Something on the way that counts frames."""
+
+    @property
+    def hop(self) -> Hop:
+        """Where it is."""
+
+    def read_counters(self) -> DutCounters:
+        """Reads its counters."""
+
+
+@dataclass(frozen=True)
+class _BlackBox:
+    """A DUT that nobody has set up: its node's kernel counts for it, as far as it has the interfaces."""
+
+    hop: Hop
+    nodes: Nodes
+
+    def read_counters(self) -> DutCounters:
+        """What the kernel counts by side; nothing of interfaces that it does not have."""
+        ports = self.nodes.read().nodes.get(self.hop.node_name, NodePrint()).ports
+        names = {"west": self.hop.west.interface.name, "east": self.hop.east.interface.name}
+        known = {side: ports[name] for side, name in names.items() if name is not None and name in ports}
+        return DutCounters(
+            {side: port.received for side, port in known.items() if port.received is not None},
+            {side: port.transmitted for side, port in known.items() if port.transmitted is not None},
+            {},
+        )
+
+
+def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> list[_Loss]:
+    """Sends once more, and follows the frames by the counters of the hops; one loss for each dead direction."""
+    ways: list[Sequence[_Counter]] = [link.duts or [_BlackBox(hop, nodes) for hop in link.path.hops] for link in links]
+    before = [[hop.read_counters() for hop in way] for way in ways]
+    directions = {each.name: each for each in agent.trial(CHECK_LOAD, CHECK_DURATION)}
+    losses: list[_Loss] = []
+    for number, (link, way, earlier) in enumerate(zip(links, ways, before, strict=True), start=1):
+        where = f"Parallel link {number} of {len(links)}, " if len(links) > 1 else ""
+        counted = [(hop, hop.read_counters().since(then)) for hop, then in zip(way, earlier, strict=True)]
+        losses += (_Loss(loss.is_in_dut, f"{where}{loss.sentence}") for loss in _losses(link.path, counted, directions))
+    return losses
+
+
+def _losses(
+    path: TrafficPath, hops: Sequence[tuple[_Counter, DutCounters]], directions: Mapping[str, DirectionCounters]
+) -> Iterator[_Loss]:
+    """One loss for each direction of a path in which nothing arrived."""
+    for start, end, entry, leaving, way in (
+        (path.west, path.east, "west", "east", hops),
+        (path.east, path.west, "east", "west", hops[::-1]),
+    ):
+        direction = directions.get(f"{start.name}>{end.name}")
+        if direction is not None and not direction.received:
+            loss = _follow(str(start), str(end), entry, leaving, way, sent=direction.sent)
+            yield _Loss(loss.is_in_dut, f"{direction.name}: {loss.sentence}")
+
+
+def _follow(
+    start: str, end: str, entry: str, leaving: str, hops: Sequence[tuple[_Counter, DutCounters]], *, sent: int
+) -> _Loss:
+    """Where frames are lost in one direction.
+
+    Args:
+        start: The TG's port that sends.
+        end: The TG's port that receives.
+        entry: Side on which frames enter each DUT.
+        leaving: Side on which they leave it.
+        hops: The hops in the order of this direction, each with what it counted.
+        sent: How many frames were sent; a few of others may be counted along with them.
+    """
+    last = start
+    for hop, counted in hops:
+        name = hop.hop.node_name
+        if entry not in counted.received or leaving not in counted.transmitted:
+            # All links have a carrier, so repeating would not help: blame the DUT (status 1), not the link (69).
+            return _Loss(True, f"{last} sends {sent} frames, its link is there, and nobody can ask {name} for them.")
+        if 2 * counted.received[entry] < sent:
+            or_filter = " and at the destination MAC addresses" if isinstance(hop, _BlackBox) else ""
+            return _Loss(
+                False, f"{last} sends, and nothing arrives at {name}; look at the link between them{or_filter}."
+            )
+        if 2 * counted.transmitted[leaving] < sent:
+            places = ", ".join(f"{count} at {place}" for place, count in counted.dropped.items() if count)
+            arrived = counted.received[entry]
+            dropped = f"(dropped: {places or 'nobody says where'})"
+            return _Loss(True, f"{name} receives {arrived} frames and lets none out {dropped}.")
+        last = name
+    return _Loss(False, f"{last} sends {sent} frames on, and nothing arrives at {end}; look at the link between them.")

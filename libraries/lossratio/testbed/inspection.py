@@ -1,0 +1,111 @@
+"""Looks at the nodes of a topology: whether they can be reached, what they are, and what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from lossratio.errors import NodeError
+from lossratio.nodes import NodeSession
+from lossratio.results import NodeFacts, node_facts
+from lossratio.testbed.interfaces import InterfaceState, known_as, read_interfaces
+from lossratio.testbed.reaching import reachable
+from lossratio.topology import AfPacketGenerator, Node, NodeType, Topology, TrexGenerator
+from lossratio.traffic import trex_problems
+from lossratio.units import format_bit_rate
+
+_PACKAGES = {"ip": "iproute2", "nft": "nftables", "ethtool": "ethtool"}
+_PYTHON = "import sys, numpy; print('.'.join(map(str, sys.version_info[:3])), numpy.__version__)"
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """What came of looking at a node.
+
+    Attributes:
+        name: The node.
+        facts: What it is; None if it could not be reached.
+        interfaces: Its interfaces by port name, those that are there.
+        problems: What keeps it from being used, each with the way out.
+    """
+
+    name: str
+    facts: NodeFacts | None
+    interfaces: Mapping[str, InterfaceState]
+    problems: tuple[str, ...]
+
+
+def inspect_nodes(topology: Topology) -> tuple[NodeReport, ...]:
+    """Logs in on every node and looks; a local testbed that is not up is built for that.
+
+    Raises:
+        LossRatioError: If a local testbed cannot be built. What is wrong with a node is in its report.
+    """
+    with ExitStack() as undo:
+        return tuple(_inspect(name, node) for name, node in reachable(topology, undo).nodes.items())
+
+
+def describe_node(report: NodeReport) -> str:
+    """Says in a few lines what came of looking at a node."""
+    lines = [f"{report.name}: {'not reached' if report.facts is None else _told(report.facts)}"]
+    lines += [f"  {port}: {_told_interface(state)}" for port, state in report.interfaces.items()]
+    lines += [f"  PROBLEM: {problem}" for problem in report.problems]
+    return "\n".join(lines)
+
+
+def _inspect(name: str, node: Node) -> NodeReport:
+    try:
+        with NodeSession.connect(name, node) as session:
+            facts = node_facts(session)
+            states = read_interfaces(session, node.interfaces)
+            problems = (*_missing_interfaces(node, states), *_missing_tools(session, node, facts))
+    except NodeError as error:
+        return NodeReport(name, None, {}, (str(error),))
+    return NodeReport(name, facts, states, problems)
+
+
+def _missing_interfaces(node: Node, states: Mapping[str, InterfaceState]) -> Iterator[str]:
+    for port, interface in node.interfaces.items():
+        state = states.get(port)
+        if state is None:
+            yield f"port {port}: there is no interface {known_as(interface)!r}; correct it in the topology file"
+        elif interface.mac_address is not None and state.mac_address not in ("", interface.mac_address.lower()):
+            yield (
+                f"port {port}: {known_as(interface)} has the MAC address {state.mac_address}, "
+                f"and not {interface.mac_address}; correct it in the topology file"
+            )
+        elif interface.speed is not None and state.speed is not None and state.speed < interface.speed:
+            yield (
+                f"port {port}: the link of {known_as(interface)} has {format_bit_rate(state.speed)}, "
+                f"and not {format_bit_rate(interface.speed)}"
+            )
+
+
+def _missing_tools(session: NodeSession, node: Node, facts: NodeFacts) -> Iterator[str]:
+    if session.run("id", "-u").stdout.strip() != "0":
+        yield "commands do not run as root there; log in as root, or allow 'sudo -n' and say 'sudo: true'"
+    if node.type is NodeType.DUT:
+        for tool, package in _PACKAGES.items():
+            if getattr(facts.tools, tool) is None:
+                yield f"{tool} is missing (Debian package {package}); kinds of DUT made of the Linux kernel need it"
+    if isinstance(node.generator, AfPacketGenerator):
+        result = session.run(node.generator.python, "-c", _PYTHON, check=False)
+        if result.exit_status != 0:
+            last = (result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"])[-1]
+            yield f"{node.generator.python} with numpy is missing (Debian package python3-numpy): {last}"
+    elif isinstance(node.generator, TrexGenerator):
+        yield from trex_problems(node.generator, session)
+
+
+def _told(facts: NodeFacts) -> str:
+    cpus = None if facts.cpus is None else f"{facts.cpus} CPUs"
+    kernel = None if facts.kernel is None else f"kernel {facts.kernel}"
+    known = (facts.os, kernel, facts.architecture, facts.cpu_model, cpus, *facts.tools.model_dump().values())
+    return ", ".join(fact for fact in known if fact is not None)
+
+
+def _told_interface(state: InterfaceState) -> str:
+    speed = "speed not told" if state.speed is None else format_bit_rate(state.speed)
+    known = (state.name, state.driver, state.mac_address, state.state, speed)
+    return ", ".join(fact for fact in known if fact)

@@ -1,0 +1,287 @@
+"""A testbed of real nodes, in a lab or in network namespaces of this machine."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from lossratio.dut import Dut, DutOptions
+from lossratio.errors import DutError, LinkError, TesterError, TopologyError, TrafficError
+from lossratio.nodes import NodeSession
+from lossratio.results import node_facts, with_ramp
+from lossratio.testbed.blame import Side
+from lossratio.testbed.changes import Way, error_of, faults_in
+from lossratio.testbed.dut_set_up import checked_duts, keep_last_wills, leave_to_last_wills, set_up_duts
+from lossratio.testbed.fingerprint import FingerprintReader
+from lossratio.testbed.holding import hold
+from lossratio.testbed.hops import check_hops, check_large_frames
+from lossratio.testbed.interfaces import (
+    check_link_speeds,
+    check_mtus,
+    check_presence,
+    read_ports,
+    with_names,
+)
+from lossratio.testbed.interruptions import ignored_interruption
+from lossratio.testbed.live_set_up import LiveLink, LiveSetUp
+from lossratio.testbed.reaching import reachable
+from lossratio.testbed.repair import RepairingMeasurer
+from lossratio.testbed.resetting import resetting
+from lossratio.testbed.testbed import Ready, TestbedRequest
+from lossratio.testbed.traffic import WatchedSource
+from lossratio.testbed.watch import Watch
+from lossratio.topology import RealGenerator, SimulatedGenerator, Topology
+from lossratio.traffic import (
+    AgentClient,
+    Configuration,
+    TrafficMeasurer,
+    TrafficProfile,
+    check_at_low_rate,
+    make_configuration,
+    open_generator,
+    with_largest_frames,
+)
+from lossratio.trials import Integrity, Measurer
+
+LATE_WAIT = 0.2
+"""Seconds for which late frames of a measurement's last trial are waited for; those of the others have the next one."""
+
+
+class LiveTestbed:
+    """A testbed of real nodes, its DUTs set up; a `lossratio.testbed.testbed.Testbed`. Open it with `LiveTestbed.open`.
+
+    Attributes:
+        request: What it was opened for.
+    """
+
+    def __init__(self, request: TestbedRequest, set_up: LiveSetUp, agent: AgentClient, undo: ExitStack) -> None:
+        self.request = request
+        self._set_up = set_up
+        self._agent: AgentClient | None = agent
+        self._undo = undo
+        self._is_in_use = False
+        way = Way.of([link.path for link in set_up.links])
+        reader = _fingerprints(set_up.sessions, way)
+        undo.callback(reader.close)
+        self._watch = Watch(reader, way, self._verify_duts)
+        # A program may end without closing it; the DUTs are put back then all the same.
+        atexit.register(self._leave)
+
+    @classmethod
+    def open(cls, request: TestbedRequest) -> LiveTestbed:
+        """Logs in on all nodes, checks and sets up the DUTs, and starts the traffic agent.
+
+        Raises:
+            LossRatioError: If any of this fails; what was done is undone then.
+        """
+        with ExitStack() as undo:
+            topology = reachable(request.topology, undo)
+            paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
+            generator = _generator(topology)
+            tg = undo.enter_context(_log_in(topology.tg_name, topology, request))
+            # Before any log-in on a DUT, which would cost frames of whoever measures there.
+            lease = hold(request, topology, tg, undo)
+            # All paths go through the same nodes.
+            dut_names = [hop.node_name for hop in paths[0].hops]
+            sessions = {
+                topology.tg_name: tg,
+                **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
+            }
+            ports = read_ports([port for path in paths for port in path.ports], sessions)
+            for path in paths:
+                check_presence(request.file, path, ports)
+            check_link_speeds(ports)
+            paths = tuple(with_names(path, ports) for path in paths)
+            duts = checked_duts(request.dut, paths, sessions)
+            agent = undo.enter_context(_start_agent(tg, generator, request))
+            facts = agent.facts
+            tg_ports = [port for path in paths for port in (path.west, path.east)]
+            access = open_generator(generator, tg, facts.interfaces, facts.cpus, tg_ports)
+            undo.callback(access.close)
+            mac_of = access.mac_address
+            with _naming_links_that_are_down(sessions, Way.of(paths)):
+                links = tuple(
+                    LiveLink(path, own, set_up_duts(own, sessions, mac_of(path.west), mac_of(path.east), undo))
+                    for path, own in zip(paths, duts, strict=True)
+                )
+            set_up = LiveSetUp(
+                links,
+                ports,
+                generator,
+                access,
+                lease,
+                sessions,
+                facts={name: node_facts(session) for name, session in sessions.items()},
+                descriptions={dut.hop.label: dut.describe() for link in links for dut in link.duts},
+            )
+            return cls(request, set_up, agent, undo.pop_all())
+
+    @property
+    def duts(self) -> tuple[Dut[DutOptions], ...]:
+        """The DUTs that were set up, link by link, from west to east on each."""
+        return self._set_up.duts
+
+    @property
+    def generator_limit(self) -> float | None:
+        """The topology's ``max_rate``, in frames per second per interface."""
+        return self._set_up.generator.max_rate
+
+    @contextmanager
+    def ready_for(
+        self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
+    ) -> Iterator[Ready]:
+        """Configures the generator and checks the path, over connections that are restored if they were lost.
+
+        When the block has ended, it makes sure once more that the testbed is ours, and the DUTs as they were set up.
+        """
+        if self._is_in_use:
+            raise TrafficError("Traffic flows on this testbed. Stop it before anything else is measured.")
+        self._restore()
+        try:
+            self._is_in_use = True
+            set_up = self._set_up
+            configuration = make_configuration(
+                profile,
+                set_up.port_pairs,
+                settle_time=set_up.settle_time,
+                examines=integrity is not Integrity.OFF,
+            )
+            check_mtus(set_up.ports, configuration)
+            self._watch.begin()
+            with self._watch.blaming():
+                agent, facts = self._configured(configuration)
+                if configuration.examines:
+                    facts = {**facts, "integrity": check_at_low_rate(agent, facts, set_up.idle_time)}
+            conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
+            measurer = TrafficMeasurer(agent, idle_time=set_up.idle_time, ramp=ramp)
+            repairing = self._repairing(measurer, configuration, ramp)
+            source = WatchedSource(measurer, self._watch)
+            yield Ready(
+                repairing, source, with_ramp(conditions, ramp), self._late_frames, lambda: self._watch.known_good
+            )
+            # What was measured is no result if the testbed was not ours any more, or a DUT not as it was set up.
+            self._restore()
+        except BaseException as error:
+            # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
+            self._end_agent()
+            if isinstance(error, DutError):
+                self._watch.save_trials()
+            if isinstance(error, TrafficError):
+                self._set_up.access.explain(error)
+            raise
+        finally:
+            self._is_in_use = False
+
+    def close(self) -> None:
+        """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions.
+
+        What it has not come to when it is interrupted is done when the program ends.
+        """
+        self._undo.callback(self._end_agent)
+        self._undo.close()
+        atexit.unregister(self._leave)
+
+    def _leave(self) -> None:
+        """Closes it at the end of the program. If Ctrl-C is pressed meanwhile, the nodes put back their DUTs."""
+        with ignored_interruption():
+            leave_to_last_wills(self.duts)
+        self.close()
+
+    def _restore(self) -> None:
+        """Logs in again where a connection was lost, and makes sure that the testbed is ours and the DUTs are alive."""
+        sessions, tg_name = self._set_up.sessions, self._set_up.tg_name
+        sessions[tg_name].restore()
+        if self._set_up.lease is not None:
+            self._set_up.lease.confirm()
+        for session in sessions.values():
+            session.restore()
+        keep_last_wills(self._set_up.duts)
+        self._verify_duts()
+
+    def _verify_duts(self) -> None:
+        for dut in self._set_up.duts:
+            dut.verify()
+
+    def _check_lease(self) -> None:
+        if self._set_up.lease is not None:
+            self._set_up.lease.check()
+
+    def _configured(self, configuration: Configuration) -> tuple[AgentClient, Mapping[str, Any]]:
+        """A running agent whose traffic gets through, and what its generator says about itself."""
+        access = self._set_up.access
+        if self._agent is None:
+            tg = self._set_up.sessions[self._set_up.tg_name]
+            self._agent = _start_agent(tg, self._set_up.generator, self.request)
+        largest = with_largest_frames(configuration)
+        if largest is not None:
+            self._agent.configure(largest, generator=access.name, options=access.ready())
+            check_large_frames(self._agent, self._set_up.links, self._watch, largest)
+        facts = self._agent.configure(configuration, generator=access.name, options=access.ready())
+        check_hops(self._agent, self._set_up.links, self._watch)
+        return self._agent, facts
+
+    def _repairing(self, measurer: Measurer, configuration: Configuration, ramp: float) -> Measurer:
+        def repair() -> Measurer:
+            self._end_agent()
+            self._restore()
+            agent, _ = self._configured(configuration)
+            return TrafficMeasurer(agent, idle_time=self._set_up.idle_time, ramp=ramp)
+
+        repairing = RepairingMeasurer(
+            measurer,
+            repair=repair,
+            check=self._check_lease,
+            watch=self._watch,
+            recovery=self.request.recovery,
+        )
+        return resetting(repairing, self.duts)
+
+    def _late_frames(self) -> int | None:
+        if self._agent is None:
+            return None
+        try:
+            return self._agent.late_frames(LATE_WAIT)
+        except TrafficError:
+            # What was measured before stands all the same; the next measurement gets a new agent.
+            self._end_agent()
+            return None
+
+    def _end_agent(self) -> None:
+        agent, self._agent = self._agent, None
+        if agent is not None:
+            agent.close()
+
+
+def _fingerprints(sessions: Mapping[str, NodeSession], way: Way) -> FingerprintReader:
+    return FingerprintReader(sessions, {name: way.interfaces(name) for name in sessions})
+
+
+@contextmanager
+def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -> Iterator[None]:
+    """Says of a link that does not come up whether the TG's end of it is down; the DUT's is put back by then."""
+    try:
+        yield
+    except LinkError as error:
+        with closing(_fingerprints(sessions, way)) as reader:
+            faults = [fault for fault in faults_in(reader.read(), way) if fault.rule.guilty is Side.TG]
+        if not faults:
+            raise
+        raise TesterError(f"{error_of(faults)} It was noticed by this: {error}") from error
+
+
+def _log_in(name: str, topology: Topology, request: TestbedRequest) -> NodeSession:
+    return NodeSession.connect(name, topology.nodes[name], request.credentials)
+
+
+def _start_agent(tg: NodeSession, generator: RealGenerator, request: TestbedRequest) -> AgentClient:
+    return AgentClient.start(tg, python=generator.python, patience=request.recovery.patience)
+
+
+def _generator(topology: Topology) -> RealGenerator:
+    generator = topology.nodes[topology.tg_name].generator
+    if generator is None or isinstance(generator, SimulatedGenerator):
+        raise TopologyError(f"Topology {topology.name}: real nodes need a real generator, such as afpacket.")
+    return generator

@@ -1,0 +1,7 @@
+"""The local testbed: network namespaces on this machine with a real sshd each."""
+
+from lossratio.testbed.local.local import LocalTestbed
+
+__all__ = [
+    "LocalTestbed",
+]

@@ -1,0 +1,229 @@
+"""Local testbeds: builds them, finds running ones, takes them down."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import select
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from lossratio.errors import TopologyError
+from lossratio.holder import ADDRESS, LinkEnd, Plan
+from lossratio.testbed.local import state
+from lossratio.testbed.local.launch import Holder, launch
+from lossratio.testbed.local.requirements import find_tools, is_privileged
+from lossratio.topology import AfPacketGenerator, Node, Port, TestbedKind, Topology
+
+_END_TIMEOUT = 30.0
+
+
+class LocalTestbed:
+    """A running local testbed: per node a set of namespaces on this machine, with an sshd on the loopback interface.
+
+    Build one with `LocalTestbed.up`, best in a ``with`` statement; `find` and `LocalTestbed.use` join one that stays.
+
+    Attributes:
+        name: The topology's name.
+        topology: The topology, with all that is needed to reach its nodes filled in.
+        pid: Process id of the holder; the testbed ends with it.
+        keep: Whether it outlives the run that built it.
+        directory: Its private directory, with the user's key, the logs, and an ``ssh_config`` for the nodes.
+    """
+
+    def __init__(self, directory: Path, known: state.State, holder: Holder | None = None) -> None:
+        self.name = known.topology.name
+        self.topology = _resolved(directory, known)
+        self.pid = known.pid
+        self.keep = known.keep
+        self.directory = directory
+        self._known = known
+        self._holder = holder
+
+    @classmethod
+    def up(cls, topology: Topology, *, keep: bool = False) -> LocalTestbed:
+        """Builds a testbed.
+
+        Args:
+            topology: What to build; its file says ``testbed: local``.
+            keep: Whether it stays until `LocalTestbed.down`; otherwise it ends with this process, however that ends.
+
+        Raises:
+            TestbedUnavailableError: If this machine cannot have a local testbed; says why, and how to allow it.
+            TopologyError: If the topology does not describe one, or one of this name is there to stay already.
+        """
+        _check(topology)
+        if keep and find(topology.name) is not None:
+            raise TopologyError(f"Testbed {topology.name} is up already; take it down first: lossratio testbed down.")
+        tools = find_tools()
+        place = state.create_directory(topology.name)
+        username = _username()
+        plan = Plan(
+            nodes=tuple(topology.nodes),
+            links=tuple((_end(one), _end(other)) for one, other in topology.links().values()),
+            tools=tools,
+            directory=str(place.path),
+            lock=place.lock,
+            runner=os.getpid(),
+            user=username,
+            home=_home(),
+            privileged=is_privileged(),
+            keep=keep,
+        )
+        with launch(plan, topology.name) as holder:
+            known = state.State(topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes)
+            state.write_state(place.path, known)
+            testbed = cls(place.path, known, holder)
+            _write_ssh_config(testbed)
+            if keep:
+                holder.let_go()
+        return testbed
+
+    @classmethod
+    def use(cls, topology: Topology) -> LocalTestbed:
+        """Joins the testbed of this topology if one is there to stay, and builds one for this run if not.
+
+        Raises:
+            TopologyError: If one is there, but was built from another description; and as `LocalTestbed.up`.
+        """
+        found = find(topology.name)
+        if found is None:
+            return cls.up(topology)
+        if found._known.topology != topology:
+            raise TopologyError(
+                f"Testbed {topology.name} is up, but was built from another description than is in the file now; "
+                f"take it down first: lossratio testbed down."
+            )
+        return found
+
+    def __enter__(self) -> LocalTestbed:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"<LocalTestbed {self.name}, holder {self.pid}>"
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its holder is alive."""
+        return state.is_locked(self.directory)
+
+    def release(self) -> None:
+        """Takes the testbed down, unless it is there to stay."""
+        if not self.keep:
+            self.down()
+
+    def down(self) -> None:
+        """Takes the testbed down, and waits until nothing of it is left; does nothing if it is down.
+
+        Raises:
+            TopologyError: If it does not end.
+        """
+        with suppress(ProcessLookupError):
+            self._end(os.pidfd_open(self.pid))
+        if self._holder is not None:
+            self._holder.close()
+        state.remove_leftovers()
+
+    def _end(self, holder: int) -> None:
+        try:
+            # The lock says whether the process id is still the holder's.
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if not self.is_up:
+                    return
+                signal.pidfd_send_signal(holder, number)
+                if select.select([holder], [], [], _END_TIMEOUT)[0]:
+                    return
+        finally:
+            os.close(holder)
+        raise TopologyError(f"Testbed {self.name} does not end: process {self.pid} could not be killed.")
+
+
+def find(name: str) -> LocalTestbed | None:
+    """Finds this user's testbed that was brought up to stay, by its topology's name."""
+    return next((testbed for testbed in status() if testbed.keep and testbed.name == name), None)
+
+
+def status() -> list[LocalTestbed]:
+    """All of this user's testbeds that are up, also those of other runs; removes what killed ones have left on disk."""
+    return [LocalTestbed(directory, known) for directory, known in state.running()]
+
+
+def describe(testbed: LocalTestbed) -> str:
+    """Says in a few lines that a testbed is up, and how to log in on its nodes."""
+    stays = "stays until it is taken down" if testbed.keep else "ends with the run that it belongs to"
+    lines = [f"Testbed {testbed.name} is up and {stays}; its holder is process {testbed.pid}."]
+    lines += [f"  {name}: ssh -F {testbed.directory}/ssh_config {name}" for name in testbed.topology.nodes]
+    return "\n".join(lines)
+
+
+def _check(topology: Topology) -> None:
+    if topology.testbed is not TestbedKind.LOCAL:
+        raise TopologyError(
+            f"Topology {topology.name} is no local testbed: it says 'testbed: {topology.testbed.value}'."
+        )
+    for ports in topology.links().values():
+        for port in ports:
+            if port.interface.name is None:
+                raise TopologyError(f"Topology {topology.name}: interface {port} of a local testbed has no name.")
+
+
+def _end(port: Port) -> LinkEnd:
+    return LinkEnd(port.node_name, str(port.interface.name), port.interface.mac_address)
+
+
+def _username() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return "nobody"
+
+
+def _home() -> str:
+    with suppress(RuntimeError):
+        if Path.home().is_dir():
+            return str(Path.home())
+    return "/"
+
+
+def _resolved(directory: Path, known: state.State) -> Topology:
+    nodes = {
+        name: _resolved_node(node, directory, known.username, known.nodes[name])
+        for name, node in known.topology.nodes.items()
+    }
+    return known.topology.model_copy(update={"nodes": nodes})
+
+
+def _resolved_node(node: Node, directory: Path, username: str, access: state.Access) -> Node:
+    generator = node.generator
+    if isinstance(generator, AfPacketGenerator) and "python" not in generator.model_fields_set:
+        # The nodes are this machine, and of its Pythons this one is known to have numpy.
+        generator = generator.model_copy(update={"python": sys.executable})
+    return node.model_copy(
+        update={
+            "host": ADDRESS,
+            "port": access.port,
+            "username": username,
+            "key_file": directory / "id_ed25519",
+            "host_key": access.host_key,
+            "known_hosts": None,
+            "sudo": False,
+            "generator": generator,
+        }
+    )
+
+
+def _write_ssh_config(testbed: LocalTestbed) -> None:
+    known_hosts = testbed.directory / "known_hosts"
+    nodes = testbed.topology.nodes
+    known_hosts.write_text("".join(f"[{node.host}]:{node.port} {node.host_key}\n" for node in nodes.values()))
+    blocks = [
+        f"Host {name}\n HostName {node.host}\n Port {node.port}\n User {node.username}\n IdentityFile {node.key_file}\n"
+        f" IdentitiesOnly yes\n UserKnownHostsFile {known_hosts}\n"
+        for name, node in nodes.items()
+    ]
+    (testbed.directory / "ssh_config").write_text("".join(blocks))

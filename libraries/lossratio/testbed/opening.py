@@ -1,0 +1,64 @@
+"""From a topology file to a testbed that is ready to measure on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lossratio.dut import CABLE
+from lossratio.nodes import NO_CREDENTIALS, Credentials
+from lossratio.testbed.live import LiveTestbed
+from lossratio.testbed.repair import DEFAULT_RECOVERY, Recovery
+from lossratio.testbed.testbed import Testbed, TestbedRequest, dut_request
+from lossratio.topology import TestbedKind, load_topology
+
+
+def open_testbed(
+    topology: str | Path,
+    *,
+    dut: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    credentials: Credentials = NO_CREDENTIALS,
+    duts: int | None = None,
+    nic: str | None = None,
+    recovery: Recovery = DEFAULT_RECOVERY,
+    links: int = 1,
+) -> Testbed:
+    """Opens a testbed and sets up its DUTs; close it in the end.
+
+    Args:
+        topology: The topology file.
+        dut: Kind of the DUTs, e.g. ``linux_bridge``; None: they stay as they are.
+        options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
+        credentials: What to log in with on all nodes, where keys are not enough; see `lossratio.nodes.Credentials`.
+        duts: Through how many DUTs the path goes, in the order of the file; None: through all.
+        nic: NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``; None: any.
+        recovery: How much is done to go on after a fault of the infrastructure.
+        links: How many parallel paths the traffic takes at once; each has DUTs of its own, or its own part of them.
+
+    Raises:
+        LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
+            be set up (what was done is undone then).
+    """
+    if dut == CABLE:
+        duts = 0
+    file = Path(topology)
+    request = TestbedRequest(
+        load_topology(file),
+        file,
+        dut_request(dut, options or {}),
+        credentials,
+        duts,
+        nic,
+        recovery=recovery,
+        links=links,
+    )
+    # A path that is not there is found before anything is touched.
+    _ = request.paths
+    if request.topology.testbed is TestbedKind.SIMULATED:
+        # The models of SUTs load scipy, which real testbeds need not wait for.
+        from lossratio.testbed.simulated import SimulatedTestbed
+
+        return SimulatedTestbed(request)
+    return LiveTestbed.open(request)

@@ -1,0 +1,18 @@
+"""Reservation of a testbed among everybody who shares it: a lease that is kept on the TG node."""
+
+from lossratio.testbed.reservation.claim import TOKEN_VARIABLE, Claim, make_claim
+from lossratio.testbed.reservation.holder import Holder
+from lossratio.testbed.reservation.inquiry import clear, holder_of
+from lossratio.testbed.reservation.lease import Lease, ReservationLostError, TestbedReservedError
+
+__all__ = [
+    "TOKEN_VARIABLE",
+    "Claim",
+    "Holder",
+    "Lease",
+    "ReservationLostError",
+    "TestbedReservedError",
+    "clear",
+    "holder_of",
+    "make_claim",
+]

@@ -1,0 +1,125 @@
+"""Speaks with the keeper, which runs on the TG node for as long as a lease is waited for or held."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from importlib.resources import files
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from lossratio.errors import NodeError, ReservationError
+from lossratio.nodes import NodeProcess, NodeSession
+from lossratio.testbed.reservation.keeper import MODULES
+
+# The program comes over the wire, so that neither a full disk nor an old copy on the node gets in its way. What comes
+# after it is its input: no byte of that may be read here.
+_PACKAGE = "lossratio_keeper"
+_START = """\
+import json, os, sys, types
+data = b""
+while len(data) < SIZE:
+    data += os.read(0, SIZE - len(data)) or os._exit(1)
+for name, source in json.loads(data):
+    module = sys.modules[name] = types.ModuleType(name)
+    module.__package__, module.__path__ = "PACKAGE", []
+    exec(compile(source, name, "exec"), module.__dict__)
+module.main()
+"""
+
+ANSWER_SECONDS = 30.0
+"""Seconds that an answer may take."""
+
+
+class Conversation:
+    """A keeper that has been asked for something.
+
+    Args:
+        session: The log-in on the TG node.
+        python: The Python there.
+        request: What it is asked for.
+
+    Attributes:
+        ended: What it has said without being asked: that the lease is lost, and why; None: it has not.
+
+    Raises:
+        NodeError: If the connection is lost.
+    """
+
+    def __init__(self, session: NodeSession, python: str, request: Mapping[str, Any]) -> None:
+        program = json.dumps(_sources())
+        start = _START.replace("SIZE", str(len(program) + 1)).replace("PACKAGE", _PACKAGE)
+        self._node_name = session.name
+        self.ended: Mapping[str, Any] | None = None
+        self._answers: SimpleQueue[Mapping[str, Any] | NodeError] = SimpleQueue()
+        self._process: NodeProcess = session.start(python, "-I", "-S", "-c", start, plain=True)
+        threading.Thread(target=self._listen, daemon=True).start()
+        self._process.write_line(program)
+        self.tell(request)
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Sends a line.
+
+        Raises:
+            NodeError: If the connection is lost, or the keeper has ended.
+        """
+        self._process.write_line(json.dumps(message))
+
+    def answer(self, seconds: float = ANSWER_SECONDS) -> Mapping[str, Any]:
+        """Waits for an answer, however often the keeper says that it is still waiting for its turn.
+
+        Args:
+            seconds: How long it may say nothing at all.
+
+        Raises:
+            NodeError: If it said nothing for so long, or can say nothing any more.
+            ReservationError: If the keeper cannot use its file.
+        """
+        event = self._next(seconds)
+        while event["event"] == "waiting":
+            event = self._next(seconds)
+        if event["event"] == "error":
+            raise ReservationError(f"Node {self._node_name}: no reservation: {event['message']}.")
+        return event
+
+    def close(self) -> None:
+        """Ends the keeper; the lease stays until it ends by itself or is released."""
+        self._process.close()
+
+    def _next(self, seconds: float) -> Mapping[str, Any]:
+        try:
+            answer = self._answers.get(timeout=seconds)
+        except Empty:
+            answer = NodeError(f"There was no answer within {seconds:g} s.")
+        if isinstance(answer, NodeError):
+            raise NodeError(f"Node {self._node_name}: nobody answers for its reservation. {answer}") from answer
+        return answer
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                event = self._read()
+                if event["event"] == "ended":
+                    self.ended = event
+                else:
+                    self._answers.put(event)
+        except NodeError as error:
+            self._answers.put(error)
+
+    def _read(self) -> Mapping[str, Any]:
+        line = self._process.read_line(None)
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict):
+            raise NodeError(f"Its output held {line[:200]!r}. Does a log-in script write that?")
+        return event
+
+
+def _sources() -> list[tuple[str, str]]:
+    """The keeper's modules by the names that they have on the node, each after those that it imports."""
+    folder = files("lossratio").joinpath("testbed/reservation/keeper")
+    modules = [(_PACKAGE, "__init__"), *((f"{_PACKAGE}.{name}", name) for name in MODULES)]
+    return [(name, folder.joinpath(f"{file}.py").read_text(encoding="utf-8")) for name, file in modules]

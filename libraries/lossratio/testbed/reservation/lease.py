@@ -1,0 +1,240 @@
+"""A lease of a testbed: taken, kept by a heartbeat over a connection that is there anyway, given back."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from lossratio.errors import NodeError, ReservationError
+from lossratio.nodes import NodeSession, Pulse
+from lossratio.testbed.reservation.claim import Claim
+from lossratio.testbed.reservation.conversation import ANSWER_SECONDS, Conversation
+from lossratio.testbed.reservation.holder import Holder
+
+BEATS = 4
+"""How often a lease is renewed within its length."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class TestbedReservedError(ReservationError):
+    """Somebody else has the testbed.
+
+    Attributes:
+        holder: Who; None: others are waiting for it who came earlier.
+    """
+
+    __test__ = False
+
+    def __init__(self, message: str, holder: Holder | None) -> None:
+        super().__init__(message)
+        self.holder = holder
+
+
+class ReservationLostError(ReservationError):
+    """The testbed is not reserved for this run any more."""
+
+
+class Lease:
+    """A lease that is held; take one with `Lease.take`, and release it in the end.
+
+    Attributes:
+        node_name: The TG node.
+        token: What tells it from all others.
+        is_borrowed: Whether it was there before, and stays when this is released.
+    """
+
+    def __init__(
+        self, session: NodeSession, claim: Claim, keeper: Conversation, granted: Mapping[str, Any], restores: bool
+    ) -> None:
+        self.node_name = session.name
+        self.token: str = granted["lease"]["token"]
+        self.is_borrowed: bool = granted["adopted"]
+        self._session = session
+        self._claim = replace(claim, token=self.token)
+        self._keeper: Conversation | None = keeper
+        self._restores = restores
+        self._lock = threading.Lock()
+        self._lost: ReservationLostError | None = None
+        self._ends = math.inf
+        self._is_over = False
+        self._pulse = Pulse(claim.seconds / BEATS, self._beat)
+
+    @classmethod
+    def take(cls, session: NodeSession, claim: Claim, *, wait: float = 0.0, restores: bool = False) -> Lease:
+        """Waits for the testbed in a fair queue, and takes it.
+
+        Args:
+            session: The log-in on the TG node; what is started over it from now on ends with the lease.
+            claim: Who asks, for what.
+            wait: Seconds to wait at most.
+            restores: Whether the heartbeat logs in again if the connection is lost, as nobody else uses this session.
+
+        Raises:
+            TestbedReservedError: If it did not become free in time; says whose it is.
+            ReservationError: If the TG node cannot keep a reservation.
+            NodeError: If the connection is lost.
+        """
+        keeper, event = _ask(session, claim, wait)
+        if event["event"] != "granted":
+            holder = Holder.from_json(event["holder"])
+            raise TestbedReservedError(_refusal(session.name, holder, wait), holder)
+        before = Holder.from_json(event["taken_over"])
+        if before is not None:
+            _LOG.warning(
+                "The reservation of %s has run out and is taken over: it was that of %s.", session.name, before
+            )
+        lease = cls(session, claim, keeper, event, restores)
+        lease._begin()
+        return lease
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def check(self) -> None:
+        """Checks that the lease is still held, as far as the heartbeat knows; asks nobody.
+
+        Raises:
+            ReservationLostError: If it is not, or may not be any more.
+        """
+        keeper = self._keeper
+        if self._lost is None and keeper is not None and keeper.ended is not None:
+            self._take_in(keeper.ended, 0.0)
+        if self._lost is None and time.monotonic() >= self._ends:
+            # The TG began to count after we did, so that nobody else can have it yet.
+            self._lose("it could not be renewed in time, as the TG node did not answer")
+        if self._lost is not None:
+            raise self._lost
+
+    def confirm(self) -> None:
+        """Asks the TG node whether the lease is still held, over a new channel if the old one is gone.
+
+        Raises:
+            ReservationLostError: If it is not.
+            NodeError: If the node cannot be asked; the lease may still be held.
+        """
+        with self._lock:
+            self._renew()
+        self.check()
+
+    def release(self) -> None:
+        """Gives the lease back, unless it is borrowed; doing it again changes nothing."""
+        self._pulse.stop()
+        with self._lock:
+            if self._is_over:
+                return
+            try:
+                # One that is lost cannot be given back.
+                with suppress(ReservationLostError):
+                    self.check()
+                    if not self.is_borrowed:
+                        self._give_back()
+            except (NodeError, ReservationError) as error:
+                _LOG.warning("The reservation ends by itself, as it cannot be released: %s", error)
+            self._end()
+
+    def leave(self) -> None:
+        """Ends the heartbeat, and leaves the lease as it is until it ends by itself."""
+        self._pulse.stop()
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        self._is_over = True
+        self._session.prefix = ()
+        if keeper is not None:
+            keeper.close()
+
+    def _give_back(self) -> None:
+        try:
+            self._tell_release()
+        except NodeError:
+            # It is worth another log-in: whoever comes next would have to wait for the end of the lease.
+            self._session.restore()
+            self._renew()
+            self.check()
+            self._tell_release()
+
+    def _tell_release(self) -> None:
+        if self._keeper is None:
+            raise NodeError(f"Node {self.node_name}: nobody keeps its reservation.")
+        self._keeper.tell({"op": "release"})
+        self._keeper.answer()
+
+    def _begin(self) -> None:
+        # It is not known when the waiting ended there, and so not until when the lease lasts.
+        self.confirm()
+        self._pulse.start()
+
+    def _beat(self) -> None:
+        with self._lock:
+            if self._lost is not None:
+                return
+            try:
+                self._renew(may_restart=self._restores)
+            except NodeError:
+                # Logging in during a trial would cost frames: that is for whoever needs the node next.
+                if self._restores:
+                    self._session.restore()
+                    self._renew()
+
+    def _renew(self, *, may_restart: bool = True) -> None:
+        asked = time.monotonic()
+        try:
+            if self._keeper is None:
+                raise NodeError(f"Node {self.node_name}: nobody keeps its reservation.")
+            self._keeper.tell({"op": "renew"})
+            event = self._keeper.answer()
+        except NodeError:
+            keeper, self._keeper = self._keeper, None
+            if keeper is not None and keeper.ended is not None:
+                event = keeper.ended
+            elif may_restart:
+                self._keeper, event = _ask(self._session, self._claim, 0.0)
+            else:
+                raise
+        self._take_in(event, asked)
+
+    def _take_in(self, event: Mapping[str, Any], asked: float) -> None:
+        if event["event"] == "renewed" or event.get("adopted"):
+            self._ends = asked + self._claim.seconds
+            self._session.prefix = tuple(event["prefix"])
+            return
+        if event["event"] == "granted" and self._keeper is not None:
+            # Free again, and another lease than the one that was lost: whoever had it meanwhile changed things.
+            self._keeper.tell({"op": "release"})
+        holder = Holder.from_json(event.get("holder"))
+        reason = event.get("reason") or "somebody has released it"
+        self._lose(reason if holder is None else f"it is now that of {holder}")
+
+    def _lose(self, why: str) -> None:
+        self._lost = ReservationLostError(
+            f"Node {self.node_name}: the reservation of this testbed was lost: {why}. What runs here has stopped; "
+            f"run it again when the testbed is free."
+        )
+
+
+def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation, Mapping[str, Any]]:
+    """Asks for a lease until there is an answer."""
+    keeper = Conversation(session, claim.python, claim.take(wait))
+    with Pulse(claim.seconds / BEATS, lambda: keeper.tell({"op": "wait"})):
+        return keeper, keeper.answer(ANSWER_SECONDS + claim.seconds)
+
+
+def _refusal(node_name: str, holder: Holder | None, wait: float) -> str:
+    whose = "others are waiting for it who came earlier" if holder is None else f"it is reserved for {holder}"
+    waited = f" {wait:g} s were not enough." if wait else ""
+    return (
+        f"Node {node_name}: the testbed is not available: {whose}.{waited} Wait for it (--wait 2h), take another one "
+        f"(--any-of), or see 'lossratio status'."
+    )

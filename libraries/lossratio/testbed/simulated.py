@@ -1,0 +1,203 @@
+"""A simulated testbed: a model of the SUT on a virtual clock, behind what measurements see of a real one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from lossratio.dut import Dut, DutOptions
+from lossratio.errors import TopologyError, TrafficError
+from lossratio.results import Conditions, NodeFacts, controller_facts, describe_testbed, trial_timing, with_ramp
+from lossratio.simulation import (
+    LATENCY_RATE,
+    LATENCY_SHARE,
+    FrameFaults,
+    SimulatedMeasurer,
+    Sut,
+    faults_from,
+    simulated_latency,
+    sut_from,
+)
+from lossratio.testbed.description import describe_load, describe_traffic
+from lossratio.testbed.testbed import Ready, TestbedRequest
+from lossratio.topology import SimulatedGenerator
+from lossratio.traffic import StoppedTraffic, TrafficProfile
+from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, TrialInput
+
+_FAULTS = "faults"
+
+
+class SimulatedSource:
+    """Latency by a model, and no traffic apart from trials; a `lossratio.testbed.testbed.TrafficSource`.
+
+    Args:
+        measurer: Performs the trials.
+        capacity: Frames per second that the SUT's queue can serve; None: it has no queue.
+        shared: Whether the traffic of all directions goes through that queue.
+        seed: Seed of all random numbers.
+    """
+
+    def __init__(self, measurer: SimulatedMeasurer, capacity: float | None, *, shared: bool, seed: int) -> None:
+        self._measurer = measurer
+        self._capacity = capacity
+        self._shared = shared
+        self._rng = np.random.default_rng(seed)
+
+    def latency(self, load: float, duration: float) -> LatencyOutput:
+        """Performs a trial, and draws the latencies of some of its frames."""
+        directions = self._measurer.measure(TrialInput(duration, load)).directions
+        at_queue = load * (len(directions) if self._shared else 1)
+        latencies = []
+        for each in directions:
+            sent = math.ceil(min(LATENCY_RATE * duration, LATENCY_SHARE * each.sent))
+            received = int(self._rng.binomial(sent, min(1.0, each.received / each.sent)))
+            latencies.append(simulated_latency(each.name, at_queue, self._capacity, sent, received, self._rng))
+        return LatencyOutput(directions, tuple(latencies))
+
+    def start_traffic(self, load: float) -> None:
+        """Raises TrafficError: on a virtual clock no time passes between trials."""
+        raise TrafficError(
+            "On a simulated testbed no time passes between trials, so that traffic cannot flow there meanwhile. "
+            "Use a local testbed."
+        )
+
+    def stop_traffic(self, late_wait: float) -> StoppedTraffic:
+        """Raises TrafficError: there is no traffic."""
+        raise TrafficError("There is no traffic to stop.")
+
+
+class SimulatedTestbed:
+    """A testbed without anything real; a `lossratio.testbed.testbed.Testbed`.
+
+    A kind of DUT with a known truth (such as a policer) is simulated as that, in each direction for itself. Anything
+    else is the model that the topology has for the DUT, which the traffic of all directions goes through together.
+
+    Attributes:
+        request: What it was opened for.
+    """
+
+    def __init__(self, request: TestbedRequest) -> None:
+        """Makes the model.
+
+        Raises:
+            TopologyError: If there is no model for the DUT, or it is wrong.
+        """
+        self.request = request
+        topology = request.topology
+        generator = topology.nodes[topology.tg_name].generator
+        if not isinstance(generator, SimulatedGenerator):
+            raise TopologyError(f"Topology {topology.name} has a real generator; a simulated one takes 'simulated'.")
+        if request.links > 1:
+            raise TopologyError(
+                f"{request.file}: a simulated testbed has one link, and {request.links} parallel ones are asked for. "
+                "Use a local testbed, such as topologies/local-2links.yaml."
+            )
+        self._generator = generator
+        known = None if request.dut is None else request.dut.options.modelled_as()
+        self._has_known_truth = known is not None
+        self._model = self._topology_model() if known is None else known
+        self._sut, self._faults = self._made(self._model)
+        self._recovery_time = 0.0 if request.dut is None else request.dut.options.recovery_time
+
+    @property
+    def duts(self) -> tuple[Dut[DutOptions], ...]:
+        """None, as nothing is real."""
+        return ()
+
+    @property
+    def generator_limit(self) -> float | None:
+        """The topology's ``max_rate``, in frames per second per interface."""
+        return self._generator.max_rate
+
+    @contextmanager
+    def ready_for(
+        self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
+    ) -> Iterator[Ready]:
+        """A measurer on a virtual clock, which begins anew each time.
+
+        Raises:
+            TrafficError: If the directions do not send the same load.
+        """
+        if profile.load_factor != profile.transmitting_directions:
+            raise TrafficError(
+                f"Traffic profile {profile.name}: the simulated generator sends the same load in all directions."
+            )
+        directions = profile.transmitting_directions
+        measurer = SimulatedMeasurer(
+            [self._sut] * directions if self._has_known_truth else self._sut,
+            seed=self._generator.seed,
+            overhead=(self._generator.overhead or 0.0) + ramp,
+            settle=self._recovery_time,
+            max_rate=self._generator.max_rate,
+            directions=directions,
+            faults=None if integrity is Integrity.OFF else self._faults,
+        )
+        source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self._generator.seed)
+        yield Ready(measurer, source, with_ramp(self._conditions(profile), ramp), lambda: 0)
+
+    def close(self) -> None:
+        """There is nothing to put back."""
+
+    @property
+    def _capacity(self) -> float | None:
+        """Frames per second that its queue can serve; None: it has none, as a policer, or its limit is not known."""
+        if self._has_known_truth:
+            return None
+        truth = self._sut.truth(loss_ratio=0.0, duration=1.0, exceed_ratio=0.5)
+        return truth if truth is not None and 0.0 < truth < math.inf else None
+
+    def _conditions(self, profile: TrafficProfile) -> Conditions:
+        topology = self.request.topology
+        asked = {} if self.request.dut is None else self.request.dut.to_json()
+        dut = {"simulated": True, **asked, "model": self._model, "model_per_direction": self._has_known_truth}
+        return Conditions(
+            testbed=describe_testbed(topology, str(self.request.file), self.request.paths),
+            nodes={name: NodeFacts() for name in topology.nodes},
+            controller=controller_facts(),
+            generator=self._generator.model_dump(mode="json"),
+            duts=dict.fromkeys(topology.dut_names, dut),
+            traffic=describe_traffic(profile),
+            load=describe_load(
+                profile, [("port0", "port1")], encapsulation_overhead=self.request.encapsulation_overhead
+            ),
+            timing=trial_timing(
+                learning="never",
+                wait_before=0.0,
+                wait_after=0.0,
+                recovery=self._recovery_time,
+                tolerance=START_TOLERANCE,
+                negative_loss="does not happen",
+            ),
+        )
+
+    def _topology_model(self) -> dict[str, Any]:
+        topology = self.request.topology
+        for name in topology.dut_names:
+            model = topology.nodes[name].sut
+            if model is not None:
+                return model
+        raise TopologyError(
+            f"{self.request.file}: no DUT has a model of the SUT, and this suite asks for nothing with a known truth. "
+            f"Add 'sut: {{model: sharp_knee, capacity: 150 kfps}}' to a DUT."
+        )
+
+    def _made(self, model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
+        """The model, and what it does to frames besides losing them; None: nothing is said about that."""
+        try:
+            return sut_of(model)
+        except ValueError as error:
+            raise TopologyError(f"{self.request.file}: {error}") from error
+
+
+def sut_of(model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
+    """The SUT that a topology file describes, and what it does to frames besides losing them; None: nothing is said.
+
+    Raises:
+        ValueError: If the description makes no sense.
+    """
+    rest = {name: value for name, value in model.items() if name != _FAULTS}
+    return sut_from(rest), faults_from(model[_FAULTS]) if _FAULTS in model else None

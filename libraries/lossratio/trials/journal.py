@@ -1,0 +1,340 @@
+"""The trial journal: what was measured is on disk before the next trial starts.
+
+A journal is a file of JSON lines: a header with everything needed to repeat the search, then one line per trial. An
+interrupted search is continued by opening its journal again and handing it to `lossratio.trials.trial.run_search`.
+
+Each line ends with a digest of itself and of the digest before it (`lossratio.trials.digest`). So a journal in which anything
+was changed, or a line is missing, doubled or out of order, is refused; only the last lines may be missing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from lossratio.errors import SearchError, StorageError
+from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.trials.digest import add_digest
+from lossratio.trials.journal_lines import (
+    FORMAT,
+    WITHOUT_DIGESTS,
+    JournalEntry,
+    UnknownFormatError,
+    describe_search,
+    describe_trial,
+    is_whole,
+    read_header,
+    read_trial,
+)
+from lossratio.trials.trial import TrialResult
+
+__all__ = [
+    "NO_DIGESTS",
+    "Journal",
+    "JournalContents",
+    "JournalEntry",
+    "UnknownJournalError",
+    "adopt_journal",
+    "read_good_part",
+    "read_journal",
+]
+
+
+NO_DIGESTS = "its journal was begun by an earlier version, without digests: a change of its file may go unnoticed"
+"""What a reader of numbers should know that come from such a journal."""
+
+
+class UnknownJournalError(SearchError):
+    """A file is not damaged, and no journal of a format that can be read here."""
+
+
+@dataclass(frozen=True)
+class JournalContents:
+    """All that a journal holds.
+
+    Attributes:
+        search: What the search was: all inputs of controller and measurer, as given to `Journal.open`.
+        created: When the search began, RFC 3339, UTC.
+        entries: The trials, in the order in which they were measured.
+        intact_bytes: How much of the file is whole lines; the rest was cut off while it was written.
+        digest: Digest of the last line; None: the journal has none, as it was begun by an earlier version.
+    """
+
+    search: Mapping[str, Any]
+    created: str
+    entries: tuple[JournalEntry, ...]
+    intact_bytes: int
+    digest: str | None
+
+    @property
+    def results(self) -> tuple[TrialResult, ...]:
+        """The trials' results, in the order in which they were measured."""
+        return tuple(entry.result for entry in self.entries)
+
+    @property
+    def has_digests(self) -> bool:
+        """Whether a change of a trial would have been noticed."""
+        return self.digest is not None
+
+
+def read_journal(path: str | Path) -> JournalContents:
+    """Reads a journal; a last line that was cut off is left out.
+
+    Raises:
+        UnknownJournalError: If it is no journal, or one of a newer version.
+        SearchError: If the file is missing, or has a damaged line.
+    """
+    contents, damage = read_good_part(path)
+    if damage is not None:
+        raise damage
+    return contents
+
+
+def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | None]:
+    """Reads a journal as far as it is good.
+
+    Returns:
+        What is before the first damaged line, and what is wrong with that line; None: no line is damaged.
+
+    Raises:
+        UnknownJournalError: If it is no journal, or one of a newer version.
+        SearchError: If the file is missing, or its header is damaged.
+    """
+    path = Path(path)
+    data = read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
+    first, *lines = data.split(b"\n")
+    if not lines:
+        raise SearchError(f"{path} is not a journal, or was cut off in its header: it has no whole line.")
+    try:
+        header, digest = read_header(first)
+    except UnknownFormatError as error:
+        raise UnknownJournalError(
+            f"{path}, line 1: {error}. If it is of a newer version, use that; otherwise it does not belong here."
+        ) from error
+    except ValueError as error:
+        raise _damage(path, 1, error) from error
+    intact = len(first) + 1
+    entries: list[JournalEntry] = []
+    damage = None
+    for number, line in enumerate(lines, start=2):
+        try:
+            if number == len(lines) + 1 and not is_whole(line):
+                break
+            entry, digest = read_trial(line, digest)
+        except ValueError as error:
+            damage = _damage(path, number, error)
+            break
+        entries.append(entry)
+        intact += len(line) + 1
+    return JournalContents(header["search"], header["created"], tuple(entries), intact, digest), damage
+
+
+class Journal:
+    """A journal that is being written. Use `Journal.open`, and close it (or use it as a context manager).
+
+    Attributes:
+        path: The file.
+        results: What was in the journal when it was opened; `append` adds to it.
+    """
+
+    def __init__(self, path: Path, results: list[TrialResult], file: FileIO, digest: str | None) -> None:
+        self.path = path
+        self.results = results
+        self._file = file
+        self._digest = digest
+        self._sizes = [path.stat().st_size]
+
+    @classmethod
+    def open(cls, path: str | Path, search: Mapping[str, Any]) -> Journal:
+        """Starts a journal, or continues the one that an interrupted search left.
+
+        Args:
+            path: The file. Its directory is made if need be.
+            search: Everything needed to repeat the search, as JSON data. A journal is only continued by the same.
+
+        Raises:
+            SearchError: If the file is not a journal, or one of another search; the differences are named.
+            StorageError: If it cannot be written.
+        """
+        path = Path(path)
+        try:
+            if _has_header(path):
+                return cls._continued(path, json.loads(json.dumps(search)))
+        except OSError as error:
+            raise _cannot_open(path, error) from error
+        return cls.begin(path, search)
+
+    @classmethod
+    def begin(cls, path: Path, search: Mapping[str, Any], version: str = FORMAT) -> Journal:
+        """Starts a journal in place of whatever the file was.
+
+        Args:
+            path: The file. Its directory is made if need be.
+            search: Everything needed to repeat the search, as JSON data.
+            version: The journal's format.
+
+        Raises:
+            StorageError: If it cannot be written.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with cls(path, [], path.open("wb", buffering=0), None if version == WITHOUT_DIGESTS else "") as journal:
+                journal._write(*journal._line(describe_search(search, version)))
+            return cls(path, [], path.open("ab", buffering=0), journal._digest)
+        except OSError as error:
+            raise _cannot_open(path, error) from error
+
+    @classmethod
+    def _continued(cls, path: Path, wanted: Mapping[str, Any]) -> Journal:
+        contents = read_journal(path)
+        if contents.search != wanted:
+            differences = ", ".join(_differences(contents.search, wanted))
+            raise SearchError(
+                f"The journal {path} belongs to another search: {differences}. "
+                f"Give the same inputs to continue it, or another file to start anew."
+            )
+        file = path.open("r+b", buffering=0)
+        file.truncate(contents.intact_bytes)
+        file.seek(0, os.SEEK_END)
+        return cls(path, list(contents.results), file, contents.digest)
+
+    def append(self, result: TrialResult, purpose: str | None = None, rule: str | None = None) -> None:
+        """Writes one result and waits until it is on the disk.
+
+        Raises:
+            SearchError: If its numbers contradict each other or are of other types, so that nobody could read it again.
+            StorageError: If the disk does not take it.
+        """
+        try:
+            line, digest = self._line(describe_trial(JournalEntry(result, purpose, rule)))
+            # The journal is read in the same way when it is continued.
+            read_trial(line, self._digest)
+        except (ValueError, TypeError) as error:
+            raise SearchError(
+                f"The measurer's answer at {result.load:.10g} frames/s cannot be kept: {error}. Correct the measurer; "
+                "the trials before are in the journal."
+            ) from error
+        self._write(line, digest)
+        self._sizes.append(self.path.stat().st_size)
+        self.results.append(result)
+
+    def withdraw(self, keep: int = 0) -> None:
+        """Takes out again what was appended since it was opened, also when it is closed.
+
+        Args:
+            keep: How many of the results that were appended stay, from the first one on.
+        """
+        os.truncate(self.path, self._sizes[min(keep, len(self._sizes) - 1)])
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _line(self, data: Mapping[str, Any]) -> tuple[bytes, str | None]:
+        """The next line, without its end, and its digest."""
+        line = json.dumps(data).encode()
+        return (line, None) if self._digest is None else add_digest(line, self._digest)
+
+    def _write(self, line: bytes, digest: str | None) -> None:
+        try:
+            line += b"\n"
+            while line:
+                # A disk that is nearly full takes a part only.
+                line = line[self._file.write(line) :]
+            os.fsync(self._file.fileno())
+            self._digest = digest
+        except OSError as error:
+            raise StorageError(
+                f"Cannot write to the journal {self.path}: {error.strerror}. The trials until then are in it; "
+                f"make room, and resume the run."
+            ) from error
+
+
+def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
+    """Makes the trials of one search those of another one, although these differ: only where somebody insists on it.
+
+    Only trials within the loads of the other search are; none where the first trials would be taken for something else:
+    where the warm-up is another one, or the trials are planned (for a maximum receive rate, a frame loss rate) and the
+    plan is another one. If that leaves trials out of a journal that is replaced, a copy of it is kept beside it, with
+    ``.before-force`` and a number after its name.
+
+    Args:
+        earlier: The journal there is; nothing is taken from one that was cut off in its header.
+        path: The new one, which may be the same file.
+        search: Everything needed to repeat the other search, as JSON data.
+
+    Raises:
+        SearchError: If the journal cannot be read.
+        StorageError: If the new one cannot be written.
+    """
+    entries: Sequence[JournalEntry] = ()
+    version = FORMAT
+    if _has_header(earlier):
+        contents = read_journal(earlier)
+        version = FORMAT if contents.has_digests else WITHOUT_DIGESTS
+        if _first_trials(contents.search) == _first_trials(search):
+            least, most = search.get("min_load_fps", 0.0), search.get("max_load_fps", math.inf)
+            entries = [entry for entry in contents.entries if least <= entry.result.load <= most]
+        if earlier.resolve() == path.resolve() and len(entries) < len(contents.entries):
+            _keep_copy(path)
+    unfinished = path.with_name(f".{path.name}.part")
+    with Journal.begin(unfinished, search, version) as journal:
+        for entry in entries:
+            journal.append(entry.result, entry.purpose, entry.rule)
+    unfinished.replace(path)
+
+
+def _keep_copy(path: Path) -> None:
+    names = (path.with_name(f"{path.name}.before-force-{number}") for number in itertools.count(1))
+    try:
+        shutil.copyfile(path, next(name for name in names if not name.exists()))
+    except OSError as error:
+        raise StorageError(f"Cannot keep a copy of the journal {path}: {error.strerror}. It is as it was.") from error
+
+
+def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the first trials of a search are, where they are more than trials at any loads within its limits."""
+    if "min_load_fps" not in search:
+        return tuple(search.get(name) for name in ("algorithm", "max_load_fps", "step_ratio", "trial_duration_s"))
+    warm_up = (search.get("settings") or {}).get("warm_up_duration_s")
+    return () if warm_up is None else (warm_up, search["max_load_fps"])
+
+
+def _cannot_open(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"Cannot open the journal {path}: {error.strerror}. Nothing is measured that could not be kept; make room for "
+        "it, or choose another output directory."
+    )
+
+
+def _damage(path: Path, number: int, problem: ValueError) -> SearchError:
+    saved = "saves the trials before that line" if number > 1 else "sets it aside, so that its test begins anew"
+    return SearchError(
+        f"{path}, line {number}: {problem}. The journal is damaged there; 'lossratio repair {path}' {saved}."
+    )
+
+
+def _has_header(path: Path) -> bool:
+    return path.exists() and b"\n" in read_input_file(path, SearchError, MOST_RECORDED_BYTES, "the journal")
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    names = sorted(old.keys() | new.keys())
+    return [f"{name} was {old.get(name)!r}, now {new.get(name)!r}" for name in names if old.get(name) != new.get(name)]

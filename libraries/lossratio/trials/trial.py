@@ -1,0 +1,289 @@
+"""What everything else speaks in: trials, the two sides of a search, and the loop between them.
+
+A search has two sides (RFC 9971): a *controller* that chooses trials and draws conclusions, and a *measurer* that
+performs them. Neither knows the other; `run_search` carries trials and results between them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from lossratio.errors import SearchError
+
+
+@dataclass(frozen=True)
+class TrialInput:
+    """What a controller asks for: one trial (RFC 9971, RFC 2544 section 23).
+
+    Attributes:
+        duration: Intended duration of the traffic, in seconds.
+        load: Intended constant load per transmitting interface, in frames per second.
+
+    Raises:
+        SearchError: If a value is not a positive, finite number.
+    """
+
+    duration: float
+    load: float
+
+    def __post_init__(self) -> None:
+        for name in ("duration", "load"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise SearchError(f"A trial's {name} must be a positive, finite number, not {value!r}.")
+
+
+@dataclass(frozen=True)
+class DirectionCounters:
+    """What one direction of the traffic counted in one trial; frames, unless said otherwise.
+
+    Attributes:
+        name: The direction, e.g. ``port0>port1``.
+        intended: Frames that the load and the duration ask for; where the generator was slow and took longer: that
+            the load asks for in that time.
+        sent: Frames that left the generator.
+        received: Frames of this trial that came back to the generator in time and intact, each counted once (RFC 2544,
+            section 10): none of the duplicated, corrupted, wrong_length and misdelivered ones is among them.
+        unsent: Intended frames that the generator could not send in time. No evidence about the SUT.
+        generator_drops: Frames that arrived at the generator and were dropped inside it. No evidence about the SUT.
+        late: Frames of the trial before that arrived only after its wait for frames in flight; there they count as
+            lost.
+        elapsed: Seconds from the direction's own start to its own stop.
+        load_share: What it was to send of the load, at most 1.
+        lateness: Seconds by which the sender was behind at most; None: the generator does not say.
+        stretch: Seconds by which the traffic may have taken longer than the duration although nothing counts as unsent
+            for it, because the generator does not say when it began and ended; None: it does.
+        examined: Frames that came back and were looked at byte by byte. With fewer than came back, the counts below are
+            estimates for all of them. None: the generator looks at none, or was not asked to.
+        duplicated: Further copies of frames that were received.
+        reordered: Received frames with a lower sequence number than one before them (RFC 4737, type-P-reordered).
+        corrupted: Frames that came back with other contents.
+        wrong_length: Frames that came back truncated or padded.
+        misdelivered: Frames that came back with other addresses, and frames of other directions that arrived here.
+    """
+
+    name: str
+    intended: int
+    sent: int
+    received: int
+    unsent: int = 0
+    generator_drops: int = 0
+    late: int = 0
+    elapsed: float | None = None
+    load_share: float = 1.0
+    lateness: float | None = None
+    stretch: float | None = None
+    examined: int | None = None
+    duplicated: int = 0
+    reordered: int = 0
+    corrupted: int = 0
+    wrong_length: int = 0
+    misdelivered: int = 0
+
+    @property
+    def faulty(self) -> int:
+        """Frames that came back, and must not have come back like that: all but reordered ones."""
+        return self.duplicated + self.corrupted + self.wrong_length + self.misdelivered
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A change of the testbed that was seen around a trial.
+
+    Attributes:
+        guilty: Whose fault it is: ``TG``, ``wire``, ``DUT`` or ``controller``.
+        node: The node, or both nodes of a link.
+        interface: The interface, or both ends of a link; None: the node as a whole.
+        change: What changed, in words.
+        done: ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: this one was not.
+    """
+
+    guilty: str
+    node: str
+    interface: str | None
+    change: str
+    done: str
+
+
+@dataclass(frozen=True)
+class TrialOutput:
+    """What a measurer answers. None means the RFC's default, or that only the loss ratio is known.
+
+    Attributes:
+        loss_ratio: Trial loss ratio, 0 to 1.
+        effective_duration: Seconds that count towards a goal's duration sum; None: the trial's duration.
+        elapsed: Seconds that the trial took in all, on the measurer's clock; None: the trial's duration.
+            Controllers have no clock: they add this up.
+        forwarding_rate: Trial forwarding rate per transmitting interface, frames per second (RFC 9971: load times
+            forwarding ratio); None: exactly that.
+        sent_frames: Frames sent, over all directions.
+        lost_frames: Frames sent less frames received, summed per direction, so that one direction's surplus never
+            hides another's loss.
+        unsent_frames: Frames that the generator could not send, over all directions.
+        repeats: How many earlier attempts at this trial were thrown away, because their counters could not be trusted
+            or the generator faltered. Their time is part of `elapsed`.
+        repairs: What earlier attempts failed of that told nothing about the SUT, such as a lost connection, and that
+            was repaired before this one.
+        incidents: What changed on the testbed around this trial and earlier attempts at it.
+        directions: The counters of each direction.
+
+    Raises:
+        SearchError: If the loss ratio is not within 0 and 1, a time is negative, or no frame was sent and yet no loss
+            is claimed.
+    """
+
+    loss_ratio: float
+    effective_duration: float | None = None
+    elapsed: float | None = None
+    forwarding_rate: float | None = None
+    sent_frames: int | None = None
+    lost_frames: int | None = None
+    unsent_frames: int | None = None
+    repeats: int = 0
+    repairs: tuple[str, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+    directions: tuple[DirectionCounters, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.loss_ratio <= 1.0:
+            raise SearchError(f"A trial loss ratio must be within 0 and 1, not {self.loss_ratio!r}.")
+        for name in ("effective_duration", "elapsed"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise SearchError(f"A trial's {name} must not be negative or infinite, as {value!r} is.")
+        if self.sent_frames == 0 and self.loss_ratio == 0.0:
+            raise SearchError(
+                "A trial that sent no frame has no loss ratio, and must not claim one of 0. "
+                "Raise the minimum load or the trial duration, so that each trial sends at least one frame."
+            )
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """A trial's input and output, with the RFC's defaults filled in by its properties."""
+
+    input: TrialInput
+    output: TrialOutput
+
+    @property
+    def duration(self) -> float:
+        """Intended duration, in seconds."""
+        return self.input.duration
+
+    @property
+    def load(self) -> float:
+        """Intended load per transmitting interface, in frames per second."""
+        return self.input.load
+
+    @property
+    def loss_ratio(self) -> float:
+        """Trial loss ratio, 0 to 1."""
+        return self.output.loss_ratio
+
+    @property
+    def effective_duration(self) -> float:
+        """Seconds that count towards a goal's duration sum."""
+        given = self.output.effective_duration
+        return self.input.duration if given is None else given
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the trial took in all."""
+        given = self.output.elapsed
+        return self.input.duration if given is None else given
+
+    @property
+    def forwarding_rate(self) -> float:
+        """Trial forwarding rate per transmitting interface, in frames per second."""
+        given = self.output.forwarding_rate
+        return self.input.load * (1.0 - self.output.loss_ratio) if given is None else given
+
+
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+
+
+class Controller(Protocol[ResultT_co]):
+    """A search algorithm, to be asked and told.
+
+    A controller is deterministic and has neither clock nor I/O, so the same results always lead to the same trials.
+    It may have an attribute `purpose` that says why it chose the trial it was asked for last. If that has an attribute
+    `rule`, this is the name of the rule that chose the trial.
+    """
+
+    def next_trial(self) -> TrialInput | None:
+        """The trial to measure next; None when the search is over. Asking again changes nothing."""
+
+    def record(self, result: TrialResult) -> None:
+        """Takes in any trial's result, also of one it did not ask for."""
+
+    def result(self) -> ResultT_co:
+        """The conclusion so far, at any time; before the end it is marked as not finished."""
+
+
+class Measurer(Protocol):
+    """Performs trials."""
+
+    def measure(self, trial: TrialInput) -> TrialOutput:
+        """Performs one trial.
+
+        Raises:
+            LossRatioError: If the trial could not be performed, or cannot be trusted.
+        """
+
+
+class TrialLog(Protocol):
+    """Where `run_search` keeps what was measured; `lossratio.trials.journal.Journal` is one."""
+
+    @property
+    def results(self) -> Iterable[TrialResult]:
+        """What an earlier, interrupted run of the same search measured, in order."""
+
+    def append(self, result: TrialResult, purpose: str | None = None, rule: str | None = None) -> None:
+        """Keeps a result, safely, before it returns; with it why its trial was chosen, in words, and by which rule."""
+
+
+def run_search(
+    controller: Controller[ResultT_co],
+    measurer: Measurer,
+    *,
+    journal: TrialLog | None = None,
+    timeout: float | None = None,
+    on_trial: Callable[[TrialResult], None] | None = None,
+) -> ResultT_co:
+    """Runs a search to its end, and returns the controller's result.
+
+    What the journal already holds is told to the controller first, and not measured again.
+
+    Args:
+        controller: Chooses the trials.
+        measurer: Performs them.
+        journal: Keeps each result before the next trial starts.
+        timeout: No trial starts after this many seconds of trials, as the measurer's clock tells them, in all
+            including what the journal holds. The result is then marked as not finished.
+        on_trial: Called with each newly measured result, after the controller has taken it in.
+
+    Raises:
+        LossRatioError: Whatever stopped the measurer. All finished trials are in the journal then.
+    """
+    spent = 0.0
+    for result in () if journal is None else journal.results:
+        controller.next_trial()
+        controller.record(result)
+        spent += result.elapsed
+    while timeout is None or spent < timeout:
+        trial = controller.next_trial()
+        if trial is None:
+            break
+        purpose = getattr(controller, "purpose", None)
+        result = TrialResult(trial, measurer.measure(trial))
+        if journal is not None:
+            text = None if purpose is None else str(purpose)
+            journal.append(result, purpose=text, rule=getattr(purpose, "rule", None))
+        controller.record(result)
+        spent += result.elapsed
+        if on_trial is not None:
+            on_trial(result)
+    return controller.result()

@@ -1,0 +1,85 @@
+"""The command, as its users run it."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from lossratio.arena.algorithms import PEER
+from lossratio.commands import study as command
+from lossratio.commands.main import commands
+from lossratio.commands.study import study
+
+for package in ("joblib", "pandas", "pyarrow"):
+    pytest.importorskip(package)
+
+
+def run(tmp_path, *arguments):
+    small = ("--family", "sharp knee", "--goals", "G4", "--seeds", "0..1", "--repeats", "2", "--jobs", "1")
+    return CliRunner().invoke(study, [*small, "--results", str(tmp_path), *arguments])
+
+
+def test_a_small_study_prints_its_tables(tmp_path):
+    result = run(tmp_path, "--overhead", "0", "--overhead", "0.5")
+    assert result.exit_code == 0, result.output
+    assert "Overhead 0.5 s: searches" in result.output
+    if command.why_not_installed() is None:
+        assert "Search time divided by the peer's" in result.output
+        assert "verdict" in result.output
+
+
+def test_a_study_without_the_peer_says_why_and_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "why_not_installed", lambda: "it is not there.")
+    result = run(tmp_path)
+    assert result.exit_code == 0, result.output
+    assert f"{PEER} is skipped: it is not there." in result.output
+    assert "lossratio" in result.output
+
+
+def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(command.util, "find_spec", lambda name: None)
+    result = run(tmp_path)
+    assert result.exit_code == 1
+    assert "joblib, pandas, pyarrow" in result.output
+    assert "[bench]" in result.output
+
+
+def test_a_study_of_one_overhead_alone_has_tables(tmp_path):
+    result = run(tmp_path, "--overhead", "0.5-counted")
+    assert result.exit_code == 0, result.output
+    assert "Overhead 0.5 s, counted" in result.output
+
+
+@pytest.mark.parametrize("seeds", ["3..1", "a..b", "-1", "0..", ""])
+def test_seeds_that_are_no_range_are_refused(tmp_path, seeds):
+    result = run(tmp_path, "--seeds", seeds)
+    assert (result.exit_code == 0) == (seeds == "0..")
+    assert (f"{seeds!r} is no range of seeds" in result.output) == (seeds != "0..")
+
+
+def test_an_unknown_family_is_refused_with_those_that_there_are(tmp_path):
+    result = run(tmp_path, "--family", "blunt knee")
+    assert result.exit_code == 2
+    assert "sharp knee, collapse" in result.output
+
+
+def test_algorithms_that_cannot_search_for_the_goals_are_refused(tmp_path):
+    result = run(tmp_path, "--algorithm", "MLRsearch 2019")
+    assert result.exit_code == 2
+    assert "None of these algorithms" in result.output
+
+
+def test_the_lossratio_command_passes_all_options_on(tmp_path):
+    shown = CliRunner().invoke(commands, ["study", "--help"])
+    assert "--scheduler" in shown.output
+    refused = CliRunner().invoke(commands, ["study", "--seeds", "x"])
+    assert "'x' is no range of seeds" in refused.output
+    assert refused.exit_code == 2
+
+
+def test_searches_with_and_without_hints_are_set_side_by_side(tmp_path):
+    result = run(tmp_path, "--hints", "unchanged", "--hints", "1 %")
+    assert result.exit_code == 0, result.output
+    assert "time / without hints, unchanged" in result.output
+    assert "change of 1 % seen less often" in result.output
+    assert "Divided by the search time without hints, 1 %" in result.output

@@ -1,0 +1,185 @@
+"""One search of a study, by any algorithm, the peer included."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from study_examples import CAPACITY, KNEE, QUICK, QUICK_SET
+
+from lossratio.arena import peer
+from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER, Algorithm
+from lossratio.arena.goal_sets import GOAL_SETS, GoalSet
+from lossratio.arena.growth import decision_time_growth
+from lossratio.arena.outcome import MOST_TRIALS, Recorder, searched
+from lossratio.arena.search import search_rows
+from lossratio.arena.suts import Overhead
+from lossratio.errors import SearchError
+from lossratio.mlrsearch import NDR, PDR
+from lossratio.trials.trial import TrialInput
+
+FREE = Overhead(0.0)
+
+SLACK = 1.0 + 1e-6
+"""For half a frame."""
+
+
+@pytest.fixture
+def needs_peer():
+    if (missing := peer.why_not_installed()) is not None:
+        pytest.skip(missing)
+
+
+def one_row(algorithm, *, goal_set=QUICK_SET, subject=KNEE, overhead=FREE, repeat=0):
+    return next(search_rows(goal_set, subject, overhead, algorithm, repeat))
+
+
+def test_algorithms_take_part_where_they_apply():
+    taking_part = {
+        name: [each.name for each in ALGORITHMS.values() if each.applies(goal_set.goals)]
+        for name, goal_set in GOAL_SETS.items()
+    }
+    both = [OURS, PEER]
+    assert taking_part == {
+        "G1": both,
+        "G2": [*both, "MLRsearch 2021", "RFC 2544 bisection"],
+        "G3": [*both, "TST009 bisection"],
+        "G4": both,
+        "G5": both,
+        "G6": [*both, "MLRsearch 2021", "MLRsearch 2019", "RFC 2544 bisection"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "goal_set"),
+    [(algorithm, goals) for algorithm in ALGORITHMS.values() for goals in GOAL_SETS.values()
+     if algorithm.name != PEER and algorithm.applies(goals.goals)],
+    ids=lambda each: each.name,
+)  # fmt: skip
+def test_every_algorithm_finds_a_sharp_knee_to_within_the_goals_width(algorithm, goal_set):
+    for row, goal in zip(search_rows(goal_set, KNEE, FREE, algorithm, 0), goal_set.goals, strict=True):
+        assert row.faults == ""
+        assert row.regular
+        assert math.isclose(row.truth, CAPACITY / (1.0 - goal.loss_ratio))
+        assert row.truth * (1.0 - goal.width) <= row.lower * SLACK
+        assert row.lower <= row.truth <= row.upper * SLACK
+        assert 0.0 < row.certificate <= row.elapsed
+        assert row.elapsed >= row.trials > 0
+
+
+def test_the_time_of_a_search_is_that_of_its_trials_and_their_overheads():
+    free, loaded = one_row(ALGORITHMS[OURS]), one_row(ALGORITHMS[OURS], overhead=Overhead(0.5))
+    assert free.trials == loaded.trials == free.elapsed
+    assert loaded.elapsed == 1.5 * loaded.trials
+
+
+def test_one_goal_after_another_takes_the_time_of_both():
+    bisection = ALGORITHMS["RFC 2544 bisection"]
+    both = one_row(bisection, goal_set=GOAL_SETS["G6"])
+    single = [one_row(bisection, goal_set=GoalSet("one", "", (goal,))) for goal in GOAL_SETS["G6"].goals]
+    assert both.elapsed == sum(row.elapsed for row in single)
+    assert both.trials == sum(row.trials for row in single)
+
+
+def test_only_the_first_search_on_a_sut_is_certified():
+    assert math.isnan(one_row(ALGORITHMS[OURS], repeat=1).certificate)
+
+
+def test_the_checker_sees_a_result_that_its_trials_do_not_prove():
+    def lies(goals, subject, measurer):
+        outcome = ALGORITHMS[OURS].search(goals, subject, measurer)
+        return replace(outcome, trials=outcome.trials[:-1])
+
+    assert one_row(Algorithm("liar", lies)).faults
+    assert not one_row(Algorithm("other rules", lies, follows_rfc9971=False)).faults
+
+
+def test_a_search_that_fails_is_a_fault_without_numbers():
+    def fails(goals, subject, measurer):
+        raise SearchError("lost its way")
+
+    row = one_row(Algorithm("hopeless", fails))
+    assert row.faults == "failed: lost its way"
+    assert math.isnan(row.elapsed)
+    assert math.isnan(row.lower)
+    assert not row.regular
+
+
+def test_a_search_without_end_is_stopped():
+    class Endless:
+        def next_trial(self):
+            return TrialInput(1.0, 5e5)
+
+        def record(self, result):
+            pass
+
+    with pytest.raises(SearchError, match=f"after {MOST_TRIALS} trials"):
+        searched(Endless(), KNEE.measurer(FREE))
+
+
+def test_a_recorder_keeps_trials_in_order():
+    recorder = Recorder(KNEE.measurer(FREE))
+    for load in (2e6, 5e5):
+        recorder.measure(TrialInput(1.0, load))
+    assert [trial.load for trial in recorder.trials] == [2e6, 5e5]
+    assert [trial.loss_ratio for trial in recorder.trials] == [0.5, 0.0]
+
+
+def test_decisions_of_a_hundred_and_of_a_thousand_trials_are_set_side_by_side():
+    growth = decision_time_growth()
+    assert 80 <= growth.short_trials <= 150
+    assert 900 <= growth.long_trials <= 1200
+    assert growth.ratio > 0.0
+
+
+@pytest.mark.usefixtures("needs_peer")
+def test_the_peer_gives_what_its_own_documentation_shows():
+    # From the description of MLRsearch 1.2.1 on PyPI: a SUT that forwards 1 Mfps, not one frame more.
+    goals = tuple(replace(goal, exceed_ratio=0.005) for goal in (NDR, PDR))
+    subject = replace(KNEE, min_load=1e3, max_load=1e9)
+    ndr, pdr = search_rows(GoalSet("documented", "", goals), subject, FREE, ALGORITHMS[PEER], 0)
+    assert ndr.lower == ndr.throughput == 997497.6029392382
+    assert pdr.lower == 1002508.6747611101
+    assert math.isclose(pdr.throughput, 1e6, rel_tol=2e-6)
+
+
+@pytest.mark.usefixtures("needs_peer")
+@pytest.mark.parametrize("name", GOAL_SETS)
+def test_the_checker_finds_nothing_wrong_with_the_peer(name):
+    for row in search_rows(GOAL_SETS[name], KNEE, FREE, ALGORITHMS[PEER], 0):
+        assert row.faults == ""
+        assert row.regular
+
+
+@pytest.mark.usefixtures("needs_peer")
+def test_the_peer_counts_overhead_where_it_is_to_count():
+    counted, not_counted = (
+        one_row(ALGORITHMS[PEER], goal_set=GOAL_SETS["G1"], overhead=Overhead(0.5, counted))
+        for counted in (True, False)
+    )
+    # Three loads prove NDR and PDR of a knee, in 11 trials each; or in 7 (lower bounds) and 8 (upper ones).
+    assert counted.certificate == (7 + 8 + 8) * 1.5
+    assert not_counted.certificate == 3 * 11 * 1.5
+    assert counted.trials < not_counted.trials
+
+
+@pytest.mark.usefixtures("needs_peer")
+@pytest.mark.parametrize(("capacity", "regular"), [(1e8, False), (1e2, False), (1e6, True)])
+def test_what_the_peer_finds_at_the_ends_of_the_loads_is_marked_like_ours(capacity, regular):
+    subject = replace(KNEE, sut=replace(KNEE.sut, capacity=capacity))
+    ours, theirs = (one_row(ALGORITHMS[name], subject=subject) for name in (OURS, PEER))
+    assert ours.regular == theirs.regular == regular
+    assert ours.faults == theirs.faults == ""
+
+
+def test_a_peer_of_another_version_takes_no_part(monkeypatch):
+    monkeypatch.setattr(peer.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(peer.metadata, "version", lambda name: "1.1.0")
+    assert "1.1.0 is installed" in peer.why_not_installed()
+    monkeypatch.setattr(peer.util, "find_spec", lambda name: None)
+    assert "pip install" in peer.why_not_installed()
+
+
+def test_a_goal_that_no_single_trial_decides_is_for_mlrsearch_alone():
+    assert [name for name, each in ALGORITHMS.items() if each.applies((QUICK,))] == [OURS, PEER]

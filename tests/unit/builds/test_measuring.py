@@ -1,0 +1,67 @@
+"""What a measurement of a build gives to compare, and what it does not."""
+
+import pytest
+from report_examples import counted_trial, mrr, run, setup, throughput, throughput_of
+from test_latency_report import at, counters
+from test_latency_report import result as latency
+
+from lossratio.builds.measuring import BuildBench
+from lossratio.errors import BuildError
+from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
+from lossratio.results.build import throughput_result
+from lossratio.results.run_directory import RunDirectory
+from lossratio.runs.exit_status import ExitStatus
+from lossratio.runs.outcome import RunOutcome
+from lossratio.runs.request import RunRequest
+from lossratio.simulation.knees import SharpKnee
+from lossratio.trials.journal import JournalEntry
+
+
+def measured(tmp_path, *results, quantity=None, warn=lambda caveat: None):
+    for result in results:
+        RunDirectory(tmp_path).write(result)
+    bench = BuildBench(RunRequest((), ()), quantity, warn, lambda request: RunOutcome(ExitStatus.PASSED))
+    return bench.measure(tmp_path)
+
+
+def stopped(reason, bound):
+    found = GoalResult(NDR, False, bound, None, bound, reason)
+    entries = [] if bound is None else [JournalEntry(counted_trial(bound))] * 30
+    return throughput_result(run(), setup(run(), (NDR,)), {NDR: found}, entries)
+
+
+def test_a_latency_is_no_throughput_of_nothing(tmp_path):
+    values = measured(tmp_path, latency(at(1e5, counters())), mrr())
+    assert [name.split()[-1] for name in values] == ["MRR"]
+
+
+@pytest.mark.parametrize("reason", [IrregularReason.TIMEOUT, IrregularReason.STALLED, IrregularReason.STOPPED_EARLY])
+@pytest.mark.parametrize("bound", [None, 1e5])
+def test_a_search_that_was_not_finished_gives_no_value(tmp_path, reason, bound):
+    with pytest.raises(BuildError, match=rf"NDR has no value to compare: irregular: {reason}"):
+        measured(tmp_path, stopped(reason, bound))
+
+
+def test_a_measurement_that_failed_gives_no_value(tmp_path):
+    with pytest.raises(BuildError, match="MRR has no value to compare: failed: agent lost"):
+        measured(tmp_path, mrr(error="agent lost"), throughput())
+
+
+def test_a_build_that_does_not_forward_even_the_minimum_load_has_a_throughput_of_nothing(tmp_path):
+    (value,) = measured(tmp_path, throughput(SharpKnee(capacity=1e3), (NDR,))).values()
+    assert value == 0.0
+
+
+def test_a_build_that_is_faster_than_the_generator_counts_with_what_it_was_offered_and_that_is_told(tmp_path):
+    told = []
+    fast = throughput(SharpKnee(capacity=9e6), (NDR,))
+    (value,) = measured(tmp_path, fast, warn=told.append).values()
+    assert value == fast.max_load.rate.aggregate_fps
+    assert "irregular: the generator's limit, not the SUT's" in told[0]
+
+
+def test_frames_that_the_generator_could_not_send_are_told(tmp_path):
+    trials = [counted_trial(1e5) for _ in range(40)] + [counted_trial(1.004e5, unsent=1000)] * 40
+    told = []
+    measured(tmp_path, throughput_of(trials), warn=told.append)
+    assert "the generator's limit" in told[0]

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+from patches_examples import git, make_repository, set_up_revision, write_lab
+
+from lossratio.builds.revisions import revisions_between
+from lossratio.commands.builds import bisect
+from lossratio.errors import BuildError
+
+
+@pytest.fixture
+def lab(tmp_path):
+    return write_lab(tmp_path)
+
+
+def run_bisect(lab, good, bad, *more, test="64B-mrr"):
+    repository = lab.parent / "repository"
+    arguments = ["--good", good, "--bad", bad, "--repository", str(repository), "--topology", str(lab)]
+    arguments += ["--set-up", set_up_revision(repository, lab), "--output", str(lab.parent / "bisect"), *more]
+    if test is not None:
+        arguments += ["--test", test]
+    return CliRunner().invoke(bisect, [*arguments, str(lab.parent / "mrr.robot")], catch_exceptions=False)
+
+
+def test_the_revision_that_changed_it_is_named_with_its_subject(lab):
+    revisions = make_repository(lab.parent / "repository", [150.0] * 9 + [144.0] * 8)
+    result = run_bisect(lab, revisions[0], "main")
+    assert result.exit_code == 0
+    assert "16 revisions could have changed it" in result.output
+    assert "It changed by -4.0" in result.output
+    assert result.output.endswith("change 9\n")
+    assert len(list((lab.parent / "bisect").glob("0*-*"))) < 14
+
+
+def test_revisions_that_cannot_be_built_are_left_out_and_named(lab):
+    revisions = make_repository(lab.parent / "repository", [150.0, 150.0, 150.0, None, None, 140.0, 140.0])
+    result = run_bisect(lab, revisions[0], revisions[-1])
+    assert result.exit_code == 0
+    assert "left out" in result.output
+    for number in (3, 4, 5):
+        assert f"change {number}\n" in result.output
+    assert "change 2" not in result.output
+
+
+def test_no_change_is_said_and_is_no_success(lab):
+    revisions = make_repository(lab.parent / "repository", [150.0] * 4)
+    result = run_bisect(lab, revisions[0], revisions[-1])
+    assert result.exit_code == 1
+    assert "No change that matters" in result.output
+
+
+def test_several_values_need_a_choice(lab):
+    revisions = make_repository(lab.parent / "repository", [150.0, 140.0])
+    result = run_bisect(lab, revisions[0], revisions[-1], test=None)
+    assert result.exit_code == 2
+    assert "One value is needed" in result.output
+
+
+def test_revisions_are_those_of_first_parents_from_the_good_to_the_bad_one(tmp_path):
+    repository = tmp_path / "repository"
+    revisions = make_repository(repository, [1.0, 2.0])
+    git(repository, "checkout", "--quiet", "-b", "side", revisions[0])
+    git(repository, "commit", "--quiet", "--allow-empty", "--message", "aside")
+    git(repository, "checkout", "--quiet", "main")
+    git(repository, "merge", "--quiet", "--no-ff", "--message", "merge", "side")
+    merge = git(repository, "rev-parse", "main")
+    assert revisions_between(revisions[0], "main", repository) == (*revisions, merge)
+
+
+@pytest.mark.parametrize(("good", "bad", "message"), [("main", "main~1", "does not come after"), ("x", "main", "git")])
+def test_revisions_that_make_no_sense_are_errors(tmp_path, good, bad, message):
+    make_repository(tmp_path / "repository", [1.0, 2.0])
+    with pytest.raises(BuildError, match=message):
+        revisions_between(good, bad, tmp_path / "repository")

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+from measurement_examples import NO_LOSS, PROFILE, place, policed
+
+from lossratio.errors import SearchError
+from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.throughput.demand import require_throughput
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.mlrsearch import PDR
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    request = SearchRequest((NO_LOSS, PDR), PROFILE)
+    return find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path_factory.mktemp("run")))
+
+
+def test_what_was_found_is_enough_for_itself_and_no_more(result):
+    for report in result.goals:
+        found = report.result.conditional_throughput.per_interface_fps
+        require_throughput(result, found, report.goal.name)
+        with pytest.raises(AssertionError, match=rf"{report.goal.name} is .* per interface .*regular.* at least"):
+            require_throughput(result, found * 1.001, report.goal.name)
+
+
+def test_the_first_goal_is_meant_where_none_is_named(result):
+    with pytest.raises(AssertionError, match=r"^no loss is"):
+        require_throughput(result, 60e3)
+
+
+def test_a_goals_name_may_be_in_any_case(result):
+    require_throughput(result, 50e3, "pdr")
+
+
+def test_an_unknown_goal_is_an_error_that_names_those_of_the_search(result):
+    with pytest.raises(SearchError, match=r"'NDR'.*no loss, PDR"):
+        require_throughput(result, 1.0, "NDR")
+
+
+def test_a_search_without_conditional_throughput_is_not_enough_for_anything(tmp_path):
+    request = SearchRequest((NO_LOSS,), PROFILE, min_load=100e3)
+    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
+    with pytest.raises(AssertionError, match=r"no conditional throughput .*minimum load is an upper bound"):
+        require_throughput(result, 1.0)
+
+
+def test_mrr_has_no_conditional_throughput(tmp_path):
+    result = measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=1), place(tmp_path))
+    with pytest.raises(SearchError, match="'mrr'"):
+        require_throughput(result, 1.0)

@@ -1,0 +1,90 @@
+"""Frame loss rate over load, on a simulated policer: its truth is N + B/T."""
+
+from __future__ import annotations
+
+import pytest
+from measurement_examples import PROFILE, SIMULATED, place
+
+from lossratio.errors import SearchError
+from lossratio.measurements.frame_loss.measure import FrameLossRequest, falling_loads, measure_frame_loss_rate
+from lossratio.report.formats import ReportFormat, render
+from lossratio.report.run import read_run
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import read_result
+from lossratio.results.text import message
+from lossratio.testbed.opening import open_testbed
+from lossratio.trials.trial import TrialOutput, TrialResult
+
+PASSED = 51_000
+"""Frames that a policer of 50 kfps with bursts of 20 ms passes in 1 s."""
+
+
+@pytest.fixture
+def policed():
+    testbed = open_testbed(SIMULATED, dut="linux_bridge", options={"police": "50 kfps"})
+    yield testbed
+    testbed.close()
+
+
+def test_the_loss_at_each_load_is_the_policers(policed, tmp_path):
+    request = FrameLossRequest(PROFILE, max_load=100e3, trial_duration=1.0)
+    result = measure_frame_loss_rate(policed, request, place(tmp_path))
+    found = result.frame_loss
+    assert (result.outcome, found.is_complete) == (Outcome.MEASURED, True)
+    loads = [each.load.per_interface_fps for each in found.loads]
+    assert loads == pytest.approx([100e3, 90e3, 80e3, 70e3, 60e3, 50e3, 40e3])
+    for each in found.loads:
+        truth = max(0.0, 1.0 - PASSED / each.load.per_interface_fps)
+        assert each.frame_loss_ratio == pytest.approx(truth, abs=1e-4)
+        assert each.share_of_max_load_ratio == pytest.approx(each.load.per_interface_fps / 100e3)
+
+
+def test_the_result_is_kept_told_and_drawn(policed, tmp_path):
+    where = place(tmp_path)
+    result = measure_frame_loss_rate(policed, FrameLossRequest(PROFILE, 100e3, trial_duration=1.0), where)
+    assert read_result(where.directory.result_path(where.test.full_name)) == result
+    text = message(result)
+    assert "  100 %  " in text
+    assert "loss 49 %" in text
+    page = render(ReportFormat.HTML, [read_run(tmp_path)])
+    assert "Frame loss rate" in page
+    assert "<svg" in page
+    assert "100.00 kfps per interface for 1 s: loss 49 %" in page
+
+
+def test_finer_steps_give_more_loads(policed, tmp_path):
+    request = FrameLossRequest(PROFILE, max_load=60e3, step=0.025, trial_duration=0.5)
+    result = measure_frame_loss_rate(policed, request, place(tmp_path))
+    assert [round(each.share_of_max_load_ratio, 9) for each in result.frame_loss.loads[:3]] == [1.0, 0.975, 0.95]
+    assert "  97.5 %  " in message(result)
+
+
+def test_where_every_load_loses_frames_it_ends_at_the_smallest():
+    controller = falling_loads(1000.0, 0.1, 1.0)
+    while (trial := controller.next_trial()) is not None:
+        controller.record(TrialResult(trial, TrialOutput(0.5, sent_frames=100, lost_frames=50)))
+    assert [round(trial.load) for trial in controller.result()] == [1000 - 100 * step for step in range(10)]
+
+
+def test_one_lossless_load_between_others_does_not_end_it():
+    controller = falling_loads(1000.0, 0.1, 1.0)
+    for lost in (5, 0, 5, 0, 0):
+        trial = controller.next_trial()
+        controller.record(TrialResult(trial, TrialOutput(lost / 100, sent_frames=100, lost_frames=lost)))
+    assert controller.next_trial() is None
+
+
+def test_a_load_that_was_not_sent_in_full_does_not_end_it():
+    controller = falling_loads(1000.0, 0.1, 1.0)
+    for unsent in (10, 1, 0, 0):
+        trial = controller.next_trial()
+        assert trial is not None
+        output = TrialOutput(unsent / 100, sent_frames=100 - unsent, lost_frames=0, unsent_frames=unsent)
+        controller.record(TrialResult(trial, output))
+    assert controller.next_trial() is None
+
+
+@pytest.mark.parametrize("step", [0.0, -0.1, 0.11, 1.0])
+def test_a_step_above_that_of_the_rfc_is_refused(step):
+    with pytest.raises(SearchError, match=r"RFC 2544, section 26\.3"):
+        falling_loads(1000.0, step, 1.0)

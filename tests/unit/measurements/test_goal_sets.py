@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lossratio.errors import SearchError
+from lossratio.measurements.throughput.goal_file import GoalFile, load_goals
+from lossratio.measurements.throughput.goal_sets import goal_set_from
+from lossratio.measurements.throughput.goals import PRESETS, QUICK_NDR, QUICK_PDR, GoalFields
+from lossratio.mlrsearch import NDR, PDR, TST009, SearchGoal
+
+REFERENCE = (Path(__file__).parents[3] / "docs" / "reference" / "goals.md").read_text()
+FILE = """\
+format: lossratio-goals/1
+goals:
+  strict: {loss_ratio: 0.001 %, exceed_ratio: 0, duration_sum: 1 min}
+  usual: {loss_ratio: 0.5 %}
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_text(text):
+        path = tmp_path / "goals.yaml"
+        path.write_text(text)
+        return path
+
+    return write_text
+
+
+@pytest.mark.parametrize(
+    ("text", "goals"),
+    [
+        ("csit", (NDR, PDR)),
+        ("quick", (QUICK_NDR, QUICK_PDR)),
+        ("NDR", (NDR,)),
+        ("ndr, TST009", (NDR, TST009)),
+    ],
+)
+def test_a_set_is_named_or_listed(text, goals):
+    assert goal_set_from(text) == goals
+
+
+def test_a_file_has_goals_in_its_order_with_the_defaults_of_ndr(write):
+    assert goal_set_from(str(write(FILE))) == (
+        SearchGoal(0.00001, 0, 1.0, 60.0, 0.005, name="strict"),
+        SearchGoal(0.005, 0.5, 1.0, 21.0, 0.005, name="usual"),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "NRD", "NDR, nothing", "goals.json"])
+def test_what_is_no_set_is_an_error_that_names_those_there_are(text):
+    with pytest.raises(SearchError, match=r"Say csit or quick, presets by name \(NDR, PDR, .*or a file"):
+        goal_set_from(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("0.5 %", "150 %", r"goals.yaml:4: goals.usual: .*loss_ratio must be at least 0 and below 1, not 1.5"),
+        ("1 min", "soon", r"goals.yaml:3: goals.strict.duration_sum: .*soon"),
+        ("exceed_ratio", "excess", r"goals.yaml:3: goals.strict.excess: unknown field"),
+        ("loss_ratio: 0.5 %", "width: 1 %", r"goals.yaml:4: goals.usual.loss_ratio: field required"),
+        ("lossratio-goals/1", "goals", r"goals.yaml:1: format: "),
+    ],
+)
+def test_a_mistake_is_named_with_file_line_and_field(write, old, new, message):
+    with pytest.raises(SearchError, match=message):
+        load_goals(write(FILE.replace(old, new)))
+
+
+def test_the_references_example_is_a_file_of_goals(write):
+    (example,) = re.findall(r"^```yaml\n(.*?)^```$", REFERENCE, flags=re.MULTILINE | re.DOTALL)
+    assert [goal.name for goal in load_goals(write(example))] == ["guaranteed", "usual", "best_effort"]
+
+
+def test_the_reference_names_every_field_and_preset():
+    for name in (*GoalFile.model_fields, *GoalFields.model_fields, *PRESETS):
+        assert f"`{name}`" in REFERENCE, name

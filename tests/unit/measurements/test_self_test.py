@@ -1,0 +1,133 @@
+"""The self-test of the tester: what it finds over a cable, and what becomes of it."""
+
+import os
+
+import pytest
+from local_testbeds import LOCAL, needs_testbed, own_state
+from measurement_examples import PROFILE, ROOT, SIMULATED, place, policed
+
+from lossratio.commands.main import main
+from lossratio.errors import TopologyError
+from lossratio.measurements.self_test.measure import SelfTestRequest, find_tester_limit
+from lossratio.mlrsearch import SearchGoal
+from lossratio.results.conditions import LoadOrigin
+from lossratio.testbed.limits import load_limits
+from lossratio.testbed.loads import load_range
+from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.tester_record import SelfTestRecord, TesterLimit, read_record, write_limit
+from lossratio.traffic import load_profile
+
+CABLE = ROOT / "topologies" / "local-cable.yaml"
+BRIEF = SearchGoal(0.0, 0.0, 0.1, 0.2, 0.1, 0.1, name="tester")
+
+
+def limit(max_load=123e3, frame_size=64, bidirectional=True, links=1):
+    return TesterLimit(
+        frame_size=frame_size,
+        bidirectional=bidirectional,
+        links=links,
+        max_load=max_load,
+        profile="ethip4-udp",
+        measured="2026-08-01T12:00:00+00:00",
+    )
+
+
+def simulated(directory, *limits, generator="simulated"):
+    """A simulated testbed whose tester was tested."""
+    for each in limits:
+        write_limit(directory / "self-test.yaml", generator, each)
+    text = SIMULATED.read_text().replace("max_rate: 400 kfps", "max_rate: 400 kfps, self_test: self-test.yaml")
+    (directory / "topology.yaml").write_text(text)
+    return open_testbed(directory / "topology.yaml")
+
+
+@pytest.fixture(scope="module")
+def state_home():
+    with own_state():
+        yield
+
+
+def test_a_record_has_one_limit_for_the_same_frames(tmp_path):
+    file = tmp_path / "new" / "self-test.yaml"
+    for each in (limit(1e3), limit(2e3, bidirectional=False), limit(3e3, "IMIX_v4_1"), limit(4e3)):
+        write_limit(file, "afpacket", each)
+    record = read_record(file)
+    assert [each.max_load for each in record.limits] == [2e3, 3e3, 4e3]
+    assert record.limit_for(PROFILE, 1).max_load == 4e3
+    assert record.limit_for(load_profile("ethip4-ip4base", frame_size=64), 1).max_load == 4e3
+    assert record.limit_for(load_profile("ethip4-udp", frame_size="imix_v4_1"), 1).max_load == 3e3
+    assert record.limit_for(load_profile("ethip4-udp", frame_size=64, bidirectional=False), 1).max_load == 2e3
+    assert record.limit_for(load_profile("ethip4-udp", frame_size=1518), 1) is None
+    assert SelfTestRecord.model_validate(record.model_dump()) == record
+
+
+def test_a_limit_of_one_link_is_none_of_two():
+    record = SelfTestRecord(generator="afpacket").with_limit(limit(4e3)).with_limit(limit(1e3, links=2))
+    assert [record.limit_for(PROFILE, links).max_load for links in (1, 2)] == [4e3, 1e3]
+
+
+def test_a_record_is_of_one_generator(tmp_path):
+    file = tmp_path / "self-test.yaml"
+    write_limit(file, "trex", limit())
+    with pytest.raises(TopologyError, match="is about the generator trex, and this one is afpacket"):
+        write_limit(file, "afpacket", limit())
+
+
+def test_the_limit_is_the_maximum_load_where_none_is_given(tmp_path):
+    testbed = simulated(tmp_path, limit())
+    loads = load_range(load_limits(testbed, PROFILE), min_load=None, max_load=None)
+    assert (loads.max_load, loads.origin) == (123e3, LoadOrigin.GENERATOR)
+    assert loads.remarks == ()
+
+
+def test_a_larger_maximum_load_is_remarked(tmp_path):
+    loads = load_range(load_limits(simulated(tmp_path, limit()), PROFILE), min_load=None, max_load=200e3)
+    (remark,) = loads.remarks
+    assert "the maximum load (200.00 kfps) is above what the generator can send" in remark
+    assert "self-test" in remark
+
+
+def test_a_limit_with_other_frames_changes_nothing(tmp_path):
+    limits = load_limits(simulated(tmp_path, limit(frame_size=1518)), PROFILE)
+    assert [each.load for each in limits if each.origin is LoadOrigin.GENERATOR] == [400e3]
+
+
+def test_the_record_of_another_generator_is_refused(tmp_path):
+    with pytest.raises(TopologyError, match=r"the generator is simulated, and its self_test, .*, is about afpacket"):
+        load_limits(simulated(tmp_path, limit(), generator="afpacket"), PROFILE)
+
+
+def test_a_record_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(TopologyError, match=r"Cannot read .*self-test.yaml"):
+        load_limits(simulated(tmp_path), PROFILE)
+
+
+def test_a_simulated_tester_is_not_tested(tmp_path):
+    with pytest.raises(TopologyError, match="a simulated tester needs no test"):
+        find_tester_limit(policed(police="10 kfps"), SelfTestRequest(PROFILE), place(tmp_path))
+
+
+def test_with_a_device_in_between_the_command_touches_nothing(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["lossratio", "self-test", str(LOCAL)])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "local.yaml: between the TG's ports there is DUT1" in capsys.readouterr().err
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.usefixtures("state_home")
+class TestOnARealTestbed:
+    def test_over_a_cable_it_finds_and_records_a_limit(self, tmp_path):
+        file = tmp_path / "cable.yaml"
+        file.write_text(CABLE.read_text().replace("name: local-cable", f"name: cable-{os.getpid()}"))
+        testbed = open_testbed(file)
+        record = tmp_path / "self-test.yaml"
+        try:
+            request = SelfTestRequest(PROFILE, max_load=2000.0, record=record, goal=BRIEF)
+            test = find_tester_limit(testbed, request, place(tmp_path))
+        finally:
+            testbed.close()
+        assert 0 < test.limit.max_load <= 2000.0
+        assert read_record(record).limits == (test.limit,)
+        assert "the tester sends and receives all of " in str(test)

@@ -1,0 +1,388 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from measurement_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
+
+from lossratio.errors import DutError, SearchError, StorageError, TopologyError
+from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.mlrsearch import NDR, PDR, SearchGoal
+from lossratio.mlrsearch.classification import Tally
+from lossratio.results.conditions import LoadOrigin
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import read_result
+from lossratio.testbed.opening import open_testbed
+from lossratio.traffic import load_profile
+from lossratio.trials.integrity import Integrity, IntegrityError
+from lossratio.trials.journal import Journal, read_journal
+
+REQUEST = SearchRequest((NDR, PDR), PROFILE)
+
+
+class Stop(BaseException):
+    """What interrupts a search, as Ctrl-C does."""
+
+
+def interrupted_after(trials):
+    def on_progress(progress):
+        if progress.number == trials:
+            raise Stop("enough")
+
+    return on_progress
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(15_000, 300), (20_000, 400), (50_000, 1_000), (100_000, 9_999)])
+@pytest.mark.parametrize("duration", [0.5, 1.0, 5.0])
+def test_the_bounds_of_a_zero_loss_goal_enclose_the_policers_truth(tmp_path, rate, burst, duration):
+    goal = SearchGoal(0.0, 0.5, duration, duration, 0.005, duration)
+    testbed = policed(police=str(rate), burst=str(burst))
+    result = find_conditional_throughput(testbed, SearchRequest((goal,), PROFILE), place(tmp_path))
+    found = result.goals[0].result
+    assert found.regular
+    passed_rate = testbed.request.dut.options.policed_rate
+    # Frames are whole: a load may ask for a frame more than the truth and lose none.
+    truth = passed_rate + burst / duration
+    assert found.relevant_lower_bound.per_interface_fps <= truth + 1 / duration
+    assert found.relevant_upper_bound.per_interface_fps >= truth - 1 / duration
+
+
+def test_each_direction_has_a_policer_of_its_own_and_shares_a_device_from_the_topology(tmp_path):
+    one_way = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+
+    def lower_bound(testbed, profile, name):
+        result = find_conditional_throughput(testbed, SearchRequest((NO_LOSS,), profile), place(tmp_path, name))
+        return result.goals[0].result.relevant_lower_bound
+
+    policed_both, policed_one = (lower_bound(policed(police="50 kfps"), each, "p") for each in (PROFILE, one_way))
+    assert policed_both.per_interface_fps == policed_one.per_interface_fps
+    device = open_testbed(SIMULATED)
+    both, one = (lower_bound(device, each, "d") for each in (PROFILE, one_way))
+    assert both.aggregate_fps == pytest.approx(150e3, rel=0.01)
+    assert one.aggregate_fps == pytest.approx(150e3, rel=0.01)
+
+
+def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
+    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
+    assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
+    contents = read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl")
+    assert [entry.result.output.directions for entry in contents.entries] == [
+        trial.as_result().output.directions for trial in result.trials
+    ]
+    assert [entry.result.input for entry in contents.entries] == [trial.as_result().input for trial in result.trials]
+    rules = [entry.rule for entry in contents.entries]
+    assert set(rules) == {"look", "proof"}
+    assert rules == [trial.rule for trial in result.trials]
+    assert contents.search["dut"]["options"]["police"] == 50_000
+    assert [goal["name"] for goal in contents.search["goals"]] == ["NDR", "PDR"]
+    assert result.outcome is Outcome.MEASURED
+    assert result.conditions.duts["DUT1"]["model"]["model"] == "policer"
+    assert result.conditions.timing.recovery_s == 0.02
+
+
+def test_progress_is_told_after_each_trial(tmp_path):
+    told = []
+    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), told.append)
+    assert [each.number for each in told] == [trial.number for trial in result.trials]
+    assert [each.trial.input for each in told] == [trial.as_result().input for trial in result.trials]
+    assert [each.rule for each in told] == [trial.rule for trial in result.trials]
+    assert [each.trial.loss_ratio for each in told] == [trial.loss_ratio for trial in result.trials]
+    for report, bounds in zip(result.goals, told[-1].bounds, strict=True):
+        assert bounds.proved.lower == report.result.relevant_lower_bound.per_interface_fps
+        assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps
+
+
+def test_the_time_left_is_told_with_its_uncertainty_once_the_bounds_are_in_sight(tmp_path):
+    told = []
+    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), told.append)
+    elapsed = [trial.elapsed_s for trial in result.trials]
+    for progress in told[len(told) // 2 :]:
+        left = sum(elapsed[progress.number :])
+        assert progress.time_left.low - 0.01 <= left <= progress.time_left.high + 0.01
+
+
+def test_the_time_left_ends_with_the_timeout(tmp_path):
+    told = []
+    request = SearchRequest((NDR, PDR), PROFILE, timeout=20.0)
+    find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), told.append)
+    spent = 0.0
+    for progress in told:
+        spent += progress.trial.elapsed
+        assert spent + progress.time_left.high < 20.0 + 1.1
+
+
+def test_being_watched_changes_nothing(tmp_path):
+    unwatched = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "unwatched"))
+    watched = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "watched"), print)
+    assert watched.trials == unwatched.trials
+
+
+def test_a_warm_up_is_told_and_says_nothing_about_bounds(tmp_path):
+    told = []
+    request = SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=1.0)
+    find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), told.append)
+    assert told[0].bounds == ()
+    assert told[0].purpose.startswith("warm-up")
+    assert told[1].time_left.seconds > 0
+
+
+def test_an_interrupted_search_says_so_and_keeps_its_trials(tmp_path):
+    with pytest.raises(Stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), interrupted_after(5))
+    result = read_result(tmp_path / "results" / "a_suite.a_test.json")
+    assert result.outcome is Outcome.FAILED
+    assert result.error == "enough"
+    assert len(result.trials) == 5
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_a_search_that_was_stopped_by_force_says_so(tmp_path, stop):
+    def interrupt(_):
+        raise stop
+
+    with pytest.raises(stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), interrupt)
+    (result,) = place(tmp_path).directory.results()
+    assert result.error == "somebody stopped the run by force"
+
+
+@pytest.mark.parametrize("into", ["elsewhere", "."])
+def test_an_interrupted_search_is_continued_without_measuring_anything_twice(tmp_path, into):
+    whole = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path / "whole"))
+    first, second = tmp_path / "first", tmp_path / "first" / into
+    with pytest.raises(Stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(first), interrupted_after(7))
+    told = []
+    continued = find_conditional_throughput(
+        policed(police="50 kfps"), REQUEST, place(second, resume=first), told.append
+    )
+    assert told[0].number == 8
+    assert continued.goals == whole.goals
+    assert continued.trials == whole.trials
+    assert len(read_journal(second / "trials" / "a_suite.a_test.jsonl").entries) == len(whole.trials)
+
+
+def test_a_measurement_that_failed_of_repeated_frames_fails_again_where_it_is_continued(tmp_path):
+    request = MrrRequest(PROFILE, max_load=10e3, trials=2, trial_duration=1.0, integrity=Integrity.FAIL)
+    measure_mrr(policed(police="50 kfps"), request, place(tmp_path))
+    path = tmp_path / "trials" / "a_suite.a_test.jsonl"
+    contents = read_journal(path)
+    first = contents.results[0]
+    directions = tuple(replace(each, duplicated=3) for each in first.output.directions)
+    with Journal.begin(path, contents.search) as journal:
+        journal.append(replace(first, output=replace(first.output, directions=directions)))
+    continued = place(tmp_path / "again", resume=tmp_path)
+    with pytest.raises(IntegrityError, match=r"at 10\.000 kfps for 1 s: .*3 duplicated"):
+        measure_mrr(policed(police="50 kfps"), request, continued)
+    (result,) = continued.directory.results()
+    assert (result.outcome, result.guilty, len(result.trials)) == (Outcome.FAILED, "DUT", 1)
+
+
+def test_a_test_that_the_earlier_run_did_not_reach_starts_anew(tmp_path):
+    told = []
+    place_now = place(tmp_path / "second", resume=tmp_path / "first")
+    find_conditional_throughput(policed(police="50 kfps"), REQUEST, place_now, told.append)
+    assert told[0].number == 1
+
+
+@pytest.mark.parametrize(
+    ("request_now", "police", "difference"),
+    [
+        (SearchRequest((NDR,), PROFILE), "50 kfps", "goals was"),
+        (SearchRequest((NDR, PDR), PROFILE, max_load=100e3), "50 kfps", "max_load_fps was"),
+        (SearchRequest((NDR, PDR), load_profile("ethip4-udp", frame_size=128)), "50 kfps", "traffic was"),
+        (REQUEST, "40 kfps", "dut was"),
+    ],
+)
+def test_a_search_is_not_continued_with_other_inputs(tmp_path, request_now, police, difference):
+    first = tmp_path / "first"
+    with pytest.raises(Stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(first), interrupted_after(3))
+    before = (first / "trials" / "a_suite.a_test.jsonl").read_bytes()
+    with pytest.raises(SearchError, match=difference) as error:
+        find_conditional_throughput(policed(police=police), request_now, place(tmp_path / "second", resume=first))
+    assert str(first) in str(error.value)
+    assert (first / "trials" / "a_suite.a_test.jsonl").read_bytes() == before
+    assert not (tmp_path / "second" / "trials").exists()
+
+
+def test_a_journal_that_cannot_be_copied_is_no_fault_of_the_search(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    with pytest.raises(Stop):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(first), interrupted_after(3))
+    second.mkdir()
+    (second / "trials").write_text("not a directory")
+    with pytest.raises(StorageError, match=r"Cannot copy the journal .*first.* to .*second"):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(second, resume=first))
+
+
+def test_the_same_test_measured_again_replaces_its_journal(tmp_path):
+    for _ in range(2):
+        result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
+    assert len(read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").entries) == len(result.trials)
+
+
+def test_the_result_of_an_earlier_run_is_gone_as_soon_as_its_test_is_measured_anew(tmp_path):
+    find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path))
+    left = []
+    find_conditional_throughput(
+        policed(police="50 kfps"),
+        REQUEST,
+        place(tmp_path),
+        lambda _: left.append(list((tmp_path / "results").iterdir())),
+    )
+    assert left[0] == []
+
+
+def test_a_lossless_device_is_irregular_by_the_generators_limit(tmp_path):
+    testbed = policed(police="1 Mfps")
+    result = find_conditional_throughput(testbed, SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
+    assert result.outcome is Outcome.IRREGULAR
+    assert result.goals[0].result.reason == "the generator's limit, not the SUT's"
+    assert result.max_load.origin is LoadOrigin.GENERATOR
+
+
+def test_a_maximum_load_above_the_generators_limit_ends_there_and_is_remarked(tmp_path):
+    request = SearchRequest((NO_LOSS,), PROFILE, max_load=800e3)
+    result = find_conditional_throughput(policed(police="1 Mfps"), request, place(tmp_path))
+    assert result.goals[0].result.reason == "the generator's limit, not the SUT's"
+    assert any("above what the generator can send" in remark for remark in result.remarks)
+
+
+def test_a_search_that_runs_out_of_time_is_irregular_with_what_it_knows(tmp_path):
+    request = SearchRequest((NDR, PDR), PROFILE, timeout=6.0)
+    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
+    assert result.outcome is Outcome.IRREGULAR
+    assert "time" in result.goals[0].result.reason
+    assert sum(trial.elapsed_s for trial in result.trials) < 8.0
+
+
+def test_what_the_rfc_advises_against_is_remarked(tmp_path):
+    with pytest.warns(match="duration sum"):
+        goal = SearchGoal(0.0, 0.5, 2.0, 1.0, 0.01, name="odd")
+    request = SearchRequest((goal, NO_LOSS), PROFILE)
+    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
+    assert any("duration sum" in remark for remark in result.remarks)
+    assert any("different final trial durations" in remark for remark in result.remarks)
+
+
+def test_a_warm_up_is_measured_first_and_does_not_count(tmp_path):
+    request = SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=2.0)
+    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
+    assert (result.trials[0].duration_s, result.trials[0].load_per_interface_fps) == (2.0, 400e3)
+    assert result.settings["warm_up_duration_s"] == 2.0
+    assert result.goals[0].result.regular
+    assert [trial.is_evidence for trial in result.trials] == [False, *[True] * (len(result.trials) - 1)]
+
+
+def test_without_a_warm_up_every_trial_counts(tmp_path):
+    result = find_conditional_throughput(policed(police="50 kfps"), SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
+    assert all(trial.is_evidence for trial in result.trials)
+
+
+def test_what_the_links_can_carry_is_in_the_result_where_the_topology_says_their_speed(tmp_path):
+    file = tmp_path / "fast.yaml"
+    file.write_text(SIMULATED.read_text().replace("{link: link1}", "{link: link1, speed: 1 Gbps}"))
+    search = find_conditional_throughput(open_testbed(file), SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
+    mrr = measure_mrr(open_testbed(file), MrrRequest(PROFILE, trials=1), place(tmp_path, "mrr"))
+    for result in (search, mrr):
+        assert result.max_load.theoretical_maximum.per_interface_fps == pytest.approx(1e9 / (84 * 8))
+    unknown = measure_mrr(open_testbed(SIMULATED), MrrRequest(PROFILE, trials=1), place(tmp_path, "unknown"))
+    assert unknown.max_load.theoretical_maximum is None
+
+
+def test_mrr_is_what_the_policer_passes(tmp_path):
+    result = measure_mrr(policed(police="50 kfps", burst="1000"), MrrRequest(PROFILE), place(tmp_path))
+    assert len(result.mrr.values) == 10
+    assert result.mrr.mean.per_interface_fps == pytest.approx(51e3, abs=1)
+    assert result.mrr.stdev.per_interface_fps == pytest.approx(0, abs=1)
+    assert result.max_load.rate.per_interface_fps == 400e3
+    assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
+
+
+def test_progress_of_mrr_counts_down(tmp_path):
+    told = []
+    result = measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=4), place(tmp_path), told.append)
+    assert [each.number for each in told] == [1, 2, 3, 4]
+    assert [each.trial.output.directions for each in told] == [
+        trial.as_result().output.directions for trial in result.trials
+    ]
+    elapsed = [trial.elapsed_s for trial in result.trials]
+    assert [each.time_left.seconds for each in told] == pytest.approx([sum(elapsed[number:]) for number in range(1, 5)])
+
+
+def test_what_the_generator_could_not_send_is_no_loss_to_mrr(tmp_path):
+    request = MrrRequest(PROFILE, max_load=800e3, trials=3)
+    result = measure_mrr(policed(police="1 Mfps"), request, place(tmp_path))
+    assert result.mrr.unsent_frames == pytest.approx(3 * 2 * 400_000, rel=1e-3)
+    assert result.mrr.lost_frames == 0
+    assert result.mrr.mean.per_interface_fps == pytest.approx(400e3)
+
+
+def test_mrr_without_trials_is_an_error(tmp_path):
+    with pytest.raises(SearchError, match="at least one trial"):
+        measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=0), place(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda: measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, ramp=-0.01), place(Path("nowhere"))),
+        lambda: find_conditional_throughput(
+            policed(police="50 kfps"), replace(REQUEST, ramp=-0.01), place(Path("nowhere"))
+        ),
+    ],
+)
+def test_a_ramp_of_less_than_nothing_is_refused_even_if_a_trial_would_outlast_it(measure):
+    with pytest.raises(SearchError, match="ramp"):
+        measure()
+
+
+def test_two_goals_of_one_name_are_refused_as_their_results_could_be_mixed_up(tmp_path):
+    quick, patient = (SearchGoal(0.001, 0.5, 1.0, duration_sum, 0.01) for duration_sum in (1.0, 60.0))
+    with pytest.raises(SearchError, match=r"different search goals are called 'loss 0\.1 %'"):
+        find_conditional_throughput(
+            policed(police="50 kfps"), SearchRequest((quick, patient), PROFILE), place(tmp_path)
+        )
+
+
+@pytest.mark.parametrize(
+    ("dut", "options", "message"),
+    [
+        ("linux_brigde", {}, "no kind of DUT 'linux_brigde'.*linux_bridge"),
+        ("linux_bridge", {"polise": "50 kfps"}, "no option 'polise'.*police"),
+        ("linux_bridge", {"police": "fast"}, "police: 'fast' is not a frame rate"),
+        (None, {"police": "50 kfps"}, "police belong to a kind of DUT"),
+    ],
+)
+def test_a_wrong_kind_or_option_is_an_error_before_anything_is_touched(dut, options, message):
+    with pytest.raises(DutError, match=message):
+        open_testbed(SIMULATED, dut=dut, options=options)
+
+
+def test_a_wrong_model_is_an_error_that_names_the_file(tmp_path):
+    file = tmp_path / "wrong.yaml"
+    file.write_text(SIMULATED.read_text().replace("sharp_knee", "sharp_nose"))
+    with pytest.raises(TopologyError, match=rf"{file}.*no SUT model 'sharp_nose'"):
+        open_testbed(file)
+    file.write_text("\n".join(line for line in SIMULATED.read_text().splitlines() if "sut:" not in line))
+    with pytest.raises(TopologyError, match=rf"{file}: no DUT has a model"):
+        open_testbed(file)
+
+
+def test_progress_of_a_search_counts_no_trial_again(tmp_path, monkeypatch):
+    counted = []
+    add = Tally.add
+    monkeypatch.setattr(Tally, "add", lambda *trial: counted.append(trial) or add(*trial))
+
+    def tallies(name, on_progress):
+        counted.clear()
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path, name), on_progress)
+        return len(counted)
+
+    progress = []
+    # Reports count the trials once more, after the search; that is the same with and without progress.
+    assert tallies("with progress", progress.append) == tallies("without", None)
+    assert len(progress) > 10

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from measurement_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
+
+from lossratio.errors import SearchError, TrafficError
+from lossratio.measurements.soak.measure import SoakRequest, find_critical_load, warm_start_from
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.plrsearch import SelectionName
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import read_result
+from lossratio.results.soak import SoakLimit
+from lossratio.results.text import message
+from lossratio.testbed.opening import open_testbed
+from lossratio.traffic import load_profile
+from lossratio.trials.counters import output_from_counters
+from lossratio.trials.journal import read_journal
+
+ONE_WAY = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+QUICK = SoakRequest(ONE_WAY, timeout=45.0)
+
+
+class Stop(BaseException):
+    """What interrupts a search, as Ctrl-C does."""
+
+
+class StallingTestbed:
+    """The simulated testbed, whose generator is stalled for the last 9 % of some trials, given by their numbers."""
+
+    def __init__(self, *stalled, makes_up_for_them=False):
+        self._testbed = open_testbed(SIMULATED)
+        self._stalled = stalled
+        self._makes_up_for_them = makes_up_for_them
+        self.measured = 0
+
+    def __getattr__(self, name):
+        return getattr(self._testbed, name)
+
+    @contextmanager
+    def ready_for(self, profile, **options):
+        with self._testbed.ready_for(profile, **options) as ready:
+            self._measurer = ready.measurer
+            yield replace(ready, measurer=self)
+
+    def measure(self, trial):
+        output = self._measurer.measure(trial)
+        self.measured += 1
+        if self.measured not in self._stalled:
+            return output
+        counters = [self._as_stalled(each, trial.duration) for each in output.directions]
+        return output_from_counters(trial, counters, elapsed=output.elapsed)
+
+    def _as_stalled(self, counters, duration):
+        late = replace(counters, lateness=0.09 * duration)
+        if self._makes_up_for_them:
+            return late
+        unsent = int(0.09 * counters.sent)
+        sent = counters.sent - unsent
+        return replace(late, sent=sent, received=min(counters.received, sent), unsent=unsent)
+
+
+@pytest.fixture(scope="module")
+def soak(tmp_path_factory):
+    """A soak test of the simulated device of 150 kfps, its place and all that was told on the way."""
+    where, told = place(tmp_path_factory.mktemp("soak")), []
+    return find_critical_load(open_testbed(SIMULATED), QUICK, where, told.append), where, told
+
+
+def test_a_sharp_knee_is_found_to_a_thousandth(soak):
+    result, _, _ = soak
+    found = result.critical_load
+    assert result.outcome is Outcome.MEASURED
+    assert found.mean.per_interface_fps == pytest.approx(150e3, rel=1e-3)
+    assert found.least_95.per_interface_fps < found.mean.per_interface_fps < found.most_95.per_interface_fps
+    assert found.ended_by == "timeout"
+
+
+def test_the_result_file_has_curves_distributions_and_the_interval_over_time(soak):
+    result, where, _ = soak
+    assert read_result(where.directory.result_path(where.test.full_name)) == result
+    for function in result.critical_load.functions:
+        assert len(function.curve) > 20
+        loads = [point.load_per_interface_fps for point in function.curve]
+        losses = [point.loss_ratio for point in function.curve]
+        assert loads == sorted(loads)
+        assert losses == sorted(losses)
+    area = sum(
+        (right.load_per_interface_fps - left.load_per_interface_fps)
+        * 0.5
+        * (left.density_per_fps + right.density_per_fps)
+        for left, right in pairwise(result.critical_load.posterior)
+    )
+    assert area == pytest.approx(0.99, abs=0.015)
+    assert [point.trials for point in result.critical_load.history] == sorted(
+        {point.trials for point in result.critical_load.history}
+    )
+
+
+def test_progress_has_an_estimate_that_narrows_and_a_time_left_that_shrinks(soak):
+    result, _, told = soak
+    assert [each.number for each in told] == list(range(1, len(result.trials) + 1))
+    assert all(earlier.time_left > later.time_left for earlier, later in pairwise(told))
+    widths = [each.latest.high - each.latest.low for each in told if each.latest is not None]
+    assert widths[-1] < widths[0] / 10
+
+
+def test_an_interrupted_soak_goes_on_and_ends_as_if_nothing_had_been(soak, tmp_path):
+    whole, _, _ = soak
+
+    def interrupt(progress):
+        if progress.number == 7:
+            raise Stop("enough")
+
+    with pytest.raises(Stop):
+        find_critical_load(open_testbed(SIMULATED), QUICK, place(tmp_path), interrupt)
+    failed = read_result(place(tmp_path).directory.result_path(place(tmp_path).test.full_name))
+    assert (failed.outcome, failed.critical_load, len(failed.trials)) == (Outcome.FAILED, None, 7)
+    resumed = find_critical_load(open_testbed(SIMULATED), QUICK, place(tmp_path, resume=tmp_path))
+    assert resumed.trials[:7] == failed.trials
+    assert sum(trial.elapsed_s for trial in resumed.trials) <= 45.0 + resumed.trials[-1].elapsed_s
+    assert resumed.critical_load.mean.per_interface_fps == pytest.approx(
+        whole.critical_load.mean.per_interface_fps, rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("makes_up_for_them", [False, True])
+def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_path, makes_up_for_them):
+    healthy, _, _ = soak
+    where, told = place(tmp_path), []
+    testbed = StallingTestbed(1, 5, 9, makes_up_for_them=makes_up_for_them)
+    result = find_critical_load(testbed, QUICK, where, told.append)
+    assert [trial.number for trial in result.trials if not trial.is_evidence] == [1, 5, 9]
+    assert [each.number for each in told if each.set_aside] == [1, 5, 9]
+    assert all("the generator" in trial.set_aside for trial in result.trials if not trial.is_evidence)
+    # Another trial takes its place.
+    assert result.trials[1].load_per_interface_fps == result.trials[0].load_per_interface_fps
+    assert result.outcome is Outcome.MEASURED
+    assert result.critical_load.mean.per_interface_fps == pytest.approx(
+        healthy.critical_load.mean.per_interface_fps, rel=1e-3
+    )
+    assert len(read_journal(where.directory.journal_path(where.test.full_name)).entries) == len(result.trials)
+    assert "Set aside, and no evidence about the SUT: 3 of the trials" in message(result)
+    assert read_result(where.directory.result_path(where.test.full_name)) == result
+
+
+def test_a_soak_ends_when_stalls_are_the_rule_and_can_be_resumed_on_a_quiet_machine(soak, tmp_path):
+    healthy, _, _ = soak
+    testbed = StallingTestbed(*range(2, 20))
+    with pytest.raises(
+        TrafficError, match=r"3 of the last 4 trials.*could not send [\d,]+ of [\d,]+ frames, more than 1%"
+    ):
+        find_critical_load(testbed, QUICK, place(tmp_path))
+    assert testbed.measured == 4
+    resumed = find_critical_load(open_testbed(SIMULATED), QUICK, place(tmp_path, resume=tmp_path))
+    assert [trial.number for trial in resumed.trials if not trial.is_evidence] == [2, 3, 4]
+    assert resumed.critical_load.mean.per_interface_fps == pytest.approx(
+        healthy.critical_load.mean.per_interface_fps, rel=1e-3
+    )
+
+
+def test_a_generator_that_is_too_slow_for_the_first_loads_ends_a_soak_soon(tmp_path):
+    testbed = StallingTestbed(*range(1, 20))
+    with pytest.raises(TrafficError, match=r"4 of the last 4 trials.*lower the maximum load"):
+        find_critical_load(testbed, QUICK, place(tmp_path))
+
+
+def test_a_precision_ends_it_early(tmp_path):
+    result = find_critical_load(
+        open_testbed(SIMULATED), SoakRequest(ONE_WAY, timeout=600.0, precision=0.005), place(tmp_path)
+    )
+    found = result.critical_load
+    assert found.ended_by == "precision"
+    width = found.most_95.per_interface_fps - found.least_95.per_interface_fps
+    assert width <= 0.005 * found.mean.per_interface_fps
+    assert sum(trial.elapsed_s for trial in result.trials) < 600.0
+
+
+@pytest.mark.parametrize(
+    ("loads", "limit"),
+    [({"max_load": 100e3}, SoakLimit.AT_LEAST), ({"min_load": 180e3}, SoakLimit.AT_MOST)],
+)
+def test_a_critical_load_outside_of_the_limits_is_irregular_and_says_on_which_side(tmp_path, loads, limit):
+    result = find_critical_load(open_testbed(SIMULATED), SoakRequest(ONE_WAY, timeout=20.0, **loads), place(tmp_path))
+    assert result.outcome is Outcome.IRREGULAR
+    assert result.critical_load.limit is limit
+
+
+def test_a_policers_truth_is_in_the_interval_or_the_model_does_not_fit(tmp_path):
+    request = SoakRequest(ONE_WAY, timeout=40.0, trial_duration=1.0, trial_growth=0.0)
+    result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))
+    found = result.critical_load
+    inside = found.least_95.per_interface_fps <= 51e3 <= found.most_95.per_interface_fps
+    assert inside or found.misfit
+    assert found.mean.per_interface_fps == pytest.approx(51e3, rel=0.03)
+
+
+def test_a_warm_start_begins_at_the_bounds_of_the_search_before(tmp_path):
+    testbed = open_testbed(SIMULATED)
+    search = find_conditional_throughput(testbed, SearchRequest((NO_LOSS,), PROFILE), place(tmp_path, "search"))
+    loads = warm_start_from(search, PROFILE)
+    request = SoakRequest(PROFILE, timeout=20.0, warm_start=loads)
+    result = find_critical_load(testbed, request, place(tmp_path, "soak"))
+    assert {trial.load_per_interface_fps for trial in result.trials[: len(loads)]} == set(loads)
+    journal = read_journal(place(tmp_path, "soak").directory.journal_path("a suite.soak"))
+    assert journal.search["settings"]["warm_start_per_interface_fps"] == list(loads)
+
+
+def test_a_warm_start_needs_a_search_with_the_same_traffic(soak, tmp_path):
+    search = find_conditional_throughput(
+        open_testbed(SIMULATED), SearchRequest((NO_LOSS,), PROFILE), place(tmp_path, "search")
+    )
+    with pytest.raises(SearchError, match=r"other traffic \(ethip4-udp, 64 bytes\)"):
+        warm_start_from(search, load_profile("ethip4-udp", frame_size=1518))
+    with pytest.raises(SearchError, match="was no search for throughput"):
+        warm_start_from(soak[0], PROFILE)
+
+
+def test_the_drafts_selection_and_durations_can_be_asked_for(tmp_path):
+    request = SoakRequest(ONE_WAY, timeout=20.0, selection=SelectionName.DRAFT)
+    result = find_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
+    assert [trial.duration_s for trial in result.trials[:3]] == pytest.approx([5.1, 5.2, 5.3])

@@ -1,0 +1,206 @@
+"""Telemetry and reconfiguration need DUTs of ours, and a search that found a load."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from measurement_examples import PROFILE, SIMULATED, place
+
+from lossratio.dut import DutCounters, DutOptions
+from lossratio.errors import DutError, SearchError, TrafficError
+from lossratio.measurements.latency.measure import points_of
+from lossratio.measurements.reconfiguration.measure import (
+    RECONFIGURATION_GOAL,
+    ReconfigurationRequest,
+    measure_reconfiguration_loss,
+    reconfigure_duts,
+)
+from lossratio.measurements.telemetry.measure import TelemetryRequest, add_telemetry, relevant_load
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.mlrsearch import SearchGoal
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import read_result
+from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.testbed import Ready
+from lossratio.topology import Hop, Interface, Port
+from lossratio.traffic import StoppedTraffic
+from lossratio.trials.integrity import Integrity
+from lossratio.trials.trial import DirectionCounters, TrialOutput
+
+NDR = SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR")
+PDR = SearchGoal(0.005, 0.5, 1.0, 2.0, 0.1, name="PDR")
+
+
+@pytest.fixture
+def testbed():
+    testbed = open_testbed(SIMULATED)
+    yield testbed
+    testbed.close()
+
+
+@pytest.fixture
+def found(testbed, tmp_path):
+    return find_conditional_throughput(testbed, SearchRequest((NDR, PDR), PROFILE), place(tmp_path))
+
+
+def test_the_load_is_that_of_pdr_unless_another_goal_is_named(found):
+    assert relevant_load(found, None)[0] == "PDR"
+    name, load = relevant_load(found, "ndr")
+    assert (name, load) == ("NDR", found.goals[0].result.relevant_lower_bound.per_interface_fps)
+    with pytest.raises(SearchError, match=r"no goal 'MRR'\. Its goals were NDR, PDR"):
+        relevant_load(found, "MRR")
+
+
+def test_latency_and_telemetry_are_measured_at_the_same_goal(found):
+    ndr, pdr = found.goals
+    mine = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"name": "my pdr"})})
+    result = found.model_copy(update={"goals": (mine, ndr)})
+    assert relevant_load(result, None)[0] == points_of(result)[0].goal == "my pdr"
+
+
+def test_a_search_that_found_nothing_has_no_load_to_ask_at(testbed, tmp_path):
+    request = SearchRequest((NDR,), PROFILE, min_load=390e3, max_load=400e3)
+    nothing = find_conditional_throughput(testbed, request, place(tmp_path))
+    with pytest.raises(SearchError, match="NDR has no relevant lower bound"):
+        relevant_load(nothing, None)
+
+
+def test_without_duts_there_is_nobody_to_ask_or_to_reconfigure(testbed, found, tmp_path):
+    with pytest.raises(DutError, match="no DUT of ours to ask"):
+        add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4), place(tmp_path), found)
+    with pytest.raises(DutError, match="no DUT of ours to reconfigure"):
+        reconfigure_duts(testbed, 5)
+
+
+def test_a_reconfiguration_that_cannot_be_measured_is_a_failed_result_beside_that_of_its_search(testbed, tmp_path):
+    request = ReconfigurationRequest(SearchRequest((RECONFIGURATION_GOAL,), PROFILE), lambda: None)
+    with pytest.raises(TrafficError, match="no time passes between trials"):
+        measure_reconfiguration_loss(testbed, request, place(tmp_path, "reconf"))
+    failed = read_result(tmp_path / "results" / "a_suite.reconf.json")
+    assert (failed.outcome, failed.loss) == (Outcome.FAILED, None)
+    assert len(failed.trials) > 1
+    assert read_result(tmp_path / "results" / "a_suite.reconf_search.json").outcome is not Outcome.FAILED
+
+
+def test_the_goal_before_a_reconfiguration_is_csits():
+    goal = RECONFIGURATION_GOAL
+    assert (goal.loss_ratio, goal.exceed_ratio, goal.duration_sum, goal.width) == (0.0, 0.0, 11.0, 0.001)
+
+
+SENT = 1000
+LOST = 50
+PORT = Port("DUT1", "port0", Interface(link="a-link"))
+
+
+@dataclass
+class CountingDut:
+    """A DUT that counts whatever passes it, of whichever attempt."""
+
+    kind = "counting"
+    options = DutOptions()
+    hop = Hop("DUT1", PORT, PORT)
+    passed: int = 0
+
+    @contextmanager
+    def telemetry(self):
+        yield {}
+
+    def read_counters(self):
+        return DutCounters({"west": self.passed}, {"east": self.passed}, {})
+
+
+@dataclass
+class CountedTestbed:
+    """A testbed whose generator needs so many attempts for each trial, and leaves so many frames of other traffic."""
+
+    found: object
+    attempts: list[int] = field(default_factory=list)
+    unsent: int = 0
+    dropped: int = 0
+    dut: CountingDut = field(default_factory=CountingDut)
+
+    @property
+    def duts(self):
+        return (self.dut,)
+
+    @contextmanager
+    def ready_for(self, profile, *, ramp=0.0, integrity=Integrity.DOUBT):
+        yield Ready(self, self, self.found.conditions, lambda: 0)
+
+    def measure(self, trial):
+        attempts = self.attempts.pop(0)
+        self.dut.passed += attempts * SENT
+        directions = (DirectionCounters("port0>port1", intended=SENT, sent=SENT, received=SENT),)
+        return TrialOutput(0.0, repeats=attempts - 1, directions=directions)
+
+    def start_traffic(self, load):
+        pass
+
+    def stop_traffic(self, late_wait):
+        sent = SENT - self.unsent
+        counters = DirectionCounters(
+            "port0>port1", SENT, sent, sent - LOST, unsent=self.unsent, generator_drops=self.dropped
+        )
+        return StoppedTraffic((counters,), {"port0>port1": 0})
+
+
+def test_what_the_duts_count_of_attempts_that_were_thrown_away_is_not_taken_for_the_trials(found, tmp_path):
+    testbed = CountedTestbed(found, attempts=[2, 3, 1])
+    result = add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4, duration=0.1), place(tmp_path), found)
+    (trial,) = result.telemetry
+    assert (trial.sent_frames, trial.duts[0].received_frames) == (SENT, {"west": SENT})
+
+
+def test_telemetry_of_a_generator_that_always_falters_is_an_error(found, tmp_path):
+    testbed = CountedTestbed(found, attempts=[2] * 5)
+    with pytest.raises(TrafficError, match="measured again in each of 5 attempts"):
+        add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4), place(tmp_path), found)
+
+
+@pytest.fixture
+def reconfigured(testbed, found, tmp_path, monkeypatch):
+    """Measures a reconfiguration during which a generator leaves frames unsent, or drops them."""
+    monkeypatch.setattr("lossratio.measurements.reconfiguration.measure.LEAD", 0.0)
+
+    def measure(max_load=None, **of_the_generator):
+        request = SearchRequest((RECONFIGURATION_GOAL,), PROFILE, max_load=max_load)
+        searched = find_conditional_throughput(testbed, request, place(tmp_path, "reconf search"))
+        monkeypatch.setattr(
+            "lossratio.measurements.reconfiguration.measure.find_conditional_throughput", lambda *_: searched
+        )
+        counted = CountedTestbed(found, **of_the_generator)
+        return measure_reconfiguration_loss(
+            counted, ReconfigurationRequest(request, lambda: None), place(tmp_path, "reconf")
+        )
+
+    return measure
+
+
+def test_a_reconfiguration_loses_what_was_sent_and_did_not_come_back(reconfigured):
+    result = reconfigured()
+    assert result.loss.lost_frames == LOST
+    assert not any("generator" in remark or "irregular" in remark for remark in result.remarks)
+
+
+def test_a_reconfiguration_at_a_load_that_is_no_limit_says_so(reconfigured):
+    remarks = reconfigured(max_load=50e3).remarks
+    assert "the load was found by a search that is irregular: the maximum load is a lower bound" in remarks
+
+
+def test_frames_unsent_during_a_reconfiguration_are_told_beside_its_loss(reconfigured):
+    result = reconfigured(unsent=10)
+    assert result.loss.lost_frames == LOST
+    assert any("left 10 frames unsent during the reconfiguration (1 %)" in remark for remark in result.remarks)
+
+
+def test_frames_that_the_generator_dropped_during_a_reconfiguration_are_told_beside_its_loss(reconfigured):
+    result = reconfigured(dropped=3)
+    assert any("dropped 3 frames that came back" in remark for remark in result.remarks)
+
+
+def test_a_reconfiguration_whose_traffic_was_not_sent_is_a_failure(reconfigured, tmp_path):
+    with pytest.raises(TrafficError, match=r"could not send 51\. What the DUTs would have lost"):
+        reconfigured(unsent=51)
+    assert read_result(tmp_path / "results" / "a_suite.reconf.json").outcome is Outcome.FAILED

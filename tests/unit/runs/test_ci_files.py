@@ -1,0 +1,223 @@
+"""The files for CI systems: valid, and their shell lines run as they stand."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from nightly_examples import ROOT
+
+from lossratio.results.run_directory import RunDirectory
+from lossratio.runs.job import load_job
+from lossratio.runs.matrix import matrix
+
+GITHUB = ROOT / "ci" / "github" / "nightly.yml"
+GITLAB = ROOT / "ci" / "gitlab" / "nightly.gitlab-ci.yml"
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+JENKINS = ROOT / "ci" / "jenkins" / "Jenkinsfile"
+SMALL_JOB = """format: lossratio-job/1
+name: nightly
+topologies: [../topologies/simulated.yaml]
+tests:
+- {suites: [../tests/performance/linux_bridge.robot], include: [mrr], frame_sizes: [64B]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "schema"),
+    [
+        ([GITHUB], ["vendor.github-workflows"]),
+        ([GITLAB], ["vendor.gitlab-ci", "--data-transform", "gitlab-ci"]),
+        (FORMS, ["vendor.github-issue-forms"]),
+    ],
+    ids=["github", "gitlab", "issue forms"],
+)
+def test_files_are_valid_by_their_systems_schema(files, schema):
+    assert files
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", *schema, *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_hooks_before_a_commit_run_what_make_lint_runs():
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    tools = {Path(hook["entry"].split()[0]).name for hook in repository["hooks"]}
+    lint = (ROOT / "Makefile").read_text().partition("\nlint:")[2].partition("\n\n")[0]
+    assert tools - {"python"} == set(re.findall(r"\.venv/bin/(\w+)", lint)) - {"robot"}
+
+
+def test_the_job_that_comes_with_the_project_can_be_used():
+    job = load_job(ROOT / "ci" / "nightly.yaml")
+    (entry,) = matrix([ROOT / "ci" / "nightly.yaml"])["include"]
+    assert entry["testbed"] == job.testbeds[0].topology.name
+
+
+def test_testbeds_that_are_written_down_are_those_of_the_job():
+    names = {each.topology.name for each in load_job(ROOT / "ci" / "nightly.yaml").testbeds}
+    gitlab = yaml.safe_load(GITLAB.read_text())["night"]["parallel"]["matrix"]
+    assert {entry["TESTBED"] for entry in gitlab} == names
+    assert set(re.findall(r"testbed: '(\w+)'", JENKINS.read_text())) == names
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout of the project with a job that takes little time, and where to find `lossratio`."""
+    for name in ("ci", "topologies", "tests/performance"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    (tmp_path / "ci" / "nightly.yaml").write_text(SMALL_JOB)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    program = tmp_path / ".venv" / "bin" / "lossratio"
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m lossratio \"$@\"\n")
+    program.chmod(0o755)
+    return tmp_path
+
+
+def stands_in(checkout, lines):
+    """Puts something else in the place of `lossratio`, as only what the scripts make of it matters."""
+    (checkout / ".venv" / "bin" / "lossratio").write_text(f"#!/bin/sh\n{lines}\n")
+
+
+def shell(checkout, lines, **environment):
+    given = {
+        **os.environ,
+        "PATH": f"{checkout / '.venv' / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "libraries"),
+        "XDG_STATE_HOME": str(checkout / "state"),
+        "XDG_CACHE_HOME": str(checkout / "cache"),
+        "JOB": "ci/nightly.yaml",
+        "OUTPUT": "results/night",
+        "TESTBED": "simulated",
+        "TOPOLOGY": "topologies/simulated.yaml",
+        "PAUSE": "0",
+        **environment,
+    }
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", lines],
+        cwd=checkout,
+        env=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_shell_lines_for_github_run_as_they_stand(checkout):
+    jobs = yaml.safe_load(GITHUB.read_text())["jobs"]
+    steps = [step for job in jobs.values() for step in job["steps"] if "run" in step and step["name"] != "Install"]
+    outputs = {name: str(checkout / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    assert not any("${{" in step["run"] for step in steps)
+    for step in steps:
+        done = shell(checkout, step["run"], **outputs)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert '"testbed": "simulated"' in (checkout / "GITHUB_OUTPUT").read_text()
+    assert "64B-1c-eth-l2bdbase-mrr" in (checkout / "GITHUB_STEP_SUMMARY").read_text()
+
+
+def test_the_shell_lines_for_gitlab_run_as_they_stand(checkout):
+    pipeline = yaml.safe_load(GITLAB.read_text())
+    for lines in (pipeline["plan"]["script"], pipeline["night"]["script"]):
+        done = shell(checkout, "\n".join(lines))
+        assert done.returncode == 0, done.stdout + done.stderr
+    for path in (*pipeline["night"]["artifacts"]["paths"], pipeline["night"]["artifacts"]["reports"]["junit"]):
+        assert (checkout / path).exists()
+
+
+def test_the_shell_lines_for_jenkins_run_as_they_stand(checkout):
+    lines = re.findall(r"sh\(script: '([^']+)'", JENKINS.read_text())
+    assert len(lines) == 2
+    for line in lines:
+        done = shell(checkout, line)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (checkout / "results" / "night" / "junit.xml").exists()
+
+
+def test_the_morning_compares_with_the_nights_before_and_tells_the_trend(checkout):
+    archive = str(checkout / "archive")
+    for _ in range(2):
+        for script in ("ci/night", "ci/morning"):
+            done = shell(checkout, script, RESULTS=archive)
+            assert done.returncode == 0, done.stdout + done.stderr
+    summary = (checkout / "results" / "night" / "summary.md").read_text()
+    assert "64B-1c-eth-l2bdbase-mrr" in summary
+    assert "1 series of 2 results" in summary
+    assert (checkout / "results" / "night" / "trend.html").exists()
+
+
+def test_what_an_earlier_night_left_is_kept_and_not_taken_for_tonight(checkout):
+    left = checkout / "results" / "night" / "output.xml"
+    left.parent.mkdir(parents=True)
+    left.write_text("the night before")
+    stands_in(checkout, 'echo "$@" >>asked')
+    assert shell(checkout, "ci/night").returncode == 0
+    assert (checkout / "asked").read_text().startswith("run --topology")
+    (kept,) = (checkout / "results").glob("night-before-*/output.xml")
+    assert kept.read_text() == "the night before"
+
+
+@pytest.mark.parametrize(
+    ("failing", "status"),
+    [
+        ("report", 1),
+        ("fetch", 2),
+        ("send", 2),
+        ("trend", 2),
+    ],
+)
+def test_a_morning_that_could_not_do_all_says_so_by_its_exit_status(checkout, failing, status):
+    (checkout / "results" / "night" / "results").mkdir(parents=True)
+    stands_in(checkout, f'[ "$1" != {failing} ] || exit {status}')
+    done = shell(checkout, "ci/morning", RESULTS="s3://bucket")
+    assert done.returncode == status
+    assert f"ci/morning: exit status {status} of: lossratio {failing}" in done.stderr
+
+
+@pytest.mark.parametrize(("trend", "status"), [("echo worse; exit 1", 3), ("echo too few; exit 2", 0)])
+def test_a_morning_alarms_on_what_got_worse_and_not_on_too_few_results(checkout, trend, status):
+    (checkout / "results" / "night" / "results").mkdir(parents=True)
+    stands_in(checkout, f"case $1 in trend) {trend} ;; esac")
+    assert shell(checkout, "ci/morning", RESULTS="s3://bucket").returncode == status
+
+
+def test_gitlab_tells_a_regression_of_the_morning(checkout):
+    stands_in(checkout, "case $1 in run) mkdir -p results/night/results ;; trend) exit 1 ;; esac")
+    script = "\n".join(yaml.safe_load(GITLAB.read_text())["night"]["script"])
+    assert shell(checkout, script, RESULTS="s3://bucket").returncode == 3
+
+
+def test_a_testbed_that_is_not_available_is_tried_again_and_told_by_the_exit_status(checkout):
+    stands_in(checkout, 'echo "$@" >>asked\nexit 75')
+    assert shell(checkout, "ci/night", ATTEMPTS="3").returncode == 75
+    assert len((checkout / "asked").read_text().splitlines()) == 3
+
+
+def test_a_night_whose_infrastructure_failed_is_resumed(checkout):
+    stands_in(
+        checkout,
+        "mkdir -p results/night && touch results/night/output.xml\n"
+        'echo "$@" >>asked\n'
+        "[ -e again ] && exit 0\n"
+        "touch again\n"
+        "exit 69",
+    )
+    assert shell(checkout, "ci/night").returncode == 0
+    run, resumed = (checkout / "asked").read_text().splitlines()
+    assert run.startswith("run --topology topologies/simulated.yaml --job ci/nightly.yaml")
+    assert resumed.startswith("run --resume results/night")
+
+
+def test_a_failed_test_is_not_tried_again(checkout):
+    stands_in(checkout, 'echo "$@" >>asked\nexit 3')
+    assert shell(checkout, "ci/night").returncode == 3
+    assert len((checkout / "asked").read_text().splitlines()) == 1
+
+
+def test_a_night_without_results_has_no_morning(checkout):
+    done = shell(checkout, "ci/morning")
+    assert (done.returncode, done.stdout) == (0, "Nothing was measured.\n")
+    assert not RunDirectory(Path(checkout / "results" / "night")).has_files

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import pytest
+from robot.errors import ExecutionFailed
+from runner_examples import SIMULATED, write_suite
+
+from lossratio.errors import DutError, NodeError
+from lossratio.runs.exit_status import ExitStatus, exit_status
+from lossratio.runs.failures import FailureRecord
+from lossratio.runs.merging import merged, verdicts_of
+from lossratio.runs.verdicts import FailureKind, TestVerdict, failure_kind
+from lossratio.traffic import AgentRefusalError
+from lossratio.trials.counters import NegativeLossError
+
+PASSES = "Passes\n    No Operation\n"
+FAILS = "Fails\n    Fail    too slow\n"
+
+
+def raises(error):
+    return f"{error}\n    Raise Error    {error}\n"
+
+
+@pytest.mark.parametrize(
+    ("tests", "status"),
+    [
+        (PASSES, 0),
+        (PASSES + FAILS, 1),
+        (FAILS + raises("RegressionError"), 3),
+        (FAILS + raises("NodeError"), 69),
+        (raises("TrafficError"), 69),
+        (raises("NodeError") + raises("ReservationError"), 75),
+        (raises("NodeError") + raises("RegressionError"), 3),
+        (raises("DutError"), 1),
+        (raises("TesterError") + FAILS, 69),
+        (raises("LinkError"), 69),
+        (raises("TopologyError"), 2),
+        ("No keyword of this name\n    Nonsense\n", 1),
+    ],
+)
+def test_the_exit_status_tells_why_tests_failed(lossratio, tmp_path, tests, status):
+    file = write_suite(tmp_path, tests)
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
+    assert (done.status, f"Exit status {status}." in done.err) == (status, True)
+    assert (tmp_path / "out" / "output.xml").exists()
+
+
+def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
+    file = write_suite(tmp_path, PASSES, settings="Suite Setup    Raise Error    NodeError")
+    assert lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out").status == 69
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--topology", "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
+        (["--topology", SIMULATED, "missing.robot"], "missing.robot"),
+        (["--topology", SIMULATED, "suite.robot", "--", "--nonsense"], "--nonsense"),
+        (["--topology", SIMULATED, "suite.robot", "--", "--help"], "ask robot itself"),
+        (["--topology", SIMULATED], "which suites"),
+        (["suite.robot"], "--topology FILE"),
+        (["--topology", SIMULATED, "--wait", "soon", "suite.robot"], "soon"),
+        (["--any-of", SIMULATED, "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
+        (["--topology", SIMULATED, "--include", "absent", "suite.robot"], "no tests matching tag"),
+    ],
+)
+def test_bad_input_is_one_message_and_touches_nothing(lossratio, tmp_path, arguments, message):
+    write_suite(tmp_path, PASSES)
+    done = lossratio("run", *arguments)
+    assert done.status == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert not (tmp_path / "output.xml").exists()
+
+
+def test_options_behind_the_dashes_are_robots(lossratio, tmp_path):
+    file = write_suite(tmp_path, "Chosen\n    [Tags]    a    b\n    Should Be Equal    ${WHAT}    right\n" + FAILS)
+    robot = ["--outputdir", tmp_path / "out", "--variable", "WHAT:right", "--name", "Other", "--log", "NONE"]
+    done = lossratio("run", "--topology", SIMULATED, "--include", "aANDb", file, "--", *robot)
+    assert done.status == 0
+    assert "Other" in done.out
+    assert not (tmp_path / "out" / "log.html").exists()
+
+
+def test_without_a_directory_the_output_is_under_the_name_of_the_testbed(lossratio, tmp_path):
+    write_suite(tmp_path, PASSES)
+    lossratio("run", "--topology", SIMULATED, "suite.robot")
+    (directory,) = (tmp_path / "results").iterdir()
+    assert directory.name.startswith("simulated-")
+    assert (directory / "output.xml").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (NodeError("Node TG: no connection"), FailureKind.INFRASTRUCTURE),
+        (AgentRefusalError("Node TG", "refused"), FailureKind.INFRASTRUCTURE),
+        (NegativeLossError("More frames were received than sent"), FailureKind.TEST),
+        (DutError("DUT1 receives 10 frames and lets none out"), FailureKind.TEST),
+        (ExecutionFailed("Execution terminated by signal"), FailureKind.INTERRUPTED),
+        (AssertionError("Execution terminated by signal"), FailureKind.TEST),
+        (ValueError("NodeError: no number"), FailureKind.TEST),
+    ],
+)
+def test_an_exception_tells_the_kind_of_failure_whatever_its_message_says(error, kind):
+    assert failure_kind(error) is kind
+
+
+OWN_WORDS = """
+Own Words
+    Fail    my TrafficError: too slow
+"""
+RERAISED = """
+Other Words For It
+    TRY
+        Raise Error    NodeError
+    EXCEPT
+        Fail    TrafficError: the testbed is no good
+    END
+"""
+HANDLED = """
+Handled
+    Run Keyword And Expect Error    *    Raise Error    TrafficError    too slow
+    Run Keyword And Ignore Error    Raise Error    NodeError
+    Fail    TrafficError: too slow
+"""
+OWN_CLASS = """
+Error Of Another Library
+    Raise Own Error    TrafficError    too slow
+"""
+PASSED_ON = """
+Passed On
+    TRY
+        Raise Error    NodeError
+    EXCEPT    AS    ${error}
+        Fail    Not measured: ${error}
+    END
+"""
+IN_DEPTH = """
+In Depth
+    IF    True
+        Wait Until Keyword Succeeds    2x    0s    Raise Error    LinkError
+    END
+"""
+TWO = """
+Two
+    Run Keyword And Continue On Failure    Raise Error    DutError    DUT1 is dead
+    Raise Error    TesterError    tg0 was set down
+"""
+TEAR_DOWN = """
+Tear Down
+    Fail    too slow
+    [Teardown]    Raise Error    NodeError
+"""
+LONG = """
+Long
+    Run Keyword And Continue On Failure    Fail    ${{"x\\n" * 90}}
+    Run Keyword And Continue On Failure    Raise Error    NodeError    ${{"y\\n" * 90}}
+    Fail    ${{"z\\n" * 90}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests", "status"),
+    [
+        (OWN_WORDS, 1),
+        (raises("TrafficError") + OWN_WORDS, 69),
+        (RERAISED, 1),
+        (HANDLED, 1),
+        (OWN_CLASS, 1),
+        (PASSED_ON, 69),
+        (IN_DEPTH, 69),
+        (TWO, 69),
+        (TEAR_DOWN, 69),
+        (LONG, 69),
+    ],
+)
+def test_only_an_exception_that_failed_the_test_counts_and_no_words(lossratio, tmp_path, tests, status):
+    file, out = write_suite(tmp_path, tests), tmp_path / "out"
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", out)
+    assert done.status == status, done.err
+    # The output alone does not say why a test failed; the record beside it does.
+    kinds = [verdict.failure for verdict in verdicts_of(merged([out / "output.xml"]), FailureRecord(out).read())]
+    assert kinds[-1] is (FailureKind.TEST if status == 1 or tests.endswith(OWN_WORDS) else FailureKind.INFRASTRUCTURE)
+
+
+def test_a_record_that_was_cut_off_or_is_none_leaves_the_test_to_another_attempt(tmp_path):
+    record = FailureRecord(tmp_path)
+    assert record.read() == {}
+    record.add("A.First", FailureKind.INFRASTRUCTURE)
+    record.add("A.First", FailureKind.TEST)
+    record.add("A.Second", FailureKind.TEST)
+    path = tmp_path / "failures.jsonl"
+    path.write_bytes(path.read_bytes()[:-5])
+    assert record.read() == {"A.First": FailureKind.TEST}
+    assert not TestVerdict("A.Second", "FAIL", "too slow", FailureKind.NO_VERDICT).is_final
+
+
+@pytest.mark.parametrize(("code", "status"), [(252, 2), (253, 130), (255, 70)])
+def test_what_stops_robot_itself_has_a_status_of_its_own(code, status):
+    assert exit_status(code, [TestVerdict("t", "FAIL", "too slow", FailureKind.TEST)]) is ExitStatus(status)
+
+
+def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(lossratio, tmp_path):
+    file = write_suite(tmp_path, PASSES, settings="Suite Teardown    Raise Error    NodeError")
+    done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
+    assert (done.status, "0 of 1 tests passed" in done.err) == (69, True)
+
+
+def test_what_was_never_begun_after_a_failure_is_not_finished(lossratio, tmp_path):
+    file = write_suite(tmp_path, raises("NodeError") + PASSES)
+    robot = ["--outputdir", tmp_path / "out", "--exitonfailure"]
+    assert lossratio("run", "--topology", SIMULATED, file, "--", *robot).status == 69
+    left_out = verdicts_of(merged([tmp_path / "out" / "output.xml"]), FailureRecord(tmp_path / "out").read())[1]
+    assert (left_out.status, left_out.is_final) == ("FAIL", False)

@@ -1,0 +1,84 @@
+"""Whether a testbed is fit tonight, with real frames over a cable."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+from runner_examples import ROOT, SIMULATED
+
+from lossratio.commands.run import run
+from lossratio.errors import JobError
+from lossratio.runs import fitness
+from lossratio.runs.job import load_job
+from lossratio.trials.trial import TrialOutput
+
+SUITE = """*** Settings ***
+Library    lossratio.keywords.LossRatio
+Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
+Suite Teardown    Tear Down Testbed
+*** Test Cases ***
+Receive Rate
+    Measure MRR    64B    trials=1
+"""
+
+
+def write_job(directory, load, cable):
+    (directory / "suite.robot").write_text(SUITE)
+    (directory / "lab.yaml").write_text(SIMULATED.read_text())
+    text = (ROOT / "topologies" / "local-cable.yaml").read_text().replace("name: local-cable", "name: fitness-cable")
+    (directory / "cable.yaml").write_text(text)
+    job = directory / "job.yaml"
+    job.write_text(
+        "format: lossratio-job/1\nname: nightly\ntopologies: [lab.yaml]\ntests: [{suites: [suite.robot]}]\n"
+        f"self_test: {{load: {load}, trials: 1, topologies: {{simulated: {cable}}}}}\n"
+    )
+    return job
+
+
+def invoke(job):
+    options = ["--", "--outputdir", str(job.parent / "out"), "--console", "quiet"]
+    return CliRunner().invoke(run, ["--job", str(job), *options], catch_exceptions=False)
+
+
+@pytest.mark.netns
+@pytest.mark.usefixtures("netns_lab")
+def test_a_fit_tester_lets_the_night_begin(tmp_path):
+    result = invoke(write_job(tmp_path, "100 fps", "cable.yaml"))
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out" / "results").is_dir()
+
+
+@pytest.mark.netns
+@pytest.mark.usefixtures("netns_lab")
+def test_an_unfit_tester_is_infrastructure_that_failed_before_anything_was_measured(tmp_path):
+    result = invoke(write_job(tmp_path, "100 Mfps", "cable.yaml"))
+    assert result.exit_code == 69
+    assert "simulated is not fit tonight: at 100.00 Mfps per interface over a cable, its tester" in result.output
+    assert not (tmp_path / "out" / "results").exists()
+
+
+@pytest.mark.parametrize(("load", "cable", "place"), [("fast", "cable.yaml", "load"), ("1 kfps", "no.yaml", "no file")])
+def test_a_demand_that_makes_no_sense_is_an_error_with_its_place(tmp_path, load, cable, place):
+    with pytest.raises(JobError, match=rf"job\.yaml:5.*{place}"):
+        load_job(write_job(tmp_path, load, cable))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "is_fit"),
+    [([(99, 0), (0, 0)], True), ([(99, 0)] * 4, False), ([(1, 1), (0, 0)], False)],
+    ids=["stalled once", "stalled always", "a frame lost"],
+)
+def test_a_night_is_not_lost_to_a_machine_that_stood_still_once(tmp_path, monkeypatch, outputs, is_fit):
+    left = [
+        TrialOutput(unsent / 100, sent_frames=100, lost_frames=lost, unsent_frames=unsent) for unsent, lost in outputs
+    ]
+    ready = SimpleNamespace(measurer=SimpleNamespace(measure=lambda trial: left.pop(0)))
+    opened = SimpleNamespace(ready_for=lambda profile: nullcontext(ready), close=lambda: None)
+    monkeypatch.setattr(fitness, "open_testbed", lambda *args, **kwargs: opened)
+    job = load_job(write_job(tmp_path, "100 fps", "cable.yaml"))
+    (testbed,) = job.testbeds
+    with nullcontext() if is_fit else pytest.raises(fitness.UnfitTesterError):
+        fitness.check_tester(job, testbed, job.file.self_test)

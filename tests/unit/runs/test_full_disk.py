@@ -1,0 +1,173 @@
+"""A disk that is full: one line with the file and the way out, status 69, and nothing that was measured is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from lossratio.errors import StorageError
+from lossratio.history.entries import Entry
+from lossratio.history.object_store import ObjectStore
+from lossratio.history.outbox import Outbox
+from lossratio.history.store import History
+from lossratio.results.run_directory import RunDirectory
+from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.trials.journal import read_journal
+
+ROOT = Path(__file__).parents[3]
+EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
+SUITE = """
+*** Settings ***
+Library           lossratio.keywords.LossRatio    resume=${{RESUME}}
+Suite Setup       Set Up Testbed    {topology}    dut=linux_bridge    police=50 kfps
+Suite Teardown    Run Keywords    Tear Down Testbed    AND    Log To Console    Taken down.
+*** Variables ***
+${{RESUME}}    ${{None}}
+*** Test Cases ***
+First
+    Measure MRR    64B    trials={trials}
+Second
+    Measure MRR    64B    trials=2
+"""
+LOSSRATIO = [sys.executable, "-m", "lossratio"]
+IN_NAMESPACE = """
+set -eu
+place=$1 size=$2 copy=$3; shift 3
+mount -t tmpfs -o "size=$size" tmpfs "$place"
+status=0; "$@" || status=$?
+echo "status: $status"
+cp -r "$place/." "$copy"
+mount -o remount,size=64M "$place"
+[ -d "$place/out" ] || exit 0
+status=0; "$1" -m lossratio run --resume "$place/out" || status=$?
+echo "status: $status"
+cp -r "$place/." "$copy-resumed"
+"""
+
+
+def begin(suite, directory, *options, robot=()):
+    topology = ROOT / "topologies" / "simulated.yaml"
+    return [*LOSSRATIO, "run", "--topology", topology, *options, suite, "--", "--outputdir", directory, *robot]
+
+
+def write_suite(tmp_path, trials):
+    path = tmp_path / "full.robot"
+    path.write_text(SUITE.format(topology=ROOT / "topologies" / "simulated.yaml", trials=trials))
+    return path
+
+
+def run(command, **options):
+    text = [str(part) for part in command]
+    return subprocess.run(text, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT, **options)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Runs a command while a small disk is at a path; a run there is resumed when there is room."""
+    own = ["unshare", "--mount", *(() if os.geteuid() == 0 else ("--map-root-user",))]
+    place = tmp_path / "disk"
+    place.mkdir()
+    if not shutil.which("unshare") or run([*own, "mount", "-t", "tmpfs", "tmpfs", place]).returncode:
+        pytest.skip("no mount namespace with a tmpfs can be made here")
+
+    def on_small_disk(size, command, **options):
+        return run([*own, "sh", "-c", IN_NAMESPACE, "sh", place, size, tmp_path / "copy", *command], **options)
+
+    return on_small_disk
+
+
+@pytest.mark.parametrize(("size", "trials"), [("20k", 30), ("76k", 40)], ids=["in a journal", "in a result"])
+def test_what_was_measured_on_a_full_disk_is_kept_and_goes_on(tmp_path, small_disk, size, trials):
+    done = small_disk(size, begin(write_suite(tmp_path, trials), tmp_path / "disk" / "out"))
+    assert "status: 69" in done.stdout, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "Taken down." in done.stdout
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    # Its log is next, if the last block of the disk is enough for its output.
+    assert re.search(f"{tmp_path}/disk/out/(output.xml|log.html): No space left on device", line)
+    assert f"make room, and go on with: lossratio run --resume {tmp_path}/disk/out" in line
+    before, after = (tmp_path / copy / "out" / "trials" / "Full.First.jsonl" for copy in ("copy", "copy-resumed"))
+    kept = read_journal(before)
+    assert 0 < len(kept.entries) <= trials
+    assert after.read_bytes().startswith(before.read_bytes()[: kept.intact_bytes])
+    assert len(read_journal(after).entries) == trials
+    assert "status: 0" in done.stdout
+    assert len(RunDirectory(tmp_path / "copy-resumed" / "out").results()) == 2
+
+
+@pytest.mark.parametrize(
+    ("most_bytes", "robot", "problem"),
+    [
+        (18_000, ("--log=NONE", "--report=NONE"), "Error: Cannot write the report {}/lossratio.html: File too"),
+        (100_000, (), "Robot Framework cannot write {}/log.html: File too large"),
+    ],
+    ids=["page", "log"],
+)
+def test_a_page_that_does_not_fit_is_an_error_of_the_disk(tmp_path, most_bytes, robot, problem):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+    out = tmp_path / "out"
+    done = run(begin(write_suite(tmp_path, 2), out, robot=robot), preexec_fn=limit)
+    assert done.returncode == 69, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert problem.format(out) in done.stderr
+    assert len(RunDirectory(out).results()) == 2
+
+
+def test_an_outbox_that_is_full_is_an_error_of_the_disk_and_the_run_is_whole(tmp_path, small_disk):
+    pytest.importorskip("pyarrow")
+    out, archive = tmp_path / "out", tmp_path / "archive"
+    archive.mkdir()
+    command = begin(write_suite(tmp_path, 2), out, f"--results={archive}")
+    done = small_disk("4k", command, env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "disk")})
+    assert "status: 69" in done.stdout, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "No space left on device" in done.stderr
+    assert f"lossratio send {out} --results {archive}" in done.stderr or "add the run again" in done.stderr
+    assert len(RunDirectory(out).results()) == 2
+
+
+@contextmanager
+def little_room():
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_history_that_is_full_says_what_to_do_and_has_no_half_file(tmp_path):
+    pytest.importorskip("pyarrow")
+    now = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    entry = Entry("lab", "a test", "NDR", now, 1.0, 1.0, None, None, "measured", None, (), "1")
+    with (
+        pytest.raises(StorageError, match=r"history: File too large .*Make room, and add the run again"),
+        little_room(),
+    ):
+        History(tmp_path / "history").add([entry])
+    assert not [path for path in (tmp_path / "history").rglob("*") if path.is_file()]
+
+
+def test_a_full_outbox_has_no_half_file(tmp_path):
+    pytest.importorskip("pyarrow")
+    outbox = Outbox(tmp_path / "outbox", ObjectStore(str(tmp_path / "archive")))
+    with pytest.raises(StorageError, match=r"File too large.*Make room"), little_room():
+        outbox.add(EARLIER)
+    assert not [path for path in outbox.path.rglob("*") if path.is_file()]
+
+
+def test_a_test_that_failed_as_robots_output_did_not_fit_is_run_again():
+    assert failure_kind(OSError(errno.ENOSPC, "No space left on device")) is FailureKind.INFRASTRUCTURE
+    assert failure_kind(OSError(errno.ENOENT, "No such file or directory")) is FailureKind.TEST

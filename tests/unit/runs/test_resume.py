@@ -1,0 +1,210 @@
+"""Runs that are interrupted and go on, as processes of their own on the simulated testbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from robot.api import ExecutionResult
+from runner_examples import ROOT, SIMULATED
+from waiting import wait_until
+
+from lossratio.results.run_directory import RunDirectory, read_result
+from lossratio.trials.journal import read_journal
+
+SUITE = """
+*** Settings ***
+Library        OperatingSystem
+Resource       lossratio/resources/performance.resource
+Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=50 kfps
+*** Test Cases ***
+Before
+    Measure MRR    64B
+Fails Because Of The Device
+    Measure MRR    64B
+    Throughput Should Be At Least    1 kpps
+In Flight
+    Find NDR And PDR    64B    goals=quick
+    Wait Until Created    GO    timeout=60 s
+After
+    Measure MRR    128B
+"""
+
+TWICE = """
+64B, Twice
+    Measure MRR    64B
+    Measure MRR    128B
+64B
+    Measure MRR    64B
+64B-soak
+    Measure MRR    64B
+"""
+
+
+@pytest.fixture
+def topology(tmp_path):
+    file = tmp_path / "topology.yaml"
+    file.write_text(SIMULATED.read_text())
+    return file
+
+
+@pytest.fixture
+def begin(tmp_path, topology):
+    """Begins a run that hangs in the midst of its third test, and stops it with a signal."""
+
+    def begin(number, times=1):
+        file = tmp_path / "suite.robot"
+        file.write_text(SUITE.replace("GO", str(tmp_path / "go")))
+        command = [sys.executable, "-m", "lossratio", "run", "--topology", str(topology)]
+        process = subprocess.Popen(
+            [*command, str(file), "--", "--outputdir", str(tmp_path / "out")],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            wait_until((tmp_path / "out" / "results" / "Suite.In_Flight.json").exists)
+            for _ in range(times):
+                process.send_signal(number)
+                time.sleep(0.3)
+            process.wait(30)
+        finally:
+            process.kill()
+            process.wait()
+        (tmp_path / "go").write_text("")
+        return RunDirectory(tmp_path / "out"), process.returncode
+
+    return begin
+
+
+def statuses(directory):
+    result = ExecutionResult(str(directory.path / "output.xml"))
+    return {test.name: test.status for test in result.suite.all_tests}, result
+
+
+@pytest.mark.parametrize(
+    ("number", "times", "statuses_of_run"),
+    # The second one may come when the run is over, and end what is left of the process.
+    [(signal.SIGKILL, 1, {-signal.SIGKILL}), (signal.SIGINT, 1, {130}), (signal.SIGINT, 2, {130, -signal.SIGINT})],
+    ids=["killed", "ctrl-c", "ctrl-c twice"],
+)
+def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, begin, number, times, statuses_of_run):
+    directory, code = begin(number, times)
+    assert code in statuses_of_run
+    if number == signal.SIGKILL:
+        assert not (directory.path / "lossratio.html").exists()
+        lossratio("report", directory.path)
+        assert "In Flight" in (directory.path / "lossratio.html").read_text()
+    journal = directory.journal_path("Suite.In Flight")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    # As if it had been stopped in the midst of its search, and in the midst of a line.
+    journal.write_bytes(b"".join(lines[:6]) + lines[6][:20])
+    before = directory.journal_path("Suite.Before").read_bytes()
+    done = lossratio("run", "--resume", directory.path)
+    assert done.status == 1, done.err
+    found, result = statuses(directory)
+    assert found == {
+        "Before": "PASS",
+        "Fails Because Of The Device": "FAIL",
+        "In Flight": "PASS",
+        "After": "PASS",
+    }
+    assert directory.journal_path("Suite.Before").read_bytes() == before
+    assert journal.read_bytes().splitlines(keepends=True)[:6] == lines[:6]
+    assert len(read_journal(journal).entries) == len(lines) - 1
+    assert result.suite.name == "Suite"
+    assert not result.suite.message
+    for page in ("log.html", "report.html", "lossratio.html"):
+        assert (directory.path / page).exists()
+
+
+def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, begin):
+    directory, _ = begin(signal.SIGKILL)
+    journal, proved = directory.journal_path("Suite.In Flight"), directory.journal_path("Suite.Before").read_bytes()
+    lines = journal.read_bytes().splitlines(keepends=True)
+    damaged = lines[4].replace(b'"sent_frames": ', b'"sent_frames": 1', 1)
+    journal.write_bytes(b"".join([*lines[:4], damaged, *lines[5:]]))
+    result = directory.result_path("Suite.Before")
+    result.write_bytes(result.read_bytes().replace(b'"loss_ratio": ', b'"loss_ratio": 1', 1))
+    refused = lossratio("run", "--resume", directory.path)
+    assert refused.status == 2
+    assert f"{journal}, line 5: its digest does not fit" in refused.err
+    assert f"lossratio repair {directory.path}" in refused.err
+    repaired = lossratio("repair", directory.path)
+    assert repaired.status == 1
+    assert "its first 3 trials are kept" in repaired.out
+    assert not result.exists()
+    assert lossratio("run", "--resume", directory.path).status == 1
+    assert statuses(directory)[0]["In Flight"] == "PASS"
+    assert journal.read_bytes().splitlines(keepends=True)[:4] == lines[:4]
+    assert len(read_journal(journal).entries) == len(lines) - 1
+    # Nothing is measured anew of a test whose journal is good: its result is made from that.
+    assert directory.journal_path("Suite.Before").read_bytes() == proved
+    assert len(read_result(result).trials) == len(proved.splitlines()) - 1
+
+
+def test_a_run_that_is_finished_can_be_resumed_and_stays_as_it_is_but_for_a_result_that_is_gone(
+    lossratio, topology, tmp_path
+):
+    (tmp_path / "go").write_text("")
+    (tmp_path / "suite.robot").write_text(SUITE.replace("GO", str(tmp_path / "go")))
+    directory = RunDirectory(tmp_path / "out")
+    first = lossratio("run", "--topology", topology, "suite.robot", "--", "--outputdir", directory.path)
+    found = statuses(directory)[0]
+    assert (first.status, len(found)) == (1, 4)
+    assert lossratio("run", "--resume", directory.path).status == 1
+    assert statuses(directory)[0] == found
+    # A result that somebody deleted is made anew from its journal.
+    proved, result = directory.journal_path("Suite.Before").read_bytes(), directory.result_path("Suite.Before")
+    result.unlink()
+    assert lossratio("run", "--resume", directory.path).status == 1
+    assert len(read_result(result).trials) == len(proved.splitlines()) - 1
+    assert directory.journal_path("Suite.Before").read_bytes() == proved
+
+
+@pytest.mark.parametrize("set_aside", [False, True], ids=["gone", "set aside"])
+def test_each_result_of_a_test_is_made_anew_and_no_other_test_runs_again(lossratio, topology, tmp_path, set_aside):
+    (tmp_path / "suite.robot").write_text(SUITE.partition("Before\n")[0] + TWICE)
+    directory = RunDirectory(tmp_path / "out")
+    assert lossratio("run", "--topology", topology, "suite.robot", "--", "--outputdir", directory.path).status == 0
+    lost = [directory.result_path(f"Suite.{name}") for name in ("64B, Twice (2)", "64B-soak")]
+    kept = {path: path.stat().st_mtime_ns for path in directory.path.glob("results/Suite.64B*")}
+    proved = {path: path.read_bytes() for path in directory.path.glob("trials/*")}
+    for result in lost:
+        if set_aside:
+            result.write_text(result.read_text().replace('"mean": {', '"mean": }'))
+        else:
+            result.unlink()
+    lossratio("repair", directory.path)
+    assert not any(result.exists() for result in lost)
+    assert lossratio("run", "--resume", directory.path).status == 0
+    again = {path for path in kept if path.stat().st_mtime_ns != kept[path]}
+    assert again == {*lost, directory.result_path("Suite.64B, Twice")}
+    assert {path: path.read_bytes() for path in directory.path.glob("trials/*")} == proved
+
+
+def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lossratio, begin, topology):
+    directory, _ = begin(signal.SIGKILL)
+    topology.write_text(topology.read_text().replace("400 kfps", "300 kfps"))
+    refused = lossratio("run", "--resume", directory.path)
+    assert refused.status == 2
+    assert "topology.nodes.TG.generator.max_rate was 400000.0, now 300000.0" in refused.err
+    assert "--force" in refused.err
+    assert lossratio("run", "--resume", directory.path, "--force").status == 1
+    result = json.loads(directory.result_path("Suite.After").read_text())
+    assert any("resumed by force" in remark and "max_rate" in remark for remark in result["remarks"])
+    assert json.loads((directory.path / "run.json").read_text())["forced"]
+
+
+def test_a_directory_without_a_run_is_one_clear_error(lossratio, tmp_path):
+    done = lossratio("run", "--resume", tmp_path)
+    assert (done.status, "run.json: No such file" in done.err) == (2, True)
+
+
+def test_what_is_resumed_takes_nothing_else_to_run(lossratio, tmp_path):
+    done = lossratio("run", "--resume", tmp_path, "--topology", SIMULATED)
+    assert (done.status, "goes on as it began" in done.err) == (2, True)

@@ -1,0 +1,86 @@
+"""Fingerprints of a testbed before and after each change that the table of blame knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lossratio.testbed.changes import End, Way
+from lossratio.testbed.fingerprint import ControllerPrint, Fingerprint, NodePrint, PortPrint
+
+WAY = Way("TG", ((End("TG", "tg0"), End("DUT1", "dut0")), (End("DUT1", "dut1"), End("TG", "tg1"))))
+PORT = PortPrint(mtu=1500, carrier_changes=2, speed=10_000, damaged=0, received=0, transmitted=0)
+
+
+def node(names, boot_id):
+    return NodePrint(dict.fromkeys(names, PORT), boot_id, 0.0, 0.0, 1000.0, 900.0, asked=50.0, answered=50.001)
+
+
+GOOD = Fingerprint(
+    {"TG": node(("tg0", "tg1"), "boot of TG"), "DUT1": node(("dut0", "dut1"), "boot of DUT1")},
+    ControllerPrint(awake=40.0, running=50.0, time=1e9),
+)
+
+
+def later(fingerprint, seconds=1.0):
+    """The same testbed some seconds later."""
+
+    def aged(each):
+        times = {name: getattr(each, name) + seconds for name in ("uptime", "awake", "asked", "answered")}
+        return replace(each, **times)
+
+    clocks = fingerprint.controller
+    return Fingerprint(
+        {name: aged(each) for name, each in fingerprint.nodes.items()},
+        ControllerPrint(clocks.awake + seconds, clocks.running + seconds, clocks.time + seconds),
+    )
+
+
+def with_node(fingerprint, name, **values):
+    return replace(fingerprint, nodes={**fingerprint.nodes, name: replace(fingerprint.nodes[name], **values)})
+
+
+def with_port(fingerprint, node_name, port_name, **values):
+    ports = dict(fingerprint.nodes[node_name].ports)
+    ports[port_name] = replace(ports[port_name], **values)
+    return with_node(fingerprint, node_name, ports=ports)
+
+
+def without_port(fingerprint, node_name, port_name):
+    ports = {name: port for name, port in fingerprint.nodes[node_name].ports.items() if name != port_name}
+    return with_node(fingerprint, node_name, ports=ports)
+
+
+def without_node(fingerprint, name):
+    return replace(fingerprint, nodes={each: node for each, node in fingerprint.nodes.items() if each != name})
+
+
+def with_clocks(fingerprint, **values):
+    return replace(fingerprint, controller=replace(fingerprint.controller, **values))
+
+
+NOW = later(GOOD)
+UP = NOW.nodes["TG"].uptime
+SEEN = {
+    ("TG", "rebooted"): with_node(NOW, "TG", boot_id="another boot"),
+    ("TG", "gone"): without_port(NOW, "TG", "tg0"),
+    ("TG", "down"): with_port(NOW, "TG", "tg0", is_up=False, has_carrier=False),
+    ("TG", "mtu"): with_port(NOW, "TG", "tg0", mtu=300),
+    ("DUT", "rebooted"): with_node(NOW, "DUT1", boot_id="another boot"),
+    ("DUT", "dead"): without_node(with_port(NOW, "TG", "tg0", has_carrier=False), "DUT1"),
+    ("DUT", "gone"): without_port(NOW, "DUT1", "dut1"),
+    ("DUT", "down"): with_port(NOW, "DUT1", "dut1", is_up=False, has_carrier=False),
+    ("DUT", "mtu"): with_port(NOW, "DUT1", "dut1", mtu=300),
+    ("link", "speed"): with_port(NOW, "TG", "tg1", speed=1000),
+    ("link", "carrier"): with_port(NOW, "TG", "tg1", has_carrier=False, carrier_changes=3),
+    ("link", "flapped"): with_port(NOW, "TG", "tg1", carrier_changes=4),
+    ("link", "damaged"): with_port(NOW, "DUT1", "dut0", damaged=7),
+    ("TG", "suspended"): with_node(NOW, "TG", awake=900.5),
+    ("TG", "standstill"): with_node(later(GOOD, 10.0), "TG", uptime=1001.0, awake=901.0),
+    ("TG", "stolen"): with_node(NOW, "TG", stolen=0.2),
+    ("TG", "pressure"): with_node(NOW, "TG", pressure=0.6),
+    ("DUT", "suspended"): with_node(NOW, "DUT1", awake=900.5),
+    ("DUT", "standstill"): with_node(later(GOOD, 10.0), "DUT1", uptime=1001.0, awake=901.0),
+    ("controller", "suspended"): with_clocks(NOW, awake=40.2),
+    ("DUT", "stolen"): with_node(NOW, "DUT1", stolen=0.2),
+    ("controller", "clock"): with_clocks(NOW, time=1e9 - 3600.0),
+}

@@ -1,0 +1,204 @@
+"""What breaks between two trials of a real testbed: the guilty side is named, and nobody else."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from local_testbeds import local_topology, needs_testbed, own_state
+from measurement_examples import place
+from testbed_processes import lose_connections
+
+from lossratio.dut.linux import node_dut
+from lossratio.errors import DutError, LossRatioError, NodeError, TesterError
+from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.nodes import NodeSession
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import read_result
+from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.testbed import watch
+from lossratio.testbed.changes import Way, changes_between
+from lossratio.testbed.fingerprint import FingerprintReader
+from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.repair import Recovery
+from lossratio.testbed.traffic import start_traffic
+from lossratio.topology import load_topology
+from lossratio.traffic import load_profile
+from lossratio.trials.journal import read_journal
+
+pytestmark = [pytest.mark.netns, needs_testbed]
+TRIALS = 4
+BEFORE = 2
+"""Trials before something breaks."""
+REQUEST = MrrRequest(load_profile("ethip4-udp", frame_size=512), max_load=2e3, trials=TRIALS, trial_duration=0.2)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A testbed that is there to stay: its file, and a log-in on each node."""
+    with own_state():
+        file = local_topology(tmp_path_factory.mktemp("topology"), "blame")
+        testbed = LocalTestbed.up(load_topology(file), keep=True)
+        sessions = {name: NodeSession.connect(name, node) for name, node in testbed.topology.nodes.items()}
+        yield file, sessions
+        for session in sessions.values():
+            session.close()
+        testbed.down()
+
+
+@pytest.fixture(scope="module")
+def testbed(lab):
+    testbed = open_testbed(lab[0], dut="linux_bridge", recovery=Recovery(pauses=(0.1, 0.1)))
+    yield testbed
+    testbed.close()
+
+
+def setting(lab, node, interface, *values):
+    return lambda: [lab[1][node].run("ip", "link", "set", "dev", interface, *value.split()) for value in values]
+
+
+def breaking(act):
+    """Breaks something after some trials."""
+    seen = []
+
+    def on_progress(progress):
+        seen.append(progress)
+        if len(seen) == BEFORE:
+            act()
+
+    return on_progress
+
+
+def incident_of(trial):
+    """The one incident at an interface. A busy host may take CPU time from this machine besides."""
+    (incident,) = [each for each in trial.incidents if each.interface]
+    return incident
+
+
+def failure_of(testbed, directory, act):
+    """The error that a measurement ends with, how many trials its journal keeps, and what kind of failure it is."""
+    with pytest.raises(LossRatioError) as raised:
+        measure_mrr(testbed, REQUEST, place(directory), breaking(act))
+    kept = len(read_journal(directory / "trials" / "a_suite.a_test.jsonl").entries)
+    return raised.value, kept, failure_kind(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("interface", "broken", "mended", "message"),
+    [
+        ("tg1", "mtu 300", "mtu 9216", "the MTU of interface tg1 of TG was 9216, and is 300. Set it back (ip link"),
+        ("tg0", "down", "up", "interface tg0 of TG was set down. Set it up (ip link"),
+    ],
+)
+def test_what_breaks_on_the_tg_is_never_the_duts_fault_and_its_good_trials_are_resumed(
+    testbed, lab, tmp_path, interface, broken, mended, message
+):
+    try:
+        error, kept, kind = failure_of(testbed, tmp_path, setting(lab, "TG", interface, broken))
+    finally:
+        setting(lab, "TG", interface, mended)()
+    assert f"To blame is the TG: {message}" in str(error)
+    assert (type(error), kept, kind) == (TesterError, BEFORE, FailureKind.INFRASTRUCTURE)
+    failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
+    assert (failed.outcome, failed.guilty) == (Outcome.FAILED, "TG")
+    progress = []
+    resumed = measure_mrr(testbed, REQUEST, place(tmp_path / "again", resume=tmp_path), progress.append)
+    assert (resumed.outcome, len(resumed.trials), len(progress)) == (Outcome.MEASURED, TRIALS, TRIALS - BEFORE)
+
+
+def test_a_port_of_the_tg_that_is_down_when_the_dut_is_set_up_is_the_tgs_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(node_dut, "LINK_TIMEOUT", 0.2)
+    with own_state():
+        file = local_topology(tmp_path, "blame-at-set-up")
+        local = LocalTestbed.up(load_topology(file), keep=True)
+        try:
+            with NodeSession.connect("TG", local.topology.nodes["TG"]) as session:
+                session.run("ip", "link", "set", "dev", "tg1", "down")
+            with pytest.raises(TesterError, match=r"interface tg1 of TG was set down.*DUT1: no link on dut1"):
+                open_testbed(file, dut="linux_bridge")
+        finally:
+            local.down()
+
+
+def test_a_tg_that_is_itself_again_repeats_the_one_trial_that_saw_the_change(testbed, lab, tmp_path):
+    mending = logging.Handler()
+    mending.emit = lambda record: setting(lab, "TG", "tg1", "mtu 9216")()
+    log = logging.getLogger("lossratio.testbed.repair")
+    log.addHandler(mending)
+    try:
+        result = measure_mrr(testbed, REQUEST, place(tmp_path), breaking(setting(lab, "TG", "tg1", "mtu 300")))
+    finally:
+        log.removeHandler(mending)
+    assert [trial.loss_ratio for trial in result.trials] == [0.0] * TRIALS
+    incident = incident_of(result.trials[BEFORE])
+    assert (incident.guilty, incident.node, incident.interface, incident.done) == ("TG", "TG", "tg1", "repaired")
+    assert [len(trial.repairs) for trial in result.trials] == [0, 0, 1, 0]
+
+
+def test_a_link_that_flaps_is_nobodys_fault_but_the_wires(testbed, lab, tmp_path):
+    flap = setting(lab, "DUT1", "dut1", "down", "up")
+    result = measure_mrr(testbed, REQUEST, place(tmp_path), breaking(flap))
+    assert (result.outcome, len(result.trials)) == (Outcome.MEASURED, TRIALS)
+    incident = incident_of(result.trials[BEFORE])
+    assert (incident.guilty, incident.node, incident.interface) == ("wire", "DUT1, TG", "DUT1.dut1 - TG.tg1")
+
+
+def test_traffic_besides_trials_is_not_believed_either(testbed, lab):
+    with start_traffic(testbed, REQUEST.profile, 1e3) as traffic:
+        setting(lab, "TG", "tg1", "mtu 300")()
+        try:
+            with pytest.raises(TesterError, match="MTU of interface tg1 of TG was 9216, and is 300"):
+                traffic.stop()
+        finally:
+            setting(lab, "TG", "tg1", "mtu 9216")()
+
+
+def test_a_fingerprint_is_what_the_kernels_of_the_nodes_say(lab):
+    _, sessions = lab
+    with closing(FingerprintReader(sessions, {"TG": ("tg0", "tg1", "eth9"), "DUT1": ("dut0",)})) as reader:
+        before, after = reader.read(), reader.read()
+        assert {name: tuple(each.ports) for name, each in after.nodes.items()} == {
+            "TG": ("tg0", "tg1"),
+            "DUT1": ("dut0",),
+        }
+        for name, node in after.nodes.items():
+            earlier = before.nodes[name]
+            assert node.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+            assert earlier.uptime <= node.uptime <= after.controller.running + 0.01
+            assert node.awake is None or earlier.awake <= node.awake <= node.uptime + 0.01
+            assert None not in (node.stolen, node.pressure)
+            assert earlier.asked <= earlier.answered <= node.asked
+        port = after.nodes["TG"].ports["tg0"]
+        assert (port.mtu, port.is_up, port.has_carrier, port.damaged) == (9216, True, True, 0)
+        assert {change.rule.change for change in changes_between(before, after, Way("TG", ()))} <= {"stolen"}
+        with pytest.raises(NodeError):
+            lose_connections(sessions["TG"])
+        for session in sessions.values():
+            session.restore()
+        assert reader.read().nodes["TG"].boot_id == after.nodes["TG"].boot_id
+
+
+@pytest.mark.parametrize(
+    ("broken", "mended", "message", "verified_every", "known_good"),
+    [
+        # All else is as it was set up.
+        ("mtu 300", "mtu 9216", "the MTU of interface dut1 of DUT1 was 9216, and is 300.", 1e9, BEFORE),
+        ("down", "up", "interface dut1 of DUT1 was set down.", 1e9, 0),
+        ("down", "up", "interface dut1 of DUT1 was set down.", 0.0, BEFORE),
+    ],
+)
+def test_what_breaks_on_the_dut_is_a_result_of_it(
+    testbed, lab, tmp_path, monkeypatch, broken, mended, message, verified_every, known_good
+):
+    monkeypatch.setattr(watch, "VERIFY_SECONDS", verified_every)
+    try:
+        error, kept, kind = failure_of(testbed, tmp_path, setting(lab, "DUT1", "dut1", broken))
+    finally:
+        setting(lab, "DUT1", "dut1", mended)()
+    assert f"To blame is the DUT: {message}" in str(error)
+    assert (isinstance(error, DutError), kept, kind) == (True, known_good, FailureKind.TEST)
+    failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
+    assert (failed.outcome, failed.guilty) == (Outcome.FAILED, "DUT")

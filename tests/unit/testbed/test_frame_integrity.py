@@ -1,0 +1,134 @@
+"""What becomes of a measurement whose DUT repeats or changes frames: a real bridge with rules of nftables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import time
+
+import pytest
+from local_testbeds import local_topology, needs_testbed, own_state
+from measurement_examples import PROFILE, place
+
+from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
+from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.report.doubts import DoubtKind, doubts_of
+from lossratio.report.formats import ReportFormat, render
+from lossratio.report.run import read_run
+from lossratio.results.frame_integrity import integrity_of
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import read_result
+from lossratio.results.text import message
+from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.traffic import start_traffic
+from lossratio.trials.integrity import Integrity, IntegrityError
+
+pytestmark = [pytest.mark.netns, needs_testbed, pytest.mark.usefixtures("unseen")]
+
+LOSES_AND_REPEATS = """numgen inc mod 100 0 drop
+numgen inc mod 99 50 dup to "dut1" """
+CORRUPTS = 'numgen inc mod 100 0 @th,144,8 set 0x77 comment "a byte of the payload"'
+TRANSLATES = "ip saddr 198.18.0.0/16 ip saddr set 198.18.255.1"
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory):
+    """A bridge that forwards everything as it should."""
+    with own_state():
+        testbed = open_testbed(local_topology(tmp_path_factory.mktemp("topology"), "integrity"), dut="linux_bridge")
+        yield testbed
+        testbed.close()
+
+
+@pytest.fixture
+def faulty(bridge):
+    """Gives that bridge rules for frames that come from the west; they are gone afterwards."""
+    node = bridge.duts[0].node
+
+    def misbehave(rules):
+        hook = 'type filter hook ingress device "dut0" priority 0;'
+        node.run("nft", f"table netdev faulty {{\nchain west {{\n{hook}\n{rules}\n}}\n}}")
+        return bridge
+
+    yield misbehave
+    node.run("nft", "delete table netdev faulty")
+
+
+def request(load=5000.0, trials=2, integrity=Integrity.DOUBT):
+    return MrrRequest(PROFILE, max_load=load, trials=trials, trial_duration=0.4, integrity=integrity)
+
+
+def test_a_dut_that_loses_a_hundredth_and_repeats_another_has_that_loss_and_a_doubt(faulty, tmp_path):
+    result = measure_mrr(faulty(LOSES_AND_REPEATS), request(), place(tmp_path))
+    assert result.mrr.lost_frames == pytest.approx(40, abs=4)
+    east, west = result.trials[0].directions
+    assert (east.sent_frames, west.received_frames) == (2000, 2000)
+    assert east.duplicated_frames == pytest.approx(20, abs=2)
+    assert east.examined_frames == east.received_frames + east.duplicated_frames
+    assert west.duplicated_frames == west.corrupted_frames == 0
+    (doubts,) = doubts_of([result])
+    (doubt,) = (each for each in doubts if each.kind is DoubtKind.INTEGRITY)
+    assert "of 8,000 frames that came back, all of them examined: 40 duplicated (0.5 %)" in doubt.reason
+    assert "Frames examined: 8,000 of 8,000 that came back. 40 duplicated (0.5 %)" in message(result)
+    (row,) = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(tmp_path)])))
+    assert (row["examined_frames"], row["duplicated_frames"]) == ("8000", "40")
+    # A busy host may take CPU time from the machine, which is a doubt, too.
+    assert "frame integrity" in row["doubts"].split("; ")
+
+
+def test_of_many_frames_a_sample_is_examined_and_what_it_shows_is_scaled_up_with_its_bound(faulty, tmp_path):
+    result = measure_mrr(faulty(LOSES_AND_REPEATS), request(load=60_000.0, trials=1), place(tmp_path))
+    east, west = result.trials[0].directions
+    assert 0 < east.examined_frames < east.sent_frames
+    lost = (east.sent_frames - east.received_frames) / east.sent_frames
+    assert lost == pytest.approx(0.01, abs=0.004)
+    assert west.duplicated_frames == 0
+    assert re.search(r"duplicated \(about 0\.[456]", message(result))
+
+
+def test_frames_that_come_back_as_they_were_sent_give_no_doubt_and_a_bound(bridge, tmp_path):
+    result = measure_mrr(bridge, request(load=60_000.0, trials=1), place(tmp_path))
+    seen = integrity_of(result)
+    assert (seen.faults, seen.reordered) == ({}, 0)
+    assert seen.most(0) == 3.0 / seen.examined
+    assert "Each of them was as it was sent, and came once: fewer than" in message(result)
+    assert not [each for each in doubts_of([result])[0] if each.kind is DoubtKind.INTEGRITY]
+
+
+def test_a_dut_that_corrupts_fails_the_test_where_that_was_asked_for_and_the_trial_is_kept(faulty, tmp_path):
+    testbed = faulty(CORRUPTS)
+    with pytest.raises(IntegrityError, match=r"at 5.0000 kfps for 0.4 s: port0>port1: 20 corrupted") as caught:
+        measure_mrr(testbed, request(integrity=Integrity.FAIL), place(tmp_path))
+    assert failure_kind(caught.value) is FailureKind.TEST
+    result = read_result(next(tmp_path.glob("results/*.json")))
+    assert (result.outcome, result.guilty) == (Outcome.FAILED, "DUT")
+    (trial,) = result.trials
+    assert (trial.directions[0].corrupted_frames, trial.lost_frames) == (20, 20)
+
+
+def test_a_dut_that_translates_addresses_is_measured_where_nobody_looks(faulty, tmp_path):
+    testbed = faulty(TRANSLATES)
+    with pytest.raises(IntegrityError, match=r"10 misdelivered.*'integrity=off'"):
+        measure_mrr(testbed, request(), place(tmp_path))
+    result = measure_mrr(testbed, request(integrity=Integrity.OFF), place(tmp_path))
+    assert result.mrr.lost_frames == 0
+    assert integrity_of(result) is None
+    assert "Not checked of frames that came back: anything" in message(result)
+
+
+def test_traffic_apart_from_trials_and_latency_trials_are_examined_too(faulty, tmp_path):
+    testbed = faulty(LOSES_AND_REPEATS)
+    traffic = start_traffic(testbed, PROFILE, 2000.0, Integrity.FAIL)
+    time.sleep(0.3)
+    with pytest.raises(IntegrityError, match=r"port0>port1: about \d+ duplicated"):
+        traffic.stop(0.0)
+    measured = measure_latency(testbed, LatencyRequest(PROFILE, (LatencyPoint(5000.0),), 0.4), place(tmp_path))
+    assert measured.trials[0].directions[0].duplicated_frames > 10
+
+
+def test_traffic_that_is_closed_without_a_look_at_its_counters_fails_nothing(faulty):
+    traffic = start_traffic(faulty(LOSES_AND_REPEATS), PROFILE, 2000.0, Integrity.FAIL)
+    time.sleep(0.3)
+    traffic.close()

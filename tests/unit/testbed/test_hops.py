@@ -1,0 +1,173 @@
+"""A path that lets nothing through is an error that says at which hop frames are lost, by what the DUTs count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from lossratio.dut import DutCounters
+from lossratio.errors import TesterError
+from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, read_controller
+from lossratio.testbed.hops import DeadDutError, check_hops
+from lossratio.testbed.live_set_up import LiveLink
+from lossratio.topology import Hop, Interface, Port, TrafficPath
+from lossratio.traffic.path_check import DeadPathError
+from lossratio.trials.trial import DirectionCounters
+
+SENT = 10
+
+
+def port(node, name):
+    return Port(node, name, Interface(link=f"{node}-{name}"))
+
+
+HOPS = tuple(Hop(name, port(name, "port0"), port(name, "port1")) for name in ("DUT1", "DUT2"))
+PATH = TrafficPath("TG", port("TG", "port0"), port("TG", "port1"), HOPS)
+
+
+@dataclass
+class Agent:
+    """An agent whose frames come back in some directions only."""
+
+    received: dict[str, int]
+    node_name: str = "TG"
+
+    def trial(self, load, duration):
+        return tuple(
+            DirectionCounters(name, intended=SENT, sent=SENT, received=count) for name, count in self.received.items()
+        )
+
+
+@dataclass
+class CountingDut:
+    """A DUT that counts what it is told to for each trial."""
+
+    hop: Hop
+    received: dict[str, int]
+    transmitted: dict[str, int]
+    dropped: dict[str, int] = field(default_factory=dict)
+    _readings: int = 0
+
+    def read_counters(self):
+        self._readings += 1
+        times = self._readings - 1
+        return DutCounters(
+            *({k: v * times for k, v in each.items()} for each in (self.received, self.transmitted, self.dropped))
+        )
+
+
+def forwarding(hop):
+    both = {"west": SENT, "east": SENT}
+    return CountingDut(hop, both, both)
+
+
+@dataclass
+class Nodes:
+    """What the kernels of nodes count, each time that they are read, of interfaces that are all up."""
+
+    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _readings: int = 0
+
+    def check_way(self):
+        pass
+
+    def read(self):
+        self._readings += 1
+        ports = {
+            name: PortPrint(received=received * self._readings, transmitted=transmitted * self._readings)
+            for name, (received, transmitted) in self.counted.items()
+        }
+        return Fingerprint({"DUT1": NodePrint(ports)}, read_controller())
+
+
+def error_of(received, duts, kind=DeadPathError, nodes=None, path=PATH):
+    with pytest.raises(kind) as raised:
+        check_hops(Agent(received), [LiveLink(path, tuple(duts), None)], nodes or Nodes())
+    assert type(raised.value) is kind
+    return str(raised.value)
+
+
+def test_nothing_is_said_where_frames_get_through():
+    check_hops(
+        Agent({"port0>port1": SENT, "port1>port0": SENT}), [LiveLink(PATH, (forwarding(HOPS[0]),), None)], Nodes()
+    )
+
+
+def test_a_dut_that_lets_nothing_out_is_named_with_the_place_where_it_drops():
+    dut = CountingDut(HOPS[1], {"west": SENT, "east": SENT}, {"west": SENT, "east": 0}, {"policer west>east": SENT})
+    message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(HOPS[0]), dut], DeadDutError)
+    assert "works one way only" in message
+    assert message.startswith("To blame is the DUT: port0>port1: DUT2 receives 10 frames and lets none out (dropped:")
+    assert "10 at policer west>east" in message
+
+
+def test_a_link_on_which_nothing_arrives_is_named_by_its_ends():
+    deaf = CountingDut(HOPS[1], {"west": 0, "east": 0}, {"west": 0, "east": 0})
+    message = error_of({"port0>port1": 0, "port1>port0": 0}, [forwarding(HOPS[0]), deaf])
+    assert "port0>port1: DUT1 sends, and nothing arrives at DUT2; look at the link between them." in message
+    assert "port1>port0: TG.port1 sends, and nothing arrives at DUT2; look at the link between them." in message
+
+
+def test_a_last_link_that_loses_everything_is_named():
+    message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(each) for each in HOPS])
+    assert "To blame is the wire: port0>port1: DUT2 sends 10 frames on, and nothing arrives at TG.port1;" in message
+
+
+ONE_HOP = TrafficPath("TG", port("TG", "port0"), port("TG", "port1"), HOPS[:1])
+NAMED = TrafficPath(
+    "TG",
+    port("TG", "port0"),
+    port("TG", "port1"),
+    (Hop("DUT1", *(Port("DUT1", name, Interface(name=name, link=name)) for name in ("dut0", "dut1"))),),
+)
+DEAD = {"port0>port1": 0, "port1>port0": 0}
+
+
+@pytest.mark.parametrize(
+    ("path", "counted", "error", "message"),
+    [
+        (NAMED, {"dut0": (SENT, 0), "dut1": (SENT, 0)}, DeadDutError, "DUT1 receives 10 frames and lets none out"),
+        (NAMED, {"dut0": (0, 0), "dut1": (0, 0)}, DeadPathError, "nothing arrives at DUT1; look at the link"),
+        (NAMED, {"dut0": (SENT, SENT), "dut1": (SENT, SENT)}, DeadPathError, "nothing arrives at TG.port1"),
+        (ONE_HOP, {}, DeadDutError, "nobody can ask DUT1"),
+    ],
+)
+def test_a_dut_that_nobody_set_up_is_judged_by_what_the_kernel_of_its_node_counts(path, counted, error, message):
+    told = error_of(DEAD, [], error, Nodes(counted), path)
+    assert message in told
+    assert "black hole" in told
+
+
+def test_without_any_dut_it_is_the_wires_fault():
+    cable = TrafficPath("TG", port("TG", "port0"), port("TG", "port1"), ())
+    assert "nothing arrives at TG.port1" in error_of(DEAD, [], path=cable)
+
+
+def test_an_interface_that_is_down_is_said_before_anybody_is_accused_of_losing_frames():
+    def check_way():
+        raise TesterError("To blame is the TG: interface tg1 of TG was set down.")
+
+    nodes = Nodes()
+    nodes.check_way = check_way
+    dut = CountingDut(HOPS[0], {"west": SENT, "east": SENT}, {"west": 0, "east": 0})
+    assert "tg1" in error_of(DEAD, [dut], TesterError, nodes)
+
+
+def test_only_what_another_attempt_can_mend_is_infrastructure():
+    assert failure_kind(DeadDutError("DUT1 lets none out")) is FailureKind.TEST
+    assert failure_kind(DeadPathError("nothing arrives at DUT1")) is FailureKind.INFRASTRUCTURE
+
+
+def test_of_parallel_links_the_one_that_fails_is_named():
+    second = TrafficPath("TG", port("TG", "port2"), port("TG", "port3"), HOPS[:1])
+    deaf = CountingDut(HOPS[0], {"west": 0, "east": 0}, {"west": 0, "east": 0})
+    received = {"port0>port1": SENT, "port1>port0": SENT, "port2>port3": 0, "port3>port2": 0}
+    links = [LiveLink(PATH, (forwarding(HOPS[0]),), None), LiveLink(second, (deaf,), None)]
+    with pytest.raises(DeadPathError) as raised:
+        check_hops(Agent(received), links, Nodes())
+    message = str(raised.value)
+    assert "black hole" in message
+    assert "Parallel link 2 of 2, port2>port3: TG.port2 sends, and nothing arrives at DUT1" in message
+    assert "Parallel link 1" not in message

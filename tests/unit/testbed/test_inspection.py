@@ -1,0 +1,88 @@
+"""Looking at real nodes: namespaces with an sshd each."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from local_testbeds import LOCAL, local_topology, needs_testbed, own_state
+
+from lossratio.commands.main import main
+from lossratio.testbed.inspection import describe_node, inspect_nodes
+from lossratio.testbed.local.local import LocalTestbed
+from lossratio.topology import TestbedKind, load_topology
+
+pytestmark = [pytest.mark.netns, needs_testbed]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A local testbed as if it were a lab: reached by what its topology says, and not built."""
+    with own_state():
+        file = local_topology(tmp_path_factory.mktemp("inspection"), "inspection")
+        with LocalTestbed.up(load_topology(file)) as testbed:
+            yield testbed.topology.model_copy(update={"testbed": TestbedKind.LAB})
+
+
+def changed(topology, node, **fields):
+    node_changed = topology.nodes[node].model_copy(update=fields)
+    return topology.model_copy(update={"nodes": {**topology.nodes, node: node_changed}})
+
+
+def with_port(topology, node, port, **fields):
+    interfaces = topology.nodes[node].interfaces
+    return changed(topology, node, interfaces={**interfaces, port: interfaces[port].model_copy(update=fields)})
+
+
+def problems_of(topology, node):
+    (found,) = (report.problems for report in inspect_nodes(topology) if report.name == node)
+    return found
+
+
+def test_nodes_tell_versions_and_links(lab):
+    tg, dut = inspect_nodes(lab)
+    assert (tg.problems, dut.problems) == ((), ())
+    assert (dut.interfaces["port0"].name, dut.interfaces["port0"].state) == ("dut0", "up")
+    told = describe_node(dut)
+    assert told.startswith("DUT1: ")
+    assert f"kernel {os.uname().release}" in told
+    assert "Gbit/s" in told
+
+
+def test_an_interface_that_is_not_there_is_named(lab):
+    (problem,) = problems_of(with_port(lab, "DUT1", "port1", name="eth99"), "DUT1")
+    assert problem.startswith("port port1: there is no interface 'eth99'")
+
+
+def test_a_wrong_mac_address_and_a_slow_link_are_told(lab):
+    (problem,) = problems_of(with_port(lab, "TG", "port0", mac_address="02:00:00:00:00:01"), "TG")
+    assert "and not 02:00:00:00:00:01" in problem
+    (problem,) = problems_of(with_port(lab, "TG", "port0", speed=100e9), "TG")
+    assert "has 10.000 Gbit/s, and not 100.00 Gbit/s" in problem
+
+
+def test_a_python_without_numpy_is_told(lab):
+    generator = lab.nodes["TG"].generator.model_copy(update={"python": "python-nowhere"})
+    (problem,) = problems_of(changed(lab, "TG", generator=generator), "TG")
+    assert problem.startswith("python-nowhere with numpy is missing (Debian package python3-numpy)")
+
+
+def test_a_node_with_another_host_key_is_not_reached(lab):
+    (problem,) = problems_of(changed(lab, "DUT1", host_key=lab.nodes["TG"].host_key), "DUT1")
+    assert "host key" in problem
+
+
+def test_the_command_fails_when_a_node_cannot_be_reached(tmp_path, capsys, monkeypatch):
+    text = LOCAL.read_text().replace("testbed: local", "testbed: lab")
+    for kind in ("TG", "DUT"):
+        text = text.replace(f"    type: {kind}\n", f"    type: {kind}\n    host: 127.0.0.1\n    port: 1\n")
+    file = tmp_path / "lab.yaml"
+    file.write_text(text)
+    monkeypatch.setattr(sys, "argv", ["lossratio", "check", str(file), "--connect"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    written = capsys.readouterr()
+    assert "TG: not reached" in written.out
+    assert "There are problems on TG, DUT1" in written.err

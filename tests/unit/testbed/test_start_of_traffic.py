@@ -1,0 +1,64 @@
+"""How traffic starts: ramps and warm-ups, on the simulated testbed."""
+
+import pytest
+from measurement_examples import NO_LOSS, PROFILE, place, policed
+
+from lossratio.errors import SearchError
+from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.soak.measure import SoakRequest, find_critical_load
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.warm_up import WarmUp, warm_up_like
+from lossratio.traffic import load_profile
+
+
+def search(directory, **changes):
+    request = SearchRequest((NO_LOSS,), PROFILE, max_load=20e3, **changes)
+    return find_conditional_throughput(policed(police="10 kfps"), request, place(directory))
+
+
+def ramps(result):
+    return [each.instead for each in result.conditions.timing.deviations if each.step == "start of the traffic"]
+
+
+def test_without_a_ramp_none_is_stated(tmp_path):
+    result = search(tmp_path)
+    assert result.conditions.timing.ramp_s == 0.0
+    assert ramps(result) == []
+
+
+def test_a_ramp_is_stated_and_takes_its_time(tmp_path):
+    plain, ramped = (search(tmp_path, ramp=ramp) for ramp in (0.0, 0.25))
+    assert ramped.conditions.timing.ramp_s == 0.25
+    assert ramps(ramped) == ["a ramp of 0.25 s before it, in which the load grows from nothing and no frame is counted"]
+    assert [each.elapsed_s - 0.25 for each in ramped.trials] == pytest.approx([each.elapsed_s for each in plain.trials])
+
+
+def test_an_mrr_may_have_a_ramp(tmp_path):
+    request = MrrRequest(PROFILE, max_load=20e3, trials=1, ramp=0.5)
+    assert measure_mrr(policed(police="10 kfps"), request, place(tmp_path)).conditions.timing.ramp_s == 0.5
+
+
+def test_a_warm_up_has_traffic_of_its_own_and_counts_for_nothing(tmp_path):
+    plain = search(tmp_path)
+    warm_up = WarmUp(2.0, load_profile("ethip4-ip4base", frame_size=1518))
+    result = search(tmp_path, warm_up=warm_up)
+    assert [each.as_result() for each in result.trials] == [each.as_result() for each in plain.trials]
+    (remark,) = [remark for remark in result.remarks if "warm-up" in remark]
+    assert "a warm-up of 2 s at 20.000 kfps per interface with the traffic profile ethip4-ip4base" in remark
+    assert result.settings["warm_up"]["duration_s"] == 2.0
+
+
+def test_a_soak_test_may_have_both(tmp_path):
+    request = SoakRequest(PROFILE, max_load=20e3, timeout=10.0, warm_up=warm_up_like(PROFILE, 1.0), ramp=0.25)
+    result = find_critical_load(policed(police="10 kfps"), request, place(tmp_path))
+    assert result.conditions.timing.ramp_s == 0.25
+    assert any("a warm-up of 1 s" in remark for remark in result.remarks)
+
+
+def test_a_warm_up_is_like_the_measurement_unless_it_has_a_profile():
+    assert warm_up_like(PROFILE, None) is None
+    assert warm_up_like(PROFILE, 2.0) == WarmUp(2.0, PROFILE)
+    own = warm_up_like(PROFILE, 2.0, "ethip4-ip4base")
+    assert (own.profile.name, own.profile.frame_size) == ("ethip4-ip4base", 64)
+    with pytest.raises(SearchError, match="How long is the warm-up with ethip4-ip4base"):
+        warm_up_like(PROFILE, None, "ethip4-ip4base")

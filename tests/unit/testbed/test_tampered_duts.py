@@ -1,0 +1,45 @@
+"""Trials of a DUT that was not as it was set up are told, and never continued."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+from measurement_examples import PROFILE, place, policed
+
+from lossratio.errors import DutError
+from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.results.model import Outcome
+from lossratio.results.run_directory import read_result
+from lossratio.trials.integrity import Integrity
+from lossratio.trials.journal import read_journal
+
+BRIEF = MrrRequest(PROFILE, max_load=20e3, trials=3, trial_duration=0.1)
+
+
+class TamperedTestbed:
+    """A testbed whose DUT is found to be another one after each measurement."""
+
+    def __init__(self, testbed):
+        self._testbed = testbed
+
+    def __getattr__(self, name):
+        return getattr(self._testbed, name)
+
+    @contextmanager
+    def ready_for(self, profile, *, ramp=0.0, integrity=Integrity.DOUBT):
+        with self._testbed.ready_for(profile, ramp=ramp, integrity=integrity) as ready:
+            yield ready
+        raise DutError("DUT1 is not as it was set up.")
+
+
+def test_its_trials_are_in_the_result_and_a_run_that_is_resumed_measures_anew(tmp_path):
+    testbed = policed(police="10 kfps")
+    with pytest.raises(DutError, match="not as it was set up"):
+        measure_mrr(TamperedTestbed(testbed), BRIEF, place(tmp_path))
+    failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
+    assert (failed.outcome, failed.mrr, len(failed.trials)) == (Outcome.FAILED, None, 3)
+    assert read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").entries == ()
+    progress = []
+    resumed = measure_mrr(testbed, BRIEF, place(tmp_path / "again", resume=tmp_path), progress.append)
+    assert (resumed.outcome, len(progress)) == (Outcome.MEASURED, 3)

@@ -1,0 +1,327 @@
+"""No trial is believed before it is known what changed meanwhile, and when the DUTs were as they were set up."""
+
+from __future__ import annotations
+
+import pytest
+from fingerprint_examples import GOOD, SEEN, WAY, later, with_node, with_port, without_node
+
+from lossratio.errors import DutError, LinkError, NodeError, TesterError, TrafficError
+from lossratio.testbed.changes import End, Way
+from lossratio.testbed.fingerprint import FingerprintReader
+from lossratio.testbed.repair import Recovery, RepairingMeasurer
+from lossratio.testbed.traffic import WatchedSource
+from lossratio.testbed.watch import VERIFY_SECONDS, Watch
+from lossratio.traffic import REPEATS, StoppedTraffic
+from lossratio.trials.journal import Journal, read_journal
+from lossratio.trials.latency import LatencyOutput
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+
+TRIAL = TrialInput(1.0, 1000.0)
+GOOD_TRIAL = TrialOutput(0.0, elapsed=1.0)
+SOON = later(GOOD)
+TAMPERED = DutError("DUT1 is not as it was set up: the nftables table is gone.")
+
+
+class Readings:
+    """Fingerprints and errors, one after the other; the last one for ever."""
+
+    def __init__(self, *readings):
+        self._readings = list(readings)
+
+    def read(self):
+        reading = self._readings.pop(0) if len(self._readings) > 1 else self._readings[0]
+        if isinstance(reading, Exception):
+            raise reading
+        return reading
+
+    read_answering = read
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Verifier:
+    """Verifies DUTs, until they are tampered with."""
+
+    def __init__(self):
+        self.error = None
+        self.times = 0
+
+    def __call__(self):
+        self.times += 1
+        if self.error is not None:
+            raise self.error
+
+
+def watching(*readings, verify=lambda: None, clock=None):
+    watch = Watch(Readings(GOOD, *readings), WAY, verify, clock or Clock())
+    watch.begin()
+    return watch
+
+
+class Trials:
+    """Measures every trial without a loss, unless an error is due."""
+
+    def __init__(self, *errors):
+        self._errors = list(errors)
+        self.measured = 0
+
+    def measure(self, trial):
+        self.measured += 1
+        if self._errors:
+            raise self._errors.pop(0)
+        return GOOD_TRIAL
+
+
+def measurer(trials, watch, repair=None):
+    """A measurer whose repairs bring back whatever can be."""
+    return RepairingMeasurer(
+        trials, repair=repair or (lambda: trials), check=lambda: None, watch=watch, recovery=Recovery((0.0, 0.0, 0.0))
+    )
+
+
+def test_only_trials_since_the_last_verification_are_not_known_to_be_good():
+    verify, clock = Verifier(), Clock()
+    watch = watching(GOOD, verify=verify, clock=clock)
+    for seconds in (1.0, 2.0, VERIFY_SECONDS + 1.0, VERIFY_SECONDS + 2.0):
+        clock.now = seconds
+        watch.trust()
+    assert (verify.times, watch.known_good) == (1, 3)
+    verify.error, clock.now = TAMPERED, 3 * VERIFY_SECONDS
+    with pytest.raises(DutError):
+        watch.trust()
+    assert watch.known_good == 3
+    watch.begin()
+    assert watch.known_good == 0
+
+
+def test_a_change_of_the_dut_that_leaves_its_configuration_alone_casts_no_doubt_on_earlier_trials():
+    watch = watching(GOOD, GOOD, SEEN["DUT", "mtu"])
+    one = measurer(Trials(), watch)
+    assert [one.measure(TRIAL).incidents for _ in range(2)] == [(), ()]
+    with pytest.raises(DutError, match="dut1 of DUT1 was 1500, and is 300"):
+        one.measure(TRIAL)
+    watch.save_trials()
+    assert watch.known_good == 2
+
+
+def test_the_journal_keeps_as_many_trials_as_are_known_to_be_good(tmp_path):
+    path = tmp_path / "a.jsonl"
+    with Journal.open(path, {"search": 1}) as journal:
+        for load in (1.0, 2.0):
+            journal.append(result(load))
+    with Journal.open(path, {"search": 1}) as journal:
+        for load in (3.0, 4.0, 5.0):
+            journal.append(result(load))
+        journal.withdraw(keep=1)
+    assert [entry.result.load for entry in read_journal(path).entries] == [1.0, 2.0, 3.0]
+    with Journal.open(path, {"search": 1}) as journal:
+        journal.append(result(6.0))
+        journal.withdraw(keep=9)
+    assert len(read_journal(path).entries) == 4
+
+
+def result(load):
+    return TrialResult(TrialInput(1.0, load), GOOD_TRIAL)
+
+
+@pytest.mark.parametrize("seen", [("TG", "mtu"), ("link", "carrier"), ("link", "damaged"), ("TG", "rebooted")])
+def test_a_trial_that_saw_a_change_of_tg_or_wire_is_thrown_away_and_repeated(seen):
+    trials = Trials()
+    output = measurer(trials, watching(SEEN[seen], SEEN[seen])).measure(TRIAL)
+    (incident,) = output.incidents
+    assert (trials.measured, len(output.repairs), incident.done) == (2, 1, "repaired")
+    assert incident.change in output.repairs[0]
+
+
+@pytest.mark.parametrize(
+    "seen", [("TG", "stolen"), ("TG", "pressure"), ("TG", "suspended"), ("controller", "suspended")]
+)
+def test_a_starved_or_suspended_trial_is_repeated_at_once_and_its_time_counts(seen):
+    after = SEEN[seen]
+    trials = Trials()
+    output = measurer(trials, watching(after, later(after))).measure(TRIAL)
+    (incident,) = output.incidents
+    assert (trials.measured, output.repeats, output.elapsed) == (2, 1, 2.0)
+    assert (incident.guilty, incident.done) == ("TG" if seen[0] == "TG" else "controller", "repeated")
+
+
+def starved(times):
+    """A TG from which a host takes a fifth of a CPU all the time."""
+    reading = GOOD
+    for number in range(1, times + 1):
+        reading = with_node(later(reading), "TG", stolen=0.2 * number)
+        yield reading
+
+
+def test_a_tg_that_is_starved_all_the_time_is_measured_with_a_doubt_and_in_bounded_time():
+    trials = Trials()
+    one = measurer(trials, watching(*starved(100)))
+    outputs = [one.measure(TRIAL) for _ in range(6)]
+    assert [output.repeats for output in outputs] == [REPEATS, REPEATS, REPEATS, 1, 0, 0]
+    assert all(output.incidents[-1].done == "stands" for output in outputs)
+
+
+def test_the_controllers_clock_that_is_set_is_noted_and_costs_no_trial():
+    trials = Trials()
+    output = measurer(trials, watching(SEEN["controller", "clock"])).measure(TRIAL)
+    (incident,) = output.incidents
+    assert (trials.measured, incident.guilty, incident.done) == (1, "controller", "stands")
+    assert incident.change == "the time of day of the controller was set by -3601.0 s"
+
+
+def test_an_error_of_the_agent_is_explained_by_what_changed():
+    watch = watching(SEEN["TG", "down"])
+    error, changes = watch.explain(TrafficError("Node TG: Cannot send on tg0: Network is down."))
+    assert isinstance(error, TesterError)
+    assert "interface tg0 of TG was set down" in str(error)
+    assert str(error).endswith("It was noticed by this: Node TG: Cannot send on tg0: Network is down.")
+    assert [change.rule.change for change in changes] == ["down"]
+
+
+def test_a_harmless_change_does_not_hide_a_fault_that_lasts():
+    lost = SEEN["link", "carrier"]
+    stolen = with_node(later(lost), "TG", stolen=0.2)
+    watch = watching(lost, stolen, stolen)
+    watch.changes()
+    error, changes = watch.explain(TrafficError("Frames do not go through."))
+    assert isinstance(error, LinkError)
+    assert [change.rule.change for change in changes] == ["carrier", "stolen"]
+
+
+def test_an_error_that_names_the_guilty_side_is_not_explained_again():
+    watch = watching(SEEN["link", "carrier"])
+    with pytest.raises(LinkError) as raised, watch.blaming():
+        watch.check_way()
+    assert str(raised.value).count("To blame is") == 1
+
+
+LOST = NodeError("Node DUT1: the connection is lost.")
+
+
+@pytest.mark.parametrize("readings", [(SOON,), (LOST, without_node(SOON, "DUT1")), (LOST, without_node(SOON, "TG"))])
+def test_an_error_that_nothing_explains_stays_as_it_is(readings):
+    error = TrafficError("Node TG: the traffic agent has ended.")
+    assert watching(*readings).explain(error) == (error, ())
+
+
+def test_a_dut_that_neither_answers_nor_has_a_link_any_more_has_died():
+    trials = Trials(TrafficError("Node TG: Interface tg0 went down."))
+    with pytest.raises(DutError, match=r"DUT1 does not answer any more, and its link TG.tg0 - DUT1.dut0 is lost"):
+        measurer(trials, watching(LOST, SEEN["DUT", "dead"])).measure(TRIAL)
+
+
+class Source:
+    """Traffic besides trials, without any trouble."""
+
+    def latency(self, load, duration):
+        return LatencyOutput((), ())
+
+    def stop_traffic(self, late_wait):
+        return StoppedTraffic((), {})
+
+
+@pytest.mark.parametrize("act", [lambda source: source.latency(1.0, 1.0), lambda source: source.stop_traffic(0.0)])
+def test_a_dut_that_dies_of_traffic_besides_trials_is_to_blame_for_that(act):
+    with pytest.raises(DutError, match="DUT1 does not answer any more"):
+        act(WatchedSource(Source(), watching(LOST, SEEN["DUT", "dead"])))
+
+
+def test_a_node_that_is_lost_for_a_moment_after_a_trial_costs_this_trial_only():
+    trials = Trials()
+    output = measurer(trials, watching(LOST, LOST, without_node(SOON, "DUT1"), GOOD, SOON)).measure(TRIAL)
+    assert (trials.measured, output.repairs, output.incidents) == (2, (str(LOST),), ())
+
+
+def test_a_dut_that_cannot_be_verified_for_a_moment_costs_one_trial_that_counts_once():
+    verify, clock = Verifier(), Clock()
+    watch = watching(GOOD, verify=verify, clock=clock)
+    one = measurer(Trials(), watch)
+    one.measure(TRIAL)
+    clock.now, verify.error = VERIFY_SECONDS, NodeError("Node DUT1: the connection is lost.")
+
+    def repair():
+        verify.error = None
+        return Trials()
+
+    one = measurer(Trials(), watch, repair)
+    assert len(one.measure(TRIAL).repairs) == 1
+    assert watch.known_good == 2
+
+
+def test_what_never_comes_back_ends_the_repairs_at_once_with_the_error_of_the_guilty_side():
+    slow = with_port(SEEN["link", "carrier"], "TG", "tg1", has_carrier=True, speed=1000)
+    repaired = []
+
+    def repair():
+        repaired.append(True)
+        return Trials()
+
+    with pytest.raises(LinkError, match=r"had 10000 Mbit/s, and has 1000"):
+        measurer(Trials(), watching(SEEN["link", "carrier"], slow), repair).measure(TRIAL)
+    assert len(repaired) == 1
+
+
+def test_repairs_that_never_help_end_with_the_error_of_the_side_that_was_to_blame_first():
+    def repair():
+        raise TrafficError("Frames of 512 bytes do not go through tg0.")
+
+    with pytest.raises(TesterError, match=r"^To blame is the TG: the MTU of .*none of which helped: 3\. The last one:"):
+        measurer(Trials(), watching(SEEN["TG", "mtu"]), repair).measure(TRIAL)
+
+
+class Shells:
+    """A log-in whose shells answer each line with the MTU of that moment, until an error is due instead."""
+
+    def __init__(self, name):
+        self.name = name
+        self.mtu = 1500
+        self.errors = []
+
+    def start(self, *command):
+        return Shell(self)
+
+
+class Shell:
+    """One of these shells: lines that nobody reads stay, and the next one comes behind them."""
+
+    def __init__(self, session):
+        self._session = session
+        self._lines = []
+
+    def write_line(self, text):
+        port = f"port dut0 {self._session.mtu} 0x1 1 2 10000 0 0 0 0"
+        self._lines.append(f"{port};boot b;cpu;pressure;uptime 1.0;awake -")
+
+    def read_line(self, timeout):
+        if self._session.errors:
+            raise self._session.errors.pop(0)
+        return self._lines.pop(0)
+
+    def close(self):
+        self._lines.clear()
+
+
+@pytest.mark.parametrize(
+    ("silent", "errors"),
+    [
+        ("TG", [LOST, LOST]),
+        ("TG", [KeyboardInterrupt()]),
+        ("DUT1", [LOST, LOST]),
+        ("DUT1", [KeyboardInterrupt()]),
+    ],
+)
+def test_after_a_reading_that_failed_no_node_answers_with_an_earlier_state(silent, errors):
+    sessions = {name: Shells(name) for name in ("TG", "DUT1")}
+    watch = Watch(FingerprintReader(sessions, {}), Way("TG", ((End("TG", "dut0"), End("DUT1", "dut0")),)), lambda: None)
+    watch.begin()
+    sessions[silent].errors += errors
+    with pytest.raises((NodeError, KeyboardInterrupt)):
+        watch.changes()
+    assert watch.changes() == ()
+    sessions["DUT1"].mtu = 300
+    assert [str(change) for change in watch.changes()] == ["the MTU of interface dut0 of DUT1 was 1500, and is 300"]
