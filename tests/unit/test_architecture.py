@@ -1,100 +1,119 @@
-"""Holds the arrows of the design: which room may import which."""
+"""Holds the house as `docs/architecture.md` shows it: the arrows between rooms, and that rooms have faces."""
 
 from __future__ import annotations
 
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-import pytest
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "libraries" / "lossratio"
+ON_NODES = ("traffic/agent", "testbed/reservation/keeper")
+"""Folders of programs that are sent to nodes: their modules import each other only."""
 
-PACKAGE = Path(__file__).parents[2] / "libraries" / "lossratio"
+BEGIN, END = "<!-- rooms -->", "<!-- end of rooms -->"
+MOST_LINES = 500
 
-FOUNDATION = {"errors", "units", "input_file", "yaml_file", "addressing", "parameters"}
-SEARCH = {"trial", "journal", "journal_lines", "digest", "counters", "integrity", "latency"}
-TESTBED = FOUNDATION | SEARCH | {"topology", "ssh"}
-BENCH = TESTBED | {"mlrsearch", "plrsearch", "simulation", "dut", "traffic", "testbed", "report", "reservation"}
 
-ALLOWED = {
-    "errors": set(),
-    "units": {"errors"},
-    "addressing": set(),
-    "parameters": {"units"},
-    "input_file": {"errors"},
-    "yaml_file": {"errors", "input_file"},
-    "trial": {"errors"},
-    "counters": {"errors", "trial"},
-    "integrity": {"errors", "trial"},
-    "latency": {"trial"},
-    "digest": set(),
-    "journal_lines": {"errors", "input_file", "trial", "counters", "digest"},
-    "journal": {"errors", "input_file", "trial", "counters", "digest", "journal_lines"},
-    "mlrsearch": {"errors", "trial"},
-    "plrsearch": {"errors", "trial"},
-    "baselines": {"errors", "trial", "mlrsearch"},
-    "builds": {"errors"},
-    "study": {"errors", "units", "trial", "counters", "mlrsearch", "plrsearch", "baselines", "simulation"},
-    "replay": {"parameters", "errors", "units", "trial", "journal", "plrsearch"},
-    "simulation": {"errors", "units", "trial", "counters", "integrity", "latency"},
-    "topology": FOUNDATION,
-    "ssh": FOUNDATION | {"topology"},
-    "reservation": FOUNDATION | {"topology", "ssh"},
-    "traffic": TESTBED,
-    "dut": TESTBED,
-    "testbed": TESTBED,
-    "report": TESTBED | {"mlrsearch", "plrsearch"},
-    "object_store": {"errors"},
-    "history": FOUNDATION | {"report", "object_store"},
-    "archive": FOUNDATION | {"report", "history", "object_store"},
-    "bench": BENCH,
-    "keywords": BENCH | {"bench", "history"},
-    "nightly": BENCH | {"bench", "history", "keywords"},
-}
-"""Room: the rooms it may import, besides itself. Rooms that are not named (runner, patches, cli) may import all."""
+def rooms() -> dict[str, set[str]]:
+    """What each room may import besides itself: all rooms below it in the table of `docs/architecture.md`."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rows = text.partition(BEGIN)[2].partition(END)[0].strip().splitlines()[2:]
+    levels = [[name.strip(" `") for name in row.split("|")[1].split(",")] for row in rows]
+    return {
+        name: {lower for level in levels[number + 1 :] for lower in level}
+        for number, level in enumerate(levels)
+        for name in level
+    }
+
+
+@cache
+def sources() -> dict[Path, ast.Module]:
+    """Every module of the library, parsed once."""
+    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if "resources" not in path.parts]
+    return {path: ast.parse(path.read_text()) for path in paths}
+
+
+def on_nodes(path: Path) -> bool:
+    return any(path.is_relative_to(PACKAGE / folder) for folder in ON_NODES)
 
 
 def room(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def imports(tree: ast.Module) -> Iterator[tuple[int, str, str | None]]:
+    """Line, module and name of everything that a module imports; the name is None where it is the module itself."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.lineno, node.module, alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((node.lineno, alias.name, None) for alias in node.names)
 
 
-def sources() -> list[Path]:
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if "resources" not in path.parts]
+@cache
+def offered(module: str) -> frozenset[str] | None:
+    """What a face offers; None: the module is no face."""
+    path = PACKAGE.parent.joinpath(*module.split("."), "__init__.py")
+    if path not in sources():
+        return None
+    values = [
+        node.value
+        for node in sources()[path].body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    return frozenset(name for value in values for name in ast.literal_eval(value))
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_one_way(path):
-    here = room(path)
-    allowed = ALLOWED.get(here)
-    for name in imports(path):
-        parts = name.split(".")
-        if parts[0] != "lossratio" or len(parts) == 1 or parts[1].startswith("__"):
-            continue
-        assert allowed is None or parts[1] in allowed | {here}, f"{here} must not import {name}"
+def across() -> Iterator[tuple[str, str, str, str | None]]:
+    """Place, own room, module and name of every import of another room's."""
+    for path, tree in sources().items():
+        for line, module, name in imports(tree):
+            parts = module.split(".")
+            if parts[0] == "lossratio" and len(parts) > 1 and path.parent != PACKAGE and parts[1] != room(path):
+                yield f"{path.relative_to(PACKAGE)}:{line}", room(path), module, name
 
 
-def test_the_agent_needs_nothing_but_the_standard_library_numpy_and_trex():
-    for path in (PACKAGE / "traffic" / "agent").rglob("*.py"):
-        for name in imports(path):
-            assert not name.startswith("lossratio"), f"{path.name} runs on the TG and must not import {name}"
+def test_the_table_has_all_rooms():
+    there = {path.stem if path.is_file() else path.name for path in PACKAGE.iterdir()}
+    beside = {"resources", "py", "trial", *(name for name in there if name.startswith("__"))}
+    assert there - beside == set(rooms())
+
+
+def test_imports_point_one_way():
+    allowed = rooms()
+    assert not [(place, module) for place, own, module, _ in across() if module.split(".")[1] not in allowed[own]]
+
+
+def test_rooms_are_entered_through_their_faces():
+    past = []
+    for place, _, module, name in across():
+        names = offered(module)
+        if module.count(".") > 1 if names is None else name not in names:
+            past.append(f"{place}: {module} {name}")
+    assert not past
+
+
+def test_programs_for_nodes_import_nothing_of_the_library():
+    for path in filter(on_nodes, sources()):
+        names = [module for _, module, _ in imports(sources()[path]) if module.startswith("lossratio")]
+        assert not names, f"{path.name} runs on a node and must not import {names}"
 
 
 def test_the_keeper_of_reservations_needs_nothing_but_the_standard_library():
-    folder = PACKAGE / "reservation" / "keeper"
+    folder = PACKAGE / "testbed" / "reservation" / "keeper"
     for path in folder.glob("*.py"):
-        names = {name.split(".")[0] for name in imports(path)}
-        assert names <= sys.stdlib_module_names | {each.stem for each in folder.glob("*.py")}
+        names = {module.split(".")[0] for _, module, _ in imports(sources()[path])}
+        assert names <= sys.stdlib_module_names | {path.stem for path in folder.glob("*.py")}
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_module_keeps_state(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        assert not isinstance(node, ast.Global), f"{path.name}:{node.lineno} changes a module's variable"
+def test_no_module_keeps_state():
+    for path, tree in sources().items():
+        lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Global)]
+        assert not lines, f"{path} changes a module's variable in lines {lines}"
+
+
+def test_no_module_is_too_long_to_read():
+    assert not [path for path in sources() if len(path.read_text().splitlines()) > MOST_LINES]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lossratio.errors import NodeError, TopologyError
-from lossratio.testbed.local import LocalTestbed, local
+from lossratio.testbed.local import LocalTestbed, describe, status as running_testbeds
 from lossratio.topology import (
     TestbedKind,
     Topology,
@@ -53,14 +53,14 @@ def testbed() -> None:
 @click.argument("file", type=_TOPOLOGY_FILE, default=Path("topologies/local.yaml"))
 def up(file: Path) -> None:
     """Build the local testbed of a topology FILE; it stays until it is taken down."""
-    click.echo(local.describe(LocalTestbed.up(load_topology(file), keep=True)))
+    click.echo(describe(LocalTestbed.up(load_topology(file), keep=True)))
 
 
 @testbed.command()
 @click.argument("name", required=False)
 def down(name: str | None) -> None:
     """Take down the local testbed NAME, or all that stay."""
-    staying = [each for each in local.status() if each.keep and name in (None, each.name)]
+    staying = [each for each in running_testbeds() if each.keep and name in (None, each.name)]
     for each in staying:
         each.down()
         click.echo(f"Testbed {each.name} is down.")
@@ -71,9 +71,9 @@ def down(name: str | None) -> None:
 @testbed.command()
 def status() -> None:
     """Tell which local testbeds are up, and how to log in on their nodes."""
-    running = local.status()
+    running = running_testbeds()
     for each in running:
-        click.echo(local.describe(each))
+        click.echo(describe(each))
     if not running:
         click.echo("No testbed is up.")
 

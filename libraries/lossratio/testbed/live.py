@@ -175,6 +175,12 @@ class LiveTestbed:
         finally:
             self._is_in_use = False
 
+    def __enter__(self) -> LiveTestbed:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions.
 

@@ -139,6 +139,12 @@ class SimulatedTestbed:
         source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self._generator.seed)
         yield Ready(measurer, source, with_ramp(self._conditions(profile), ramp), lambda: 0)
 
+    def __enter__(self) -> SimulatedTestbed:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """There is nothing to put back."""
 

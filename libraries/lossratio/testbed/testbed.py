@@ -150,7 +150,7 @@ class Ready:
 
 
 class Testbed(Protocol):
-    """Something to measure on, with its DUTs set up."""
+    """Something to measure on, with its DUTs set up; as a context manager it is closed at the end."""
 
     @property
     def request(self) -> TestbedRequest:
@@ -184,3 +184,9 @@ class Testbed(Protocol):
         Raises:
             LossRatioError: If something could not be put back.
         """
+
+    def __enter__(self) -> Testbed:
+        """Returns the testbed."""
+
+    def __exit__(self, *failure: object) -> None:
+        """Closes it."""

@@ -15,8 +15,7 @@ from lossratio.traffic.agent.protocol import PROTOCOL
 from lossratio.traffic.answers import StoppedTraffic, read_counters, read_late, read_latency, read_stop
 from lossratio.traffic.delivery import Process, Session, deliver
 from lossratio.traffic.package import pack_agent
-from lossratio.trials.latency import LatencyOutput
-from lossratio.trials.trial import DirectionCounters
+from lossratio.trials import DirectionCounters, LatencyOutput
 
 AnswerT = TypeVar("AnswerT")
 

@@ -40,7 +40,7 @@ class Range(ProfilePart):
 
 
 class AddressRange(Range):
-    """Addresses within the benchmarking network of the side that they belong to; see `lossratio.topology.addressing`."""
+    """Addresses within the benchmarking network of the side that they belong to; see `lossratio.topology`."""
 
     first: int = Field(default=1, ge=1, lt=_IPV6_HOSTS)
     """Number of the first address within that network."""

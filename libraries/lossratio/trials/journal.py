@@ -3,8 +3,8 @@
 A journal is a file of JSON lines: a header with everything needed to repeat the search, then one line per trial. An
 interrupted search is continued by opening its journal again and handing it to `lossratio.trials.trial.run_search`.
 
-Each line ends with a digest of itself and of the digest before it (`lossratio.trials.digest`). So a journal in which anything
-was changed, or a line is missing, doubled or out of order, is refused; only the last lines may be missing.
+Each line ends with a digest of itself and of the digest before it (`lossratio.trials.digest`). So a journal in which
+anything was changed, or a line is missing, doubled or out of order, is refused; only the last lines may be missing.
 """
 
 from __future__ import annotations

@@ -13,7 +13,11 @@ from lossratio.errors import TopologyError
 from lossratio.testbed.local.local import LocalTestbed, status
 from lossratio.testbed.local.requirements import why_unavailable
 
-WHY = "import json; from lossratio.testbed.local.requirements import why_unavailable; print(json.dumps(why_unavailable()))"
+WHY = """
+import json
+from lossratio.testbed.local.requirements import why_unavailable
+print(json.dumps(why_unavailable()))
+"""
 UP = """
 import json
 from testbed_probes import make_topology

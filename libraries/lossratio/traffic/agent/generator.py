@@ -22,7 +22,7 @@ class Generator(Protocol):
         """Performs a trial, and returns the counters of each direction.
 
         Counters are read when the traffic has stopped and its last frames have had the settle time to come back. Each
-        direction's ``examination`` has the attributes of `lossratio.trials.integrity.Examination`, and is null where frames
+        direction's ``examination`` has the attributes of `lossratio.trials.Examination`, and is null where frames
         are counted only; ``received`` are all that came back, whatever they are.
 
         Args:

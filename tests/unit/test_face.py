@@ -1,0 +1,54 @@
+"""The face for scripts: `from lossratio import ...`."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import lossratio
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):
+    _, _, example = lossratio.__doc__.partition("::\n")
+    topology = str(ROOT / "topologies" / "simulated.yaml")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(textwrap.dedent(example).replace("topologies/local.yaml", topology), names)  # noqa: S102
+    assert names["result"].goals[0].result.regular
+    assert lossratio.read_result(tmp_path / "results" / "results" / "mine.my_search.json") == names["result"]
+
+
+def test_every_name_is_the_one_of_its_room():
+    for name in set(lossratio.__all__) - {"__version__"}:
+        assert getattr(lossratio, name) is getattr(import_module(lossratio._ROOM_OF[name]), name)
+        assert name in dir(lossratio)
+
+
+def test_type_checkers_see_the_names_that_are_imported_when_they_are_asked_for():
+    tree = ast.parse(Path(lossratio.__file__).read_text())
+    (for_checkers,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: node.module for node in for_checkers.body for alias in node.names}
+    assert seen == lossratio._ROOM_OF
+
+
+def test_a_name_that_the_face_lacks_is_an_error_that_names_it():
+    with pytest.raises(AttributeError, match="no attribute 'open_the_testbed'"):
+        lossratio.open_the_testbed  # noqa: B018
+
+
+def test_the_face_alone_imports_no_library():
+    code = "import sys, lossratio; print({'numpy', 'scipy', 'pydantic', 'paramiko'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_scripts_written_before_the_rooms_find_the_types_of_trials():
+    old = import_module("lossratio.trial")
+    assert all(getattr(old, name) is getattr(lossratio.trials, name) for name in old.__all__)
