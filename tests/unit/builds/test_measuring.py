@@ -1,9 +1,9 @@
 """What a measurement of a build gives to compare, and what it does not."""
 
 import pytest
+from latency_examples import at, counters
+from latency_examples import result as latency
 from report_examples import counted_trial, mrr, run, setup, throughput, throughput_of
-from test_latency_report import at, counters
-from test_latency_report import result as latency
 
 from lossratio.builds.measuring import BuildBench
 from lossratio.errors import BuildError

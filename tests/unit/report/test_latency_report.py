@@ -2,62 +2,26 @@
 
 import json
 import re
-from datetime import timedelta
 
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from latency_examples import FORWARD, REVERSE, at, counters, dead, failed, result
 from pydantic import ValidationError
-from report_examples import STARTED, conditions, throughput
+from report_examples import conditions, throughput
 from test_csit_export import identity, named
 
 from lossratio.errors import ReportError
-from lossratio.measurements.latency.build import latency_result
 from lossratio.measurements.latency.picture import draw_latency
 from lossratio.report.csit import csit_export
-from lossratio.results.build import TestRun
-from lossratio.results.conditions import LoadOrigin
 from lossratio.results.findings import findings_of
 from lossratio.results.histograms import Histogram
-from lossratio.results.latency import direction_latency, latency_at_load
-from lossratio.results.model import RESULT, Outcome, TestIdentity
+from lossratio.results.latency import direction_latency
+from lossratio.results.model import RESULT, Outcome
 from lossratio.results.text import message
 from lossratio.simulation.latency import BASE_DELAY, simulated_latency
-from lossratio.trials.latency import LatencyCounters, LatencyOutput
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
-
-FORWARD, REVERSE = "port0>port1", "port1>port0"
-
-
-def counters(name=FORWARD, histogram=((10.0, 900), (50.0, 99), (1000.0, 1)), **changes):
-    values = {"minimum": 10.0, "average": 15.0, "maximum": 1000.0, "jitter": 2.0, "resolution": 0.1}
-    return LatencyCounters(name, 1000, 1000, 0, 0, **(values | changes), histogram=histogram)
-
-
-def dead(name=FORWARD):
-    nothing = dict.fromkeys(("minimum", "average", "maximum", "jitter"))
-    return counters(name, (), **nothing, error="None of 1000 latency frames came back.")
-
-
-def at(load, *directions, share=None):
-    traffic = tuple(DirectionCounters(each.name, 10_000, 9_990, 9_990, unsent=10) for each in directions)
-    goal = None if share is None else "PDR"
-    return latency_at_load(
-        conditions(), load, 5.0, LatencyOutput(traffic, directions), loss_ratio=0.001, goal=goal, share=share
-    )
-
-
-def failed(load):
-    return latency_at_load(conditions(), load, 5.0, "Interface tg0 went down.")
-
-
-def result(*latency):
-    run = TestRun(TestIdentity(name="a test", suite="a suite"), STARTED, STARTED + timedelta(minutes=1), conditions())
-    loads = [each.load.per_interface_fps for each in latency if each.error is None]
-    trials = [TrialResult(TrialInput(5.0, load), TrialOutput(0.001)) for load in loads]
-    return latency_result(run, conditions().max_load(200e3, LoadOrigin.GIVEN), latency, trials)
 
 
 def test_percentiles_are_told_as_far_as_there_are_frames():

@@ -1,0 +1,43 @@
+"""Results of latency that tests of several rooms share."""
+
+from datetime import timedelta
+
+from report_examples import STARTED, conditions
+
+from lossratio.measurements.latency.build import latency_result
+from lossratio.results.build import TestRun
+from lossratio.results.conditions import LoadOrigin
+from lossratio.results.latency import latency_at_load
+from lossratio.results.model import TestIdentity
+from lossratio.trials import DirectionCounters, LatencyCounters, LatencyOutput, TrialInput, TrialOutput, TrialResult
+
+FORWARD, REVERSE = "port0>port1", "port1>port0"
+
+
+def counters(name=FORWARD, histogram=((10.0, 900), (50.0, 99), (1000.0, 1)), **changes):
+    values = {"minimum": 10.0, "average": 15.0, "maximum": 1000.0, "jitter": 2.0, "resolution": 0.1}
+    return LatencyCounters(name, 1000, 1000, 0, 0, **(values | changes), histogram=histogram)
+
+
+def dead(name=FORWARD):
+    nothing = dict.fromkeys(("minimum", "average", "maximum", "jitter"))
+    return counters(name, (), **nothing, error="None of 1000 latency frames came back.")
+
+
+def at(load, *directions, share=None):
+    traffic = tuple(DirectionCounters(each.name, 10_000, 9_990, 9_990, unsent=10) for each in directions)
+    goal = None if share is None else "PDR"
+    return latency_at_load(
+        conditions(), load, 5.0, LatencyOutput(traffic, directions), loss_ratio=0.001, goal=goal, share=share
+    )
+
+
+def failed(load):
+    return latency_at_load(conditions(), load, 5.0, "Interface tg0 went down.")
+
+
+def result(*latency):
+    run = TestRun(TestIdentity(name="a test", suite="a suite"), STARTED, STARTED + timedelta(minutes=1), conditions())
+    loads = [each.load.per_interface_fps for each in latency if each.error is None]
+    trials = [TrialResult(TrialInput(5.0, load), TrialOutput(0.001)) for load in loads]
+    return latency_result(run, conditions().max_load(200e3, LoadOrigin.GIVEN), latency, trials)
