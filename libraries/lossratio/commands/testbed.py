@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from lossratio.errors import NodeError, TopologyError
-from lossratio.testbed.local import LocalTestbed, describe, status as running_testbeds
+from lossratio.testbed.local import LocalTestbed, describe
+from lossratio.testbed.local import status as running_testbeds
 from lossratio.topology import (
     TestbedKind,
     Topology,
