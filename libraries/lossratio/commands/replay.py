@@ -36,7 +36,7 @@ def soak(
     Any search's journal will do; loads are per transmitting interface.
     """
     # Imported here because numpy and scipy take a while, and most other commands need neither.
-    from lossratio.measurements.soak import ReplayRequest, describe_estimate, estimate_from
+    from lossratio.commands.replay_estimate import ReplayRequest, describe_estimate, estimate_from
     from lossratio.plrsearch import LikelihoodName, Weighting
     from lossratio.trials import NO_DIGESTS, read_journal
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robot.api import logger
 from robot.errors import FRAMEWORK_ERROR, DataError, Information
 from robot.run import RobotFramework
 
@@ -114,7 +115,7 @@ def _write_page(directory: Path) -> Iterator[str]:
     """Writes the page of the run; what keeps the disk from taking it is a trouble, and damaged files are told."""
     try:
         for path in write_reports(directory, [ReportFormat.HTML]):
-            print(f"lossratio: {path}")
+            logger.console(f"lossratio: {path}")
     except StorageError as error:
         yield str(error)
     except ReportError as error:

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from lossratio.commands.replay import soak
+from lossratio.commands.replay_estimate import ReplayRequest, replay
 from lossratio.errors import SearchError
-from lossratio.measurements.soak.replay import ReplayRequest, replay
 from lossratio.plrsearch import LikelihoodName, PLRsearch, Weighting
 from lossratio.simulation import SimulatedMeasurer, sut_from
 from lossratio.trials.journal import Journal
