@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from lossratio.trials import JournalEntry
 from lossratio.mlrsearch import GoalResult, SearchGoal
 from lossratio.plrsearch import why_set_aside
+from lossratio.records import Rate
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.model import (
     Goal,
@@ -27,11 +27,10 @@ from lossratio.results.model import (
 )
 from lossratio.results.mrr import NOTHING_LOST, maximum_receive_rate
 from lossratio.results.reconfiguration import ReconfigurationLoss
-from lossratio.records import Rate
 from lossratio.results.soak import CriticalLoad
 from lossratio.results.trials import describe_trials
 from lossratio.results.verdict import judge
-from lossratio.trials import TrialResult
+from lossratio.trials import JournalEntry, TrialResult
 
 
 @dataclass(frozen=True)

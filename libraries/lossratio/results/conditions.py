@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.results.facts import ControllerFacts, NodeFacts
 from lossratio.records import Rate, Ratio, Record, make_rate
+from lossratio.results.facts import ControllerFacts, NodeFacts
 from lossratio.results.timing import TrialTiming
 from lossratio.topology import TestbedKind, Topology, TrafficPath
 

@@ -1,8 +1,8 @@
 """What cannot be true of a result: whatever is derived in its file is computed again, and compared.
 
-So a result whose numbers were changed is refused, also where its file has no digest (`lossratio.trials.digest`). A critical
-load takes too long to be computed again; of it only what is cheap is compared. Histograms take long to decode, and are
-compared only where there is no digest.
+So a result whose numbers were changed is refused, also where its file has no digest (`lossratio.trials.digest`). A
+critical load takes too long to be computed again; of it only what is cheap is compared. Histograms take long to decode,
+and are compared only where there is no digest.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import singledispatch
 from itertools import pairwise
 from typing import Any
 
-from lossratio.trials import contradictions
 from lossratio.errors import LossRatioError
 from lossratio.mlrsearch import IrregularReason, goal_result
+from lossratio.records import Rate, Record
 from lossratio.results.bounds import search_goal
 from lossratio.results.frame_loss import frame_loss
 from lossratio.results.histograms import Histogram
@@ -34,10 +34,9 @@ from lossratio.results.model import (
 )
 from lossratio.results.mrr import maximum_receive_rate
 from lossratio.results.reconfiguration import reconfiguration_loss
-from lossratio.records import Rate, Record
 from lossratio.results.soak import CriticalLoad
 from lossratio.results.verdict import judge
-from lossratio.trials import TrialResult
+from lossratio.trials import TrialResult, contradictions
 
 ALGORITHM = "MLRsearch"
 """The search algorithm whose bounds follow from the trials alone, as RFC 9971 defines them."""

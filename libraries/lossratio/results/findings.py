@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from lossratio.records import Rate
 from lossratio.results.model import (
     FrameLossResult,
     GoalReport,
@@ -18,7 +19,6 @@ from lossratio.results.model import (
     SoakResult,
     ThroughputResult,
 )
-from lossratio.records import Rate
 
 MRR = "MRR"
 """The quantity of a maximum receive rate; that of a search is the name of its goal."""

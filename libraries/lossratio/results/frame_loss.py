@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from lossratio.results.conditions import Conditions
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.results.conditions import Conditions
 from lossratio.trials import TrialResult
 
 

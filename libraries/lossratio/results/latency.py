@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from lossratio.trials import LatencyCounters, LatencyOutput
+from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results.conditions import Conditions
 from lossratio.results.histograms import Histogram
-from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.trials import LatencyCounters, LatencyOutput
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 """Percentiles that are written down, where there are enough frames to tell them."""

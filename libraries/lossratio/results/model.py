@@ -12,12 +12,12 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
+from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.frame_loss import FrameLoss
 from lossratio.results.latency import LatencyAtLoad
 from lossratio.results.mrr import Mrr
 from lossratio.results.reconfiguration import ReconfigurationLoss
-from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds, UtcTime
 from lossratio.results.soak import CriticalLoad
 from lossratio.results.spread import GoalSpread
 from lossratio.results.telemetry import TelemetryTrial

@@ -21,11 +21,11 @@ from pydantic import ValidationError
 
 from lossratio.errors import LossRatioError, ReportError, SearchError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
-from lossratio.trials import NO_DIGESTS, UnknownJournalError, read_good_part, read_journal
 from lossratio.results.contradictions import ALGORITHM, contradictions_of, warm_ups_of
 from lossratio.results.model import FORMAT, RESULT, FrameLossResult, MrrResult, Result, ThroughputResult
 from lossratio.results.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
 from lossratio.results.trials import describe_trials
+from lossratio.trials import NO_DIGESTS, UnknownJournalError, read_good_part, read_journal
 
 REPAIRED = (
     "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lossratio.trials import DigestError, add_digest, take_digest
 from lossratio.errors import ReportError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.model import FORMAT, RESULT, WITHOUT_DIGEST, Result
+from lossratio.trials import DigestError, add_digest, take_digest
 
 NO_DIGEST = "this result was written by an earlier version, without a digest: a change of its file may go unnoticed"
 """What is remarked about a result that is read from such a file."""

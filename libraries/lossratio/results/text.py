@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lossratio.records import Rate
 from lossratio.results.conditions import MaxLoad
 from lossratio.results.frame_integrity import integrity_lines
 from lossratio.results.latency_text import latency_lines
@@ -22,7 +23,6 @@ from lossratio.results.model import (
     ThroughputResult,
 )
 from lossratio.results.mrr import Mrr
-from lossratio.records import Rate
 from lossratio.results.spread import spread_lines
 from lossratio.results.trials import STALL
 from lossratio.results.verdict import dropped_by_generator

@@ -8,9 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from lossratio.trials import JournalEntry
 from lossratio.records import FrameCount, Ratio, Record, Seconds
-from lossratio.trials import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
+from lossratio.trials import DirectionCounters, Incident, JournalEntry, TrialInput, TrialOutput, TrialResult
 
 STALL = 1e-3
 """Seconds by which senders on a shared machine are behind all the time."""
