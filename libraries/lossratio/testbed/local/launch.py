@@ -20,7 +20,7 @@ from lossratio.testbed.local.requirements import TestbedUnavailableError, why_un
 
 _BUILD_TIMEOUT = 30.0
 _END_TIMEOUT = 30.0
-_SOURCE_ROOT = Path(__file__).parents[2]
+_SOURCE_ROOT = Path(__file__).parents[3]
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from lossratio.holder.main import main; main()"
 
 
