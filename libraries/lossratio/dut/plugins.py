@@ -7,8 +7,7 @@ subclass of `lossratio.dut.Dut`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,50 +15,45 @@ from pydantic import ValidationError
 from lossratio.dut.base import Dut, DutOptions
 from lossratio.errors import DutError
 from lossratio.nodes import CommandRunner
+from lossratio.plugins import PluginGroup
 from lossratio.topology import Hop
 
-GROUP = "lossratio.dut"
-"""Group of the entry points."""
-
-# Known without metadata of an installed package, so that a plain checkout has them, too.
-_OWN = tuple(
-    EntryPoint(name, value, GROUP)
-    for name, value in (
-        ("none", "lossratio.dut.cable:Cable"),
-        ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
-        ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
-        ("ovs", "lossratio.dut.ovs:OpenVswitch"),
-        ("testpmd", "lossratio.dut.testpmd:Testpmd"),
-        ("vpp", "lossratio.dut.vpp:Vpp"),
-    )
+_GROUP = "lossratio.dut"
+_KINDS = PluginGroup(
+    name=_GROUP,
+    what="kind of DUT",
+    error=DutError,
+    own=tuple(
+        EntryPoint(name, value, _GROUP)
+        for name, value in (
+            ("none", "lossratio.dut.cable:Cable"),
+            ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
+            ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
+            ("ovs", "lossratio.dut.ovs:OpenVswitch"),
+            ("testpmd", "lossratio.dut.testpmd:Testpmd"),
+            ("vpp", "lossratio.dut.vpp:Vpp"),
+        )
+    ),
 )
 
 
 def dut_kinds() -> tuple[str, ...]:
     """Names of all kinds there are, in alphabetical order."""
-    return tuple(sorted({each.name for each in (*_OWN, *entry_points(group=GROUP))}))
+    return _KINDS.names()
 
 
 def load_kind(kind: str) -> type[Dut[DutOptions]]:
-    """Finds the class of a kind.
+    """Imports the class of a kind.
 
     Raises:
-        DutError: If there is no such kind, there are several, or its package is broken.
+        DutError: If there is no such kind, there are several, or its package is broken; names the distribution.
     """
-    found = {each.value: each for each in (*_OWN, *entry_points(group=GROUP)) if each.name == kind}
-    if not found:
-        close = get_close_matches(kind, dut_kinds(), n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise DutError(f"There is no kind of DUT {kind!r}; there are {', '.join(dut_kinds())}.{hint}")
-    if len(found) > 1:
-        raise DutError(f"Several packages have a kind of DUT {kind!r}: {', '.join(found)}. Uninstall all but one.")
-    (entry,) = found.values()
-    try:
-        loaded = entry.load()
-    except (ImportError, AttributeError) as cause:
-        raise DutError(f"The kind of DUT {kind!r} ({entry.value}) cannot be loaded: {cause}.") from cause
+    loaded = _KINDS.load(kind)
     if not (isinstance(loaded, type) and issubclass(loaded, Dut)):
-        raise DutError(f"The kind of DUT {kind!r} ({entry.value}) is not a subclass of lossratio.dut.Dut.")
+        raise _KINDS.broken(_KINDS.find(kind), "is not a subclass of lossratio.dut.Dut")
+    if loaded.__abstractmethods__:
+        missing = ", ".join(sorted(loaded.__abstractmethods__))
+        raise _KINDS.broken(_KINDS.find(kind), f"lacks what every kind of DUT has: {missing}")
     return loaded
 
 

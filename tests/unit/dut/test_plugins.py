@@ -10,10 +10,14 @@ from lossratio.dut.linux_bridge import LinuxBridge
 from lossratio.errors import DutError
 
 MODULE = """
+from lossratio.dut import Dut
 from lossratio.dut.linux_bridge import LinuxBridge
 
 class LabBridge(LinuxBridge):
     kind = "lab_bridge"
+
+class Unfinished(Dut):
+    kind = "unfinished"
 
 something_else = object()
 """
@@ -55,7 +59,8 @@ def test_an_unknown_kind_is_told_beside_those_that_there_are():
 def test_two_packages_with_the_same_kind_are_refused(install):
     install("other_duts", "linux_bridge = other_duts:LabBridge")
     with pytest.raises(
-        DutError, match=r"Several packages have .*'linux_bridge': lossratio\.dut.*, other_duts:LabBridge"
+        DutError,
+        match=r"Several packages have .*'linux_bridge': lossratio\.dut.*, other_duts:LabBridge \(other_duts 1\.0\)",
     ):
         load_kind("linux_bridge")
 
@@ -64,11 +69,15 @@ def test_two_packages_with_the_same_kind_are_refused(install):
     ("target", "told"),
     [
         ("broken_duts:Missing", "cannot be loaded"),
-        ("no_such_module:LabBridge", "cannot be loaded: No module named 'no_such_module'"),
+        ("no_such_module:LabBridge", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("unreadable:LabBridge", "cannot be loaded: SyntaxError"),
+        ("broken_duts:Unfinished", "lacks what every kind of DUT has: check, .*tear_down"),
         ("broken_duts:something_else", "is not a subclass of lossratio.dut.Dut"),
     ],
 )
-def test_a_broken_package_is_named(install, target, told):
+def test_a_broken_package_is_named(install, tmp_path, target, told):
     install("broken_duts", f"lab_bridge = {target}")
-    with pytest.raises(DutError, match=f"{target.replace('.', '[.]')}.*{told}"):
+    (tmp_path / "unreadable.py").write_text("class")
+    with pytest.raises(DutError, match=rf"'lab_bridge' of broken_duts 1\.0 \({target}\) {told}"):
         load_kind("lab_bridge")
+    assert load_kind("linux_bridge") is LinuxBridge

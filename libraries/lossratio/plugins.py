@@ -1,0 +1,86 @@
+"""Plug-ins: what other packages add by entry points, such as kinds of DUT and generators.
+
+A plug-in is loaded when its name is asked for. So a broken one is an error for those who use it, and for nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+
+from lossratio.errors import LossRatioError
+
+
+@dataclass(frozen=True)
+class PluginGroup:
+    """A group of entry points.
+
+    Attributes:
+        name: The group's name, e.g. ``lossratio.dut``.
+        what: What a plug-in of the group is, for messages, e.g. ``kind of DUT``.
+        error: What to raise.
+        own: Entry points of lossratio itself. A checkout that is not installed has them, too.
+    """
+
+    name: str
+    what: str
+    error: type[LossRatioError]
+    own: tuple[EntryPoint, ...] = ()
+
+    def names(self) -> tuple[str, ...]:
+        """Names of all plug-ins, in alphabetical order; none is loaded for that."""
+        return tuple(sorted({entry.name for entry in self._entries()}))
+
+    def find(self, name: str) -> EntryPoint:
+        """The entry point of a name.
+
+        Raises:
+            LossRatioError: Of the group's class, if there is no plug-in of that name, or there are several.
+        """
+        entries = {entry.value: entry for entry in self._entries() if entry.name == name}
+        if not entries:
+            raise self.error(self.unknown(name, self.names()))
+        if len(entries) > 1:
+            packages = ", ".join(f"{value} ({distribution_of(entry)})" for value, entry in entries.items())
+            raise self.error(f"Several packages have a {self.what} {name!r}: {packages}. Uninstall all but one.")
+        (entry,) = entries.values()
+        return entry
+
+    def load(self, name: str) -> object:
+        """Imports a plug-in.
+
+        Raises:
+            LossRatioError: Of the group's class, if there is no plug-in of that name, there are several, or it cannot
+                be imported; names the distribution.
+        """
+        entry = self.find(name)
+        try:
+            return entry.load()
+        # Importing somebody else's code may raise anything.
+        except Exception as cause:
+            raise self.broken(entry, f"cannot be loaded: {type(cause).__name__}: {cause}") from cause
+
+    def broken(self, entry: EntryPoint, problem: str) -> LossRatioError:
+        """The error that a plug-in is unfit, which names its distribution.
+
+        Args:
+            entry: Its entry point.
+            problem: What is wrong with it; the rest of a sentence.
+        """
+        return self.error(f"The {self.what} {entry.name!r} of {distribution_of(entry)} ({entry.value}) {problem}.")
+
+    def unknown(self, name: str, names: Sequence[str]) -> str:
+        """The message that there is no plug-in of a name, with those that there are, and the nearest one."""
+        close = get_close_matches(name, names, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        return f"There is no {self.what} {name!r}; there are {', '.join(names)}.{hint}"
+
+    def _entries(self) -> tuple[EntryPoint, ...]:
+        return (*self.own, *entry_points(group=self.name))
+
+
+def distribution_of(entry: EntryPoint) -> str:
+    """Name and version of the distribution that an entry point is of, e.g. ``our-duts 1.0``."""
+    return "lossratio" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
