@@ -25,8 +25,8 @@ from lossratio.arena.baselines.csit import COARSE_TARGETS, TIMEOUT, WARM_UP_DURA
 from lossratio.arena.goal_sets import GOAL_SETS
 from lossratio.arena.nights import CHANGES
 from lossratio.arena.outcome import Outcome, searched
-from lossratio.arena.plan import EVERY_ALGORITHM, FAMILY_SETS, NO_OVERHEAD
 from lossratio.arena.search import SEARCH_STREAM
+from lossratio.arena.study import EVERY_ALGORITHM, FAMILY_SETS, NO_OVERHEAD
 from lossratio.arena.suts import Family, Subject
 from lossratio.mlrsearch import MLRsearch, SearchGoalWarning
 from lossratio.trials.trial import Measurer

@@ -1,16 +1,12 @@
 """Studies: search algorithms side by side on simulated SUTs with a known truth."""
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER
-from lossratio.arena.demands import figures
+from lossratio.arena.demands import decision_time_growth, figures, hint_figures
 from lossratio.arena.figures import at_overhead
 from lossratio.arena.goal_sets import GOAL_SETS
-from lossratio.arena.growth import decision_time_growth
-from lossratio.arena.hint_demands import hint_figures
 from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS
 from lossratio.arena.peer import why_not_installed
-from lossratio.arena.plan import FAMILY_SETS, NO_OVERHEAD, OVERHEADS, Study
-from lossratio.arena.runner import run_study
-from lossratio.arena.store import Store
+from lossratio.arena.study import FAMILY_SETS, NO_OVERHEAD, OVERHEADS, Store, Study, run_study
 from lossratio.arena.tables import algorithm_table, family_tables, figure_table, group_table, hint_family_tables
 
 __all__ = [

@@ -1,10 +1,10 @@
-"""What our controller is to reach beside the peer: figures, each with what it must be and what is hoped for."""
+"""What our controller is to reach: figures beside the peer, with hints, and in long searches, each with its demand."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,11 @@ from lossratio.arena.figures import (
     standard_error,
     time,
 )
+from lossratio.arena.nights import CHANGES, Change
+from lossratio.arena.outcome import Outcome, searched
+from lossratio.arena.suts import Overhead, Subject
+from lossratio.mlrsearch import NDR, PDR, MLRsearch
+from lossratio.simulation import SharpKnee
 
 TIME: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"G1": (0.95, 0.90), "G2": (0.77, 0.70), "G3": (0.86, 0.80), "G4": (0.84, 0.80), "G5": (0.95, 0.88)}
@@ -120,3 +125,124 @@ def _each(
     for goals, chosen in by_goal_set(rows).items():
         must, aim = limits[goals]
         yield Figure(name, goals, figure(chosen), standard_error(figure, chosen), must, aim)
+
+
+HINTED_TIME_UNCHANGED: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"G1": (0.92, 0.89), "G2": (0.78, 0.74), "G3": (0.84, 0.80), "G4": (0.77, 0.73), "G5": (0.94, 0.91)}
+)
+"""Must and aim of search time divided by that without hints, on an unchanged SUT."""
+
+HINTED_TIME: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"up to 5 %": (1.02, 1.0), "20 %": (1.05, 1.0), "nonsense": (1.15, 1.1)}
+)
+"""The same after a change, for all goal sets alike."""
+
+HINTED_WORST_FAMILY = (1.3, 1.2)
+
+HINTED_BIAS: Mapping[str, float] = MappingProxyType({"G1": 0.1, "G2": 0.25, "G3": 0.1, "G4": 0.1, "G5": 0.1})
+"""Percent of the load."""
+
+SEEN = 5.0
+"""Percentage points by which a change may be seen less often."""
+
+HALF_A_CHANGE = 0.005
+"""A change of 1 % is seen if the lower bound moves by at least so much with it, relatively."""
+
+
+def hint_figures(rows: Any) -> Iterator[Figure]:
+    """All figures that the rows of a study with hints give; overhead 0."""
+    rows = rows[rows.goal_set.isin(list(HINTED_TIME_UNCHANGED))]
+    present = set(rows.algorithm.unique())
+    for change in CHANGES.values():
+        if not {change.with_hints, change.without_hints} <= present:
+            continue
+        for goals, chosen in by_goal_set(rows).items():
+            yield from _of_change(change, goals, chosen)
+    if {CHANGES["1 %"].with_hints, CHANGES["unchanged"].with_hints} <= present:
+        for goals, chosen in by_goal_set(rows).items():
+            lost = seen(chosen, with_hints=False) - seen(chosen, with_hints=True)
+            yield Figure("change of 1 % seen less often, points", goals, lost, math.nan, SEEN, SEEN)
+
+
+def _of_change(change: Change, goals: str, rows: Any) -> Iterator[Figure]:
+    def ratios(chosen: Any) -> Any:
+        return time(chosen, change.with_hints) / time(chosen, change.without_hints)
+
+    def figure(name: str, value: Callable[[Any], float], must: float, aim: float) -> Figure:
+        return Figure(f"{name}, {change.name}", goals, value(rows), standard_error(value, rows), must, aim)
+
+    limits = HINTED_TIME_UNCHANGED[goals] if change.name == "unchanged" else HINTED_TIME.get(change.name)
+    if limits is not None:
+        yield figure("time / without hints", lambda chosen: geometric_mean(ratios(chosen)), *limits)
+        yield figure(
+            "time / without hints, worst family", lambda chosen: float(ratios(chosen).max()), *HINTED_WORST_FAMILY
+        )
+    yield figure(
+        "bias by hints, %", lambda chosen: abs(bias_by_hints(chosen, change)), HINTED_BIAS[goals], HINTED_BIAS[goals]
+    )
+
+
+def bias_by_hints(rows: Any, change: Change) -> float:
+    """How far lower bounds with hints are off those without, in percent of these: mean over families."""
+    lowers = [
+        rows[(rows.algorithm == name) & rows.lower.notna()].groupby(["family", "seed", "goal"], sort=False).lower.mean()
+        for name in (change.with_hints, change.without_hints)
+    ]
+    off = 100.0 * (lowers[0] / lowers[1] - 1.0)
+    return float(off.groupby("family", sort=False).mean().mean())
+
+
+def seen(rows: Any, *, with_hints: bool) -> float:
+    """How often, in percent, a change of 1 % moves the lower bound by half of it, the way the SUT went."""
+    small, none = CHANGES["1 %"], CHANGES["unchanged"]
+    names = [each.with_hints if with_hints else each.without_hints for each in (small, none)]
+    keys = ["family", "seed", "goal"]
+    after, before = (
+        rows[(rows.algorithm == name) & rows.lower.notna()][[*keys, "repeat", "lower", "truth"]] for name in names
+    )
+    pairs = after.merge(before, on=keys, suffixes=("", "_before")).dropna()
+    if not len(pairs):
+        return math.nan
+    went = (pairs.truth > pairs.truth_before) * 2 - 1
+    moved = (pairs.lower / pairs.lower_before - 1.0) * went
+    return 100.0 * float((moved >= HALF_A_CHANGE).groupby(pairs.family, sort=False).mean().mean())
+
+
+SHORT_SUM, LONG_SUM = 61.0, 661.0
+"""Duration sums, in seconds, that take some 100 and some 1,000 trials to prove NDR and PDR."""
+
+ATTEMPTS = 5
+"""Of so many searches the fastest counts: the others were disturbed."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Decisions of a short and of a long search on the same SUT.
+
+    Attributes:
+        short_trials: Trials of the short search.
+        long_trials: Trials of the long search.
+        ratio: Processor time per decision in the long search, as a multiple of that in the short one.
+    """
+
+    short_trials: int
+    long_trials: int
+    ratio: float
+
+
+def decision_time_growth() -> Growth:
+    """Measures how much more processor time a decision takes in a long search."""
+    # Turn by turn, so that a busy machine slows both down alike.
+    pairs = [(_search(SHORT_SUM), _search(LONG_SUM)) for _ in range(ATTEMPTS)]
+    short, long = (min(outcomes, key=_decision_time) for outcomes in zip(*pairs, strict=True))
+    return Growth(len(short.trials), len(long.trials), _decision_time(long) / _decision_time(short))
+
+
+def _search(duration_sum: float) -> Outcome:
+    subject = Subject("sharp knee", 0, SharpKnee(4.321e6), 9001.0, 14_880_952.0)
+    goals = [replace(goal, duration_sum=duration_sum) for goal in (NDR, PDR)]
+    return searched(MLRsearch(goals, subject.min_load, subject.max_load), subject.measurer(Overhead(0.0)))
+
+
+def _decision_time(outcome: Outcome) -> float:
+    return outcome.controller_seconds / len(outcome.trials)

@@ -1,25 +1,135 @@
-"""The SUT families that searches are compared on while they are developed."""
+"""The families of SUTs that searches are compared on, and the shapes that families are made of.
+
+`FAMILIES` are for the development of controllers. `HELD_OUT_FAMILIES` are for judging them, and nobody may improve a
+controller on these: they have other parameters, other combinations and other loads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Literal
 
-from lossratio.arena.series import Series
-from lossratio.arena.shapes import (
-    background_loss,
-    buffer,
-    drift,
-    overloaded,
-    policer,
-    sharp_knee,
-    smooth_knee,
-    spectrum,
-    stalls,
-    two_states,
+from lossratio.arena.suts import Draw, Family, Series, log_uniform
+from lossratio.simulation import (
+    BackgroundLoss,
+    Buffer,
+    CapacityDrift,
+    Overload,
+    PerformanceSpectrum,
+    Policer,
+    RareStalls,
+    SharpKnee,
+    SmoothKnee,
+    Sut,
+    TwoStates,
 )
-from lossratio.arena.suts import Draw, Family, log_uniform
-from lossratio.simulation import Overload, RareStalls, SmoothKnee, Sut
+
+Range = tuple[float, float]
+Make = Callable[[Draw, float, Overload], Sut]
+"""Draws a SUT for a largest load in frames per second, with the given behaviour in overload."""
+
+
+def sharp_knee(capacity: Range) -> Make:
+    """Forwards all up to its capacity."""
+    return lambda draw, max_load, overload: SharpKnee(max_load * log_uniform(draw, *capacity), overload)
+
+
+def overloaded(make: Make, drop_cost: Range = (0.0, 0.0), dip: Range = (0.0, 0.0)) -> Make:
+    """Another shape with an overload behaviour of its own."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        return make(draw, max_load, Overload(drop_cost=draw.uniform(*drop_cost), dip=draw.uniform(*dip)))
+
+    return made
+
+
+def policer(rate: Range, burst: Range) -> Make:
+    """Passes a rate and a burst."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        drawn = max_load * log_uniform(draw, *rate)
+        return Policer(drawn, drawn * log_uniform(draw, *burst))
+
+    return made
+
+
+def buffer(capacity: Range, size: Range) -> Make:
+    """Keeps a burst for later."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        drawn = max_load * log_uniform(draw, *capacity)
+        return Buffer(drawn, drawn * log_uniform(draw, *size), overload)
+
+    return made
+
+
+def spectrum(
+    capacity: Range, jitter: Range, tail_share: Range | None = None, tail_size: Range = (1.0, 1.0)
+) -> Callable[[Draw, float, Overload], PerformanceSpectrum]:
+    """Has another capacity in each trial; in a share of them a much smaller one."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> PerformanceSpectrum:
+        drawn, spread = max_load * log_uniform(draw, *capacity), log_uniform(draw, *jitter)
+        if tail_share is None:
+            return PerformanceSpectrum(drawn, spread, overload=overload)
+        share, size = draw.uniform(*tail_share), log_uniform(draw, *tail_size)
+        return PerformanceSpectrum(drawn, jitter=spread, tail_share=share, tail_size=size, overload=overload)
+
+    return made
+
+
+def smooth_knee(mrr: Range, spread: Range, function: Literal["stretch", "erf"] = "stretch") -> Make:
+    """Loses some frames long before its limit."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        drawn = max_load * log_uniform(draw, *mrr)
+        return SmoothKnee(drawn, drawn * log_uniform(draw, *spread), function)
+
+    return made
+
+
+def two_states(capacity: Range, gap: Range, fast_spell: Range, slow_spell: Range) -> Make:
+    """Is slower for a while, again and again; spells in seconds."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        fast = max_load * log_uniform(draw, *capacity)
+        slow = fast * (1.0 - log_uniform(draw, *gap))
+        return TwoStates(fast, slow, log_uniform(draw, *fast_spell), log_uniform(draw, *slow_spell), overload)
+
+    return made
+
+
+def background_loss(capacity: Range, lost_per_second: Range) -> Make:
+    """Loses so many frames per second at its capacity, and as large a share of them at any load."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        drawn = max_load * log_uniform(draw, *capacity)
+        return BackgroundLoss(drawn, log_uniform(draw, *lost_per_second) / drawn, overload)
+
+    return made
+
+
+def stalls(capacity: Range, interval: Range, stall: Range, queued_share: Range = (0.0, 0.0)) -> Make:
+    """Stops for a moment now and then; a queue takes the traffic of a share of that moment. Times in seconds."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        drawn, every = max_load * log_uniform(draw, *capacity), log_uniform(draw, *interval)
+        length = log_uniform(draw, *stall)
+        return RareStalls(drawn, every, length, drawn * length * draw.uniform(*queued_share), overload)
+
+    return made
+
+
+def drift(capacity: Range, rate: Range, signs: tuple[float, ...]) -> Make:
+    """Becomes faster or slower all the time, by a share of its capacity per second."""
+
+    def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
+        drawn = max_load * log_uniform(draw, *capacity)
+        return CapacityDrift(drawn, float(draw.choice(signs)) * log_uniform(draw, *rate), overload)
+
+    return made
+
 
 MAX_LOADS = (14_880_952.0, 37_202_381.0)
 """64-byte frames on 10 and 25 Gbit/s, in frames per second."""
@@ -71,3 +181,60 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
     }
 )
 """All families by name."""
+
+
+HELD_OUT_MAX_LOADS = (148_809.5, 1_488_095.0, 8_127_438.0, 59_523_810.0)
+"""64-byte frames on 100 Mbit/s, 1 and 40 Gbit/s, and 1518-byte frames on 100 Gbit/s, in frames per second."""
+
+HELD_OUT_MIN_LOAD = 300.0
+"""Frames per second."""
+
+HELD_OUT_CAPACITY = (0.01, 0.99)
+"""Shares of the largest load."""
+
+_jitter_and_outliers = spectrum(HELD_OUT_CAPACITY, (0.002, 0.01), tail_share=(0.1, 0.4), tail_size=(0.002, 0.02))
+_energy_modes = two_states(HELD_OUT_CAPACITY, (0.005, 0.03), (30.0, 300.0), (30.0, 300.0))
+
+
+def _lossy_worker(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    worker = _jitter_and_outliers(draw, max_load, overload)
+    link = BackgroundLoss(worker.capacity * draw.uniform(1.0, 1.1), log_uniform(draw, 0.0002, 0.005) / worker.capacity)
+    return Series((link, worker))
+
+
+def _two_workers(draw: Draw, max_load: float, overload: Overload) -> Sut:
+    first = spectrum(HELD_OUT_CAPACITY, (0.001, 0.01))(draw, max_load, overload)
+    second = PerformanceSpectrum(first.capacity * draw.uniform(0.98, 1.02), log_uniform(draw, 0.001, 0.01), 0.1, 0.01)
+    return Series((first, second))
+
+
+HELD_OUT_FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {
+        name: Family(name, group, make, HELD_OUT_MAX_LOADS, HELD_OUT_MIN_LOAD)
+        for name, group, make in (
+            ("plain knee", "quiet", sharp_knee(HELD_OUT_CAPACITY)),
+            ("cliff", "quiet", overloaded(sharp_knee(HELD_OUT_CAPACITY), dip=(0.2, 0.7))),
+            ("long burst", "quiet", policer(HELD_OUT_CAPACITY, (0.02, 0.2))),
+            ("large buffer", "quiet", buffer(HELD_OUT_CAPACITY, (0.02, 0.2))),
+            ("strong jitter", "jittery", spectrum(HELD_OUT_CAPACITY, (0.008, 0.025))),
+            ("outliers", "jittery", spectrum(HELD_OUT_CAPACITY, (0.0003, 0.002), (0.01, 0.1), (0.03, 0.3))),
+            ("jitter and outliers", "mix", _jitter_and_outliers),
+            (
+                "jittery cliff",
+                "jittery",
+                overloaded(spectrum(HELD_OUT_CAPACITY, (0.001, 0.01)), (0.0, 0.2), (0.1, 0.5)),
+            ),
+            ("wide knee", "mix", smooth_knee(HELD_OUT_CAPACITY, (0.01, 0.04))),
+            ("narrow erf knee", "mix", smooth_knee(HELD_OUT_CAPACITY, (0.001, 0.01), "erf")),
+            ("noisy neighbour", "mix", two_states(HELD_OUT_CAPACITY, (0.01, 0.1), (2.0, 30.0), (0.4, 4.0))),
+            ("energy modes", "mix", _energy_modes),
+            ("collapsing modes", "mix", overloaded(_energy_modes, (0.4, 0.9), (0.0, 0.1))),
+            ("random loss", "mix", background_loss(HELD_OUT_CAPACITY, (0.0001, 0.02))),
+            ("queued stalls", "mix", stalls(HELD_OUT_CAPACITY, (50.0, 500.0), (1e-4, 5e-3), queued_share=(0.0, 2.0))),
+            ("lossy worker", "mix", _lossy_worker),
+            ("two workers", "mix", _two_workers),
+            ("warming up", "mix", drift(HELD_OUT_CAPACITY, (2e-6, 2e-5), (-1.0,))),
+        )
+    }
+)
+"""All held-out families by name."""

@@ -17,8 +17,7 @@ import numpy as np
 
 from lossratio.arena.algorithms import Algorithm
 from lossratio.arena.outcome import Outcome, searched
-from lossratio.arena.scaled import Scaled
-from lossratio.arena.suts import Overhead, Subject
+from lossratio.arena.suts import Overhead, Scaled, Subject
 from lossratio.mlrsearch import EARLIER_SEARCHES, MLRsearch, SearchGoal
 from lossratio.trials import Measurer, TrialResult
 

@@ -1,4 +1,4 @@
-"""One SUT of a study: a model with its parameters drawn, and the loads of the searches on it."""
+"""The SUTs of a study: models with drawn parameters, and the loads of the searches on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lossratio.simulation import GRACEFUL, Overload, SimulatedMeasurer, Sut
+from lossratio.simulation import GRACEFUL, Overload, RunningSut, SimulatedMeasurer, Sut, Traffic
 
 Draw = np.random.Generator
 """Where the parameters of a SUT are drawn from."""
@@ -99,3 +99,60 @@ def log_uniform(draw: Draw, low: float, high: float) -> float:
 
 def _number(name: str) -> int:
     return zlib.crc32(name.encode())
+
+
+@dataclass(frozen=True)
+class Series:
+    """A SUT made of parts, such as a noisy worker in front of a link that stalls. Its truth is not known.
+
+    Attributes:
+        parts: The SUTs, in the order that frames pass them.
+    """
+
+    parts: tuple[Sut, ...]
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """All parts in their fresh states."""
+        running = [part.start(rng) for part in self.parts]
+
+        def lost_frames(traffic: Traffic) -> int:
+            left = traffic.frames
+            for part in running:
+                if left:
+                    left -= part(Traffic(traffic.start, traffic.duration, left))
+            return traffic.frames - left
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
+        """None: the parts' losses would have to be folded."""
+        return
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A SUT that does with `factor` times the load what another one does.
+
+    Attributes:
+        part: The other SUT.
+        factor: How much faster this one is; above 0.
+    """
+
+    part: Sut
+    factor: float
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """The other SUT, fed with fewer or more frames."""
+        running = self.part.start(rng)
+
+        def lost_frames(traffic: Traffic) -> int:
+            frames = max(1, round(traffic.frames / self.factor))
+            lost = running(Traffic(traffic.start, traffic.duration, frames))
+            return min(traffic.frames, math.ceil(lost * self.factor))
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """The other SUT's, times the factor."""
+        truth = self.part.truth(loss_ratio=loss_ratio, duration=duration, exceed_ratio=exceed_ratio)
+        return None if truth is None else truth * self.factor

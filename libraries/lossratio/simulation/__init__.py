@@ -5,17 +5,19 @@ perfect search would find.
 """
 
 from lossratio.simulation.buckets import Buffer, Policer
-from lossratio.simulation.changing import CapacityDrift, CapacityStep
 from lossratio.simulation.constant_loss import BackgroundLoss, ConstantLoss, LossInversion
-from lossratio.simulation.faults import FrameFaults, faults_from
 from lossratio.simulation.knees import SharpKnee, SmoothKnee
 from lossratio.simulation.latency import LATENCY_RATE, LATENCY_SHARE, simulated_latency
-from lossratio.simulation.measurer import SimulatedMeasurer
-from lossratio.simulation.noise import PerformanceSpectrum, RareStalls
-from lossratio.simulation.overload import GRACEFUL, Overload
+from lossratio.simulation.measurer import FrameFaults, SimulatedMeasurer, faults_from
 from lossratio.simulation.registry import SUT_MODELS, sut_from
-from lossratio.simulation.sut import RunningSut, Sut, Traffic
-from lossratio.simulation.two_states import TwoStates
+from lossratio.simulation.sut import GRACEFUL, Overload, RunningSut, Sut, Traffic
+from lossratio.simulation.varying_capacity import (
+    CapacityDrift,
+    CapacityStep,
+    PerformanceSpectrum,
+    RareStalls,
+    TwoStates,
+)
 
 __all__ = [
     "GRACEFUL",

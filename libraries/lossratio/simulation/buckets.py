@@ -11,9 +11,17 @@ import math
 import numpy as np
 from pydantic.dataclasses import dataclass
 
-from lossratio.simulation.overload import GRACEFUL, Overload
-from lossratio.simulation.quantities import STRICT, FrameRate, Frames
-from lossratio.simulation.sut import RunningSut, Traffic, random_rounding, smallest_exceeding_load
+from lossratio.simulation.sut import (
+    GRACEFUL,
+    STRICT,
+    FrameRate,
+    Frames,
+    Overload,
+    RunningSut,
+    Traffic,
+    random_rounding,
+    smallest_exceeding_load,
+)
 
 
 class _Bucket:

@@ -10,9 +10,18 @@ from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 from scipy import stats
 
-from lossratio.simulation.overload import GRACEFUL, Overload
-from lossratio.simulation.quantities import STRICT, FrameRate, ProperRatio, Ratio
-from lossratio.simulation.sut import RunningSut, Traffic, random_rounding, smallest_exceeding_load
+from lossratio.simulation.sut import (
+    GRACEFUL,
+    STRICT,
+    FrameRate,
+    Overload,
+    ProperRatio,
+    Ratio,
+    RunningSut,
+    Traffic,
+    random_rounding,
+    smallest_exceeding_load,
+)
 
 
 @dataclass(frozen=True, config=STRICT)

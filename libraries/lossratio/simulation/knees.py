@@ -10,9 +10,16 @@ import numpy as np
 from pydantic.dataclasses import dataclass
 from scipy import special, stats
 
-from lossratio.simulation.overload import GRACEFUL, Overload
-from lossratio.simulation.quantities import STRICT, FrameRate
-from lossratio.simulation.sut import RunningSut, Traffic, random_rounding, smallest_exceeding_load
+from lossratio.simulation.sut import (
+    GRACEFUL,
+    STRICT,
+    FrameRate,
+    Overload,
+    RunningSut,
+    Traffic,
+    random_rounding,
+    smallest_exceeding_load,
+)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -11,12 +11,16 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from lossratio.simulation.buckets import Buffer, Policer
-from lossratio.simulation.changing import CapacityDrift, CapacityStep
 from lossratio.simulation.constant_loss import BackgroundLoss, ConstantLoss, LossInversion
 from lossratio.simulation.knees import SharpKnee, SmoothKnee
-from lossratio.simulation.noise import PerformanceSpectrum, RareStalls
 from lossratio.simulation.sut import Sut
-from lossratio.simulation.two_states import TwoStates
+from lossratio.simulation.varying_capacity import (
+    CapacityDrift,
+    CapacityStep,
+    PerformanceSpectrum,
+    RareStalls,
+    TwoStates,
+)
 
 SUT_MODELS: Mapping[str, type] = MappingProxyType(
     {

@@ -1,13 +1,78 @@
-"""What a SUT model is: a value that can be started, and that knows its own truth."""
+"""What a SUT model is made of: the model's protocol, the types of its fields, and its behaviour in overload."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
+from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+
+from lossratio.units import parse_duration, parse_frame_rate, parse_ratio
+
+STRICT = ConfigDict(extra="forbid")
+"""For every model: arguments that it does not have are refused, not ignored."""
+
+
+def _from_text(parse: Callable[[str], float]) -> BeforeValidator:
+    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
+
+
+FrameRate = Annotated[float, _from_text(parse_frame_rate), Field(gt=0, allow_inf_nan=False)]
+"""Frames per second, more than none."""
+
+Seconds = Annotated[float, _from_text(parse_duration), Field(gt=0, allow_inf_nan=False)]
+"""A time span in seconds, more than none."""
+
+Frames = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""A number of frames."""
+
+Ratio = Annotated[float, _from_text(parse_ratio), Field(ge=0, le=1)]
+"""A share, 0 to 1."""
+
+PositiveRatio = Annotated[float, _from_text(parse_ratio), Field(gt=0, le=1)]
+"""A share, more than 0, at most 1."""
+
+ProperRatio = Annotated[float, _from_text(parse_ratio), Field(ge=0, lt=1)]
+"""A share, 0 to less than 1."""
+
+RelativeChange = Annotated[float, Field(gt=-1, allow_inf_nan=False)]
+"""A share by which something changes, of either sign."""
+
+
+@pydantic_dataclass(frozen=True, config=STRICT)
+class Overload:
+    """How much less than its capacity an overloaded SUT forwards (congestion collapse).
+
+    A frame that is dropped late has cost work already: with capacity C, load r > C and work w per dropped frame, in
+    shares of a forwarded one's, the forwarding rate f solves ``f + w (r - f) = C``. It falls as the load grows, and
+    ends at nothing. Besides, being overloaded at all may cost a share of the capacity (cold caches, full queues).
+
+    Attributes:
+        drop_cost: Work per dropped frame, as a share of the work per forwarded frame. 0: none.
+        dip: Share of the capacity that is lost as soon as the SUT is overloaded. 0: none.
+    """
+
+    drop_cost: ProperRatio = 0.0
+    dip: ProperRatio = 0.0
+
+    def loss_ratio(self, load: float, capacity: float) -> float:
+        """Share of frames lost at a steady load, both in frames per second."""
+        if load <= capacity:
+            return 0.0
+        return min(1.0, (1.0 - capacity * (1.0 - self.dip) / load) / (1.0 - self.drop_cost))
+
+    def lossy_load(self, capacity: float, loss_ratio: float) -> float:
+        """The load above which more than a share `loss_ratio` (below 1) is lost, in frames per second."""
+        return capacity * max(1.0, (1.0 - self.dip) / (1.0 - loss_ratio * (1.0 - self.drop_cost)))
+
+
+GRACEFUL = Overload()
+"""An overloaded SUT forwards exactly its capacity."""
+
 
 LEAST_LOAD = 1e-3
 GREATEST_LOAD = 1e13

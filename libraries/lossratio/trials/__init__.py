@@ -20,11 +20,12 @@ from lossratio.trials.journal import (
     read_good_part,
     read_journal,
 )
-from lossratio.trials.latency import LatencyCounters, LatencyOutput
 from lossratio.trials.trial import (
     Controller,
     DirectionCounters,
     Incident,
+    LatencyCounters,
+    LatencyOutput,
     Measurer,
     TrialInput,
     TrialOutput,

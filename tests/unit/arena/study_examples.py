@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lossratio.arena.goal_sets import GoalSet
-from lossratio.arena.plan import NO_OVERHEAD, Study
+from lossratio.arena.study import NO_OVERHEAD, Study
 from lossratio.arena.suts import Subject
 from lossratio.mlrsearch import SearchGoal
 from lossratio.simulation import SharpKnee

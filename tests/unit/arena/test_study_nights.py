@@ -10,11 +10,10 @@ import pytest
 from study_examples import CAPACITY, KNEE, QUICK_SET
 from study_examples import rows as made_up
 
-from lossratio.arena.hint_demands import bias_by_hints, hint_figures, seen
+from lossratio.arena.demands import bias_by_hints, hint_figures, seen
 from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS, scaled
-from lossratio.arena.scaled import Scaled
 from lossratio.arena.search import search_rows
-from lossratio.arena.suts import Overhead
+from lossratio.arena.suts import Overhead, Scaled
 from lossratio.arena.tables import hint_family_tables
 from lossratio.simulation import Overload, SharpKnee, Traffic
 

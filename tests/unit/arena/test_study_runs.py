@@ -10,9 +10,7 @@ from study_examples import small_study
 from lossratio.arena.algorithms import ALGORITHMS, OURS
 from lossratio.arena.families import FAMILIES
 from lossratio.arena.goal_sets import GOAL_SETS
-from lossratio.arena.plan import OVERHEADS, SEEDS_PER_CELL
-from lossratio.arena.runner import run_study
-from lossratio.arena.store import Store, code_digest
+from lossratio.arena.study import OVERHEADS, SEEDS_PER_CELL, Store, code_digest, run_study
 
 pytest.importorskip("joblib")
 pytest.importorskip("pandas")

@@ -10,8 +10,8 @@ from study_examples import CAPACITY, KNEE, QUICK, QUICK_SET
 
 from lossratio.arena import peer
 from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER, Algorithm
+from lossratio.arena.demands import decision_time_growth
 from lossratio.arena.goal_sets import GOAL_SETS, GoalSet
-from lossratio.arena.growth import decision_time_growth
 from lossratio.arena.outcome import MOST_TRIALS, Recorder, searched
 from lossratio.arena.search import search_rows
 from lossratio.arena.suts import Overhead

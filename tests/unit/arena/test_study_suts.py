@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from lossratio.arena.goal_sets import GOAL_SETS
-from lossratio.arena.plan import FAMILY_SETS
-from lossratio.arena.series import Series
-from lossratio.arena.suts import Overhead, Subject
+from lossratio.arena.study import FAMILY_SETS
+from lossratio.arena.suts import Overhead, Series, Subject
 from lossratio.simulation import GRACEFUL, ConstantLoss, SharpKnee, Traffic
 from lossratio.trials.trial import TrialInput
 

@@ -13,8 +13,14 @@ from lossratio.results.model import TestIdentity
 from lossratio.results.text import message
 from lossratio.traffic.path_check import check_at_low_rate
 from lossratio.trials.journal import JournalEntry
-from lossratio.trials.latency import LatencyCounters, LatencyOutput
-from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import (
+    DirectionCounters,
+    LatencyCounters,
+    LatencyOutput,
+    TrialInput,
+    TrialOutput,
+    TrialResult,
+)
 
 COUNTING = {"in_trials": False, "checked": ["order of latency frames"], "not_checked": ["anything in trials"]}
 

@@ -13,8 +13,7 @@ from lossratio.testbed.traffic import WatchedSource
 from lossratio.testbed.watch import VERIFY_SECONDS, Watch
 from lossratio.traffic import REPEATS, StoppedTraffic
 from lossratio.trials.journal import Journal, read_journal
-from lossratio.trials.latency import LatencyOutput
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
+from lossratio.trials.trial import LatencyOutput, TrialInput, TrialOutput, TrialResult
 
 TRIAL = TrialInput(1.0, 1000.0)
 GOOD_TRIAL = TrialOutput(0.0, elapsed=1.0)

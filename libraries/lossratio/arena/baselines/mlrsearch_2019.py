@@ -6,16 +6,126 @@ the additional logic that the draft lists as missing there.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
 
-from lossratio.arena.baselines.interval import Interval
-from lossratio.arena.baselines.phases import phases_of
+from lossratio.arena.baselines.phases import Phase, clamped, is_wide, log_distance, phases_of, step_down, step_up
 from lossratio.arena.baselines.scripted import ScriptedController, Step, bounds_result, one_trial_goals
-from lossratio.arena.baselines.selection_2019 import choose
-from lossratio.arena.baselines.widths import clamped, step_down, step_up
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
 from lossratio.trials import TrialInput, TrialResult
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The interval that is searched for one loss ratio.
+
+    Attributes:
+        loss_ratio: A valid lower bound has no more loss than this, a valid upper bound has more.
+        max_load: Largest load, frames per second; an upper bound there is valid whatever its loss.
+        lower: The latest trial at the lower bound.
+        upper: The latest trial at the upper bound.
+    """
+
+    loss_ratio: float
+    max_load: float
+    lower: TrialResult
+    upper: TrialResult
+
+    @property
+    def width(self) -> float:
+        """Logarithmic width."""
+        return log_distance(self.lower.load, self.upper.load)
+
+    @property
+    def is_lower_valid(self) -> bool:
+        """Whether the lower bound conforms with the loss ratio."""
+        return self.lower.loss_ratio <= self.loss_ratio
+
+    @property
+    def is_upper_valid(self) -> bool:
+        """Whether the upper bound does not conform with the loss ratio, or cannot be raised."""
+        return self.upper.loss_ratio > self.loss_ratio or self.upper.load >= self.max_load
+
+    def updated(self, result: TrialResult) -> Interval:
+        """The interval after another trial.
+
+        The latest trial at a bound's load replaces it. Below an invalid lower bound, a trial is the new lower bound
+        and the old one a valid upper bound; other trials change nothing then. Below a valid one, only high loss
+        counts: the lower bound moves there, and is invalid. Above the upper bound, a trial only counts if that is
+        invalid: it is the new upper bound, and the old one a valid lower bound. Inside, loss decides which it is.
+        """
+        if result.load in (self.lower.load, self.upper.load):
+            return self._with(
+                result if result.load == self.lower.load else self.lower,
+                result if result.load == self.upper.load else self.upper,
+            )
+        is_high = result.loss_ratio > self.loss_ratio
+        if not self.is_lower_valid:
+            return self._with(result, self.lower) if result.load < self.lower.load else self
+        if result.load < self.lower.load:
+            return self._with(result, self.upper) if is_high else self
+        if result.load > self.upper.load:
+            return self if self.is_upper_valid else self._with(self.upper, result)
+        return self._with(self.lower, result) if is_high else self._with(result, self.upper)
+
+    def _with(self, lower: TrialResult, upper: TrialResult) -> Interval:
+        return Interval(self.loss_ratio, self.max_load, lower, upper)
+
+
+EXTERNAL_WIDTHS = 2.0
+"""External search moves a bound by this many widths of its interval."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A load to measure, in frames per second, and why."""
+
+    load: float
+    purpose: str
+
+
+def choose(intervals: Mapping[str, Interval], phase: Phase, min_load: float) -> Choice | None:
+    """The next load; None to leave the phase.
+
+    Invalid bounds come first, then intervals that are too wide, then bounds of shorter trials. An interval whose lower
+    bound is invalid at the minimum load is not refined, until that is measured again.
+
+    Args:
+        intervals: NDR's and PDR's interval, in this order.
+        phase: The present phase.
+        min_load: Smallest load, frames per second.
+    """
+    refined = {
+        name: interval
+        for name, interval in intervals.items()
+        if interval.is_lower_valid or interval.lower.load > min_load
+    }
+    for name, interval in refined.items():
+        if not interval.is_lower_valid:
+            load = clamped(
+                step_down(interval.lower.load, _external_width(interval, phase)), min_load, interval.max_load
+            )
+            return Choice(load, f"external search down for {name}")
+    for name, interval in refined.items():
+        if not interval.is_upper_valid:
+            load = clamped(step_up(interval.upper.load, _external_width(interval, phase)), min_load, interval.max_load)
+            return Choice(load, f"external search up for {name}")
+    for name, interval in refined.items():
+        if is_wide(interval.width, phase.width_goal):
+            return Choice(step_up(interval.lower.load, interval.width / 2.0), f"internal search for {name}")
+    for name, interval in intervals.items():
+        if interval.lower.duration < phase.duration:
+            return Choice(interval.lower.load, f"re-measures the lower bound for {name}")
+    for name, interval in intervals.items():
+        if interval.upper.duration < phase.duration:
+            return Choice(interval.upper.load, f"re-measures the upper bound for {name}")
+    return None
+
+
+def _external_width(interval: Interval, phase: Phase) -> float:
+    """Two widths of the interval, or more where the new interval would be narrower than the phase's goal."""
+    return max(EXTERNAL_WIDTHS * interval.width, phase.width_goal)
 
 
 class MLRsearch2019(ScriptedController):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 
-from lossratio.arena.baselines.widths import ROUNDING
+from lossratio.arena.baselines.phases import ROUNDING
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult
 from lossratio.trials import TrialInput, TrialResult

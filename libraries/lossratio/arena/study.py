@@ -1,0 +1,246 @@
+"""A study: the cells that it runs, the store of their results, and the run on this machine or a Dask cluster.
+
+A cell is a set of searches that are run together. Each finished cell has a Parquet file of its own, so that a killed
+study continues with the unfinished cells. The file's name has a digest of all code that the cell's numbers depend on:
+after a change of one algorithm only the cells of that algorithm are run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import lossratio
+from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER, Algorithm
+from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
+from lossratio.arena.goal_sets import GOAL_SETS
+from lossratio.arena.nights import HINT_ALGORITHMS
+from lossratio.arena.search import Row, search_rows
+from lossratio.arena.suts import Family, Overhead
+from lossratio.errors import SearchError
+
+FAMILY_SETS: Mapping[str, Mapping[str, Family]] = MappingProxyType(
+    {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES}
+)
+"""Families that controllers may be improved on, and families for judging them."""
+
+EVERY_ALGORITHM: Mapping[str, Algorithm] = MappingProxyType({**ALGORITHMS, **HINT_ALGORITHMS})
+"""All that a cell may be about, by name."""
+
+SEEDS_PER_CELL = 5
+
+NO_OVERHEAD = Overhead(0.0)
+
+OVERHEADS: Mapping[str, Overhead] = MappingProxyType(
+    {
+        str(overhead): overhead
+        for overhead in (NO_OVERHEAD, Overhead(0.02), Overhead(0.02, True), Overhead(0.5), Overhead(0.5, True))
+    }
+)
+"""By name."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Searches that are run together, by names.
+
+    Attributes:
+        family_set: Name of the set of families.
+        family: Name of the family.
+        goal_set: Name of the goal set.
+        overhead: What each trial takes besides its traffic.
+        algorithm: Name of the algorithm.
+        seeds: The SUTs.
+        repeats: Searches on each SUT.
+    """
+
+    family_set: str
+    family: str
+    goal_set: str
+    overhead: Overhead
+    algorithm: str
+    seeds: tuple[int, ...]
+    repeats: int
+
+    def rows(self) -> list[Row]:
+        """Runs the searches."""
+        family = FAMILY_SETS[self.family_set][self.family]
+        subjects = [family.subject(seed) for seed in self.seeds]
+        return [
+            row
+            for subject in subjects
+            for repeat in range(self.repeats)
+            for row in search_rows(
+                GOAL_SETS[self.goal_set], subject, self.overhead, EVERY_ALGORITHM[self.algorithm], repeat
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that is compared with everything.
+
+    Attributes:
+        family_set: Name of a set of families.
+        families: Names of families in it.
+        goal_sets: Names of goal sets.
+        algorithms: Names of algorithms; each takes part where it applies.
+        overheads: What each trial takes besides its traffic.
+        seeds: The SUTs of each family.
+        repeats: Searches of each algorithm on each SUT.
+    """
+
+    family_set: str
+    families: tuple[str, ...]
+    goal_sets: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    overheads: tuple[Overhead, ...]
+    seeds: tuple[int, ...]
+    repeats: int
+
+    def cells(self) -> Iterator[Cell]:
+        """All cells of the study."""
+        blocks = [self.seeds[start : start + SEEDS_PER_CELL] for start in range(0, len(self.seeds), SEEDS_PER_CELL)]
+        for goal_set in (GOAL_SETS[name] for name in self.goal_sets):
+            for overhead in self.overheads:
+                if overhead.counted and not goal_set.countable_overhead:
+                    continue
+                for algorithm in self.algorithms:
+                    if not EVERY_ALGORITHM[algorithm].applies(goal_set.goals):
+                        continue
+                    for family in self.families:
+                        for seeds in blocks:
+                            yield Cell(self.family_set, family, goal_set.name, overhead, algorithm, seeds, self.repeats)
+
+
+PACKAGE = Path(lossratio.__file__).parent
+
+EVERYBODYS_CODE = (
+    "trials/trial.py",
+    "trials/counters.py",
+    "simulation",
+    "arena/baselines/certificate.py",
+    "arena/baselines/checker.py",
+    *(f"arena/{name}.py" for name in ("algorithms", "families", "goal_sets", "outcome", "search", "suts")),
+)
+"""Code that the numbers of every algorithm depend on: files and folders of the package."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A directory of results."""
+
+    directory: Path
+
+    def path(self, cell: Cell) -> Path:
+        """Where a cell's rows are, or will be."""
+        seeds = f"seeds-{'-'.join(str(seed) for seed in cell.seeds)}-repeats-{cell.repeats}"
+        name = f"{seeds}-{code_digest(PACKAGE, _code(cell.algorithm))}.parquet"
+        folders = (cell.family_set, cell.goal_set, f"overhead-{cell.overhead}", cell.algorithm, cell.family)
+        return self.directory.joinpath(*(folder.replace(" ", "-") for folder in folders), name)
+
+    def has(self, cell: Cell) -> bool:
+        """Whether a cell is finished."""
+        return self.path(cell).exists()
+
+    def save(self, cell: Cell, rows: Iterable[Row]) -> None:
+        """Keeps a finished cell; half a file is never seen."""
+        from pyarrow import Table, parquet
+
+        path = self.path(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}.part")
+        all_rows = [asdict(row) for row in rows]
+        columns = {field.name: [row[field.name] for row in all_rows] for field in fields(Row)}
+        parquet.write_table(Table.from_pydict(columns), unfinished)
+        unfinished.replace(path)
+
+    def load(self, cells: Iterable[Cell]) -> Any:
+        """The rows of the cells, as a data frame with `Row`'s columns."""
+        from pandas import concat, read_parquet
+
+        return concat([read_parquet(self.path(cell)) for cell in cells], ignore_index=True)
+
+
+def _code(algorithm: str) -> tuple[str, ...]:
+    if algorithm == PEER:
+        return *EVERYBODYS_CODE, "arena/peer.py"
+    if algorithm in HINT_ALGORITHMS:
+        return *EVERYBODYS_CODE, "mlrsearch", "arena/nights.py"
+    return *EVERYBODYS_CODE, "mlrsearch" if algorithm == OURS else "arena/baselines"
+
+
+@cache
+def code_digest(root: Path, names: tuple[str, ...]) -> str:
+    """A short digest of Python files, and of all those in directories; the names are relative to the root."""
+    digest = hashlib.sha256()
+    for name in names:
+        path = root / name
+        for source in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def run_study(
+    cells: Sequence[Cell],
+    store: Store,
+    *,
+    jobs: int,
+    scheduler: str | None = None,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> None:
+    """Runs what is not finished yet, and keeps each cell as soon as it is.
+
+    Args:
+        cells: What to run.
+        store: Where results are, and go.
+        jobs: Processes; -1: as many as there are cores.
+        scheduler: Address of a Dask scheduler, whose workers then do the work; they need lossratio.
+        on_progress: Told how many cells are finished: at first, and after each.
+
+    Raises:
+        SearchError: If a scheduler is given, and Dask is not installed.
+    """
+    from joblib import Parallel, delayed
+
+    missing = [cell for cell in cells if not store.has(cell)]
+    done = len(cells) - len(missing)
+    on_progress(done)
+    with _backend(scheduler):
+        finished = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")(
+            delayed(_run)(cell) for cell in missing
+        )
+        for cell, rows in finished:
+            store.save(cell, rows)
+            done += 1
+            on_progress(done)
+
+
+def _run(cell: Cell) -> tuple[Cell, list[Row]]:
+    return cell, cell.rows()
+
+
+@contextmanager
+def _backend(scheduler: str | None) -> Iterator[None]:
+    if scheduler is None:
+        yield
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise SearchError(
+            "--scheduler needs Dask, which is not installed: pip install 'robotframework-lossratio[cluster]'. "
+            "Without --scheduler the study runs on this machine's cores."
+        ) from None
+    from joblib import parallel_config
+
+    connect: Callable[[str], AbstractContextManager[object]] = Client
+    with connect(scheduler), parallel_config(backend="dask"):
+        yield

@@ -1,0 +1,321 @@
+"""SUTs whose capacity varies: from trial to trial, for moments, once, steadily, or between a fast and a slow state."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+from pydantic import model_validator
+from pydantic.dataclasses import dataclass
+from scipy import special, stats
+
+from lossratio.simulation.sut import (
+    GRACEFUL,
+    STRICT,
+    FrameRate,
+    Frames,
+    Overload,
+    PositiveRatio,
+    ProperRatio,
+    RelativeChange,
+    RunningSut,
+    Seconds,
+    Traffic,
+    random_rounding,
+    smallest_exceeding_load,
+)
+
+
+@dataclass(frozen=True, config=STRICT)
+class PerformanceSpectrum:
+    """Each trial finds another capacity: normal noise, and now and then a slow trial (the spectrum's tail).
+
+    Attributes:
+        capacity: Greatest forwarding rate without noise, in frames per second.
+        jitter: Standard deviation of the noise, as a share of the capacity.
+        tail_share: Share of trials that are slow.
+        tail_size: Mean loss of capacity of a slow trial (exponentially distributed), as a share of the capacity.
+        overload: What is forwarded of more load than the capacity.
+    """
+
+    capacity: FrameRate
+    jitter: PositiveRatio
+    tail_share: ProperRatio = 0.0
+    tail_size: PositiveRatio = 0.05
+    overload: Overload = GRACEFUL
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory."""
+        return partial(self._lost_frames, rng=rng)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """The capacity's quantile, by bisection of its distribution; None where no trial may exceed."""
+        if exceed_ratio == 0.0:
+            return None
+        quantile = smallest_exceeding_load(self._slower_probability, exceed_ratio)
+        return self.overload.lossy_load(quantile, loss_ratio)
+
+    def _slower_probability(self, rate: float) -> float:
+        below = rate / self.capacity - 1.0
+        usual = float(stats.norm.cdf(below, scale=self.jitter))
+        slow = float(stats.exponnorm.sf(-below, self.tail_size / self.jitter, scale=self.jitter))
+        return (1.0 - self.tail_share) * usual + self.tail_share * slow
+
+    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+        noise = rng.normal(scale=self.jitter)
+        if rng.random() < self.tail_share:
+            noise -= rng.exponential(self.tail_size)
+        capacity = self.capacity * max(0.0, 1.0 + noise)
+        return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, capacity), rng)
+
+
+@dataclass(frozen=True, config=STRICT)
+class RareStalls:
+    """A sharp knee that stops now and then: the longer the trial, the likelier that it sees a stall.
+
+    Stalls come independently of each other, of exponentially distributed length; a stalled SUT loses what its queue
+    does not hold.
+
+    Attributes:
+        capacity: Greatest forwarding rate, in frames per second.
+        interval: Mean time between stalls, in seconds.
+        stall: Mean length of a stall, in seconds.
+        queue: Frames that are held during a stall.
+        overload: What is forwarded of more load than the capacity.
+    """
+
+    capacity: FrameRate
+    interval: Seconds
+    stall: Seconds
+    queue: Frames = 0.0
+    overload: Overload = GRACEFUL
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory."""
+        return partial(self._lost_frames, rng=rng)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """By bisection of the compound Poisson distribution of stalled time; None where no trial may exceed."""
+        if exceed_ratio == 0.0:
+            return None
+        return smallest_exceeding_load(lambda load: self._exceed_probability(load, duration, loss_ratio), exceed_ratio)
+
+    def _lossy_stalls(self, load: float, duration: float) -> float:
+        """Mean number of stalls that lose frames: what an exponential length has beyond any limit is exponential."""
+        return duration / self.interval * math.exp(-self.queue / (load * self.stall))
+
+    def _exceed_probability(self, load: float, duration: float, loss_ratio: float) -> float:
+        dropped = self.overload.loss_ratio(load, self.capacity)
+        if dropped > loss_ratio:
+            return 1.0
+        allowed = duration * (loss_ratio - dropped) / (1.0 - dropped)
+        stalls = self._lossy_stalls(load, duration)
+        counts = np.arange(1, int(stats.poisson.isf(1e-15, stalls)) + 2)
+        return float(np.sum(stats.poisson.pmf(counts, stalls) * stats.gamma.sf(allowed, counts, scale=self.stall)))
+
+    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+        dropped = random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        stalls = rng.poisson(self._lossy_stalls(traffic.load, traffic.duration))
+        stalled = min(traffic.duration, float(np.sum(rng.exponential(self.stall, stalls))))
+        return dropped + random_rounding((traffic.frames - dropped) * stalled / traffic.duration, rng)
+
+
+@dataclass(frozen=True, config=STRICT)
+class CapacityStep:
+    """A sharp knee whose capacity changes once. It has no truth that would hold for a whole search.
+
+    Attributes:
+        before: Capacity up to the change, in frames per second.
+        after: Capacity from then on, in frames per second.
+        at: When it changes, in seconds on the virtual clock.
+        overload: What is forwarded of more load than the capacity.
+    """
+
+    before: FrameRate
+    after: FrameRate
+    at: Seconds
+    overload: Overload = GRACEFUL
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory of its own: the clock tells its capacity."""
+        return partial(self._lost_frames, rng=rng)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
+        """None: what holds before does not hold after."""
+        return
+
+    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+        early = min(1.0, max(0.0, (self.at - traffic.start) / traffic.duration))
+        lost = early * self.overload.loss_ratio(traffic.load, self.before)
+        lost += (1.0 - early) * self.overload.loss_ratio(traffic.load, self.after)
+        return random_rounding(traffic.frames * lost, rng)
+
+
+@dataclass(frozen=True, config=STRICT)
+class CapacityDrift:
+    """A sharp knee whose capacity grows or shrinks exponentially. It has no truth that would hold for a whole search.
+
+    Attributes:
+        capacity: Capacity at the beginning, in frames per second.
+        per_second: Relative change in a second; -0.0001 loses about 0.6 % a minute.
+        overload: What is forwarded of more load than the capacity.
+    """
+
+    capacity: FrameRate
+    per_second: RelativeChange
+    overload: Overload = GRACEFUL
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory of its own: the clock tells its capacity."""
+        return partial(self._lost_frames, rng=rng)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
+        """None: what holds now does not hold later."""
+        return
+
+    def capacity_at(self, time: float) -> float:
+        """The capacity in frames per second at a time in seconds on the virtual clock."""
+        return self.capacity * math.exp(time * math.log1p(self.per_second))
+
+    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+        first, last = self.capacity_at(traffic.start), self.capacity_at(traffic.start + traffic.duration)
+        low, high = min(first, last), max(first, last)
+        if traffic.load <= low:
+            return 0
+        if low == high:
+            share, mean = 1.0, low
+        else:
+            until = min(high, traffic.load)
+            growth = math.log1p((until - low) / low)
+            share = growth / math.log1p((high - low) / low)
+            # The loss ratio is linear in the capacity, so the overloaded part's mean capacity stands for it.
+            mean = (until - low) / growth
+        return random_rounding(traffic.frames * share * self.overload.loss_ratio(traffic.load, mean), rng)
+
+
+MOST_SPELLS = 200.0
+"""In a trial of more spells than this (on average), the distribution of the slow time is not computed."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class TwoStates:
+    """A sharp knee with two capacities: spells of exponentially distributed length, also beyond the end of a trial.
+
+    Attributes:
+        fast: Capacity in the fast state, in frames per second.
+        slow: Capacity in the slow state, in frames per second.
+        fast_spell: Mean time in the fast state, in seconds.
+        slow_spell: Mean time in the slow state, in seconds.
+        overload: What is forwarded of more load than the capacity.
+    """
+
+    fast: FrameRate
+    slow: FrameRate
+    fast_spell: Seconds
+    slow_spell: Seconds
+    overload: Overload = GRACEFUL
+
+    @model_validator(mode="after")
+    def _slow_is_slower(self) -> TwoStates:
+        if not self.slow < self.fast:
+            raise ValueError("slow must be below fast")
+        return self
+
+    @property
+    def slow_share(self) -> float:
+        """Share of time in the slow state."""
+        return self.slow_spell / (self.fast_spell + self.slow_spell)
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT in one of the states, drawn by the share of time that it is in them."""
+        spells = _Spells(self, rng)
+
+        def lost_frames(traffic: Traffic) -> int:
+            slow = spells.slow_time(traffic.start, traffic.start + traffic.duration) / traffic.duration
+            return random_rounding(traffic.frames * self._loss_ratio(traffic.load, slow), rng)
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """From the quantile of the share of a trial that is slow; None for trials of very many spells."""
+        if duration / min(self.fast_spell, self.slow_spell) > MOST_SPELLS:
+            return None
+        slow = _slow_share_quantile(self, duration, exceed_ratio)
+        return smallest_exceeding_load(lambda load: float(self._loss_ratio(load, slow) > loss_ratio), 0.0)
+
+    def _loss_ratio(self, load: float, slow: float) -> float:
+        """Share of frames lost when a share `slow` of the trial finds the slow state."""
+        lost_fast = self.overload.loss_ratio(load, self.fast)
+        return lost_fast + slow * (self.overload.loss_ratio(load, self.slow) - lost_fast)
+
+
+class _Spells:
+    """The states over time, drawn as far as they are asked for; times only go forward."""
+
+    def __init__(self, sut: TwoStates, rng: np.random.Generator) -> None:
+        self._means = {True: sut.slow_spell, False: sut.fast_spell}
+        self._rng = rng
+        self._slow = bool(rng.random() < sut.slow_share)
+        self._end = rng.exponential(self._means[self._slow])
+
+    def slow_time(self, start: float, end: float) -> float:
+        total = 0.0
+        while self._end < end:
+            total += max(0.0, self._end - start) if self._slow else 0.0
+            start = max(start, self._end)
+            self._slow = not self._slow
+            self._end += self._rng.exponential(self._means[self._slow])
+        return total + (end - start if self._slow else 0.0)
+
+
+def _slow_share_quantile(sut: TwoStates, duration: float, exceed_ratio: float) -> float:
+    """The smallest share of a trial's time that is slow in more than it with no more than the given probability."""
+    spacings, weights = _slow_spacings(sut, duration)
+    counts = spacings.shape[0]
+    slow = np.arange(counts + 1)[np.newaxis, :]
+    fast = np.arange(1, counts + 1)[:, np.newaxis] - slow
+    mixed = (slow > 0) & (fast > 0)
+    shares = weights[:, np.newaxis] * spacings
+    always = float(np.sum(shares[fast == 0]))
+    alpha, beta, share = (np.broadcast_to(each, mixed.shape)[mixed] for each in (slow, fast, shares))
+
+    def exceed_probability(limit: float) -> float:
+        return always + float(np.sum(share * special.betaincc(alpha, beta, limit)))
+
+    if always > exceed_ratio:
+        return 1.0
+    low, high = 0.0, 1.0
+    if exceed_probability(low) <= exceed_ratio:
+        return low
+    while high - low > 1e-12:
+        middle = (low + high) / 2.0
+        if exceed_probability(middle) > exceed_ratio:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndarray]:
+    """The chain seen at the events of a Poisson process faster than both spells (uniformisation).
+
+    Given n events, they cut the trial into n + 1 spacings of Dirichlet-distributed length, each in one state; the sum
+    of k of them has a beta distribution.
+
+    Returns:
+        Row n, column k: the probability of k slow spacings given n events; and the probability of n events.
+    """
+    rate = 1.0 / min(sut.fast_spell, sut.slow_spell)
+    most = int(stats.poisson.isf(1e-15, rate * duration)) + 1
+    slows_down, speeds_up = 1.0 / (sut.fast_spell * rate), 1.0 / (sut.slow_spell * rate)
+    spacings = np.zeros((most + 1, most + 2))
+    in_slow, in_fast = np.zeros(most + 2), np.zeros(most + 2)
+    in_slow[1], in_fast[0] = sut.slow_share, 1.0 - sut.slow_share
+    spacings[0] = in_slow + in_fast
+    for events in range(1, most + 1):
+        into_slow = in_slow * (1.0 - speeds_up) + in_fast * slows_down
+        in_fast = in_slow * speeds_up + in_fast * (1.0 - slows_down)
+        in_slow = np.concatenate(([0.0], into_slow[:-1]))
+        spacings[events] = in_slow + in_fast
+    return spacings, stats.poisson.pmf(np.arange(most + 1), rate * duration)
