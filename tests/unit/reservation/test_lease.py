@@ -18,6 +18,8 @@ from lossratio.testbed.reservation.inquiry import clear, holder_of
 
 pytestmark = needs_sshd
 # In a PID namespace, $$ is another number.
+LONG = 3600.0
+"""Seconds of a lease whose holder writes no heartbeat into its file before the test is over."""
 SLEEP = "read -r pid rest < /proc/self/stat; echo $pid; exec sleep 60"
 
 
@@ -142,7 +144,7 @@ def test_without_force_only_the_owner_releases(lab):
 
 
 def test_one_whose_lease_another_has_now_is_told_whose_it_is(lab):
-    lease = lab.take("alice@ci3")
+    lease = lab.take("alice@ci3", seconds=LONG)
     lab.change_lease(expires=0.0)
     lab.take("bob@desk")
     with pytest.raises(ReservationLostError, match="it is now that of bob@desk"):
@@ -151,7 +153,7 @@ def test_one_whose_lease_another_has_now_is_told_whose_it_is(lab):
 
 def test_traffic_of_one_whose_lease_ran_out_ends_when_another_takes_it(lab):
     session = lab.session()
-    lab.take("alice@ci3", session=session)
+    lab.take("alice@ci3", session=session, seconds=LONG)
     pid = int(session.start("sh", "-c", SLEEP).read_line(60.0))
     lab.change_lease(expires=0.0)
     lab.take("bob@desk")
@@ -166,7 +168,7 @@ def test_a_lease_from_before_a_reboot_is_void(lab):
 
 
 def test_a_holder_goes_on_after_a_reboot_if_nobody_was_faster(lab):
-    lease = lab.take("alice@ci3")
+    lease = lab.take("alice@ci3", seconds=LONG)
     lab.change_lease(boot="another boot", expires=0.0)
     lease.confirm()
     assert holder_of(lab.session(), lab.claim()).owner == "alice@ci3"
