@@ -1,4 +1,7 @@
-"""Reads hostile documents of one kind for some seconds, in a process with limits: ``fuzzer.py KIND SECONDS SEED``.
+"""Reads hostile documents for some seconds per kind, in processes with limits: ``echo KIND | fuzzer.py SECONDS SEED``.
+
+Standard input names one kind per line. Each is attacked in a process of its own, that starts with everything imported.
+The line ``exit status N`` ends what is written about it.
 
 Each round of examples has a seed of its own, the first one SEED, the next one more. So what was found is found again
 with the seed that is printed, and one second.
@@ -7,6 +10,7 @@ with the seed that is printed, and one second.
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import resource
 import signal
@@ -29,16 +33,16 @@ MOST_BYTES = 3 << 30
 """Address space of the process."""
 MOST_CPU_SECONDS = 60
 """What one document may take; a busy machine does not count."""
-EXAMPLES = 50
-LEAST_EXAMPLES = 10
+EXAMPLES = 20
+"""Documents of a round; the time is looked at after each round only, as a round that is cut off looks flaky."""
 LONGEST_MESSAGE = 10_000
+LONGEST_SHRINKING = 600
+"""Seconds that the search for the smallest document may take after one was found, and a busy machine."""
 
 
 def fuzz(strategy: st.SearchStrategy, check: Callable, seconds: float, first_seed: int) -> None:
-    """Checks examples of a strategy for some seconds, a few at least."""
+    """Checks rounds of examples of a strategy for some seconds, one round at least."""
     end = time.monotonic() + seconds
-    checked = 0
-    failed = False
     for seed in itertools.count(first_seed):
         print(f"seed {seed}", flush=True)
 
@@ -52,23 +56,14 @@ def fuzz(strategy: st.SearchStrategy, check: Callable, seconds: float, first_see
         )
         @hypothesis.given(strategy)
         def attack(document: object) -> None:
-            nonlocal checked, failed
-            # What has failed is made smaller, however long that takes.
-            if checked >= LEAST_EXAMPLES and not failed and time.monotonic() > end:
-                return
-            checked += 1
             signal.setitimer(signal.ITIMER_PROF, MOST_CPU_SECONDS)
             try:
                 check(document)
-            except BaseException:
-                failed = True
-                raise
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
 
         attack()
         if time.monotonic() > end:
-            print(f"{checked} documents")
             return
 
 
@@ -107,16 +102,26 @@ def _too_long(number: int, frame: object) -> None:
     raise AssertionError(f"more than {MOST_CPU_SECONDS} s of CPU for one document")
 
 
-def main() -> None:
-    """Attacks one target."""
-    name, seconds, seed = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+def attack(name: str, seconds: float, seed: int) -> None:
+    """Attacks one target in this process, which ends by a signal if that takes far too long."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, _too_long)
+    signal.alarm(int(seconds) + LONGEST_SHRINKING)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
         fuzz(*targets()[name], seconds, seed)
+
+
+def main() -> None:
+    """Attacks targets one after the other."""
+    seconds, seed = float(sys.argv[1]), int(sys.argv[2])
+    for line in sys.stdin:
+        attacker = multiprocessing.get_context("fork").Process(target=attack, args=(line.strip(), seconds, seed))
+        attacker.start()
+        attacker.join()
+        print(f"exit status {attacker.exitcode}", flush=True)
 
 
 if __name__ == "__main__":
