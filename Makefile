@@ -5,8 +5,12 @@ SUITES := tests/performance tests/acceptance
 ROBOT_FILES := $(SUITES) tests/chaos resources
 
 CHAOS := --minutes 10
+FUZZ_SECONDS := 120
 
-.PHONY: demo test chaos lint docs pictures environment packages clean
+# Tests that wait run beside tests that calculate, and tests that need a quiet machine at last, alone: tests/conftest.py.
+PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
+
+.PHONY: demo test quick chaos lint docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -14,11 +18,14 @@ demo:
 	@tools/demo
 
 test: environment packages lint
-	.venv/bin/robot --outputdir results/acceptance --consolewidth 110 tests/acceptance
-	.venv/bin/python -m pytest --numprocesses auto --dist loadgroup
+	$(PYTEST)
+
+quick: environment lint
+	$(PYTEST) --maxprocesses $$(nproc) -m "not netns"
 
 chaos: environment packages
 	.venv/bin/python tests/chaos/chaos.py $(CHAOS)
+	.venv/bin/python -m pytest tests/unit/hostile_input/test_fuzzing.py --fuzz-seconds $(FUZZ_SECONDS)
 
 lint: environment
 	.venv/bin/ruff check .
@@ -26,8 +33,8 @@ lint: environment
 	.venv/bin/mypy
 	.venv/bin/robocop check $(ROBOT_FILES)
 	.venv/bin/robocop format --check $(ROBOT_FILES)
-	for topology in topologies/*.yaml topologies/examples/*.yaml; do .venv/bin/robot --dryrun --output NONE --log NONE --report NONE --console quiet \
-	    --prerunmodifier "lossratio.keywords.Catalogue:$$topology" tests/performance || exit; done
+	.venv/bin/robot --dryrun --output NONE --log NONE --report NONE --console quiet \
+	    --prerunmodifier lossratio.keywords.Catalogue:topologies/local.yaml tests/performance
 
 docs:
 	@tools/virtual-environment docs

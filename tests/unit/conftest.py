@@ -24,15 +24,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds how long readers of files are attacked with hostile documents; see hostile_input/test_fuzzing.py."""
-    parser.addoption("--fuzz-seconds", type=float, default=60.0, help="How long hostile documents are tried in all.")
+    parser.addoption("--fuzz-seconds", type=float, default=8.0, help="How long hostile documents are tried in all.")
     parser.addoption("--fuzz-seed", type=int, default=0, help="The seed of the first hostile documents.")
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keeps the tests that need the machine for themselves apart from one another: one process runs them all."""
-    # Not in pytest_collection_modifyitems: pytest-xdist has read the groups by then.
-    if item.get_closest_marker("netns"):
-        item.add_marker(pytest.mark.xdist_group("netns"))
 
 
 class Finished(NamedTuple):

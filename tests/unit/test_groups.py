@@ -2,11 +2,88 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
+from itertools import groupby, permutations
+from pathlib import Path
+
 import pytest
 
+# The tests share the outcome of one run.
+pytestmark = pytest.mark.xdist_group("spread")
+CONFTEST = Path(__file__).parents[1] / "conftest.py"
+TESTS = """
+import json, os, pathlib, time
+import pytest
+
+def note(name):
+    began = time.monotonic()
+    time.sleep(0.02)
+    line = json.dumps([began, time.monotonic(), name, os.getpid()])
+    pathlib.Path(__file__).with_name("notes").open("a").write(line + "\\n")
+
+@pytest.mark.quiet
+@pytest.mark.parametrize("number", range(5))
+def test_a_quiet_one(number):
+    note("quiet")
+
+@pytest.mark.parametrize("number", range(20))
+def test_one_that_calculates(number):
+    note("calculates")
 
 @pytest.mark.netns
-def test_what_needs_the_machine_for_itself_runs_in_one_process(request):
-    if not request.config.getoption("loadgroup", default=False):
+@pytest.mark.parametrize("number", range(5))
+def test_one_that_waits(number):
+    note("waits")
+"""
+
+
+@pytest.fixture(scope="module")
+def some_tests(tmp_path_factory):
+    """Runs pytest on some tests of all kinds, with what spreads the project's own tests; gives their directory."""
+    directory = tmp_path_factory.mktemp("spread")
+    shutil.copy(CONFTEST, directory)
+    (directory / "test_some.py").write_text(TESTS)
+    (directory / "pytest.ini").write_text("[pytest]\nmarkers =\n    netns\n    quiet\n    acceptance\n")
+
+    def run(*options):
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "."]
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return directory, run
+
+
+@pytest.fixture(scope="module")
+def notes(some_tests):
+    """When each of these tests began and ended, what it was, and the process that ran it."""
+    directory, run = some_tests
+    run("--numprocesses", "3", "--dist", "loadgroup", "--no-loadscope-reorder")
+    return [json.loads(line) for line in (directory / "notes").read_text().splitlines()]
+
+
+def test_nothing_else_runs_while_a_test_needs_quiet(notes):
+    assert len(notes) == 30
+    for (began, ended, name, _), (other_began, other_ended, _, _) in permutations(notes, 2):
+        assert name != "quiet" or other_ended <= began or ended <= other_began
+
+
+def test_tests_that_wait_come_first_and_those_that_need_quiet_last(some_tests):
+    _, run = some_tests
+    names = [line.partition("::test_")[2] for line in run("--collect-only").splitlines()]
+    kinds = [kind for kind, _ in groupby(name.partition("[")[0] for name in names if name)]
+    assert kinds == ["one_that_waits", "one_that_calculates", "a_quiet_one"]
+
+
+@pytest.mark.parametrize("kind", ["quiet", "waits"])
+def test_one_process_runs_a_group(notes, kind):
+    assert len({process for _, _, name, process in notes if name == kind}) == 1
+
+
+def test_make_runs_the_tests_in_groups(request):
+    if not hasattr(request.config, "workerinput"):
         pytest.skip("these tests are not spread over processes: --numprocesses auto --dist loadgroup")
-    assert request.node.nodeid.endswith("@netns")
+    assert request.node.nodeid.endswith("@spread")

@@ -163,6 +163,7 @@ def test_reset_fills_the_bucket_again(dut_lab, set_up):
     assert dut_lab.flood("west", destination, frames=300).received == pytest.approx(200, abs=5)
 
 
+@pytest.mark.quiet
 def test_a_policer_passes_rate_times_duration_plus_burst(dut_lab, set_up):
     # A full bucket loses tokens while the sender stalls. After 1000 frames it has room for a quarter of a second.
     bridge = set_up(police="4 kfps", burst=2000)

@@ -78,6 +78,7 @@ def test_a_dut_that_loses_a_hundredth_and_repeats_another_has_that_loss_and_a_do
     assert "frame integrity" in row["doubts"].split("; ")
 
 
+@pytest.mark.quiet
 def test_of_many_frames_a_sample_is_examined_and_what_it_shows_is_scaled_up_with_its_bound(faulty, tmp_path):
     result = measure_mrr(faulty(LOSES_AND_REPEATS), request(load=60_000.0, trials=1), place(tmp_path))
     east, west = result.trials[0].directions
@@ -88,6 +89,7 @@ def test_of_many_frames_a_sample_is_examined_and_what_it_shows_is_scaled_up_with
     assert re.search(r"duplicated \(about 0\.[456]", message(result))
 
 
+@pytest.mark.quiet
 def test_frames_that_come_back_as_they_were_sent_give_no_doubt_and_a_bound(bridge, tmp_path):
     result = measure_mrr(bridge, request(load=60_000.0, trials=1), place(tmp_path))
     seen = integrity_of(result)

@@ -56,6 +56,7 @@ def test_a_simulated_testbed_with_parallel_links_is_refused(tmp_path):
 class TestRealFrames:
     pytestmark = real
 
+    @pytest.mark.quiet
     def test_a_search_over_two_policed_bridges_encloses_the_truth(self, kept, tmp_path):
         options = {"police": f"{RATE} fps", "burst": BURST}
         with closing(open_testbed(kept[0], dut="linux_bridge", options=options, links=2)) as testbed:

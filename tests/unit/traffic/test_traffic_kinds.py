@@ -75,6 +75,7 @@ def test_two_tags_need_a_larger_mtu_and_one_does_not(agent, bridged):
         configure(agent, 1523, profile="dot1ad-ip4base")
 
 
+@pytest.mark.quiet
 def test_a_trial_goes_on_with_the_flows_where_the_last_one_ended(agent, bridged):
     configure(agent, 300, profile="ethip4-udp-1mflows", bidirectional=False)
     seen = []
@@ -104,6 +105,7 @@ def test_flows_beyond_the_first_round_of_the_ring_are_patched_in(agent, bridged)
     assert [with_fields_of_scapy(frame) for frame in seen] == seen
 
 
+@pytest.mark.quiet
 def test_a_direction_sends_its_share_of_the_load(agent):
     configure(agent, 512, profile="ethip4-udp-download")
     counters = agent.trial(2000.0, 0.25)

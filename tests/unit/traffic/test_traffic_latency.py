@@ -95,6 +95,7 @@ def test_latency_frames_have_the_profile_s_headers(agent, profile):
 
 
 @real
+@pytest.mark.quiet
 def test_a_queue_that_delays_frames_is_seen(agent, bridged):
     configure(agent, 1000, bidirectional=False)
     quick = agent.latency(1000.0, 0.3).latency[0]

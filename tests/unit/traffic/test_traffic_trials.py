@@ -135,6 +135,7 @@ def queue_at(lab, rate):
     lab.run("dut1", "tc", "qdisc", "replace", "dev", "dut1", "root", *queue)
 
 
+@pytest.mark.quiet
 def test_late_frames_are_told_apart_and_counted_once(agent, bridged):
     configure(agent, settle_time=0.0, bidirectional=False)
     queue_at(bridged, "400kbit")
@@ -147,6 +148,7 @@ def test_late_frames_are_told_apart_and_counted_once(agent, bridged):
     assert third.late == 0
 
 
+@pytest.mark.quiet
 def test_late_frames_of_the_last_trial_can_be_asked_for(agent, bridged):
     configure(agent, settle_time=0.0, bidirectional=False)
     queue_at(bridged, "400kbit")
@@ -194,6 +196,7 @@ def test_traffic_can_run_around_other_work(agent, bridged):
     assert received_by(bridged, "dut0") == stopped
 
 
+@pytest.mark.quiet
 def test_frames_that_arrive_after_the_traffic_s_end_are_counted_apart(agent, bridged):
     configure(agent, settle_time=0.0, bidirectional=False)
     queue_at(bridged, "400kbit")

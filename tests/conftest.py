@@ -1,0 +1,57 @@
+"""How tests are spread over processes, and which of them have the machine for themselves."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LEAST_WORKERS = 4
+"""Processes that run tests, also on fewer cores: tests in network namespaces wait most of the time."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """As many processes as cores, and a few more where there are few cores."""
+    return max(len(os.sched_getaffinity(0)), LEAST_WORKERS)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Puts tests into groups; one process runs all tests of a group, one after the other."""
+    # Not in pytest_collection_modifyitems: pytest-xdist has read the groups by then.
+    if item.get_closest_marker("quiet"):
+        item.add_marker(pytest.mark.xdist_group("quiet"))
+    elif item.get_closest_marker("xdist_group") is None and item.get_closest_marker("netns"):
+        # A file opens its testbed once.
+        item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Orders tests: those that wait come first, then those that calculate, and at last those that need quiet."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if item.get_closest_marker("quiet"):
+        return 3
+    if item.get_closest_marker("acceptance"):
+        return 0
+    return 1 if item.get_closest_marker("netns") else 2
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Lets a test that needs quiet wait until no other process runs a test, and the others wait for it.
+
+    The wait is outside of the test's time limit. A test that runs pytest itself keeps its lock; the inner pytest is
+    none of several processes, and takes none.
+    """
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    is_quiet = item.get_closest_marker("quiet") is not None
+    with Path(__file__).open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if is_quiet else fcntl.LOCK_SH)
+        return (yield)
