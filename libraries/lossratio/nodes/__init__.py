@@ -1,11 +1,12 @@
 """Sessions on the nodes of a testbed over SSH: commands, files, and long-lived processes that speak in lines."""
 
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials
+from lossratio.nodes.facts import GatheredFacts, gather_facts
 from lossratio.nodes.keys import is_public_key
-from lossratio.nodes.node import CommandRunner, DutNode, reason, shown
+from lossratio.nodes.node import DutNode, reason, shown
 from lossratio.nodes.process import NodeProcess
 from lossratio.nodes.pulse import Pulse
-from lossratio.nodes.session import CommandResult, NodeSession
+from lossratio.nodes.session import CommandResult, CommandRunner, NodeSession
 
 __all__ = [
     "NO_CREDENTIALS",
@@ -13,9 +14,11 @@ __all__ = [
     "CommandRunner",
     "Credentials",
     "DutNode",
+    "GatheredFacts",
     "NodeProcess",
     "NodeSession",
     "Pulse",
+    "gather_facts",
     "is_public_key",
     "reason",
     "shown",

@@ -8,7 +8,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from lossratio.errors import DutError
-from lossratio.nodes.session import CommandResult
+from lossratio.nodes.facts import GatheredFacts, gather_facts
+from lossratio.nodes.session import CommandResult, CommandRunner
 
 # A log-in that is not root's may lack the sbin directories; messages are to be in one language.
 _ENVIRONMENT = ("env", "LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
@@ -17,19 +18,6 @@ _LONGEST_SHOWN = 400
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
-
-
-class CommandRunner(Protocol):
-    """Runs commands on a node; `lossratio.nodes.NodeSession` is one."""
-
-    @property
-    def name(self) -> str:
-        """The node's name in the topology."""
-
-    def run(
-        self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
-    ) -> CommandResult:
-        """Runs a command to its end; see `lossratio.nodes.NodeSession.run`."""
 
 
 class Will(Protocol):
@@ -67,6 +55,14 @@ class DutNode:
     def name(self) -> str:
         """The node's name in the topology."""
         return self._session.name
+
+    def facts(self) -> GatheredFacts:
+        """What the node is.
+
+        Raises:
+            NodeError: If the connection is lost.
+        """
+        return gather_facts(self._session)
 
     def attempt(self, *command: str, stdin: str | None = None) -> CommandResult:
         """Runs a command that may fail.

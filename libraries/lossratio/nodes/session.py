@@ -7,6 +7,7 @@ import shlex
 import threading
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
 import paramiko
 
@@ -53,6 +54,19 @@ class CommandResult:
     exit_status: int
     stdout: str
     stderr: str
+
+
+class CommandRunner(Protocol):
+    """Runs commands on a node; `NodeSession` is one."""
+
+    @property
+    def name(self) -> str:
+        """The node's name in the topology."""
+
+    def run(
+        self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
+    ) -> CommandResult:
+        """Runs a command to its end; see `NodeSession.run`."""
 
 
 class NodeSession:

@@ -22,7 +22,7 @@ from lossratio.results.conditions import (
     describe_testbed,
     load_semantics,
 )
-from lossratio.results.facts import NodeFacts, controller_facts, node_facts
+from lossratio.results.facts import NodeFacts, ToolVersions, controller_facts
 from lossratio.results.findings import Finding, findings_of
 from lossratio.results.frame_integrity import (
     FrameIntegrity,
@@ -126,6 +126,7 @@ __all__ = [
     "TestResult",
     "TestRun",
     "ThroughputResult",
+    "ToolVersions",
     "Traffic",
     "Trial",
     "TrialTiming",
@@ -159,7 +160,6 @@ __all__ = [
     "message",
     "mrr_result",
     "name_load",
-    "node_facts",
     "read_result",
     "reconfiguration_loss",
     "reconfiguration_result",

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from lossratio.errors import NodeError
-from lossratio.nodes import NodeSession
-from lossratio.results import NodeFacts, node_facts
+from lossratio.nodes import NodeSession, gather_facts
+from lossratio.results import NodeFacts
 from lossratio.testbed.interfaces import InterfaceState, known_as, read_interfaces
 from lossratio.testbed.reaching import reachable
 from lossratio.topology import AfPacketGenerator, Node, NodeType, Topology, TrexGenerator
@@ -57,7 +57,7 @@ def describe_node(report: NodeReport) -> str:
 def _inspect(name: str, node: Node) -> NodeReport:
     try:
         with NodeSession.connect(name, node) as session:
-            facts = node_facts(session)
+            facts = gather_facts(session).facts
             states = read_interfaces(session, node.interfaces)
             problems = (*_missing_interfaces(node, states), *_missing_tools(session, node, facts))
     except NodeError as error:

@@ -10,8 +10,8 @@ from typing import Any
 
 from lossratio.dut import Dut, DutOptions
 from lossratio.errors import DutError, LinkError, TesterError, TopologyError, TrafficError
-from lossratio.nodes import NodeSession
-from lossratio.results import node_facts, with_ramp
+from lossratio.nodes import NodeSession, gather_facts
+from lossratio.results import with_ramp
 from lossratio.testbed.blame import Side
 from lossratio.testbed.changes import Way, error_of, faults_in
 from lossratio.testbed.dut_set_up import checked_duts, keep_last_wills, leave_to_last_wills, set_up_duts
@@ -114,7 +114,7 @@ class LiveTestbed:
                 access,
                 lease,
                 sessions,
-                facts={name: node_facts(session) for name, session in sessions.items()},
+                facts={name: gather_facts(session).facts for name, session in sessions.items()},
                 descriptions={dut.hop.label: dut.describe() for link in links for dut in link.duts},
             )
             return cls(request, set_up, agent, undo.pop_all())

@@ -26,6 +26,7 @@ _NODE_SETTINGS = (
     "net/ipv4/ip_forward",
     "net/ipv6/conf/all/forwarding",
 )
+_UNKNOWN = "unknown"
 _INTERFACE_SETTINGS = (
     "net/ipv4/conf/{}/forwarding",
     "net/ipv4/conf/{}/rp_filter",
@@ -34,51 +35,34 @@ _INTERFACE_SETTINGS = (
     "net/ipv6/conf/{}/force_forwarding",
     "net/ipv6/conf/{}/forwarding",
 )
-# Not the whole command line: that may hold what belongs into no report.
-_KERNEL_PARAMETERS = {
-    "default_hugepagesz",
-    "hugepages",
-    "hugepagesz",
-    "idle",
-    "intel_idle.max_cstate",
-    "intel_iommu",
-    "intel_pstate",
-    "iommu",
-    "irqaffinity",
-    "isolcpus",
-    "mitigations",
-    "nohz_full",
-    "nosmt",
-    "processor.max_cstate",
-    "rcu_nocbs",
-}
-_OS_RELEASE = "/etc/os-release"
-_CPU_INFO = "/proc/cpuinfo"
 
 
-def node_facts(node: DutNode, tools: Sequence[Tool], interfaces: Sequence[str]) -> dict[str, Any]:
+def describe_node(node: DutNode, tools: Sequence[Tool], interfaces: Sequence[str]) -> dict[str, Any]:
     """Kernel, distribution, CPUs and their governors, tool versions, and the settings of the kernel that matter.
+
+    The node's facts among them are those that each result has: `lossratio.nodes.gather_facts` gathers both.
 
     Args:
         node: The node.
         tools: Programs that the set-up used.
         interfaces: Interfaces that the test traffic goes through.
     """
-    settings = [*_NODE_SETTINGS, *(each.format(name) for name in interfaces for each in _INTERFACE_SETTINGS)]
+    gathered = node.facts()
+    settings = [*_NODE_SETTINGS, *(setting.format(name) for name in interfaces for setting in _INTERFACE_SETTINGS)]
     return {
-        "kernel": node.run("uname", "-srvm").strip(),
-        "kernel_parameters": _kernel_parameters(node),
-        "operating_system": _field(node, _OS_RELEASE, "PRETTY_NAME", "=").strip('"'),
+        "kernel": gathered.kernel_version,
+        "kernel_parameters": list(gathered.facts.boot_parameters or ()),
+        "operating_system": gathered.facts.os or _UNKNOWN,
         "cpu": {
-            "model": _field(node, _CPU_INFO, "model name", ":"),
-            "online": _text(node, "/sys/devices/system/cpu/online"),
-            "numa_nodes": _text(node, "/sys/devices/system/node/online"),
-            "governors": _governors(node),
+            "model": gathered.facts.cpu_model or _UNKNOWN,
+            "online": gathered.online_cpus,
+            "numa_nodes": gathered.online_numa_nodes,
+            "governors": list(gathered.facts.governors or ()),
         },
         "tools": tool_versions(node, tools),
         "sysctls": {
             path.removeprefix("/proc/sys/"): text
-            for path, text in node.read_files(*(f"/proc/sys/{each}" for each in settings)).items()
+            for path, text in node.read_files(*(f"/proc/sys/{setting}" for setting in settings)).items()
         },
     }
 
@@ -88,12 +72,12 @@ def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
 
     Args:
         node: The node.
-        link: The interface as ``ip -json`` tells it.
+        link: The interface as ``ip -json`` shows it.
     """
     name = link["ifname"]
     sysfs = f"/sys/class/net/{name}"
-    told = (line.partition(": ") for line in node.attempt("ethtool", "-i", name).stdout.splitlines())
-    driver = {key: value for key, _, value in told if value not in ("", "N/A")}
+    lines = (line.partition(": ") for line in node.attempt("ethtool", "-i", name).stdout.splitlines())
+    driver = {key: value for key, _, value in lines if value not in ("", "N/A")}
     features = node.json("ethtool", "--json", "-k", name)[0]
     return {
         "name": name,
@@ -118,20 +102,5 @@ def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
     }
 
 
-def _kernel_parameters(node: DutNode) -> list[str]:
-    parameters = (_text(node, "/proc/cmdline") or "").split()
-    return [each for each in parameters if each.partition("=")[0] in _KERNEL_PARAMETERS]
-
-
-def _governors(node: DutNode) -> list[str]:
-    return sorted(set(node.read_files("scaling_governor", under="/sys/devices/system/cpu/cpufreq").values()))
-
-
 def _text(node: DutNode, path: str) -> str | None:
     return node.read_files(path).get(path)
-
-
-def _field(node: DutNode, path: str, name: str, separator: str) -> str:
-    lines = (_text(node, path) or "").splitlines()
-    fields = (line.partition(separator) for line in lines)
-    return next((value.strip() for key, _, value in fields if key.strip() == name), "unknown")

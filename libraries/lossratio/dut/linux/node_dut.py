@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from lossratio.dut.base import Dut, DutOptions
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux.claim import check_unclaimed, take_claim
-from lossratio.dut.linux.facts import interface_facts, node_facts
+from lossratio.dut.linux.facts import describe_node, interface_facts
 from lossratio.dut.linux.interfaces import MADE, Link, check_interfaces, existing_links, has_link, read_links
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool, check_privileges, check_tools
 from lossratio.dut.linux.state import LinuxState, boot_id, check_unchanged, read_state
@@ -182,7 +182,7 @@ class NodeDut(Dut[OptionsT_co]):
             "commands": list(changes.commands),
             "settings": {path: [each.before, each.during] for path, each in changes.settings.items()},
             "interfaces": {name: interface_facts(self.node, links[name]) for name in self.interfaces},
-            **node_facts(self.node, self.tools_needed, self.kernel_interfaces),
+            **describe_node(self.node, self.tools_needed, self.kernel_interfaces),
             **self.facts(),
         }
 

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lossratio
-from lossratio.results.facts import NodeFacts, controller_facts, node_facts
+from lossratio.dut.linux.facts import describe_node
+from lossratio.nodes import DutNode, gather_facts
+from lossratio.results.facts import NodeFacts, controller_facts
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,12 @@ class ThisMachine:
 
 
 class Answers:
-    """A session that answers what it is told to."""
+    """A session that gives one answer to every command."""
 
     def __init__(self, stdout):
         self._stdout = stdout
 
-    def run(self, *argv, check=True):
+    def run(self, *argv, check=True, stdin=None):
         return Result(1, self._stdout)
 
 
@@ -46,9 +48,9 @@ def answers(**parts):
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="nodes run Linux")
-def test_a_node_tells_all_about_itself_in_one_command():
+def test_a_node_reports_its_facts_in_one_command():
     session = ThisMachine()
-    facts = node_facts(session)
+    facts = gather_facts(session).facts
     assert session.commands == 1
     assert facts.kernel == platform.release()
     assert facts.architecture == platform.machine()
@@ -57,8 +59,8 @@ def test_a_node_tells_all_about_itself_in_one_command():
     assert facts.tools.python is None or facts.tools.python.startswith("Python 3.")
 
 
-def test_a_node_that_tells_nothing_has_no_facts():
-    assert node_facts(Answers("sh: 1: Syntax error")) == NodeFacts()
+def test_a_node_that_reports_nothing_has_no_facts():
+    assert gather_facts(Answers("sh: 1: Syntax error")).facts == NodeFacts()
 
 
 def test_a_full_answer():
@@ -68,7 +70,7 @@ def test_a_full_answer():
         '{"field": "NUMA:", "data": null, "children": [{"field": "NUMA node(s):", "data": "2"},'
         '{"field": "NUMA node0 CPU(s):", "data": "0-31"}, {"field": "NUMA node1 CPU(s):", "data": "32-63"}]}]}'
     )
-    facts = node_facts(
+    gathered = gather_facts(
         answers(
             os_release='NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"',
             lscpu=lscpu,
@@ -78,6 +80,7 @@ def test_a_full_answer():
             **{"tool.nft": "nftables v1.0.6 (Lester Gooch #5)", "tool.ip": "ip utility, iproute2-6.1.0\nmore"},
         )
     )
+    facts = gathered.facts
     assert facts.os == "Debian GNU/Linux 12 (bookworm)"
     assert (facts.cpu_model, facts.threads_per_core) == ("EPYC 7543", 2)
     assert facts.numa_nodes == {"node0": "0-31", "node1": "32-63"}
@@ -88,7 +91,7 @@ def test_a_full_answer():
     assert (facts.tools.ethtool, facts.kernel, facts.cpus) == (None, None, None)
 
 
-PARTS = ("os_release", "lscpu", "cpus", "governors", "meminfo", "command_line", "tool.ip")
+PARTS = ("os_release", "lscpu", "cpu_model", "cpus", "governors", "meminfo", "command_line", "tool.ip")
 GARBAGE = st.text() | st.sampled_from(
     ["[]", "{}", '{"lscpu": 5}', '{"lscpu": [5]}', '{"lscpu": [{"data": "x"}]}', "MemTotal:", "MemTotal: ², kB", "-1"]
 )
@@ -96,8 +99,43 @@ GARBAGE = st.text() | st.sampled_from(
 
 @given(st.dictionaries(st.sampled_from(PARTS), GARBAGE))
 def test_garbage_is_no_error(parts):
-    facts = node_facts(answers(**parts))
+    facts = gather_facts(answers(**parts)).facts
     assert NodeFacts.model_validate_json(facts.model_dump_json()) == facts
+
+
+def test_a_cpu_that_lscpu_does_not_name_has_the_name_in_proc():
+    facts = gather_facts(answers(lscpu='{"lscpu": []}', cpu_model="model name\t: EPYC 7543")).facts
+    assert facts.cpu_model == "EPYC 7543"
+
+
+def test_the_description_of_a_dut_has_the_same_facts_as_the_result():
+    # "irqaffinity" was known to the one only, and "tsc" to the other one.
+    parameters = ["irqaffinity=0", "isolcpus=2-3", "tsc=reliable"]
+    node = DutNode(
+        answers(
+            os_release='PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"',
+            kernel="6.1.0",
+            kernel_version="Linux 6.1.0 #1 SMP x86_64",
+            cpu_model="model name : EPYC 7543",
+            online_cpus="0-3",
+            online_numa_nodes="0",
+            governors="performance",
+            command_line=f"root=/dev/sda {' '.join(parameters)} luks.key=secret",
+        )
+    )
+    facts = node.facts().facts
+    description = describe_node(node, (), ())
+    assert description["kernel"] == "Linux 6.1.0 #1 SMP x86_64"
+    assert description["kernel_parameters"] == list(facts.boot_parameters or ()) == parameters
+    assert description["operating_system"] == facts.os
+    cpu = {"model": facts.cpu_model, "online": "0-3", "numa_nodes": "0", "governors": ["performance"]}
+    assert description["cpu"] == cpu
+
+
+def test_the_description_of_a_dut_on_a_node_that_reports_nothing():
+    description = describe_node(DutNode(Answers("")), (), ())
+    assert description["operating_system"] == description["cpu"]["model"] == "unknown"
+    assert (description["kernel_parameters"], description["sysctls"]) == ([], {})
 
 
 def test_facts_of_the_controllers_side():

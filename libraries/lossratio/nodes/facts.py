@@ -1,0 +1,161 @@
+"""Facts of a node, gathered in one command over its session: the one place that asks a node what it is.
+
+A fact that the node does not report (a tool is missing, a file cannot be read) is None, never an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lossratio.nodes.session import CommandRunner
+from lossratio.results import NodeFacts, ToolVersions
+
+_SEPARATOR = "\x1e"
+
+_BOOT_PARAMETERS = frozenset(
+    {
+        "amd_iommu",
+        "amd_pstate",
+        "default_hugepagesz",
+        "hugepages",
+        "hugepagesz",
+        "idle",
+        "intel_idle.max_cstate",
+        "intel_iommu",
+        "intel_pstate",
+        "iommu",
+        "irqaffinity",
+        "isolcpus",
+        "mitigations",
+        "nohz",
+        "nohz_full",
+        "noht",
+        "nosmt",
+        "preempt",
+        "processor.max_cstate",
+        "rcu_nocbs",
+        "skew_tick",
+        "transparent_hugepage",
+        "tsc",
+    }
+)
+"""Parameters of the kernel's command line that change a throughput. The others stay out: some hold secrets."""
+
+_SCRIPT = r"""
+PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL
+report() { name=$1; shift; answer=$("$@" 2>/dev/null) && printf '\036%s\n%s\n' "$name" "$answer"; }
+report os_release cat /etc/os-release
+report kernel uname -r
+report kernel_version uname -srvm
+report architecture uname -m
+report lscpu lscpu -J
+report cpu_model grep -m 1 "^model name" /proc/cpuinfo
+report cpus getconf _NPROCESSORS_ONLN
+report online_cpus cat /sys/devices/system/cpu/online
+report online_numa_nodes cat /sys/devices/system/node/online
+report governors sort -u /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor
+report meminfo cat /proc/meminfo
+report command_line cat /proc/cmdline
+report tool.ip ip -V
+report tool.nft nft --version
+report tool.ethtool ethtool --version
+report tool.python python3 --version
+exit 0
+"""
+
+
+@dataclass(frozen=True)
+class GatheredFacts:
+    """Facts of a node, and those details that only the description of a DUT on it shows; None: not reported.
+
+    Attributes:
+        facts: The facts, as each result has them.
+        kernel_version: Name, release and version of the kernel, and the machine architecture.
+        online_cpus: The logical CPUs that are on line, as a list of ranges.
+        online_numa_nodes: The NUMA nodes that are on line, as a list of ranges.
+    """
+
+    facts: NodeFacts
+    kernel_version: str | None = None
+    online_cpus: str | None = None
+    online_numa_nodes: str | None = None
+
+
+def gather_facts(session: CommandRunner) -> GatheredFacts:
+    """Asks a node for its facts, in one command.
+
+    Raises:
+        NodeError: If the session is broken.
+    """
+    answers = dict(_answers(session.run("sh", "-c", _SCRIPT, check=False).stdout))
+    return GatheredFacts(
+        _from_answers(answers),
+        answers.get("kernel_version"),
+        answers.get("online_cpus"),
+        answers.get("online_numa_nodes"),
+    )
+
+
+def _answers(output: str) -> Iterator[tuple[str, str]]:
+    for part in output.split(_SEPARATOR)[1:]:
+        name, _, answer = part.partition("\n")
+        if answer.strip():
+            yield name, answer.strip()
+
+
+def _from_answers(answers: dict[str, str]) -> NodeFacts:
+    cpu = _cpu_fields(answers.get("lscpu", ""))
+    numa = {name.split(" ")[1]: value for name, value in cpu.items() if name.startswith("NUMA node") and "CPU" in name}
+    memory = _assignments(answers.get("meminfo", ""), ":").get("MemTotal", "").split()
+    governors = answers.get("governors", "").split()
+    return NodeFacts(
+        os=_assignments(answers.get("os_release", ""), "=").get("PRETTY_NAME"),
+        kernel=answers.get("kernel"),
+        boot_parameters=_boot_parameters(answers.get("command_line")),
+        architecture=answers.get("architecture"),
+        cpu_model=cpu.get("Model name") or answers.get("cpu_model", "").partition(":")[2].strip() or None,
+        cpus=_number(answers.get("cpus")),
+        threads_per_core=_number(cpu.get("Thread(s) per core")),
+        hypervisor=cpu.get("Hypervisor vendor"),
+        numa_nodes=numa or None,
+        governors=tuple(governors) or None,
+        memory_bytes=int(memory[0]) * 1024 if memory and memory[0].isdecimal() else None,
+        tools=ToolVersions(**{tool: _first_line(answers.get(f"tool.{tool}")) for tool in ToolVersions.model_fields}),
+    )
+
+
+def _cpu_fields(text: str) -> dict[str, str]:
+    try:
+        return dict(_flattened(json.loads(text)["lscpu"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _flattened(fields: Any) -> Iterator[tuple[str, str]]:
+    """Newer versions of lscpu put groups of fields below each other."""
+    for field in fields:
+        if field.get("data"):
+            yield str(field["field"]).rstrip(":"), str(field["data"])
+        yield from _flattened(field.get("children", ()))
+
+
+def _assignments(text: str, sign: str) -> dict[str, str]:
+    pairs = (line.partition(sign) for line in text.splitlines())
+    return {name.strip(): value.strip().strip('"') for name, _, value in pairs}
+
+
+def _boot_parameters(command_line: str | None) -> tuple[str, ...] | None:
+    if command_line is None:
+        return None
+    return tuple(word for word in command_line.split() if word.partition("=")[0] in _BOOT_PARAMETERS)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _first_line(text: str | None) -> str | None:
+    return None if text is None else text.splitlines()[0]
