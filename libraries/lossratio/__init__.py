@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lossratio.results import RunDirectory, TestIdentity, read_result
     from lossratio.testbed import Testbed, open_testbed, start_traffic
     from lossratio.traffic import TrafficProfile, load_profile
-    from lossratio.trials import Controller, Measurer, TrialInput, TrialOutput, TrialResult, run_search
+    from lossratio.trials import Controller, Journal, Measurer, TrialInput, TrialOutput, TrialResult, run_search
 
 __version__ = "0.2.0"
 
@@ -70,7 +70,7 @@ _ROOMS = {
     "lossratio.results": ("RunDirectory", "TestIdentity", "read_result"),
     "lossratio.testbed": ("Testbed", "open_testbed", "start_traffic"),
     "lossratio.traffic": ("TrafficProfile", "load_profile"),
-    "lossratio.trials": ("Controller", "Measurer", "TrialInput", "TrialOutput", "TrialResult", "run_search"),
+    "lossratio.trials": ("Controller", "Journal", "Measurer", "TrialInput", "TrialOutput", "TrialResult", "run_search"),
 }
 # Imported when a script asks for a name: each part of the package imports this module first, and some must start fast.
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

@@ -48,6 +48,15 @@ def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
     assert (tmp_path / "search.jsonl").exists()
 
 
+def test_the_first_script_measures(tmp_path, monkeypatch):
+    (script,) = blocks(DOCS / "how-to" / "measure-from-python.md", "python")
+    assert re.findall(r"^from (lossratio\S*)", script, re.M) == ["lossratio"]
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(script.replace("topologies/local.yaml", str(DOCS.parent / "topologies" / "simulated.yaml")), names)  # noqa: S102
+    assert all(report.result.regular for report in names["result"].goals)
+
+
 def test_the_example_topology_is_usable(tmp_path):
     (example,) = blocks(DOCS / "reference" / "topology.md", "yaml")
     (tmp_path / "lab.yaml").write_text(example)
