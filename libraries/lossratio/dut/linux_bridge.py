@@ -9,9 +9,9 @@ from pydantic import Field
 from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
+from lossratio.dut.linux.addressing import EAST_VNI, WEST_VNI, Tunnel
 from lossratio.dut.linux.interfaces import check_free
 from lossratio.dut.linux.requirements import BRIDGE, ETHTOOL, IP, NFT
-from lossratio.dut.linux.vxlan import EAST_VNI, WEST_VNI, Tunnel
 from lossratio.topology import EAST, WEST
 
 _UNUSED = 0x02FF00 << 24

@@ -2,20 +2,175 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from lossratio.dut.base import DestinationMacs
+from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs
 from lossratio.dut.changes import Changes
 from lossratio.dut.linux import LinuxDut, LinuxOptions
-from lossratio.dut.linux.handover import Handover
-from lossratio.dut.linux.host_routes import add_host_routes
-from lossratio.dut.linux.interfaces import check_free
-from lossratio.dut.linux.ip_forwarding import check_forwarding, enable_forwarding
-from lossratio.dut.linux.router_side import RouterSide
+from lossratio.dut.linux.addressing import RouterSide, add_host_routes
+from lossratio.dut.linux.interfaces import check_free, existing_links, read_routes
 from lossratio.errors import DutError
+from lossratio.nodes import DutNode
 from lossratio.topology import EAST, WEST
+
+_IPV4 = "/proc/sys/net/ipv4/conf"
+_IPV6 = "/proc/sys/net/ipv6/conf"
+
+
+def check_forwarding(node: DutNode, ip_version: int) -> None:
+    """Checks that the kernel can be made to forward without losing its own default route.
+
+    Raises:
+        DutError: If it cannot.
+    """
+    if ip_version == 4:
+        return
+    if not node.read_files(f"{_IPV6}/all/forwarding"):
+        raise DutError(f"{node.name}: the kernel has no IPv6 (disabled at boot?); use ip_version=4.")
+    if _forwards_by_interface(node):
+        return
+    for route in read_routes(node):
+        if route["dst"] == "default" and route.get("protocol") == "ra":
+            raise DutError(
+                f"{node.name}: its IPv6 default route through {route['dev']} comes from router advertisements, "
+                f"and this kernel drops such routes when IPv6 forwarding is switched on (6.17 and later need not). "
+                f"Give the node a static default route."
+            )
+
+
+def enable_forwarding(changes: Changes, node: DutNode, interfaces: Sequence[str], ip_version: int) -> None:
+    """Switches forwarding on for the interfaces; redirects, source validation and automatic configuration off.
+
+    Raises:
+        DutError: If the kernel refuses it.
+    """
+    if ip_version == 4:
+        _enable_ipv4(changes, interfaces)
+    else:
+        _enable_ipv6(changes, node, interfaces)
+
+
+def _enable_ipv4(changes: Changes, interfaces: Sequence[str]) -> None:
+    # Of these two the kernel takes the stricter of "all" and the interface's own. The global ip_forward is not touched:
+    # it would make a router of every interface, and reset their other settings.
+    for scope in ("all", *interfaces):
+        changes.write(f"{_IPV4}/{scope}/rp_filter", "0")
+        changes.write(f"{_IPV4}/{scope}/send_redirects", "0")
+    for name in interfaces:
+        changes.write(f"{_IPV4}/{name}/forwarding", "1")
+        changes.write(f"{_IPV6}/{name}/disable_ipv6", "1", optional=True)
+
+
+def _enable_ipv6(changes: Changes, node: DutNode, interfaces: Sequence[str]) -> None:
+    for name in interfaces:
+        changes.write(f"{_IPV6}/{name}/accept_ra", "0")
+        changes.write(f"{_IPV6}/{name}/accept_dad", "0")
+        changes.write(f"{_IPV6}/{name}/disable_ipv6", "0")
+    if _forwards_by_interface(node):
+        for name in interfaces:
+            changes.write(f"{_IPV6}/{name}/force_forwarding", "1")
+        return
+    # Older kernels only forward if all interfaces do, and switching that back sets every interface to the same.
+    every = f"{_IPV6}/all/forwarding"
+    for path, value in node.read_files("forwarding", under=_IPV6).items():
+        if path != every:
+            changes.write_back(path, value)
+    changes.write(every, "1")
+
+
+def _forwards_by_interface(node: DutNode) -> bool:
+    return bool(node.read_files(f"{_IPV6}/all/force_forwarding"))
+
+
+# Stand for the other end of the veth pair; link-local ones, so that no other route can lead to them.
+_GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = MappingProxyType(
+    {4: IPv4Address("169.254.198.18"), 6: IPv6Address("fe80::198:18")}
+)
+# Routing tables, and priorities of the rules that lead to them.
+_EASTWARD_TABLE = 19818
+_WESTWARD_TABLE = 19819
+
+
+@dataclass(frozen=True)
+class Handover:
+    """A second stage inside a router: frames wait in a queue for a kernel thread of their direction.
+
+    Without it, the kernel forwards a veth's frames inside the sender's system call, so that a slow router slows the
+    sender down instead of losing frames. A queue right behind the veth does the same, as the sender sees that it is
+    full. Behind a first routing step no sender sees the queue: it overflows, and frames are lost as in any slow device.
+
+    The stage is a veth pair. Frames from the west are routed into its west end by a rule of their own. They come out of
+    its east end in that interface's NAPI thread, and are routed on from there as usual. Frames from the east go the
+    other way through the same pair. A frame's TTL is lowered twice. No root is needed, as it would be for RPS.
+
+    Attributes:
+        west: West side of the router.
+        east: East side of the router.
+        west_end: Name of the veth that frames from the west are sent into.
+        east_end: Name of the other end.
+    """
+
+    west: RouterSide
+    east: RouterSide
+    west_end: str
+    east_end: str
+
+    @property
+    def interfaces(self) -> tuple[str, str]:
+        """Both ends."""
+        return (self.west_end, self.east_end)
+
+    @property
+    def entrances(self) -> dict[str, str]:
+        """By direction, the end on which its frames come in to the second stage."""
+        return {EASTWARD: self.east_end, WESTWARD: self.west_end}
+
+    @property
+    def queues(self) -> dict[str, str]:
+        """By direction, the end that drops the frames for which the other end's queue has no room."""
+        return {EASTWARD: self.west_end, WESTWARD: self.east_end}
+
+    def configure(self, changes: Changes, node: DutNode) -> None:
+        """Makes the stage, and leads the frames through it.
+
+        Raises:
+            DutError: If the kernel has no threaded NAPI for veth (it takes 5.13 or later).
+        """
+        links = existing_links(node, self.west.interface, self.east.interface)
+        mtu = ("mtu", str(max(links[side.interface]["mtu"] for side in (self.west, self.east))))
+        changes.run(
+            *("ip", "link", "add", "name", self.west_end, *mtu, "type", "veth", "peer", "name", self.east_end, *mtu),
+            undo=("ip", "link", "delete", "dev", self.west_end),
+        )
+        enable_forwarding(changes, node, self.interfaces, self.west.network.version)
+        for end in self.interfaces:
+            # A veth only queues if its other end may not send what the stack has not yet cut into frames.
+            changes.run("ethtool", "-K", end, "tso", "off", "gro", "on")
+            changes.run("ip", "link", "set", "dev", end, "up")
+            changes.write(f"/sys/class/net/{end}/threaded", "1")
+        links = existing_links(node, *self.interfaces)
+        ends = (self.west_end, self.east_end)
+        self._lead(changes, self.west, self.east, ends, links[self.east_end]["address"], _EASTWARD_TABLE)
+        self._lead(changes, self.east, self.west, ends[::-1], links[self.west_end]["address"], _WESTWARD_TABLE)
+
+    def _lead(
+        self, changes: Changes, source: RouterSide, target: RouterSide, ends: tuple[str, str], mac: str, table: int
+    ) -> None:
+        """Leads frames from one side into the near end, addressed to the far one."""
+        near = ends[0]
+        gateway = _GATEWAYS[target.network.version]
+        target.add_neighbour(changes, near, gateway, mac)
+        target.add(
+            *(changes, "route", str(target.network), "via", str(gateway), "dev", near, "onlink", "table", str(table))
+        )
+        target.add(changes, "rule", "iif", source.interface, "lookup", str(table), "priority", str(table))
+
 
 _MOST_HOSTS = 65_000
 _QUEUE = 256

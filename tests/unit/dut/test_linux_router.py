@@ -6,7 +6,7 @@ import pytest
 from dut_lab import NamespaceShell, hop
 
 from lossratio.dut import create_dut
-from lossratio.dut.linux.host_routes import count_host_routes
+from lossratio.dut.linux.addressing import count_host_routes
 from lossratio.errors import DutError
 from lossratio.nodes import CommandResult
 

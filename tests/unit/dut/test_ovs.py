@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from lossratio.dut.ovs.control import parse_coverage, parse_meters, parse_ports, parse_socket_drops
+from lossratio.dut.ovs import parse_coverage, parse_meters, parse_ports, parse_socket_drops
 from lossratio.errors import DutError
 
 WHY_NOT = None

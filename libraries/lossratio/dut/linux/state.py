@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lossratio.dut.linux.addressing import count_host_routes
 from lossratio.dut.linux.claim import table_name
-from lossratio.dut.linux.host_routes import count_host_routes
 from lossratio.dut.linux.interfaces import is_up, read_links, read_routes
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode

@@ -16,15 +16,17 @@ from lossratio.dut.linux.program_dut import ProgramDut
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.dut.vpp.configuration import (
     ROUTES_ADDED,
+    Card,
+    VppForwarding,
+    VppOptions,
     VppPort,
     both_ports,
     entries_commands,
     forwarding_commands,
     policer_name,
+    startup_configuration,
 )
 from lossratio.dut.vpp.control import VppControl, parse_errors, parse_interfaces
-from lossratio.dut.vpp.options import VppForwarding, VppOptions
-from lossratio.dut.vpp.startup import Card, startup_configuration
 
 _SETTLE_TIME = 0.5
 """Seconds that frames may wait in the ring of a packet socket, which holds tens of thousands."""

@@ -1,0 +1,196 @@
+"""DUTs made of the Linux kernel's own forwarding: what a bridge and a router share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeVar
+
+from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs, DutCounters
+from lossratio.dut.changes import Changes
+from lossratio.dut.linux.claim import table_name
+from lossratio.dut.linux.interfaces import Link, existing_links
+from lossratio.dut.linux.node_dut import NodeDut
+from lossratio.dut.linux.options import LinuxOptions, parse_cpus
+from lossratio.dut.linux.ruleset import Policer, Ruleset
+from lossratio.dut.linux.telemetry import read_softnet
+from lossratio.errors import DutError
+from lossratio.nodes import DutNode
+
+_ONLINE = "/sys/devices/system/cpu/online"
+_BITS_PER_GROUP = 32
+
+
+def check_cpus(node: DutNode, cpus: Sequence[int]) -> None:
+    """Checks that the node has these CPUs.
+
+    Raises:
+        DutError: If it lacks one.
+    """
+    online = node.read_files(_ONLINE).get(_ONLINE, "0")
+    missing = sorted(set(cpus) - set(parse_cpus(online)))
+    if missing:
+        raise DutError(
+            f"{node.name} has no CPU {', '.join(map(str, missing))} for rps_cpus; those online are {online}."
+        )
+
+
+def steer(changes: Changes, node: DutNode, interface: str, cpus: Sequence[int]) -> None:
+    """Hands the frames that arrive on an interface, on any of its queues, to these CPUs.
+
+    Raises:
+        DutError: If the node refuses it.
+    """
+    files = node.read_files("rps_cpus", under=f"/sys/class/net/{interface}/queues")
+    if not files:
+        raise DutError(f"{node.name}: interface {interface} has no queue with rps_cpus; leave the option rps_cpus out.")
+    for path in sorted(files):
+        try:
+            changes.write(path, cpu_mask(cpus))
+        except DutError as cause:
+            raise DutError(f"{cause} Only root of the machine itself may steer frames; leave rps_cpus out.") from cause
+
+
+def cpu_mask(cpus: Sequence[int]) -> str:
+    """CPU numbers as the kernel reads them: hexadecimal, in groups of 32 bits."""
+    mask = sum(1 << cpu for cpu in cpus)
+    groups: list[str] = []
+    while mask or not groups:
+        mask, group = divmod(mask, 1 << _BITS_PER_GROUP)
+        groups.append(f"{group:08x}" if mask else f"{group:x}")
+    return ",".join(reversed(groups))
+
+
+_SOFTNET = ("dropped", "time_squeeze")
+
+
+def read_linux_counters(
+    node: DutNode, west: str, east: str, ruleset: Ruleset, queues: Mapping[str, str]
+) -> DutCounters:
+    """Reads the counters.
+
+    Args:
+        node: The DUT's node.
+        west: The west interface.
+        east: The east interface.
+        ruleset: The DUT's rules, with its policers.
+        queues: By direction, the interface that drops what a queue inside the DUT has no room for.
+    """
+    links = existing_links(node, west, east, *queues.values())
+    sides = {"west": links[west], "east": links[east]}
+    return DutCounters(
+        received={side: _count(link, "rx", "packets") for side, link in sides.items()},
+        transmitted={side: _count(link, "tx", "packets") for side, link in sides.items()},
+        dropped={
+            **{f"policer {direction}": frames for direction, frames in _policed(node, ruleset).items()},
+            **{f"queue {direction}": _count(links[name], "tx", "dropped") for direction, name in queues.items()},
+            **{f"{side} interface, going out": _count(link, "tx", "dropped") for side, link in sides.items()},
+        },
+        details={
+            **{f"{side} interface, rx dropped": _count(link, "rx", "dropped") for side, link in sides.items()},
+            **_softnet(node),
+        },
+    )
+
+
+def _policed(node: DutNode, ruleset: Ruleset) -> dict[str, int]:
+    """Frames that each direction's policer has dropped."""
+    listing = node.json("nft", "-j", "list", "counters")["nftables"]
+    counters = (each["counter"] for each in listing if "counter" in each)
+    ours = {each["name"]: int(each["packets"]) for each in counters if each["table"] == ruleset.table}
+    return {direction: node.find("the counter", name, ours) for direction, name in ruleset.counters.items()}
+
+
+def _count(link: Link, direction: str, name: str) -> int:
+    return int(link["stats64"][direction][name])
+
+
+def _softnet(node: DutNode) -> dict[str, int]:
+    """Sums over the CPUs."""
+    by_cpu = read_softnet(node).values()
+    return {f"softnet {name}": sum(counts[name] for counts in by_cpu) for name in _SOFTNET}
+
+
+_NFT = ("nft", "-j", "-f", "-")
+_SETTLE_TIME = 0.005
+_STEERED_SETTLE_TIME = 0.02
+"""Seconds: a CPU's backlog of 1000 frames (net.core.netdev_max_backlog) at 50,000 frames a second."""
+
+OptionsT_co = TypeVar("OptionsT_co", bound=LinuxOptions, covariant=True)
+
+
+class LinuxDut(NodeDut[OptionsT_co]):
+    """A path through the kernel of a Linux node, with an optional policer.
+
+    A kind implements `configure` and `destination_macs`, and where it differs `entrances`, `queues`, `walked_rules`,
+    and what a `NodeDut` may differ in.
+    """
+
+    family: ClassVar[Literal["bridge", "inet"]]
+    """Family of nftables whose forward hook its frames pass."""
+
+    @abstractmethod
+    def configure(self, changes: Changes, west_mac: str, east_mac: str) -> None:
+        """Makes the kernel forward between the two interfaces; see `NodeDut.build`."""
+
+    @property
+    def entrances(self) -> dict[str, str]:
+        """By direction, the interface on which frames come in to the forward hook."""
+        return {EASTWARD: self.west, WESTWARD: self.east}
+
+    @property
+    def queues(self) -> dict[str, str]:
+        """By direction, the interface that drops the frames for which a queue inside the DUT has no room."""
+        return {}
+
+    @property
+    def walked_rules(self) -> int:
+        """Number of nftables rules that each frame walks."""
+        return 0
+
+    @property
+    def settle_time(self) -> float:
+        """Seconds for which frames may stay in flight: milliseconds, and more if they wait for another CPU."""
+        return _STEERED_SETTLE_TIME if self.options.rps_cpus else _SETTLE_TIME
+
+    def check_kind(self) -> None:
+        """Checks that the CPUs that frames are to be steered to are there."""
+        check_cpus(self.node, self.options.rps_cpus)
+
+    def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
+        """Configures the kernel, steers frames to CPUs and makes the nftables rules."""
+        self.configure(changes, west_mac, east_mac)
+        if self.options.rps_cpus:
+            for name in (self.west, self.east):
+                steer(changes, self.node, name, self.options.rps_cpus)
+        if self.ruleset:
+            changes.run(*_NFT, stdin=self.ruleset.creation(), undo=_NFT, undo_stdin=self.ruleset.deletion())
+            for portion in self.ruleset.additions():
+                changes.run(*_NFT, stdin=portion)
+
+    def own_macs(self) -> DestinationMacs:
+        """MAC addresses of its own interfaces."""
+        links = existing_links(self.node, self.west, self.east)
+        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
+
+    def facts(self) -> dict[str, Any]:
+        """The nftables rules, without those that are only there to be walked."""
+        return {"nftables": self.ruleset.without_walked_rules(self.node.json("nft", "-j", "list", "ruleset"))}
+
+    def read_counters(self) -> DutCounters:
+        """Reads interface, policer, queue and softnet counters; softnet counts for all of the machine."""
+        _ = self.present
+        return read_linux_counters(self.node, self.west, self.east, self.ruleset, self.queues)
+
+    def reset(self) -> None:
+        """Fills the policer's bucket, and zeroes its counters."""
+        _ = self.present
+        if self.ruleset.policer:
+            self.node.run(*_NFT, stdin=self.ruleset.renewal())
+
+    @property
+    def ruleset(self) -> Ruleset:
+        """Its nftables rules."""
+        rate, burst = self.options.police, self.options.bucket
+        policer = None if rate is None or burst is None else Policer(rate, burst)
+        return Ruleset(self.family, table_name(self.west), self.entrances, policer, self.walked_rules)

@@ -1,0 +1,387 @@
+"""Open vSwitch between two interfaces: a learning switch, or OpenFlow rules, with an optional meter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs, DutCounters
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon
+from lossratio.dut.linux.cores import CoreChoice
+from lossratio.dut.linux.interfaces import read_links
+from lossratio.dut.linux.options import PolicedOptions
+from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
+from lossratio.errors import DutError
+from lossratio.nodes import DutNode
+from lossratio.topology import EAST, WEST
+
+_PLACES = ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")
+_OPENFLOW = ("-O", "OpenFlow13")
+
+
+@dataclass(frozen=True)
+class OvsControl:
+    """A private Open vSwitch.
+
+    Attributes:
+        node: The node that it runs on.
+        directory: Its directory there.
+    """
+
+    node: DutNode
+    directory: str
+
+    @property
+    def database(self) -> Daemon:
+        """The database server."""
+        files = (f"{self.directory}/conf.db", f"--remote=punix:{self.directory}/db.sock")
+        return self._daemon("ovsdb-server", *files)
+
+    @property
+    def switch(self) -> Daemon:
+        """The switch."""
+        return self._daemon("ovs-vswitchd", f"unix:{self.directory}/db.sock")
+
+    def create_database(self) -> tuple[str, ...]:
+        """The command that makes an empty database."""
+        return ("ovsdb-tool", "create", f"{self.directory}/conf.db")
+
+    def vsctl(self, *arguments: str) -> tuple[str, ...]:
+        """A command that changes the configuration."""
+        return ("ovs-vsctl", f"--db=unix:{self.directory}/db.sock", "--timeout=20", *arguments)
+
+    def ofctl(self, verb: str, bridge: str, *arguments: str) -> tuple[str, ...]:
+        """An OpenFlow command to a bridge."""
+        return ("ovs-ofctl", *_OPENFLOW, verb, f"unix:{self.directory}/{bridge}.mgmt", *arguments)
+
+    def appctl(self, *arguments: str) -> tuple[str, ...]:
+        """A command to the switch itself."""
+        return ("ovs-appctl", "--timeout=20", f"--target={self._control('ovs-vswitchd')}", *arguments)
+
+    def answers(self, daemon: Daemon) -> bool:
+        """Whether a program answers on its control socket."""
+        ask = ("ovs-appctl", "--timeout=5", f"--target={self._control(daemon.name)}", "version")
+        return self.node.attempt(*ask).exit_status == 0
+
+    def _control(self, name: str) -> str:
+        return f"{self.directory}/{name}.ctl"
+
+    def _daemon(self, name: str, *arguments: str) -> Daemon:
+        places = (f"{place}={self.directory}" for place in _PLACES)
+        own = (f"--unixctl={self._control(name)}", "--no-chdir", "--verbose=console:warn")
+        return Daemon(self.node, self.directory, name, ("env", *places, name, *arguments, *own))
+
+
+def parse_fields(line: str) -> dict[str, int]:
+    """Counts that a line of ovs-ofctl tells as ``name=12`` or ``name:12``."""
+    return {name: int(count) for name, count in re.findall(r"(\w+)[=:](\d+)", line)}
+
+
+def parse_ports(text: str) -> dict[str, dict[str, dict[str, int]]]:
+    """What ``ovs-ofctl dump-ports`` tells.
+
+    Returns:
+        Counts (``pkts``, ``drop``, ``errs`` ...) by name of the port and ``rx`` or ``tx``.
+
+    Raises:
+        DutError: If it tells something else.
+    """
+    ports: dict[str, dict[str, dict[str, int]]] = {}
+    for match in re.finditer(r'port\s+"?([^\s":]+)"?:\s+rx (.*)\n\s+tx (.*)', text):
+        name, received, transmitted = match.groups()
+        ports[name] = {"rx": parse_fields(received), "tx": parse_fields(transmitted)}
+    if not ports:
+        raise DutError(f"Open vSwitch told no counters of ports, but {text[:200]!r}.")
+    return ports
+
+
+def parse_meters(text: str) -> dict[int, int]:
+    """Frames that each meter has dropped, by its number, as ``ovs-ofctl meter-stats`` tells."""
+    found = re.findall(r"meter:(\d+) .*\n0:\s*packet_count:(\d+)", text)
+    return {int(number): int(count) for number, count in found}
+
+
+def parse_coverage(text: str) -> dict[str, int]:
+    """Frames dropped inside, by the name of the place, as ``ovs-appctl coverage/show`` tells.
+
+    What meters drop is not among them: that is told for each meter.
+    """
+    found = re.findall(r"^((?:datapath_drop|drop_action)_\w+)\s.*total: (\d+)$", text, flags=re.MULTILINE)
+    return {name: int(count) for name, count in found if name != "datapath_drop_meter"}
+
+
+def parse_socket_drops(text: str, interface: str) -> int:
+    """Frames that packet sockets on an interface had no room for, as ``ss -0 -m -O`` tells."""
+    sockets = re.findall(r"\*:(\S+)\s.*skmem:\(.*,d(\d+)\)", text)
+    return sum(int(count) for name, count in sockets if name == interface)
+
+
+METERS: Mapping[str, int] = MappingProxyType({EASTWARD: 1, WESTWARD: 2})
+"""Numbers of the meters, by direction."""
+
+_UNUSED = 0x02FF00 << 24
+"""The first of the MAC addresses that no test traffic has."""
+
+
+class OvsForwarding(str, Enum):
+    """How Open vSwitch decides where frames go."""
+
+    LEARNING = "learning"
+    """As a switch that learns addresses (the action NORMAL)."""
+    OPENFLOW = "openflow"
+    """By OpenFlow rules."""
+
+
+@dataclass(frozen=True)
+class CardPort:
+    """A port on a card that DPDK polls.
+
+    Attributes:
+        address: Its PCI address.
+        queues: Its receive queues.
+    """
+
+    address: str
+    queues: int
+
+
+class OvsOptions(ProgramOptions, PolicedOptions):
+    """What Open vSwitch can be asked for."""
+
+    forwarding: OvsForwarding = OvsForwarding.OPENFLOW
+    """``openflow`` (rules) or ``learning`` (a switch that learns addresses)."""
+    rules: int = Field(default=1, ge=1, le=60_000)
+    """OpenFlow rules of each direction. With more than one, each is for one IPv4 destination: the first so many hosts
+    of the other side's network."""
+
+    @model_validator(mode="after")
+    def _rules_are_openflow(self) -> OvsOptions:
+        if self.forwarding is OvsForwarding.LEARNING and (self.rules > 1 or self.police is not None):
+            raise ValueError("rules and police are OpenFlow's; they do not go with forwarding=learning")
+        return self
+
+
+def bridge_arguments(bridge: str, ports: Sequence[str], cards: Sequence[CardPort]) -> Iterator[str]:
+    """Arguments of ovs-vsctl that make the bridge and its two ports.
+
+    Args:
+        bridge: Name of the bridge.
+        ports: Names of the ports, west and east; of interfaces of the kernel where there are no cards.
+        cards: The cards, west and east; none: the ports are interfaces of the kernel.
+    """
+    yield from ("add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=secure")
+    yield from ("protocols=OpenFlow13", "other-config:disable-in-band=true")
+    for index, port in enumerate(ports):
+        yield from ("--", "add-port", bridge, port, "--", "set", "interface", port, f"ofport_request={index + 1}")
+        if cards:
+            yield from ("type=dpdk", f"options:dpdk-devargs={cards[index].address}")
+            yield f"options:n_rxq={cards[index].queues}"
+
+
+def dpdk_settings(cores: CoreChoice) -> tuple[str, ...]:
+    """Settings of a switch that polls cards by DPDK on these CPUs."""
+    polling = hex(sum(1 << cpu for cpu in cores.workers))
+    return (
+        "other_config:dpdk-init=true",
+        f"other_config:dpdk-lcore-mask={hex(1 << cores.main)}",
+        f"other_config:pmd-cpu-mask={polling}",
+        "other_config:dpdk-extra=--file-prefix=lossratio-ovs",
+    )
+
+
+def meter_numbers(options: OvsOptions) -> tuple[int, ...]:
+    """Numbers of the meters that there are to be."""
+    return tuple(METERS.values()) if options.police is not None else ()
+
+
+def meter(number: int, options: OvsOptions) -> str:
+    """A meter that polices frames, as ovs-ofctl reads it."""
+    band = f"band=type=drop,rate={options.police},burst_size={options.bucket}"
+    return f"meter={number},pktps,burst,stats,{band}"
+
+
+def forwarding_rules(options: OvsOptions) -> str:
+    """The rules of both directions, one on each line."""
+    ways = ((EASTWARD, 1, 2, EAST), (WESTWARD, 2, 1, WEST))
+    lines: list[str] = []
+    for direction, entry, leaving, side in ways:
+        limit = f"meter:{METERS[direction]}," if options.police is not None else ""
+        actions = f"actions={limit}output:{leaving}"
+        if options.rules == 1:
+            lines.append(f"priority=10,in_port={entry},{actions}")
+        else:
+            hosts = (side.ipv4[number] for number in range(1, options.rules + 1))
+            lines += (f"priority=10,ip,in_port={entry},nw_dst={host},{actions}" for host in hosts)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def unused_rules(count: int) -> str:
+    """So many rules for MAC addresses that no test traffic has, one on each line."""
+    return "".join(f"priority=5,dl_dst={_mac(_UNUSED + number)},actions=drop\n" for number in range(count))
+
+
+def _mac(number: int) -> str:
+    return number.to_bytes(6, "big").hex(":")
+
+
+_PACKAGE = "openvswitch-switch"
+_TOOLS = tuple(
+    Tool((name, "--version"), _PACKAGE) for name in ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl")
+)
+_SS = Tool(("ss", "--version"), "iproute2")
+_DATAPATH_TAP = "ovs-netdev"
+_SETTLE_TIME = 0.1
+"""Seconds that frames may wait in a packet socket while Open vSwitch does something else."""
+_SHOWN_RULES = 20
+_SIDES = ("west", "east")
+
+
+class OpenVswitch(ProgramDut[OvsOptions]):
+    """A private Open vSwitch with its userspace datapath.
+
+    On interfaces of the kernel it reads packet sockets; cards it polls by DPDK, where it was built with that.
+    """
+
+    kind = "ovs"
+    options_type = OvsOptions
+    tools = (IP, NFT, ETHTOOL, _SS, *_TOOLS)
+
+    @property
+    def settle_time(self) -> float:
+        """Seconds that frames may wait in front of it."""
+        return _SETTLE_TIME
+
+    @property
+    def recovery_time(self) -> float:
+        """Idle seconds until the meters' buckets are full again."""
+        return self.options.recovery_time
+
+    def check_kind(self) -> None:
+        """Checks that a userspace datapath can be had: only one on a node, with TAP devices, and DPDK for cards."""
+        super().check_kind()
+        if _DATAPATH_TAP in read_links(self.node):
+            raise DutError(
+                f"{self.node.name}: a userspace Open vSwitch is there already (interface {_DATAPATH_TAP}), and a node "
+                f"can have one only. Stop it, or use one path through this node."
+            )
+        if self.node.attempt("ip", "tuntap", "add", "dev", self.stem, "mode", "tap").exit_status != 0:
+            raise DutError(
+                f"{self.node.name}: Open vSwitch's userspace datapath needs TAP devices (/dev/net/tun), which take "
+                f"root on the machine itself: log in as root, or build the local testbed as root."
+            )
+        self.node.run("ip", "tuntap", "delete", "dev", self.stem, "mode", "tap")
+        if self.uses_cards and "DPDK" not in self.node.run("ovs-vswitchd", "--version"):
+            raise DutError(
+                f"{self.node.name}: this Open vSwitch was built without DPDK. "
+                f"Install it there: apt-get install openvswitch-switch-dpdk."
+            )
+
+    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+        """Starts database and switch, and makes a bridge of the two ports."""
+        control = OvsControl(self.node, directory)
+        changes.run(*control.create_database())
+        control.database.start(changes, lambda: control.answers(control.database))
+        changes.run(*control.vsctl("--no-wait", "init"))
+        if self.uses_cards:
+            changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *dpdk_settings(cores)))
+        # TAP devices of the datapath stay when the switch ends.
+        for tap in (self.stem, _DATAPATH_TAP):
+            changes.clean_up("ip", "link", "delete", "dev", tap)
+        control.switch.start(changes, lambda: control.answers(control.switch))
+        bridge = self.stem
+        queues = self.options.queues or len(cores.workers)
+        cards = tuple(CardPort(address, queues) for address in (self.west, self.east)) if self.uses_cards else ()
+        changes.run(*control.vsctl(*bridge_arguments(bridge, self._ports, cards)))
+        if self.options.forwarding is OvsForwarding.LEARNING:
+            for port, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
+                changes.run(*control.appctl("fdb/add", bridge, port, "0", neighbour))
+            changes.run(*control.ofctl("add-flow", bridge, "actions=NORMAL"))
+        else:
+            for number in meter_numbers(self.options):
+                changes.run(*control.ofctl("add-meter", bridge, meter(number, self.options)))
+            changes.run(*control.ofctl("add-flows", bridge, "-"), stdin=forwarding_rules(self.options))
+        return [control.database, control.switch]
+
+    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
+        """The opposite neighbour's: a switch forwards frames as they are."""
+        return DestinationMacs(from_west=east_mac, from_east=west_mac)
+
+    def facts(self) -> dict[str, Any]:
+        """Version, configuration, rules and datapath, in Open vSwitch's own words."""
+        control = self._control
+        flows = self.node.run(*control.ofctl("dump-flows", self.stem, "--no-stats")).splitlines()
+        return {
+            **super().facts(),
+            "version": self.node.run("ovs-vswitchd", "--version").splitlines()[0],
+            "configuration": self.node.run(*control.vsctl("show")).splitlines(),
+            "rules": flows[:_SHOWN_RULES],
+            "number_of_rules": len(flows),
+            "other_config": self.node.run(*control.vsctl("get", "Open_vSwitch", ".", "other_config")).strip(),
+        }
+
+    def read_counters(self) -> DutCounters:
+        """Reads the counters of ports, meters, the datapath, and of the sockets in front of it."""
+        _ = self.present
+        self.check_running()
+        control = self._control
+        ports = parse_ports(self.node.run(*control.ofctl("dump-ports", self.stem, "--names")))
+        sides = {side: self.node.find("port", name, ports) for side, name in zip(_SIDES, self._ports, strict=True)}
+        return DutCounters(
+            received={side: port["rx"]["pkts"] for side, port in sides.items()},
+            transmitted={side: port["tx"]["pkts"] for side, port in sides.items()},
+            dropped={
+                **{f"{side} socket, full": self._socket_drops(name) for side, name in self._named_sides().items()},
+                **{f"{side} port, going out": port["tx"]["drop"] for side, port in sides.items()},
+                **self._metered(control),
+                **parse_coverage(self.node.run(*control.appctl("coverage/show"))),
+            },
+            details={f"{side} port, rx dropped": port["rx"]["drop"] for side, port in sides.items()},
+        )
+
+    def reconfigure(self, entries: int) -> None:
+        """Adds OpenFlow rules, each for a destination MAC address that no test traffic has."""
+        changes = self.present.changes
+        changes.run(*self._control.ofctl("add-flows", self.stem, "-"), stdin=unused_rules(entries))
+
+    @contextmanager
+    def telemetry(self) -> Iterator[dict[str, Any]]:
+        """What the datapath's threads spent their time on, besides what the node tells."""
+        appctl = self._control.appctl
+        self.node.run(*appctl("dpif-netdev/pmd-stats-clear"))
+        with super().telemetry() as told:
+            yield told
+        told["pmd-stats-show"] = self.node.run(*appctl("dpif-netdev/pmd-stats-show")).splitlines()
+        told["dpctl/show"] = self.node.run(*appctl("dpctl/show", "--statistics")).splitlines()
+        told["coverage/show"] = self.node.run(*appctl("coverage/show")).splitlines()
+
+    @property
+    def _control(self) -> OvsControl:
+        _ = self.present
+        return OvsControl(self.node, self.daemons[0].directory)
+
+    @property
+    def _ports(self) -> tuple[str, str]:
+        """Names of the two ports of the bridge."""
+        return _SIDES if self.uses_cards else (self.west, self.east)
+
+    def _named_sides(self) -> dict[str, str]:
+        return dict(zip(_SIDES, self.kernel_interfaces, strict=False))
+
+    def _metered(self, control: OvsControl) -> dict[str, int]:
+        """Frames that each meter has dropped."""
+        if self.options.police is None:
+            return {}
+        meters = parse_meters(self.node.run(*control.ofctl("meter-stats", self.stem)))
+        return {f"meter {direction}": self.node.find("meter", number, meters) for direction, number in METERS.items()}
+
+    def _socket_drops(self, interface: str) -> int:
+        return parse_socket_drops(self.node.run("ss", "-0", "-m", "-n", "-O"), interface)
