@@ -2,7 +2,7 @@
 """Benchmarks the data plane throughput of software networking with MLRsearch (RFC 9971) and PLRsearch.
 
 The package is a Robot Framework keyword library (`lossratio.keywords`) and the Python API below it. A script imports
-all it needs from here::
+all that it needs from here::
 
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The errors that lossratio raises on purpose: each says what failed, where, and what to do."""
+"""The errors that lossratio raises on purpose. Each message says what failed, where, and what to do."""
 
 
 class LossRatioError(Exception):
@@ -18,21 +18,21 @@ class TrafficError(LossRatioError):
 
 
 class TesterError(TrafficError):
-    """The TG changed while it measured: what was counted says nothing about the SUT."""
+    """The TG changed during a trial. The trial's counters say nothing about the SUT."""
 
     __test__ = False
 
 
 class LinkError(TrafficError):
-    """A link between two nodes failed: what was counted says nothing about the SUT."""
+    """A link between two nodes failed. The trial's counters say nothing about the SUT."""
 
 
 class DutError(LossRatioError):
-    """A DUT cannot be set up, or does not forward what it was set up to forward."""
+    """A DUT cannot be set up, or does not forward test traffic as it should."""
 
 
 class SearchError(LossRatioError):
-    """A search was asked for with values that make no sense, or its journal cannot be used."""
+    """A search has arguments that make no sense, or a journal that cannot be used."""
 
 
 class ReportError(LossRatioError):
@@ -40,26 +40,26 @@ class ReportError(LossRatioError):
 
 
 class ReservationError(LossRatioError):
-    """A testbed is reserved by somebody else, or a reservation was lost."""
+    """A testbed is reserved by another run, or a reservation was lost."""
 
 
 class StorageError(LossRatioError):
-    """A disk of the controller does not take what was measured."""
+    """Results cannot be written to the controller's disk."""
 
 
 class ArchiveError(LossRatioError):
-    """The archive of results cannot be reached, or does not take or give what it should."""
+    """The archive of results cannot be reached, written or read."""
 
 
 class JobError(LossRatioError):
-    """A job file, or what a night is to run, cannot be used."""
+    """A job file, or a run that it asks for, cannot be used."""
 
 
 class BuildError(LossRatioError):
     """A build cannot be set up or measured.
 
     Attributes:
-        status: The exit status that it means for a command.
+        status: The exit status of a command that ends with this error.
     """
 
     def __init__(self, message: str, status: int) -> None:
@@ -68,4 +68,4 @@ class BuildError(LossRatioError):
 
 
 class RegressionError(AssertionError):
-    """A value has regressed; Robot Framework shows the message as that of a failed test."""
+    """A value has regressed. Robot Framework shows the message as that of a failed test."""

@@ -1,4 +1,4 @@
-"""Reads files that people and programs name: whole, in bounded time and memory."""
+"""Reads input files as a whole, in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: int, what: str = "") -> bytes:
-    """Reads a file that must be a regular one, so that nothing waits for a pipe or reads a device without an end.
+    """Reads a regular file. Pipes and devices are refused: reading one might never end.
 
     Args:
         path: The file.
@@ -34,10 +34,10 @@ def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: i
     shown = f"{what} {shown_name(path)}".lstrip()
     try:
         with open(path, "rb", opener=_opened_at_once) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise error(f"Cannot read {shown}: it is a pipe, a socket or a device. Name a regular file.")
-            if found.st_size > most_bytes:
+            if status.st_size > most_bytes:
                 raise error(
                     f"Cannot read {shown}: it has more than {most_bytes / _MIB:g} MiB, and no such file needs that. "
                     "Is it the right file?"
@@ -49,11 +49,11 @@ def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: i
 
 
 def parse_json(data: bytes) -> Any:
-    """Reads JSON that means one thing only.
+    """Reads strict JSON, which has one meaning only.
 
     Raises:
-        ValueError: If it is not UTF-8 or not JSON, has a name twice in one object, a number that JSON does not know
-            (NaN), half of a surrogate pair, or is nested too deep.
+        ValueError: If it is not UTF-8 or not JSON, is nested too deep, or has a name twice in one object, a number that
+            JSON does not have (NaN), or half of a surrogate pair.
     """
     try:
         decoded = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_number)
@@ -65,15 +65,15 @@ def parse_json(data: bytes) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    for name in found:
+    members = dict(pairs)
+    for name in members:
         if _CONTROL.search(name):
             raise ValueError(f"the name {name[:100]!r} has control characters")
-    if len(found) < len(pairs):
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the name {twice[:100]!r} is given twice")
-    return found
+    return members
 
 
 def _no_number(text: str) -> NoReturn:
@@ -81,11 +81,11 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _opened_at_once(path: str, flags: int) -> int:
-    # A pipe that nobody writes to would hold an ordinary open for ever.
+    # Opening a pipe that has no writer would otherwise wait for ever.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def shown_name(path: object) -> str:
-    """A name from outside as errors show it: on one line, without characters that move a terminal's cursor."""
+    """A user's name of something as errors show it: on one line, without characters that move a terminal's cursor."""
     text = str(path)
     return text if text.isprintable() else repr(text)

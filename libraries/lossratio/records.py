@@ -1,7 +1,7 @@
-"""What result files are made of: records with strict fields, and rates in every unit that people ask for.
+"""The parts of result files: records with strict fields, and rates in all their units.
 
 A field's name ends in its unit: ``_fps`` frames per second, ``_bps`` bits per second, ``_s`` seconds, ``_bytes``,
-``_frames``, ``_ratio`` (dimensionless, 0 to 1); other numbers are counts of what the field is called after.
+``_frames``, ``_ratio`` (dimensionless, 0 to 1); other numbers are counts of the things in the field's name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lossratio.units import l1_bandwidth
 
 
 class Record(BaseModel):
-    """A part of a result file: never changed, without unknown fields, without numbers that JSON does not know."""
+    """A part of a result file. It is immutable, and has no unknown fields and no numbers that JSON does not have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -53,8 +53,9 @@ def make_rate(per_interface: float, *, factor: float, frame_size: float) -> Rate
 
     Args:
         per_interface: Frames per second of each transmitting interface.
-        factor: What the aggregate is per rate of an interface: how many of them transmit, if all send the same.
-        frame_size: Average frame size in bytes, with the frame check sequence and what encapsulation adds.
+        factor: The aggregate divided by the rate of one interface: the number of transmitting interfaces, if all send
+            the same load.
+        frame_size: Average frame size in bytes, with the frame check sequence and the bytes that encapsulation adds.
     """
     aggregate = per_interface * factor
     return Rate(

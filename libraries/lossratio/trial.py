@@ -1,4 +1,4 @@
-"""The types of `lossratio.trials` by their old name, for scripts written before version 0.3."""
+"""The types of `lossratio.trials` under their old name, for scripts that were written before version 0.3."""
 
 from lossratio.trials import (
     Controller,

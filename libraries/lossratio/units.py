@@ -1,6 +1,6 @@
-"""Quantities as people write them: ``10 kpps``, ``0.5 %``, ``2 min``, ``25 Gbps``, and back again.
+"""Reads quantities with units, such as ``10 kpps``, ``0.5 %``, ``2 min`` and ``25 Gbps``, and writes them.
 
-Everything below the keywords and the files computes in plain numbers: frames per second, seconds, bits per second.
+Keywords and files have units. All other code computes in plain numbers: frames per second, seconds, bits per second.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def parse_duration(text: str | float) -> float:
     Raises:
         ValueError: If it is not a positive, finite duration.
     """
-    # Imported here, because Robot Framework takes longer to import than many commands to run.
+    # Imported here: importing Robot Framework takes longer than many commands run.
     from robot.utils import timestr_to_secs
 
-    # YAML's `yes` is no second, though Python counts it as one.
+    # YAML's `yes` is True, which is 1 to Python, and must not be one second.
     is_number = not isinstance(text, bool) and not (isinstance(text, int) and abs(text) > _LARGEST_FLOAT)
     seconds = float(timestr_to_secs(text, round_to=None)) if is_number else math.nan
     if not (math.isfinite(seconds) and seconds > 0):
@@ -86,17 +86,17 @@ def parse_duration(text: str | float) -> float:
 
 
 def format_frame_rate(rate: float) -> str:
-    """Writes a frame rate for people, with five digits, e.g. ``50.250 kfps``."""
+    """Writes a frame rate with five digits, e.g. ``50.250 kfps``."""
     return _format_scaled(rate, "fps")
 
 
 def format_bit_rate(rate: float) -> str:
-    """Writes a bit rate for people, with five digits, e.g. ``33.600 Mbit/s``."""
+    """Writes a bit rate with five digits, e.g. ``33.600 Mbit/s``."""
     return _format_scaled(rate, "bit/s")
 
 
 def format_ratio(ratio: float) -> str:
-    """Writes a ratio for people, in per cent, e.g. ``0.5 %``."""
+    """Writes a ratio in per cent, e.g. ``0.5 %``."""
     return f"{ratio * 100:.4g} %"
 
 

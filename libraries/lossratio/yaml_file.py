@@ -1,7 +1,7 @@
 """Reads YAML files into pydantic models, with errors that name the file, the line and the field.
 
-A file may be hostile. It is read in bounded time and memory: its size, depth, number of values and length of numbers
-are limited, and aliases count as what they stand for.
+A file may be hostile. It is read in bounded time and memory: its size, its depth, the number of its values and the
+length of its numbers are limited. An alias counts as many values as it stands for.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Problem = tuple[Location, str]
 _MOST_BYTES = 1 << 19
 _MOST_VALUES = 50_000
 _CHARACTERS_PER_VALUE = 100
-"""A longer text counts as several values, so that aliases cannot make much of a long one, either."""
+"""A longer text counts as several values, so that aliases of a long text are limited, too."""
 _DEEPEST = 50
 _LONGEST_NUMBER = 100
 _MOST_PROBLEMS = 20
@@ -49,16 +49,16 @@ def load_yaml_file(
     Args:
         path: The file.
         model: The pydantic model of the whole file.
-        error: What to raise.
-        check: Finds what is wrong with a file whose fields are right one by one.
-        convert: Turns what another format holds into what the model has; what is in both keeps its place.
+        error: The class of the error to raise.
+        check: Yields the problems of a file whose single fields are valid.
+        convert: Turns the data of another format into the model's fields. A field of both formats keeps its place.
 
     Raises:
         LossRatioError: Of the given class, with one line per problem: file, line, field, what is wrong.
     """
     path = Path(path)
     loader, node = _compose(path, error)
-    # Before the data are made, which replaces merge keys (<<) in the nodes by what they stand for.
+    # Before the data are made: making them replaces merge keys (<<) in the nodes by their targets.
     problems = [] if node is None else list(_duplicates(node))
     try:
         data = None if node is None else loader.construct_document(node)
@@ -82,12 +82,12 @@ def load_yaml_file(
 
 
 def describe_problem(path: str | Path, location: Location, text: str) -> str:
-    """Says what is wrong with a file that was read before, as `load_yaml_file` does: with file, line and field."""
+    """Describes a problem of a file that was read before, as `load_yaml_file` does: with file, line and field."""
     path = Path(path)
     try:
         _, node = _compose(path, LossRatioError)
     except LossRatioError:
-        # It was there and right before; what is wrong with it is still worth saying.
+        # The file could be read before. The problem is reported without its line.
         node = None
     return _describe(path, {} if node is None else dict(_lines(node)), location, text)
 
@@ -106,12 +106,12 @@ def _compose(path: Path, error: type[LossRatioError]) -> tuple[_BoundedLoader, y
     except yaml.YAMLError as cause:
         raise error(_broken_yaml(path, cause)) from cause
     except (ValueError, OverflowError) as cause:
-        # PyYAML's scanner reads the numbers of escapes (\UFFFFFFFF) and directives without looking at them.
+        # PyYAML's scanner does not check the numbers of escapes (\UFFFFFFFF) and directives.
         raise error(f"{path}:{loader.line + 1}: not YAML: {_shortened(str(cause))}") from cause
 
 
 class _BoundedLoader(yaml.SafeLoader):
-    """PyYAML's safe loader with limits, all of whose errors are of YAML."""
+    """PyYAML's safe loader with limits. All errors that it raises are errors of YAML."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -121,7 +121,7 @@ class _BoundedLoader(yaml.SafeLoader):
         self._unfinished: set[str] = set()
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Composes a node; refuses what is too deep, too much, or within itself."""
+        """Composes a node. Refuses nodes that are too deep, too many, or part of themselves."""
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         anchor: str | None = getattr(event, "anchor", None)
         is_alias = isinstance(event, AliasEvent)
@@ -148,7 +148,7 @@ class _BoundedLoader(yaml.SafeLoader):
         return node
 
     def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
-        """Composes a text or number; escapes must not smuggle in characters that YAML itself forbids."""
+        """Composes a text or number. Characters that YAML forbids are refused as escapes, too."""
         node = super().compose_scalar_node(anchor)
         bad = Reader.NON_PRINTABLE.search(node.value)
         if bad is not None:
@@ -160,7 +160,7 @@ class _BoundedLoader(yaml.SafeLoader):
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """Makes the value of a node, which may not be what its tag or look says."""
+        """Makes the value of a node. The value may not fit the node's tag, or the type that it looks like."""
         try:
             return super().construct_object(node, deep)
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as cause:

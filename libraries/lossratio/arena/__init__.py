@@ -1,4 +1,4 @@
-"""Studies: search algorithms side by side on simulated SUTs with a known truth."""
+"""Studies: comparisons of search algorithms on simulated SUTs with a known truth."""
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER
 from lossratio.arena.demands import decision_time_growth, figures, hint_figures

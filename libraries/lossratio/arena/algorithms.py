@@ -1,4 +1,4 @@
-"""The algorithms that are compared: how each is run, and on which goals."""
+"""The algorithms of a study: how each is run, and on which goals."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Algorithm:
     """One way to search.
 
     Attributes:
-        name: What tables call it.
+        name: Its name in tables.
         search: Runs one search.
         applies: Whether it can search for these goals.
-        follows_rfc9971: Whether its results are those of RFC 9971, which the independent checker holds them to.
-        tonight: What the SUT is like when it is searched.
+        follows_rfc9971: Whether its results must be those of RFC 9971; then the independent checker checks them.
+        tonight: Makes the SUT as it is during the search.
     """
 
     name: str
@@ -63,7 +63,7 @@ def _search_with_rfc2544(goals: Goals, subject: Subject, measurer: Measurer) -> 
 
 
 def _one_trial_each(goals: Goals) -> bool:
-    """Whether one final trial decides about a load, for all goals alike."""
+    """Whether one full-length trial decides about a load, for all goals."""
     return all(goal.duration_sum <= goal.final_trial_duration and goal.exceed_ratio == 0.0 for goal in goals)
 
 
@@ -72,14 +72,14 @@ def _ndr_and_pdr(goals: Goals) -> bool:
 
 
 def _two_trials_each(goals: Goals) -> bool:
-    """Whether all goals believe in loss that is seen twice."""
+    """Whether all goals take loss for real that two trials show."""
     return all(goal.exceed_ratio == 0.5 and goal.duration_sum == 2 * goal.final_trial_duration for goal in goals)
 
 
 ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
     {
-        each.name: each
-        for each in (
+        algorithm.name: algorithm
+        for algorithm in (
             Algorithm(OURS, _search_with_ours),
             Algorithm(PEER, search_with_peer),
             Algorithm("MLRsearch 2021", _search_with_2021, _one_trial_each, follows_rfc9971=False),

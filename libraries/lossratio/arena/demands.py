@@ -1,4 +1,4 @@
-"""What our controller is to reach: figures beside the peer, with hints, and in long searches, each with its demand."""
+"""Demands on our controller: figures compared with the peer's, with hints, and of long searches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lossratio.simulation import SharpKnee
 TIME: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"G1": (0.95, 0.90), "G2": (0.77, 0.70), "G3": (0.86, 0.80), "G4": (0.84, 0.80), "G5": (0.95, 0.88)}
 )
-"""Must and aim of search time divided by the peer's, for the goal sets that there are demands for."""
+"""Must and aim of search time divided by the peer's, by goal set."""
 
 BIAS: Mapping[str, float] = MappingProxyType({"G1": 0.1, "G2": 0.5, "G3": 0.5, "G4": 0.1, "G5": 0.1})
 """Percent of the load."""
@@ -36,15 +36,15 @@ BIAS: Mapping[str, float] = MappingProxyType({"G1": 0.1, "G2": 0.5, "G3": 0.5, "
 
 @dataclass(frozen=True)
 class Figure:
-    """A number, and what it is to be.
+    """A number, and the demands on it.
 
     Attributes:
-        name: What it is.
-        goals: For which goal set; ``all`` for all together.
-        value: The number; not a number where nothing was measured.
-        error: Its standard error; not a number where it is not known.
-        must: The largest value that is accepted.
-        aim: The largest value that is hoped for.
+        name: Its name.
+        goals: The goal set; ``all`` for all together.
+        value: The number; NaN where nothing was measured.
+        error: Its standard error; NaN where it is unknown.
+        must: The largest accepted value.
+        aim: The largest value that we aim at.
     """
 
     name: str
@@ -80,7 +80,7 @@ def bias_beside_peer(rows: Any) -> float:
 
 
 def spread_ratio(rows: Any) -> float:
-    """Spread of the lower bound, mean over families, divided by the peer's; not a number where the peer has none."""
+    """Spread of the lower bound, mean over families, divided by the peer's; NaN where the peer has none."""
     theirs = float(spread(rows, PEER).mean())
     return float(spread(rows, OURS).mean()) / theirs if theirs else math.nan
 
@@ -92,24 +92,24 @@ def mean_spread_ratio(rows: Any) -> float:
 
 
 def figures(rows: Any, growth: float) -> Iterator[Figure]:
-    """All figures that the rows of a study give.
+    """All figures of a study.
 
     Args:
-        rows: All rows; those of goal sets without demands are left alone.
+        rows: All rows; those of goal sets without demands are left out.
         growth: Time per decision in a long search, as a multiple of that in a short one.
     """
     rows = rows[rows.goal_set.isin(list(TIME))]
     free = at_overhead(rows, 0.0, counted=False)
-    yield from _each("time / peer's", mean_time_ratio, free, TIME)
-    yield from _each("time / peer's, worst family", worst_time_ratio, free, dict.fromkeys(TIME, (1.10, 1.02)))
+    yield from _by_goal_set("time / peer's", mean_time_ratio, free, TIME)
+    yield from _by_goal_set("time / peer's, worst family", worst_time_ratio, free, dict.fromkeys(TIME, (1.10, 1.02)))
     for counted in (False, True):
         name = f"time / peer's, overhead 0.5 s {'' if counted else 'not '}counted"
         loaded = at_overhead(rows, 0.5, counted=counted)
-        yield from _each(name, mean_time_ratio, loaded, dict.fromkeys(TIME, (1.0, 1.0)))
-    yield from _each(
+        yield from _by_goal_set(name, mean_time_ratio, loaded, dict.fromkeys(TIME, (1.0, 1.0)))
+    yield from _by_goal_set(
         "bias beside peer's, %", bias_beside_peer, free, {name: (most, most) for name, most in BIAS.items()}
     )
-    yield from _each("spread / peer's", spread_ratio, free, dict.fromkeys(TIME, (1.3, 1.0)))
+    yield from _by_goal_set("spread / peer's", spread_ratio, free, dict.fromkeys(TIME, (1.3, 1.0)))
     over_all = mean_spread_ratio(free)
     yield Figure("spread / peer's", "all", over_all, standard_error(mean_spread_ratio, free), 1.0, 1.0)
     ours = searches(rows[rows.algorithm == OURS])
@@ -119,7 +119,7 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
     yield Figure("time per decision, 1,000 trials / 100", "all", growth, math.nan, 2.0, 1.5)
 
 
-def _each(
+def _by_goal_set(
     name: str, figure: Callable[[Any], float], rows: Any, limits: Mapping[str, tuple[float, float]]
 ) -> Iterator[Figure]:
     for goals, chosen in by_goal_set(rows).items():
@@ -146,11 +146,11 @@ SEEN = 5.0
 """Percentage points by which a change may be seen less often."""
 
 HALF_A_CHANGE = 0.005
-"""A change of 1 % is seen if the lower bound moves by at least so much with it, relatively."""
+"""A change of 1 % is seen if the lower bound moves by at least this share in the same direction."""
 
 
 def hint_figures(rows: Any) -> Iterator[Figure]:
-    """All figures that the rows of a study with hints give; overhead 0."""
+    """All figures of a study with hints, at overhead 0."""
     rows = rows[rows.goal_set.isin(list(HINTED_TIME_UNCHANGED))]
     present = set(rows.algorithm.unique())
     for change in CHANGES.values():
@@ -183,7 +183,7 @@ def _of_change(change: Change, goals: str, rows: Any) -> Iterator[Figure]:
 
 
 def bias_by_hints(rows: Any, change: Change) -> float:
-    """How far lower bounds with hints are off those without, in percent of these: mean over families."""
+    """Difference of lower bounds with hints from those without, in percent of these: mean over families."""
     lowers = [
         rows[(rows.algorithm == name) & rows.lower.notna()].groupby(["family", "seed", "goal"], sort=False).lower.mean()
         for name in (change.with_hints, change.without_hints)
@@ -193,9 +193,9 @@ def bias_by_hints(rows: Any, change: Change) -> float:
 
 
 def seen(rows: Any, *, with_hints: bool) -> float:
-    """How often, in percent, a change of 1 % moves the lower bound by half of it, the way the SUT went."""
+    """Percentage of 1 % changes that move the lower bound by at least half a change in the right direction."""
     small, none = CHANGES["1 %"], CHANGES["unchanged"]
-    names = [each.with_hints if with_hints else each.without_hints for each in (small, none)]
+    names = [change.with_hints if with_hints else change.without_hints for change in (small, none)]
     keys = ["family", "seed", "goal"]
     after, before = (
         rows[(rows.algorithm == name) & rows.lower.notna()][[*keys, "repeat", "lower", "truth"]] for name in names
@@ -209,10 +209,10 @@ def seen(rows: Any, *, with_hints: bool) -> float:
 
 
 SHORT_SUM, LONG_SUM = 61.0, 661.0
-"""Duration sums, in seconds, that take some 100 and some 1,000 trials to prove NDR and PDR."""
+"""Duration sums in seconds: NDR and PDR then take some 100 and some 1,000 trials."""
 
 ATTEMPTS = 5
-"""Of so many searches the fastest counts: the others were disturbed."""
+"""Number of searches of each length. The fastest one counts, as the others were disturbed."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class Growth:
 
 def decision_time_growth() -> Growth:
     """Measures how much more processor time a decision takes in a long search."""
-    # Turn by turn, so that a busy machine slows both down alike.
+    # In turns, so that a busy machine slows both down alike.
     pairs = [(_search(SHORT_SUM), _search(LONG_SUM)) for _ in range(ATTEMPTS)]
     short, long = (min(outcomes, key=_decision_time) for outcomes in zip(*pairs, strict=True))
     return Growth(len(short.trials), len(long.trials), _decision_time(long) / _decision_time(short))

@@ -1,7 +1,11 @@
 """The families of SUTs that searches are compared on, and the shapes that families are made of.
 
-`FAMILIES` are for the development of controllers. `HELD_OUT_FAMILIES` are for judging them, and nobody may improve a
-controller on these: they have other parameters, other combinations and other loads.
+`FAMILIES` are for the development of controllers. `HELD_OUT_FAMILIES` are for judging controllers, and must not be used
+to improve them: they have other parameters, other combinations and other loads.
+
+A shape draws the parameters of a model from ranges. A parameter whose range covers orders of magnitude is drawn with a
+uniform logarithm. Capacities are shares of the largest load. Sizes and bursts are seconds of traffic at the capacity.
+Gaps, jitters and spreads are shares of the capacity.
 """
 
 from __future__ import annotations
@@ -31,12 +35,12 @@ Make = Callable[[Draw, float, Overload], Sut]
 
 
 def sharp_knee(capacity: Range) -> Make:
-    """Forwards all up to its capacity."""
+    """Forwards all frames up to its capacity."""
     return lambda draw, max_load, overload: SharpKnee(max_load * log_uniform(draw, *capacity), overload)
 
 
 def overloaded(make: Make, drop_cost: Range = (0.0, 0.0), dip: Range = (0.0, 0.0)) -> Make:
-    """Another shape with an overload behaviour of its own."""
+    """Another shape with its own behaviour in overload."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         return make(draw, max_load, Overload(drop_cost=draw.uniform(*drop_cost), dip=draw.uniform(*dip)))
@@ -45,7 +49,7 @@ def overloaded(make: Make, drop_cost: Range = (0.0, 0.0), dip: Range = (0.0, 0.0
 
 
 def policer(rate: Range, burst: Range) -> Make:
-    """Passes a rate and a burst."""
+    """A token bucket: passes a rate and a burst."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         drawn = max_load * log_uniform(draw, *rate)
@@ -55,7 +59,7 @@ def policer(rate: Range, burst: Range) -> Make:
 
 
 def buffer(capacity: Range, size: Range) -> Make:
-    """Keeps a burst for later."""
+    """A queue: delays a burst."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         drawn = max_load * log_uniform(draw, *capacity)
@@ -67,7 +71,7 @@ def buffer(capacity: Range, size: Range) -> Make:
 def spectrum(
     capacity: Range, jitter: Range, tail_share: Range | None = None, tail_size: Range = (1.0, 1.0)
 ) -> Callable[[Draw, float, Overload], PerformanceSpectrum]:
-    """Has another capacity in each trial; in a share of them a much smaller one."""
+    """Has another capacity in each trial, and a much smaller one in a share of the trials."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> PerformanceSpectrum:
         drawn, spread = max_load * log_uniform(draw, *capacity), log_uniform(draw, *jitter)
@@ -80,7 +84,7 @@ def spectrum(
 
 
 def smooth_knee(mrr: Range, spread: Range, function: Literal["stretch", "erf"] = "stretch") -> Make:
-    """Loses some frames long before its limit."""
+    """Loses some frames far below its largest forwarding rate."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         drawn = max_load * log_uniform(draw, *mrr)
@@ -90,7 +94,7 @@ def smooth_knee(mrr: Range, spread: Range, function: Literal["stretch", "erf"] =
 
 
 def two_states(capacity: Range, gap: Range, fast_spell: Range, slow_spell: Range) -> Make:
-    """Is slower for a while, again and again; spells in seconds."""
+    """Has slow spells; their lengths are in seconds."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         fast = max_load * log_uniform(draw, *capacity)
@@ -101,7 +105,7 @@ def two_states(capacity: Range, gap: Range, fast_spell: Range, slow_spell: Range
 
 
 def background_loss(capacity: Range, lost_per_second: Range) -> Make:
-    """Loses so many frames per second at its capacity, and as large a share of them at any load."""
+    """Loses this number of frames per second at its capacity, and the same share of frames at any load."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         drawn = max_load * log_uniform(draw, *capacity)
@@ -111,7 +115,7 @@ def background_loss(capacity: Range, lost_per_second: Range) -> Make:
 
 
 def stalls(capacity: Range, interval: Range, stall: Range, queued_share: Range = (0.0, 0.0)) -> Make:
-    """Stops for a moment now and then; a queue takes the traffic of a share of that moment. Times in seconds."""
+    """Stalls at times; a queue holds the traffic of a share of the stall. Times are in seconds."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         drawn, every = max_load * log_uniform(draw, *capacity), log_uniform(draw, *interval)
@@ -122,7 +126,7 @@ def stalls(capacity: Range, interval: Range, stall: Range, queued_share: Range =
 
 
 def drift(capacity: Range, rate: Range, signs: tuple[float, ...]) -> Make:
-    """Becomes faster or slower all the time, by a share of its capacity per second."""
+    """Becomes steadily faster or slower, by a share of its capacity per second."""
 
     def made(draw: Draw, max_load: float, overload: Overload) -> Sut:
         drawn = max_load * log_uniform(draw, *capacity)

@@ -13,7 +13,7 @@ import numpy as np
 
 
 def searches(rows: Any) -> Any:
-    """One row for each search, whatever the number of its goals."""
+    """One row for each search, also for a search with several goals."""
     return rows[rows.goal_number == 0]
 
 
@@ -40,9 +40,9 @@ def proof(rows: Any, algorithm: str) -> Any:
 
 
 def bias(rows: Any, algorithm: str) -> Any:
-    """How far lower bounds are off the truth, in percent of it: mean over searches and goals, for each family.
+    """Difference of lower bounds from the truth, in percent: mean over searches and goals, for each family.
 
-    Families without a truth have none.
+    Families without a truth have no bias.
     """
     known = rows[(rows.algorithm == algorithm) & rows.truth.notna() & rows.lower.notna()]
     return 100.0 * (known.lower / known.truth - 1.0).groupby(known.family, sort=False).mean()
@@ -59,12 +59,12 @@ def spread(rows: Any, algorithm: str) -> Any:
 
 
 def geometric_mean(ratios: Any) -> float:
-    """The geometric mean; not a number for nothing."""
+    """The geometric mean; NaN for no values."""
     return float(np.exp(np.mean(np.log(ratios)))) if len(ratios) else math.nan
 
 
 def standard_error(figure: Callable[[Any], float], rows: Any) -> float:
-    """Standard error of a figure, by leaving out one seed at a time (jackknife); not a number with one seed."""
+    """Standard error of a figure, by leaving out one seed at a time (jackknife); NaN with one seed."""
     seeds = rows.seed.unique()
     if len(seeds) < 2:
         return math.nan

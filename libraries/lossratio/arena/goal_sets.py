@@ -12,14 +12,14 @@ from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoa
 
 @dataclass(frozen=True)
 class GoalSet:
-    """What one search is to find.
+    """The goals of one search.
 
     Attributes:
-        name: Short name, as tables have it.
-        title: What it is.
+        name: Short name for tables.
+        title: Description.
         goals: The search goals.
-        countable_overhead: Whether the overhead of a trial may count towards the goals' duration sums. With it, two
-            trials of 60.5 s would become one for a sum of 120 s, which verifies no loss any more.
+        countable_overhead: Whether the overhead of a trial may count towards the goals' duration sums. False
+            where a trial of 60 s would count 60.5 s of a sum of 120 s: one trial would decide, and verify no loss.
     """
 
     name: str
@@ -34,15 +34,15 @@ def _one_trial(loss_ratio: float) -> SearchGoal:
 
 def _csit(loss_ratio: float) -> SearchGoal:
     with warnings.catch_warnings():
-        # A width below the loss ratio is what this comparison is about.
+        # Goals with a width below the loss ratio are compared here on purpose.
         warnings.simplefilter("ignore", SearchGoalWarning)
         return SearchGoal(loss_ratio, 0.5, 1.0, 21.0, 0.005, 1.0, name=f"loss {loss_ratio * 100:g} %")
 
 
 GOAL_SETS: Mapping[str, GoalSet] = MappingProxyType(
     {
-        each.name: each
-        for each in (
+        goal_set.name: goal_set
+        for goal_set in (
             GoalSet("G1", "NDR and PDR of CSIT", (NDR, PDR)),
             GoalSet("G2", "RFC 2544", (RFC2544,)),
             GoalSet("G3", "TST009", (TST009,), countable_overhead=False),

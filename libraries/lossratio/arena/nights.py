@@ -1,7 +1,7 @@
-"""Searches with hints: some nights on a SUT, each hinting the next, and then the search that is looked at.
+"""Searches with hints: some nights on a SUT, each with hints from the nights before, and then the examined search.
 
-What happened to the SUT in between is a `Change`. For each there are two algorithms, which search on the same SUTs as
-they are that night: one with hints from the nights before, and one without.
+A `Change` is what happens to the SUT before the examined search. For each change there are two algorithms, which search
+on the same changed SUTs: one with hints from the nights before, and one without.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Trials = tuple[TrialResult, ...]
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to a SUT before the search that is looked at.
+    """A change of a SUT before the examined search.
 
     Attributes:
-        name: What tables call it.
-        factor: Draws how much faster the SUT is that night.
-        nights: How many nights there were before.
-        drift: How much faster the SUT becomes with each of these nights, relatively.
-        is_nonsense: Whether it is the earlier nights that were measured on a SUT so much faster.
+        name: Its name in tables.
+        factor: Draws the factor by which the SUT is faster in the examined search.
+        nights: Number of earlier nights.
+        drift: Relative growth of the SUT's capacity with each of these nights.
+        is_nonsense: Whether the factor applies to the SUT of the earlier nights instead.
     """
 
     name: str
@@ -56,24 +56,24 @@ class Change:
         return f"no hints, {self.name}"
 
     def drawn(self, subject: Subject) -> float:
-        """The factor for a SUT; always the same one."""
+        """The factor for a SUT; always the same for one SUT."""
         return self.factor(np.random.default_rng((subject.seed, zlib.crc32(f"{self.name} {subject.family}".encode()))))
 
     def tonight(self, subject: Subject) -> Subject:
-        """The SUT as it is when it is searched."""
+        """The SUT in the examined search."""
         if self.is_nonsense:
             return subject
         return scaled(subject, self.drawn(subject) * (1.0 + self.drift) ** self.nights)
 
     def earlier(self, subject: Subject, night: int) -> Subject:
-        """The SUT as it was in an earlier night."""
+        """The SUT in an earlier night."""
         if self.is_nonsense:
             return scaled(subject, self.drawn(subject))
         return scaled(subject, (1.0 + self.drift) ** night)
 
 
 def scaled(subject: Subject, factor: float) -> Subject:
-    """A SUT that has become so much faster."""
+    """A SUT that is faster by a factor."""
     return subject if factor == 1.0 else replace(subject, sut=Scaled(subject.sut, factor))
 
 
@@ -83,8 +83,8 @@ def _either_way(rng: np.random.Generator, change: float) -> float:
 
 CHANGES: Mapping[str, Change] = MappingProxyType(
     {
-        each.name: each
-        for each in (
+        change.name: change
+        for change in (
             Change("unchanged"),
             Change("up to 5 %", lambda rng: 1.0 + rng.uniform(-0.05, 0.05)),
             Change("20 %", lambda rng: _either_way(rng, 0.2)),

@@ -1,4 +1,4 @@
-"""What one search gave, with all its trials, and how long its controller computed."""
+"""The outcome of one search: its result, all its trials, and the processor time of its controller."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lossratio.mlrsearch import SearchResult
 from lossratio.trials import Controller, Measurer, TrialInput, TrialOutput, TrialResult
 
 MOST_TRIALS = 5_000
-"""A search that asks for more has lost its way."""
+"""Limit of trials: a search that asks for more has a fault."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A search's result and what it took.
+    """A search's result and its cost.
 
     Attributes:
-        result: What was found.
+        result: The result.
         trials: All trials, in the order measured.
         controller_seconds: Seconds of processor time that the controller took for all its decisions.
     """
@@ -31,7 +31,7 @@ class Outcome:
 
 @dataclass
 class Recorder:
-    """A measurer that keeps what another one measured, and how much processor time that took.
+    """A measurer that records the trials of another one, and their processor time.
 
     Attributes:
         measurer: Performs the trials.
@@ -47,7 +47,7 @@ class Recorder:
         """Performs one trial.
 
         Raises:
-            SearchError: If there were far too many trials.
+            SearchError: If there are too many trials.
         """
         if len(self.trials) >= MOST_TRIALS:
             raise SearchError(f"The search has not ended after {MOST_TRIALS} trials.")
@@ -70,7 +70,7 @@ def searched(controller: Controller[SearchResult], measurer: Measurer) -> Outcom
 
 
 def one_after_another(outcomes: Iterable[Outcome]) -> Outcome:
-    """Puts searches for one goal each together, as one search."""
+    """Combines searches for one goal each into one outcome."""
     parts = list(outcomes)
     results = [part.result for part in parts]
     together = SearchResult(

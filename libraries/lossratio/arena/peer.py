@@ -1,4 +1,4 @@
-"""The peer: MLRsearch 1.2.1 of PyPI, FD.io's own, behind our measurers and with our kind of result."""
+"""The peer: FD.io's own MLRsearch 1.2.1 from PyPI, with our measurers and our kind of result."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from lossratio.trials import Measurer, TrialInput
 PEER_VERSION = "1.2.1"
 
 NO_WALL_CLOCK_LIMIT = 1e9
-"""Seconds: the peer measures its time limit on the real clock, trials here take virtual time."""
+"""Seconds: the peer measures its time limit on the real clock, but trials here take virtual time."""
 
 
 def why_not_installed() -> str | None:
-    """What keeps the peer from taking part; None if nothing does."""
+    """The reason why the peer cannot take part; None if it can."""
     if util.find_spec("MLRsearch") is None:
         return f"MLRsearch {PEER_VERSION} is not installed: pip install 'robotframework-lossratio[bench]'."
-    found = metadata.version("MLRsearch")
-    if found != PEER_VERSION:
-        return f"MLRsearch {PEER_VERSION} is compared with, but {found} is installed."
+    installed = metadata.version("MLRsearch")
+    if installed != PEER_VERSION:
+        return f"The comparison is with MLRsearch {PEER_VERSION}, but {installed} is installed."
     return None
 
 
 def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Measurer) -> Outcome:
-    """Runs one search of the peer, with its defaults where goals say nothing; it needs to be installed.
+    """Runs one search of the peer, with the peer's defaults for settings that goals lack. The peer must be installed.
 
     Raises:
         SearchError: If the peer fails.
@@ -43,7 +43,7 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
         """Our measurer, as the peer calls it."""
 
         def measure(self, intended_duration: float, intended_load: float) -> Any:
-            """Performs one trial; its effective duration is what the peer adds up."""
+            """Performs one trial. The peer adds up its effective duration."""
             output = recorder.measure(TrialInput(intended_duration, intended_load))
             result = recorder.trials[-1]
             sent = output.sent_frames or 0
@@ -66,12 +66,14 @@ def search_with_peer(goals: Sequence[SearchGoal], subject: Subject, measurer: Me
     )
     begin = thread_time()
     try:
-        found = MLRsearch.MultipleLossRatioSearch(config=config).search(measurer=Adapter(), debug=lambda text: None)
+        their_results = MLRsearch.MultipleLossRatioSearch(config=config).search(
+            measurer=Adapter(), debug=lambda text: None
+        )
     except RuntimeError as error:
         raise SearchError(f"MLRsearch {PEER_VERSION} failed: {error}") from error
     seconds = thread_time() - begin - recorder.seconds
     results = [
-        _our_result(goal, found[their], subject.min_load, subject.max_load)
+        _our_result(goal, their_results[their], subject.min_load, subject.max_load)
         for goal, their in zip(goals, theirs, strict=True)
     ]
     trials = tuple(recorder.trials)
@@ -91,10 +93,10 @@ def _their_goal(make: Any, goal: SearchGoal) -> Any:
     )
 
 
-def _our_result(goal: SearchGoal, found: Any, min_load: float, max_load: float) -> GoalResult:
-    lower = None if found.relevant_lower_bound is None else float(found.relevant_lower_bound)
-    upper = None if found.relevant_upper_bound is None else float(found.relevant_upper_bound)
-    throughput = None if found.conditional_throughput is None else float(found.conditional_throughput)
+def _our_result(goal: SearchGoal, theirs: Any, min_load: float, max_load: float) -> GoalResult:
+    lower = None if theirs.relevant_lower_bound is None else float(theirs.relevant_lower_bound)
+    upper = None if theirs.relevant_upper_bound is None else float(theirs.relevant_upper_bound)
+    throughput = None if theirs.conditional_throughput is None else float(theirs.conditional_throughput)
     if lower is not None and upper is not None:
         regular = upper - lower <= goal.width * upper
         return GoalResult(goal, regular, lower, upper, throughput, None if regular else IrregularReason.STOPPED_EARLY)

@@ -1,4 +1,4 @@
-"""One search of a study: an algorithm on a SUT, and everything that is reported about it."""
+"""One search of a study: an algorithm on a SUT, and the rows that report it."""
 
 from __future__ import annotations
 
@@ -17,34 +17,36 @@ from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, SearchGoal, SearchGoalWarning
 
 SEARCH_STREAM, PROOF_STREAM = 0, 1
-"""Streams of random numbers: searches and certificates must not see the same luck."""
+"""Streams of random numbers: searches and certificates must not share random numbers."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a search found for one goal. Loads are in frames per second, times in seconds.
+    """The result of a search for one goal. Loads are in frames per second, times in seconds.
 
     Attributes:
         goal_set: Name of the goal set.
         family: Name of the SUT's family.
-        seed: What the SUT's parameters were drawn with.
+        seed: Seed of the SUT's parameters.
         repeat: Number of the search on this SUT.
         overhead: What each trial took besides its traffic.
         counted: Whether that counted towards the duration sums.
         algorithm: Name of the algorithm.
         goal: Name of the goal.
-        goal_number: Its place in the goal set; what follows up to `faults` is the same for all goals of a search.
-        elapsed: Search time: sum of durations and overheads of all trials; not a number for a search that failed.
+        goal_number: Its place in the goal set. The attributes below, up to `faults`, are the same for all goals of a
+            search.
+        elapsed: Search time: sum of durations and overheads of all trials; NaN for a search that failed.
         trials: Number of trials.
         controller_seconds: Processor time of all decisions.
-        certificate: What proving the result again took an oracle; not a number for all but the first search on a SUT.
-        faults: What the independent checker has against the result; empty if nothing, or if it is no RFC 9971 result.
-        lower: Relevant lower bound; not a number without one.
-        upper: Relevant upper bound; not a number without one.
-        throughput: Conditional throughput; not a number without one.
+        certificate: Time in which an oracle proves the result again; NaN for all but the first search on a SUT.
+        faults: Faults of the result by the independent checker; empty if there are none, or for a result that need not
+            follow RFC 9971.
+        lower: Relevant lower bound; NaN if there is none.
+        upper: Relevant upper bound; NaN if there is none.
+        throughput: Conditional throughput; NaN if there is none.
         regular: Whether the goal's result is regular.
-        truth: What a perfect search would find; not a number where the SUT has none, or the searched loads do not
-            include it.
+        truth: The result of a perfect search; NaN where the SUT has no truth, or the truth is outside of the searched
+            loads.
     """
 
     goal_set: str
@@ -71,19 +73,19 @@ class Row:
 def search_rows(
     goal_set: GoalSet, subject: Subject, overhead: Overhead, algorithm: Algorithm, repeat: int
 ) -> Iterator[Row]:
-    """Runs one search; a row for each goal. A search that fails has its error for a fault, and no numbers."""
-    outcome, found, proof_time = None, "", math.nan
+    """Runs one search, and yields a row for each goal. A failed search has its error as fault, and no numbers."""
+    outcome, checked, proof_time = None, "", math.nan
     tonight = algorithm.tonight(subject)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SearchGoalWarning)
             outcome = algorithm.search(goal_set.goals, subject, tonight.measurer(overhead, repeat, SEARCH_STREAM))
     except SearchError as error:
-        found = f"failed: {error}"
+        checked = f"failed: {error}"
     else:
         if algorithm.follows_rfc9971:
             loads = {"min_load": subject.min_load, "max_load": subject.max_load}
-            found = "; ".join(faults(outcome.result, outcome.trials, **loads))
+            checked = "; ".join(faults(outcome.result, outcome.trials, **loads))
         if repeat == 0:
             proof_time = certificate(
                 outcome.result, lambda seed: tonight.measurer(overhead, repeat, PROOF_STREAM, seed)
@@ -104,7 +106,7 @@ def search_rows(
             trials=0 if outcome is None else len(outcome.trials),
             controller_seconds=0.0 if outcome is None else outcome.controller_seconds,
             certificate=proof_time,
-            faults=found,
+            faults=checked,
             lower=_or_nan(goal_result.relevant_lower_bound),
             upper=_or_nan(goal_result.relevant_upper_bound),
             throughput=_or_nan(goal_result.conditional_throughput),

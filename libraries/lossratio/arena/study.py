@@ -1,4 +1,4 @@
-"""A study: the cells that it runs, the store of their results, and the run on this machine or a Dask cluster.
+"""A study: its cells, the store of their results, and their run on this machine or on a Dask cluster.
 
 A cell is a set of searches that are run together. Each finished cell has a Parquet file of its own, so that a killed
 study continues with the unfinished cells. The file's name has a digest of all code that the cell's numbers depend on:
@@ -29,10 +29,10 @@ from lossratio.errors import SearchError
 FAMILY_SETS: Mapping[str, Mapping[str, Family]] = MappingProxyType(
     {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES}
 )
-"""Families that controllers may be improved on, and families for judging them."""
+"""Families to improve controllers on, and families to judge controllers by."""
 
 EVERY_ALGORITHM: Mapping[str, Algorithm] = MappingProxyType({**ALGORITHMS, **HINT_ALGORITHMS})
-"""All that a cell may be about, by name."""
+"""All algorithms of a cell, by name."""
 
 SEEDS_PER_CELL = 5
 
@@ -44,20 +44,20 @@ OVERHEADS: Mapping[str, Overhead] = MappingProxyType(
         for overhead in (NO_OVERHEAD, Overhead(0.02), Overhead(0.02, True), Overhead(0.5), Overhead(0.5, True))
     }
 )
-"""By name."""
+"""Overheads by name."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Searches that are run together, by names.
+    """Searches that are run together.
 
     Attributes:
         family_set: Name of the set of families.
         family: Name of the family.
         goal_set: Name of the goal set.
-        overhead: What each trial takes besides its traffic.
+        overhead: The overhead of each trial.
         algorithm: Name of the algorithm.
-        seeds: The SUTs.
+        seeds: Seeds of the SUTs.
         repeats: Searches on each SUT.
     """
 
@@ -85,15 +85,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that is compared with everything.
+    """Algorithms that are compared on families, goal sets and overheads, in all combinations.
 
     Attributes:
         family_set: Name of a set of families.
         families: Names of families in it.
         goal_sets: Names of goal sets.
         algorithms: Names of algorithms; each takes part where it applies.
-        overheads: What each trial takes besides its traffic.
-        seeds: The SUTs of each family.
+        overheads: The overheads of trials.
+        seeds: Seeds of the SUTs of each family.
         repeats: Searches of each algorithm on each SUT.
     """
 
@@ -140,7 +140,7 @@ class Store:
     directory: Path
 
     def path(self, cell: Cell) -> Path:
-        """Where a cell's rows are, or will be."""
+        """The file of a cell's rows."""
         seeds = f"seeds-{'-'.join(str(seed) for seed in cell.seeds)}-repeats-{cell.repeats}"
         name = f"{seeds}-{code_digest(PACKAGE, _code(cell.algorithm))}.parquet"
         folders = (cell.family_set, cell.goal_set, f"overhead-{cell.overhead}", cell.algorithm, cell.family)
@@ -151,7 +151,7 @@ class Store:
         return self.path(cell).exists()
 
     def save(self, cell: Cell, rows: Iterable[Row]) -> None:
-        """Keeps a finished cell; half a file is never seen."""
+        """Stores a finished cell. The file appears only when it is complete."""
         from pyarrow import Table, parquet
 
         path = self.path(cell)
@@ -196,14 +196,14 @@ def run_study(
     scheduler: str | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Runs what is not finished yet, and keeps each cell as soon as it is.
+    """Runs the unfinished cells, and stores each one as soon as it is finished.
 
     Args:
-        cells: What to run.
-        store: Where results are, and go.
-        jobs: Processes; -1: as many as there are cores.
-        scheduler: Address of a Dask scheduler, whose workers then do the work; they need lossratio.
-        on_progress: Told how many cells are finished: at first, and after each.
+        cells: The cells.
+        store: Holds the finished cells, and takes new ones.
+        jobs: Number of processes; -1: the number of cores.
+        scheduler: Address of a Dask scheduler. Its workers run the cells, and need lossratio.
+        on_progress: Called with the number of finished cells, at first and after each cell.
 
     Raises:
         SearchError: If a scheduler is given, and Dask is not installed.

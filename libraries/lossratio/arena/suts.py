@@ -12,7 +12,7 @@ import numpy as np
 from lossratio.simulation import GRACEFUL, Overload, RunningSut, SimulatedMeasurer, Sut, Traffic
 
 Draw = np.random.Generator
-"""Where the parameters of a SUT are drawn from."""
+"""The random numbers that a SUT's parameters are drawn from."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Overhead:
     """Time that each trial takes besides its traffic.
 
     Attributes:
-        seconds: How much.
+        seconds: Its length.
         counted: Whether it counts towards the goals' duration sums (in the effective duration), as FD.io CSIT's does.
     """
 
@@ -37,7 +37,7 @@ class Subject:
 
     Attributes:
         family: Name of its family.
-        seed: What its parameters were drawn with.
+        seed: Seed of its parameters.
         sut: The model.
         min_load: Smallest load of a search, in frames per second.
         max_load: Largest load of a search, in frames per second.
@@ -53,8 +53,8 @@ class Subject:
         """A measurer on the SUT, freshly started.
 
         Args:
-            overhead: What each trial takes besides its traffic.
-            stream: Numbers that select a stream of random numbers: the same ones make the same measurer.
+            overhead: The overhead of each trial.
+            stream: Numbers that select a stream of random numbers: the same numbers make the same measurer.
         """
         entropy = np.random.SeedSequence((self.seed, _number(self.family), *stream))
         return SimulatedMeasurer(
@@ -70,11 +70,11 @@ class Family:
     """SUTs of one kind, with other parameters for each seed.
 
     Attributes:
-        name: What tables call it.
+        name: Its name in tables.
         group: ``quiet``, ``jittery`` or ``mix``.
-        make: Draws a model with the given largest load, in frames per second, and the given behaviour in overload
-            (models without such a behaviour of their own ignore it).
-        max_loads: Largest loads of searches, in frames per second, one of which is drawn.
+        make: Draws a model for a largest load in frames per second, with a behaviour in overload (models without
+            overload ignore it).
+        max_loads: Largest loads of searches, in frames per second; one of them is drawn.
         min_load: Smallest load of a search, in frames per second.
     """
 
@@ -85,7 +85,7 @@ class Family:
     min_load: float
 
     def subject(self, seed: int) -> Subject:
-        """The SUT of a seed. With odd seeds it forwards less than its capacity when it is overloaded."""
+        """The SUT of a seed. With an odd seed it forwards less than its capacity in overload."""
         draw = np.random.default_rng((seed, _number(self.name)))
         max_load = float(draw.choice(self.max_loads))
         overload = Overload(drop_cost=draw.uniform(0.05, 0.6), dip=draw.uniform(0.0, 0.1)) if seed % 2 else GRACEFUL
@@ -93,7 +93,7 @@ class Family:
 
 
 def log_uniform(draw: Draw, low: float, high: float) -> float:
-    """A number whose logarithm is equally likely everywhere."""
+    """Draws a number with a uniform logarithm."""
     return math.exp(draw.uniform(math.log(low), math.log(high)))
 
 
@@ -106,13 +106,13 @@ class Series:
     """A SUT made of parts, such as a noisy worker in front of a link that stalls. Its truth is not known.
 
     Attributes:
-        parts: The SUTs, in the order that frames pass them.
+        parts: The SUTs, in the order in which frames pass them.
     """
 
     parts: tuple[Sut, ...]
 
     def start(self, rng: np.random.Generator) -> RunningSut:
-        """All parts in their fresh states."""
+        """All parts in their initial states."""
         running = [part.start(rng) for part in self.parts]
 
         def lost_frames(traffic: Traffic) -> int:
@@ -125,13 +125,13 @@ class Series:
         return lost_frames
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
-        """None: the parts' losses would have to be folded."""
+        """None: the distributions of the parts' losses would have to be convolved."""
         return
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """A SUT that does with `factor` times the load what another one does.
+    """A SUT that is another one, made faster by a factor, as a new version of its software may be.
 
     Attributes:
         part: The other SUT.
@@ -142,7 +142,7 @@ class Scaled:
     factor: float
 
     def start(self, rng: np.random.Generator) -> RunningSut:
-        """The other SUT, fed with fewer or more frames."""
+        """Starts the other SUT, and gives it fewer or more frames."""
         running = self.part.start(rng)
 
         def lost_frames(traffic: Traffic) -> int:

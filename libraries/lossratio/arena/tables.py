@@ -35,18 +35,18 @@ def group_table(rows: Any, groups: Mapping[str, str]) -> str:
 
 
 def figure_table(figures: Iterable[Figure]) -> str:
-    """Figures, their demands and verdicts."""
+    """A table of figures, their demands and verdicts."""
     lines = [
         [
-            each.name,
-            each.goals,
-            _number(each.value, 3),
-            _number(each.error, 3),
-            f"{each.must:g}",
-            f"{each.aim:g}",
-            each.verdict,
+            figure.name,
+            figure.goals,
+            _number(figure.value, 3),
+            _number(figure.error, 3),
+            f"{figure.must:g}",
+            f"{figure.aim:g}",
+            figure.verdict,
         ]
-        for each in figures
+        for figure in figures
     ]
     return text_table(["", "goals", "value", "+-", "must", "aim", "verdict"], lines)
 
@@ -69,7 +69,7 @@ def family_tables(rows: Any) -> Iterator[tuple[str, str]]:
 
 
 def hint_family_tables(rows: Any) -> Iterator[tuple[str, str]]:
-    """For each change and family: how much of the time without hints is left with them, and is the proof alone.
+    """For each change and family: search time with hints, and certificate, both divided by the time without hints.
 
     Args:
         rows: Rows of searches with and without hints, of one overhead.
@@ -84,7 +84,8 @@ def hint_family_tables(rows: Any) -> Iterator[tuple[str, str]]:
         columns = []
         for chosen in by_goal_set(of_change).values():
             without = time(chosen, change.without_hints)
-            shares = [each / without for each in (time(chosen, change.with_hints), proof(chosen, change.without_hints))]
+            times = (time(chosen, change.with_hints), proof(chosen, change.without_hints))
+            shares = [seconds / without for seconds in times]
             for share in shares:
                 share[ALL_FAMILIES] = geometric_mean(share)
             columns.append(_cell(*shares))
@@ -100,7 +101,7 @@ def _family_table(rows: Any, cells: Iterable[Callable[[str], str]], *more: str) 
 
 
 def algorithm_table(rows: Any) -> str:
-    """What each algorithm needs, and how good its results are; rows of one overhead."""
+    """The cost of each algorithm, and the quality of its results; rows of one overhead."""
     lines = []
     for name, of_goals in by_goal_set(rows).items():
         for algorithm in of_goals.algorithm.unique():
@@ -124,7 +125,7 @@ def algorithm_table(rows: Any) -> str:
 
 
 def text_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table in columns: the first to the left, the others to the right."""
+    """A table in columns: the first is aligned to the left, the others to the right."""
     table = [list(header), *(list(line) for line in lines)]
     widths = [max(len(line[column]) for line in table) for column in range(len(header))]
     return "\n".join(

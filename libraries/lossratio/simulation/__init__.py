@@ -1,7 +1,7 @@
 """SUTs with a known truth, and a measurer that performs trials on them on a virtual clock.
 
-A model is an immutable value (`Policer(rate=50e3, burst=1000)`); `SimulatedMeasurer` starts it. Its `truth` says what a
-perfect search would find.
+A model is an immutable value, e.g. `Policer(rate=50e3, burst=1000)`. `SimulatedMeasurer` starts it. Its `truth` is the
+result of a perfect search.
 """
 
 from lossratio.simulation.buckets import Buffer, Policer

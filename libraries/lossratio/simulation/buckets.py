@@ -1,7 +1,7 @@
 """SUTs that let a burst pass: a policer's bucket of tokens, and a queue in front of a capacity.
 
-Both pass ``rate * T + burst`` frames in a trial of T seconds that begins rested, and remember the trial before if too
-little time has passed since.
+Both pass ``rate * T + burst`` frames in a trial of T seconds, if the bucket is full or the queue is empty when the
+trial begins. If too little time has passed since the trial before, they pass fewer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lossratio.simulation.sut import (
 
 
 class _Bucket:
-    """Something that fills at a rate up to its size, and that traffic takes from; full at first."""
+    """A bucket that fills at a rate up to its size, and is emptied by traffic. It is full at first."""
 
     def __init__(self, rate: float, size: float) -> None:
         self._rate = rate
@@ -64,7 +64,7 @@ class Policer:
         def lost_frames(traffic: Traffic) -> int:
             tokens = bucket.level_at(traffic.start) + self.rate * traffic.duration
             bucket.take(traffic)
-            # A token that is only missing by the sum's rounding error is there.
+            # The sum's rounding error must not cost a token.
             return max(0, traffic.frames - math.floor(tokens * (1.0 + 1e-12)))
 
         return lost_frames
@@ -78,13 +78,13 @@ class Policer:
 class Buffer:
     """A queue in front of a capacity: it hides the loss of short trials.
 
-    Nothing is lost while the queue fills; its frames come out at the rate of the capacity, also after the trial's end
-    (the measurer waits for them).
+    No frame is lost while the queue fills. Queued frames come out at the rate of the capacity, also after the end of
+    the trial (the measurer waits for them).
 
     Attributes:
         capacity: Greatest forwarding rate, in frames per second.
         size: Frames that the queue holds.
-        overload: What is forwarded while the queue is full.
+        overload: The behaviour while the queue is full.
     """
 
     capacity: FrameRate
@@ -103,7 +103,7 @@ class Buffer:
         return lost_frames
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
-        """``capacity + size / duration`` for no loss, by bisection for some: the queue is empty at first."""
+        """``capacity + size / duration`` for a goal without loss, else by bisection. The queue is empty at first."""
         return smallest_exceeding_load(
             lambda load: float(self._loss_ratio(load, duration, self.size) > loss_ratio), exceed_ratio
         )

@@ -39,7 +39,7 @@ class ConstantLoss:
         return lambda traffic: int(rng.binomial(traffic.frames, self.loss_ratio))
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """Infinite or 0; for a goal without loss, the load with so few frames that enough trials lose none."""
+        """Infinite or 0. For a goal without loss, the load with so few frames that enough trials lose none."""
         if self.loss_ratio in (0.0, 1.0):
             return math.inf if self.loss_ratio <= loss_ratio else 0.0
         return _truth(self.loss_ratio, math.inf, GRACEFUL, loss_ratio, duration, exceed_ratio)
@@ -47,12 +47,12 @@ class ConstantLoss:
 
 @dataclass(frozen=True, config=STRICT)
 class BackgroundLoss:
-    """A sharp knee that also loses each frame that it could forward with the same tiny probability.
+    """A sharp knee that also loses each other frame with the same small probability.
 
     Attributes:
         capacity: Greatest forwarding rate, in frames per second.
         loss_ratio: The probability.
-        overload: What is forwarded of more load than the capacity.
+        overload: The behaviour at loads above the capacity.
     """
 
     capacity: FrameRate
@@ -64,7 +64,7 @@ class BackgroundLoss:
         return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """By bisection of the binomial distribution of lost frames; None where no trial may exceed."""
+        """By bisection of the binomial distribution of lost frames; None for an exceed ratio of 0."""
         return _truth(self.loss_ratio, self.capacity, self.overload, loss_ratio, duration, exceed_ratio)
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
@@ -74,14 +74,14 @@ class BackgroundLoss:
 
 @dataclass(frozen=True, config=STRICT)
 class LossInversion:
-    """A sharp knee below which one band of loads loses frames, so that a higher load may lose less than a lower one.
+    """A sharp knee with a band of loads below it that loses frames: a higher load may lose less than a lower one.
 
     Attributes:
         capacity: Greatest forwarding rate, in frames per second.
-        band_start: Smallest load that loses, in frames per second.
+        band_start: Smallest load of the band, in frames per second.
         band_end: Smallest load above the band, in frames per second; at most the capacity.
         loss_ratio: Probability to lose a frame in the band.
-        overload: What is forwarded of more load than the capacity.
+        overload: The behaviour at loads above the capacity.
     """
 
     capacity: FrameRate
@@ -101,7 +101,7 @@ class LossInversion:
         return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
-        """Where the band begins if it exceeds the goal (the conservative side of the inversion), else the knee."""
+        """The start of the band if the band exceeds the goal (the conservative side of the inversion), or the knee."""
         if _binomial_exceeds(self.band_start * duration, self.loss_ratio, loss_ratio) > exceed_ratio:
             return self.band_start
         return self.overload.lossy_load(self.capacity, loss_ratio)

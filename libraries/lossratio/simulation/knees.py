@@ -1,4 +1,4 @@
-"""SUTs with a knee: forwarding follows the load up to a capacity, then bends, sharply or smoothly."""
+"""SUTs with a knee: the forwarding rate follows the load up to a capacity, then bends, sharply or smoothly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SharpKnee:
 
     Attributes:
         capacity: Greatest forwarding rate, in frames per second.
-        overload: What is forwarded of more than that.
+        overload: The behaviour at loads above the capacity.
     """
 
     capacity: FrameRate
@@ -39,7 +39,7 @@ class SharpKnee:
         return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
-        """The capacity for no loss; ``capacity / (1 - loss_ratio)`` for some, where overload costs nothing."""
+        """The capacity for a goal without loss, or ``capacity / (1 - loss_ratio)`` if overload costs nothing."""
         return self.overload.lossy_load(self.capacity, loss_ratio)
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
@@ -48,7 +48,7 @@ class SharpKnee:
 
 @dataclass(frozen=True, config=STRICT)
 class SmoothKnee:
-    """Loses some frames long before its limit: a fitting function of PLRsearch, with Poisson counts.
+    """Loses some frames far below its largest forwarding rate: a fitting function of PLRsearch, with Poisson counts.
 
     Source: draft-vpolak-bmwg-plrsearch-02, section 5.3, in a form without cancellation.
 
@@ -72,7 +72,7 @@ class SmoothKnee:
         return min(load, max(0.0, rate))
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """By bisection of the Poisson distribution of lost frames; None where no trial may exceed."""
+        """By bisection of the Poisson distribution of lost frames; None for an exceed ratio of 0."""
         if exceed_ratio == 0.0:
             return None
         return smallest_exceeding_load(

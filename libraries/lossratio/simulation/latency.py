@@ -1,4 +1,4 @@
-"""Latency of a simulated SUT: a fixed delay, and the wait in a queue that its traffic makes at random."""
+"""Latency of a simulated SUT: a fixed delay, and a random wait in a queue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lossratio.trials import LatencyCounters
 
 BASE_DELAY = 10e-6
-"""Seconds that a frame takes through a simulated SUT that is idle."""
+"""Seconds that a frame takes through an idle simulated SUT."""
 
 QUEUE_FRAMES = 1024
 """Frames that wait in a simulated SUT at most."""
@@ -32,8 +32,8 @@ def simulated_latency(
 ) -> LatencyCounters:
     """The latency of one direction.
 
-    Frames arrive at random (as a Poisson process), and are served one after the other, each in the same time: the queue
-    M/D/1, which begins empty. It is a model to try things out with, and no claim about any device.
+    Frames arrive at random (as a Poisson process) and are served one after the other, all in the same time: the queue
+    M/D/1, empty at first. The model is for trying out reports. It represents no device.
 
     Args:
         name: The direction.
@@ -64,7 +64,7 @@ def simulated_latency(
 
 
 def _waits(load: float, capacity: float | None, frames: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Seconds that frames wait one after the other: Lindley's recursion, and no more than a full queue takes."""
+    """Seconds that each frame waits: Lindley's recursion, limited to the wait of a full queue."""
     if capacity is None or not frames:
         return np.zeros(frames)
     service = 1.0 / capacity

@@ -1,4 +1,4 @@
-"""A measurer without a network: a SUT model on a virtual clock, and the faults that it gives to frames."""
+"""A measurer without a network: a SUT model on a virtual clock, and faults of the frames that it forwards."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from lossratio.trials import (
 
 @dataclass(frozen=True, config=STRICT)
 class FrameFaults:
-    """Faults of frames that are forwarded, each drawn for itself.
+    """Faults of forwarded frames, drawn independently for each frame.
 
     Attributes:
-        duplicated: Share of them that come out twice.
-        corrupted: Share of them that come out with other contents.
+        duplicated: Share of the frames that come out twice.
+        corrupted: Share of the frames that come out with other contents.
     """
 
     duplicated: Ratio = 0.0
     corrupted: Ratio = 0.0
 
     def examined(self, counters: DirectionCounters, rng: np.random.Generator) -> DirectionCounters:
-        """What a generator that looks at all frames counts, in place of one that finds each as it was sent.
+        """The counters of a generator that examines all frames, with these faults.
 
         Args:
-            counters: The counters of the forwarded frames.
+            counters: The counters without faults.
             rng: Draws the faults.
         """
         corrupted = int(rng.binomial(counters.received, self.corrupted))
         copies = int(rng.binomial(counters.received - corrupted, self.duplicated))
         arrived = counters.received + copies
-        found = Examination(examined=arrived, duplicated=copies, corrupted=corrupted)
-        return with_examination(replace(counters, received=arrived), found)
+        examination = Examination(examined=arrived, duplicated=copies, corrupted=corrupted)
+        return with_examination(replace(counters, received=arrived), examination)
 
 
 def faults_from(data: object) -> FrameFaults:
@@ -57,9 +57,10 @@ def faults_from(data: object) -> FrameFaults:
     try:
         return TypeAdapter(FrameFaults).validate_python(data)
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise ValueError(
-            f"The SUT's faults cannot be read: {told}. They are duplicated and corrupted, shares."
+            f"The SUT's faults cannot be read: {problems}. "
+            "The faults are 'duplicated' and 'corrupted': shares of the frames."
         ) from error
 
 
@@ -69,7 +70,7 @@ class SimulatedMeasurer:
     One seed makes everything repeatable: the same trials in the same order give the same counters.
 
     Attributes:
-        now: Seconds on the virtual clock: what all trials so far have taken.
+        now: Seconds on the virtual clock: the sum of all trials so far.
     """
 
     def __init__(
@@ -87,14 +88,15 @@ class SimulatedMeasurer:
         """Starts the SUT at time 0.
 
         Args:
-            sut: One SUT that the traffic of all directions goes through together; or one for each direction.
+            sut: One SUT that carries all directions together, or one SUT for each direction.
             seed: Seed of all random numbers.
             overhead: Seconds that each trial takes besides its traffic.
             count_overhead: Whether the effective duration includes the overhead, as FD.io CSIT's does.
             settle: Seconds without traffic after each trial, for frames in flight; never in the effective duration.
-            max_rate: Frames per second and direction that the generator can send; what is above is unsent, not lost.
+            max_rate: Frames per second and direction that the generator can send. Frames above that are unsent, not
+                lost.
             directions: Transmitting directions; None: 1, or the number of SUTs.
-            faults: What the SUTs do to frames besides losing them; None: nobody looks at frames.
+            faults: Faults of the frames that the SUTs forward; None: frames are not examined.
 
         Raises:
             SearchError: If a time is negative, a rate or a number is not positive, or SUTs and directions do not match.
@@ -116,10 +118,10 @@ class SimulatedMeasurer:
         self._max_rate = math.inf if max_rate is None else max_rate
         self._rng = np.random.default_rng(seed)
         self._faults = faults
-        self._suts: tuple[RunningSut, ...] = tuple(each.start(self._rng) for each in suts)
+        self._suts: tuple[RunningSut, ...] = tuple(model.start(self._rng) for model in suts)
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial; the virtual clock moves on."""
+        """Performs one trial, and advances the virtual clock."""
         intended = _whole_frames(trial.load * trial.duration)
         sent = min(intended, _whole_frames(self._max_rate * trial.duration)) if self._max_rate < math.inf else intended
         elapsed = trial.duration + self._settle + self._overhead
@@ -135,13 +137,13 @@ class SimulatedMeasurer:
             for number, lost in enumerate(self._lost(sent, trial.duration))
         ]
         if self._faults is not None:
-            counters = [self._faults.examined(each, self._rng) for each in counters]
+            counters = [self._faults.examined(direction, self._rng) for direction in counters]
         self.now += elapsed
         effective = trial.duration + self._overhead if self._count_overhead else None
         return output_from_counters(trial, counters, effective_duration=effective, elapsed=elapsed)
 
     def _lost(self, sent: int, duration: float) -> list[int]:
-        """Frames lost in each direction; a SUT that carries all of them does not tell one from the other."""
+        """Frames lost in each direction. A SUT that carries all directions does not distinguish them."""
         if len(self._suts) == self._directions:
             return [sut(Traffic(self.now, duration, sent)) for sut in self._suts]
         lost = self._suts[0](Traffic(self.now, duration, sent * self._directions))

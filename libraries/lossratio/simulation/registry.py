@@ -1,4 +1,4 @@
-"""From data to a SUT model: what a topology file says under ``sut``."""
+"""Makes a SUT model from data, such as the field ``sut`` of a topology file."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ SUT_MODELS: Mapping[str, type] = MappingProxyType(
         "two_states": TwoStates,
     }
 )
-"""All models by the name that files use."""
+"""All models by their names in files."""
 
 
 def sut_from(data: Mapping[str, Any]) -> Sut:
     """Builds a SUT model from data such as ``{"model": "policer", "rate": "50 kfps", "burst": 1000}``.
 
     Raises:
-        ValueError: If the model is unknown, or a field is missing, unknown or out of range; all that is wrong is named.
+        ValueError: If the model is unknown, or a field is missing, unknown or out of range; names all problems.
     """
     arguments = dict(data)
     name = arguments.pop("model", None)
@@ -57,7 +57,7 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
     try:
         sut: Sut = TypeAdapter(SUT_MODELS[name]).validate_python(arguments)
     except ValidationError as error:
-        faults = "; ".join(_fault(each["loc"], each["type"], each["msg"], known) for each in error.errors())
+        faults = "; ".join(_fault(item["loc"], item["type"], item["msg"], known) for item in error.errors())
         raise ValueError(
             f"The SUT model {name!r} does not take this: {faults}. Its fields are {_list(known)}."
         ) from error
@@ -65,13 +65,13 @@ def sut_from(data: Mapping[str, Any]) -> Sut:
 
 
 def _fault(location: tuple[int | str, ...], kind: str, message: str, known: Iterable[str]) -> str:
-    where = ".".join(str(each) for each in location)
+    where = ".".join(str(part) for part in location)
     if kind == "unexpected_keyword_argument":
         return f"there is no field {where!r}{_hint(where, known)}"
     if kind == "missing":
         return f"{where} is missing"
-    told = message.removeprefix("Value error, ").rstrip(".")
-    return f"{where}: {told}" if where else told
+    problem = message.removeprefix("Value error, ").rstrip(".")
+    return f"{where}: {problem}" if where else problem
 
 
 def _hint(name: object, known: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from lossratio.units import parse_duration, parse_frame_rate, parse_ratio
 
 STRICT = ConfigDict(extra="forbid")
-"""For every model: arguments that it does not have are refused, not ignored."""
+"""For every model: unknown arguments are refused, not ignored."""
 
 
 def _from_text(parse: Callable[[str], float]) -> BeforeValidator:
@@ -22,10 +22,10 @@ def _from_text(parse: Callable[[str], float]) -> BeforeValidator:
 
 
 FrameRate = Annotated[float, _from_text(parse_frame_rate), Field(gt=0, allow_inf_nan=False)]
-"""Frames per second, more than none."""
+"""Frames per second, above 0."""
 
 Seconds = Annotated[float, _from_text(parse_duration), Field(gt=0, allow_inf_nan=False)]
-"""A time span in seconds, more than none."""
+"""A duration in seconds, above 0."""
 
 Frames = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A number of frames."""
@@ -34,22 +34,22 @@ Ratio = Annotated[float, _from_text(parse_ratio), Field(ge=0, le=1)]
 """A share, 0 to 1."""
 
 PositiveRatio = Annotated[float, _from_text(parse_ratio), Field(gt=0, le=1)]
-"""A share, more than 0, at most 1."""
+"""A share, above 0, at most 1."""
 
 ProperRatio = Annotated[float, _from_text(parse_ratio), Field(ge=0, lt=1)]
 """A share, 0 to less than 1."""
 
 RelativeChange = Annotated[float, Field(gt=-1, allow_inf_nan=False)]
-"""A share by which something changes, of either sign."""
+"""A relative change, of either sign, above -1."""
 
 
 @pydantic_dataclass(frozen=True, config=STRICT)
 class Overload:
-    """How much less than its capacity an overloaded SUT forwards (congestion collapse).
+    """The behaviour of a SUT at loads above its capacity: it may forward less than its capacity (congestion collapse).
 
-    A frame that is dropped late has cost work already: with capacity C, load r > C and work w per dropped frame, in
-    shares of a forwarded one's, the forwarding rate f solves ``f + w (r - f) = C``. It falls as the load grows, and
-    ends at nothing. Besides, being overloaded at all may cost a share of the capacity (cold caches, full queues).
+    A frame that is dropped late has cost work already. With capacity C, load r > C and work w per dropped frame, as a
+    share of the work per forwarded frame, the forwarding rate f solves ``f + w (r - f) = C``. It falls to 0 as the load
+    grows. In addition, any overload may cost a share of the capacity (cold caches, full queues).
 
     Attributes:
         drop_cost: Work per dropped frame, as a share of the work per forwarded frame. 0: none.
@@ -76,17 +76,17 @@ GRACEFUL = Overload()
 
 LEAST_LOAD = 1e-3
 GREATEST_LOAD = 1e13
-"""Where a truth is looked for, in frames per second: beyond these a SUT loses always, or never."""
+"""Limits of the bisection for a truth, in frames per second."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What reaches a SUT in one trial.
+    """The traffic that reaches a SUT in one trial.
 
     Attributes:
-        start: When the first frame comes, in seconds on the virtual clock.
-        duration: How long frames come, in seconds.
-        frames: How many come, evenly spread over the duration.
+        start: Arrival of the first frame, in seconds on the virtual clock.
+        duration: Duration of the traffic, in seconds.
+        frames: Number of frames, evenly spread over the duration.
     """
 
     start: float
@@ -100,14 +100,14 @@ class Traffic:
 
 
 RunningSut = Callable[[Traffic], int]
-"""A SUT that was started: told the traffic of one trial after the other, it answers how many frames are lost."""
+"""A SUT that was started: takes the traffic of one trial after the other, and returns the number of lost frames."""
 
 
 class Sut(Protocol):
-    """A model of a SUT: an immutable value with a truth, from which any number of SUTs can be started."""
+    """A model of a SUT: an immutable value with a truth. Any number of SUTs can be started from it."""
 
     def start(self, rng: np.random.Generator) -> RunningSut:
-        """Starts a SUT of this model, in its fresh state, that draws its random numbers from `rng`."""
+        """Starts a SUT of this model in its initial state. The SUT draws its random numbers from `rng`."""
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """The conditional throughput that a perfect search with unlimited time would find.
@@ -118,21 +118,21 @@ class Sut(Protocol):
             exceed_ratio: Goal exceed ratio, 0 to 1.
 
         Returns:
-            The largest load, in frames per second, below which no more than a share `exceed_ratio` of all trials has
-            more than that loss ratio; infinite if that is any load, 0 if none. None where the model has no such load,
-            because the SUT changes with time, or because single trials may lose at any load and none is to exceed.
+            The largest load, in frames per second, below which at most a share `exceed_ratio` of all trials has more
+            than that loss ratio; infinite if all loads are such, 0 if none is. None where the model has no such load:
+            because the SUT changes with time, or because the exceed ratio is 0 and trials may lose at any load.
         """
 
 
 def smallest_exceeding_load(exceed_probability: Callable[[float], float], exceed_ratio: float) -> float:
-    """Finds by bisection the load at which a non-decreasing probability to exceed becomes larger than a ratio.
+    """Finds the load at which a non-decreasing probability to exceed becomes larger than a ratio, by bisection.
 
     Args:
-        exceed_probability: Takes a load in frames per second; gives the probability that a trial there exceeds.
+        exceed_probability: Takes a load in frames per second, and returns the probability that a trial there exceeds.
         exceed_ratio: Goal exceed ratio, 0 to 1.
 
     Returns:
-        The load in frames per second, to 12 digits; infinite if the probability is never larger, 0 if always.
+        The load in frames per second, to 12 digits; infinite if the probability is never larger, 0 if it always is.
     """
     low, high = math.log(LEAST_LOAD), math.log(GREATEST_LOAD)
     if exceed_probability(LEAST_LOAD) > exceed_ratio:
@@ -151,5 +151,5 @@ def smallest_exceeding_load(exceed_probability: Callable[[float], float], exceed
 
 
 def random_rounding(frames: float, rng: np.random.Generator) -> int:
-    """Rounds a mean number of frames to a whole one, up or down at random, so that the mean stays."""
+    """Rounds a mean number of frames up or down at random, so that the mean stays the same."""
     return math.floor(frames + rng.random())

@@ -29,14 +29,14 @@ from lossratio.simulation.sut import (
 
 @dataclass(frozen=True, config=STRICT)
 class PerformanceSpectrum:
-    """Each trial finds another capacity: normal noise, and now and then a slow trial (the spectrum's tail).
+    """Each trial has another capacity: normal noise, and some slow trials (the spectrum's tail).
 
     Attributes:
         capacity: Greatest forwarding rate without noise, in frames per second.
         jitter: Standard deviation of the noise, as a share of the capacity.
         tail_share: Share of trials that are slow.
         tail_size: Mean loss of capacity of a slow trial (exponentially distributed), as a share of the capacity.
-        overload: What is forwarded of more load than the capacity.
+        overload: The behaviour at loads above the capacity.
     """
 
     capacity: FrameRate
@@ -50,7 +50,7 @@ class PerformanceSpectrum:
         return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """The capacity's quantile, by bisection of its distribution; None where no trial may exceed."""
+        """The capacity's quantile, by bisection of its distribution; None for an exceed ratio of 0."""
         if exceed_ratio == 0.0:
             return None
         quantile = smallest_exceeding_load(self._slower_probability, exceed_ratio)
@@ -72,17 +72,17 @@ class PerformanceSpectrum:
 
 @dataclass(frozen=True, config=STRICT)
 class RareStalls:
-    """A sharp knee that stops now and then: the longer the trial, the likelier that it sees a stall.
+    """A sharp knee that stalls at times: the longer a trial is, the likelier it sees a stall.
 
-    Stalls come independently of each other, of exponentially distributed length; a stalled SUT loses what its queue
-    does not hold.
+    Stalls come independently of each other, and their lengths have an exponential distribution. A stalled SUT loses the
+    frames for which its queue has no room.
 
     Attributes:
         capacity: Greatest forwarding rate, in frames per second.
         interval: Mean time between stalls, in seconds.
         stall: Mean length of a stall, in seconds.
-        queue: Frames that are held during a stall.
-        overload: What is forwarded of more load than the capacity.
+        queue: Frames that the queue holds during a stall.
+        overload: The behaviour at loads above the capacity.
     """
 
     capacity: FrameRate
@@ -96,13 +96,13 @@ class RareStalls:
         return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """By bisection of the compound Poisson distribution of stalled time; None where no trial may exceed."""
+        """By bisection of the compound Poisson distribution of stalled time; None for an exceed ratio of 0."""
         if exceed_ratio == 0.0:
             return None
         return smallest_exceeding_load(lambda load: self._exceed_probability(load, duration, loss_ratio), exceed_ratio)
 
     def _lossy_stalls(self, load: float, duration: float) -> float:
-        """Mean number of stalls that lose frames: what an exponential length has beyond any limit is exponential."""
+        """Mean number of stalls that lose frames: an exponential length beyond any limit is exponential again."""
         return duration / self.interval * math.exp(-self.queue / (load * self.stall))
 
     def _exceed_probability(self, load: float, duration: float, loss_ratio: float) -> float:
@@ -123,13 +123,13 @@ class RareStalls:
 
 @dataclass(frozen=True, config=STRICT)
 class CapacityStep:
-    """A sharp knee whose capacity changes once. It has no truth that would hold for a whole search.
+    """A sharp knee whose capacity changes once. It has no truth that holds for a whole search.
 
     Attributes:
-        before: Capacity up to the change, in frames per second.
-        after: Capacity from then on, in frames per second.
-        at: When it changes, in seconds on the virtual clock.
-        overload: What is forwarded of more load than the capacity.
+        before: Capacity before the change, in frames per second.
+        after: Capacity after the change, in frames per second.
+        at: Time of the change, in seconds on the virtual clock.
+        overload: The behaviour at loads above the capacity.
     """
 
     before: FrameRate
@@ -138,11 +138,11 @@ class CapacityStep:
     overload: Overload = GRACEFUL
 
     def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory of its own: the clock tells its capacity."""
+        """A SUT without memory: its capacity depends on the clock only."""
         return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
-        """None: what holds before does not hold after."""
+        """None: the truth differs before and after the change."""
         return
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
@@ -154,12 +154,12 @@ class CapacityStep:
 
 @dataclass(frozen=True, config=STRICT)
 class CapacityDrift:
-    """A sharp knee whose capacity grows or shrinks exponentially. It has no truth that would hold for a whole search.
+    """A sharp knee whose capacity grows or shrinks exponentially. It has no truth that holds for a whole search.
 
     Attributes:
         capacity: Capacity at the beginning, in frames per second.
         per_second: Relative change in a second; -0.0001 loses about 0.6 % a minute.
-        overload: What is forwarded of more load than the capacity.
+        overload: The behaviour at loads above the capacity.
     """
 
     capacity: FrameRate
@@ -167,11 +167,11 @@ class CapacityDrift:
     overload: Overload = GRACEFUL
 
     def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory of its own: the clock tells its capacity."""
+        """A SUT without memory: its capacity depends on the clock only."""
         return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
-        """None: what holds now does not hold later."""
+        """None: the truth changes all the time."""
         return
 
     def capacity_at(self, time: float) -> float:
@@ -189,25 +189,25 @@ class CapacityDrift:
             until = min(high, traffic.load)
             growth = math.log1p((until - low) / low)
             share = growth / math.log1p((high - low) / low)
-            # The loss ratio is linear in the capacity, so the overloaded part's mean capacity stands for it.
+            # The loss ratio is linear in the capacity, so the mean capacity of the overloaded part gives the mean loss.
             mean = (until - low) / growth
         return random_rounding(traffic.frames * share * self.overload.loss_ratio(traffic.load, mean), rng)
 
 
 MOST_SPELLS = 200.0
-"""In a trial of more spells than this (on average), the distribution of the slow time is not computed."""
+"""Mean number of spells in a trial above which the distribution of the slow time is not computed."""
 
 
 @dataclass(frozen=True, config=STRICT)
 class TwoStates:
-    """A sharp knee with two capacities: spells of exponentially distributed length, also beyond the end of a trial.
+    """A sharp knee with a fast and a slow state. The lengths of spells are exponentially distributed.
 
     Attributes:
         fast: Capacity in the fast state, in frames per second.
         slow: Capacity in the slow state, in frames per second.
         fast_spell: Mean time in the fast state, in seconds.
         slow_spell: Mean time in the slow state, in seconds.
-        overload: What is forwarded of more load than the capacity.
+        overload: The behaviour at loads above the capacity.
     """
 
     fast: FrameRate
@@ -228,7 +228,7 @@ class TwoStates:
         return self.slow_spell / (self.fast_spell + self.slow_spell)
 
     def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT in one of the states, drawn by the share of time that it is in them."""
+        """A SUT in one of the states, which is drawn by its share of time."""
         spells = _Spells(self, rng)
 
         def lost_frames(traffic: Traffic) -> int:
@@ -238,20 +238,20 @@ class TwoStates:
         return lost_frames
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """From the quantile of the share of a trial that is slow; None for trials of very many spells."""
+        """From the quantile of the slow share of a trial; None for trials of very many spells."""
         if duration / min(self.fast_spell, self.slow_spell) > MOST_SPELLS:
             return None
         slow = _slow_share_quantile(self, duration, exceed_ratio)
         return smallest_exceeding_load(lambda load: float(self._loss_ratio(load, slow) > loss_ratio), 0.0)
 
     def _loss_ratio(self, load: float, slow: float) -> float:
-        """Share of frames lost when a share `slow` of the trial finds the slow state."""
+        """Share of frames lost if the SUT is in the slow state for a share `slow` of the trial."""
         lost_fast = self.overload.loss_ratio(load, self.fast)
         return lost_fast + slow * (self.overload.loss_ratio(load, self.slow) - lost_fast)
 
 
 class _Spells:
-    """The states over time, drawn as far as they are asked for; times only go forward."""
+    """The states over time, drawn up to the latest time asked for. Times only go forward."""
 
     def __init__(self, sut: TwoStates, rng: np.random.Generator) -> None:
         self._means = {True: sut.slow_spell, False: sut.fast_spell}
@@ -270,7 +270,7 @@ class _Spells:
 
 
 def _slow_share_quantile(sut: TwoStates, duration: float, exceed_ratio: float) -> float:
-    """The smallest share of a trial's time that is slow in more than it with no more than the given probability."""
+    """The smallest share of a trial's time that the slow state exceeds with at most the given probability."""
     spacings, weights = _slow_spacings(sut, duration)
     counts = spacings.shape[0]
     slow = np.arange(counts + 1)[np.newaxis, :]
@@ -278,7 +278,7 @@ def _slow_share_quantile(sut: TwoStates, duration: float, exceed_ratio: float) -
     mixed = (slow > 0) & (fast > 0)
     shares = weights[:, np.newaxis] * spacings
     always = float(np.sum(shares[fast == 0]))
-    alpha, beta, share = (np.broadcast_to(each, mixed.shape)[mixed] for each in (slow, fast, shares))
+    alpha, beta, share = (np.broadcast_to(array, mixed.shape)[mixed] for array in (slow, fast, shares))
 
     def exceed_probability(limit: float) -> float:
         return always + float(np.sum(share * special.betaincc(alpha, beta, limit)))
@@ -298,10 +298,10 @@ def _slow_share_quantile(sut: TwoStates, duration: float, exceed_ratio: float) -
 
 
 def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndarray]:
-    """The chain seen at the events of a Poisson process faster than both spells (uniformisation).
+    """The chain of states at the events of a Poisson process that is faster than both spells (uniformisation).
 
-    Given n events, they cut the trial into n + 1 spacings of Dirichlet-distributed length, each in one state; the sum
-    of k of them has a beta distribution.
+    n events cut the trial into n + 1 spacings of Dirichlet-distributed length, each in one state. The sum of k spacings
+    has a beta distribution.
 
     Returns:
         Row n, column k: the probability of k slow spacings given n events; and the probability of n events.

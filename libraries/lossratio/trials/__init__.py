@@ -1,4 +1,4 @@
-"""What everything speaks in: a trial's input and output, counters, the journal, controllers and measurers."""
+"""The types that all rooms share: a trial's input and output, counters, the journal, controllers and measurers."""
 
 from lossratio.trials.counters import (
     START_TOLERANCE,

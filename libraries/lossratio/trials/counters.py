@@ -1,4 +1,4 @@
-"""From a trial's counters to its loss ratio: the one place where this is computed, for every generator."""
+"""Computes a trial's loss ratio from its counters, for every generator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ START_TOLERANCE = 10e-6
 """Seconds by which a generator's workers may start late without their frames counting as unsent."""
 
 MOST_EXCESS = 0.05
-"""Largest share of the intended frames that a generator may send besides them: more, and it was another load."""
+"""Share of the intended frames by which a generator may exceed them. With more frames the load was another one."""
 
 _FEW_FRAMES = 10
 
@@ -24,19 +24,19 @@ _COUNTED = (
 )
 
 _ROUNDING = 1e-15
-"""What a loss ratio may be wrong by that was computed as 1 less the share of the frames received."""
+"""Largest rounding error of a loss ratio that was computed as 1 minus the share of received frames."""
 
 NegativeLoss = Literal["retry", "csit"]
-"""What to do when a direction received more than it sent: ``retry`` refuses the trial, so that it is measured again;
-``csit`` counts the surplus as loss, as FD.io CSIT does, and refuses only a trial that forwards less than nothing."""
+"""The policy for a direction that received more than it sent. ``retry`` refuses the trial, so that it is measured
+again. ``csit`` counts the surplus as loss, as FD.io CSIT does, and refuses only a trial with a loss ratio above 1."""
 
 
 class CountersError(TrafficError):
-    """A trial's counters contradict each other, or tell nothing. Measuring it again until they fit is no way out."""
+    """A trial's counters contradict each other, or give no loss ratio. To measure the trial again is no remedy."""
 
 
 class NegativeLossError(CountersError):
-    """More frames were received than sent: foreign or duplicated ones. The trial may be measured again."""
+    """More frames were received than sent: foreign or duplicated frames. The trial may be measured again."""
 
 
 def output_from_counters(
@@ -48,22 +48,24 @@ def output_from_counters(
     effective_duration: float | None = None,
     elapsed: float | None = None,
 ) -> TrialOutput:
-    """Computes a trial's output from what was counted.
+    """Computes a trial's output from the counters of its directions.
 
-    Per direction, ``expected = max(sent, ceil((duration - tolerance) * load * share))``, with its share of the load,
-    ``unsent = expected - sent`` and ``lost = sent - received``; only then sums are taken:
-    ``loss ratio = (|lost| + unsent) / expected``. So the load is lowered to what the generator can send, and one
-    direction's surplus never hides another's loss. A generator that was slow, and transmitted for longer than the
-    duration, intended more frames than the load and the duration ask for; then these are expected: what it sent late
-    was not sent at the load. Frames that the generator received and dropped itself are in
-    ``lost`` (they did not come back), and stay apart in the counters. So are frames that came back damaged, and copies
-    make up for none: see `lossratio.trials.integrity.with_examination`.
+    Per direction, ``expected = max(sent, ceil((duration - tolerance) * load * share))``, where `share` is the
+    direction's share of the load, ``unsent = expected - sent`` and ``lost = sent - received``. Only then the sums are
+    taken: ``loss ratio = (|lost| + unsent) / expected``. So unsent frames count against the load, and one direction's
+    surplus never hides another's loss.
+
+    A slow generator may transmit for longer than the duration. Then it intended more frames than the load and the
+    duration ask for, and all of them are expected, as the frames that it sent late were not sent at the load. Frames
+    that the generator received and dropped itself did not come back: they are in ``lost``, and have a counter of their
+    own. The same holds for frames that came back damaged. Copies of frames do not make up for lost ones: see
+    `lossratio.trials.integrity.with_examination`.
 
     Args:
-        trial: What was asked for.
-        directions: What each transmitting direction counted.
+        trial: The trial's input.
+        directions: The counters of each transmitting direction.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
-        negative_loss: What to do when a direction received more than it sent.
+        negative_loss: The policy for a direction that received more than it sent.
         effective_duration: Seconds that count towards a goal's duration sum; None: the trial's duration.
         elapsed: Seconds that the trial took in all; None: the trial's duration.
 
@@ -72,7 +74,7 @@ def output_from_counters(
 
     Raises:
         NegativeLossError: If the policy refuses the trial.
-        CountersError: If no frames were expected, a count is negative, or the generator sent more than was asked for.
+        CountersError: If no frames were expected, a count is negative, or the generator sent more than it should.
         ValueError: If the policy is unknown.
     """
     if negative_loss not in get_args(NegativeLoss):
@@ -81,13 +83,13 @@ def output_from_counters(
         raise CountersError(
             "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
         )
-    counted = tuple(_checked(each, _least_expected(trial, each, tolerance)) for each in directions)
+    counted = tuple(_checked(direction, _least_expected(trial, direction, tolerance)) for direction in directions)
     total = _Total.of(counted)
     surplus = any(direction.received > direction.sent for direction in counted)
     if surplus and (negative_loss == "retry" or total.loss_ratio > 1.0):
         raise NegativeLossError(
             f"More frames were received than sent at {trial.load:.10g} frames/s for {trial.duration:.6g} s "
-            f"({_told(counted)}). Look for foreign or duplicated frames on these links."
+            f"({_in_words(counted)}). Look for foreign or duplicated frames on these links."
         )
     return TrialOutput(
         loss_ratio=total.loss_ratio,
@@ -101,25 +103,31 @@ def output_from_counters(
 
 
 def contradictions(output: TrialOutput) -> Iterator[str]:
-    """What cannot be true of a trial's output, as its sums and its loss ratio follow from its counters.
+    """Checks the numbers of a trial's output against each other.
 
     Args:
-        output: The output, as it was read from a file or as somebody's own measurer gave it.
+        output: The output, as a file or a user's own measurer gave it.
 
     Returns:
-        What is wrong, in words; nothing where the numbers fit each other.
+        A description of each contradiction; none where the sums and the loss ratio follow from the counters.
     """
-    said = {"sent_frames": output.sent_frames, "lost_frames": output.lost_frames, "unsent_frames": output.unsent_frames}
-    counts = {**said, "repeats": output.repeats}
-    counts |= {f"{each.name}.{name}": count for each in output.directions for name, count in vars(each).items()}
+    given = {
+        "sent_frames": output.sent_frames,
+        "lost_frames": output.lost_frames,
+        "unsent_frames": output.unsent_frames,
+    }
+    counts = {**given, "repeats": output.repeats}
+    counts |= {
+        f"{direction.name}.{name}": count for direction in output.directions for name, count in vars(direction).items()
+    }
     for name, count in counts.items():
         if isinstance(count, int | float) and count < 0:
             yield f"{name} is negative: {count}"
     if output.directions:
         total = _Total.of(output.directions)
-        for name, summed in zip(said, (total.sent, total.lost, total.unsent), strict=True):
-            if said[name] not in (None, summed):
-                yield f"{name} is {said[name]}, and the directions' counters make {summed}"
+        for name, summed in zip(given, (total.sent, total.lost, total.unsent), strict=True):
+            if given[name] not in (None, summed):
+                yield f"{name} is {given[name]}, and the directions' counters make {summed}"
     elif output.sent_frames is not None and output.lost_frames is not None:
         total = _Total(output.sent_frames, output.lost_frames, output.unsent_frames or 0)
     else:
@@ -155,7 +163,7 @@ class _Total:
 
 def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: float) -> int:
     load = trial.load * direction.load_share
-    # A generator that takes longer says so by what it intended, of which the last frame may be a fraction.
+    # A generator that takes longer intends more frames. The last of them may be a fraction.
     duration = max(trial.duration, (direction.intended - 1) / load)
     # The product's rounding error must not make ceil() expect one frame more.
     return math.ceil(max(0.0, duration - tolerance) * load * (1.0 - 1e-12))
@@ -182,5 +190,5 @@ def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCoun
     return replace(direction, unsent=expected - direction.sent)
 
 
-def _told(directions: Sequence[DirectionCounters]) -> str:
-    return "; ".join(f"{each.name}: sent {each.sent}, received {each.received}" for each in directions)
+def _in_words(directions: Sequence[DirectionCounters]) -> str:
+    return "; ".join(f"{one.name}: sent {one.sent}, received {one.received}" for one in directions)

@@ -1,4 +1,4 @@
-"""Digests at the end of JSON objects: what was changed after it was written is never read as what was measured.
+"""Digests at the end of JSON objects: they show that an object was changed after it was written.
 
 The last member of the object is ``"digest"``: the first 32 hexadecimal digits of the SHA-256 of all bytes before that
 member. The digest of a line of a journal also covers the digest of the line before it, which makes the lines a chain.
@@ -15,11 +15,11 @@ _LENGTH = len(_BEFORE_DIGITS) + _DIGITS + len(_AFTER_DIGITS)
 
 
 class DigestError(ValueError):
-    """A JSON object has no digest at its end, or one that does not fit."""
+    """A JSON object has no digest at its end, or a wrong one."""
 
 
 class DigestMismatchError(DigestError):
-    """A JSON object has a digest at its end that does not fit: something was changed."""
+    """A JSON object has a wrong digest at its end: the object was changed."""
 
 
 def add_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
@@ -38,10 +38,10 @@ def add_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
 
 
 def take_digest(text: bytes, before: str = "") -> tuple[bytes, str]:
-    """Checks the digest of a JSON object, and takes it away.
+    """Checks the digest of a JSON object, and removes it.
 
     Args:
-        text: The object with its digest, and nothing behind it.
+        text: The object with its digest at the end.
         before: Digest of the object before it in a chain; empty: it is the first one.
 
     Returns:

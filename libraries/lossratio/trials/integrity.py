@@ -1,7 +1,7 @@
-"""Frame integrity: what came back is what was sent, once (RFC 2544, section 10), and what happens if it is not.
+"""Frame integrity: each frame comes back as it was sent, and once (RFC 2544, section 10).
 
-A receiver counts all frames, and looks at some or all of them. This is the one place where both become counters, for
-every generator.
+A receiver counts all frames, and examines some or all of them. This module turns both into counters, for every
+generator.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from lossratio.trials.trial import DirectionCounters
 
 
 class Integrity(str, Enum):
-    """What a measurement does with a DUT that duplicates, corrupts, truncates, pads or misdelivers frames.
+    """The policy for a DUT that duplicates, corrupts, truncates, pads or misdelivers frames.
 
-    Such frames never count as received, unless it is ``off``.
+    Such frames never count as received, unless the policy is ``off``.
     """
 
     DOUBT = "doubt"
@@ -25,19 +25,19 @@ class Integrity(str, Enum):
     FAIL = "fail"
     """The measurement fails: it is a fault of the DUT."""
     OFF = "off"
-    """Nobody looks at frames: for a DUT that changes them on purpose, such as one that translates addresses."""
+    """Frames are not examined: for a DUT that changes them on purpose, such as one that translates addresses."""
 
 
 class IntegrityError(DutError):
-    """A DUT duplicates, corrupts, truncates, pads or misdelivers frames, and was not to."""
+    """A DUT duplicates, corrupts, truncates, pads or misdelivers frames, and the policy is ``fail``."""
 
 
 @dataclass(frozen=True)
 class Examination:
-    """What the receiver of a direction saw in one trial; frames.
+    """The frames that the receiver of a direction examined in one trial, and the faults among them.
 
     Attributes:
-        examined: Frames that were looked at byte by byte: all that arrived, or those of a sample of sequence numbers.
+        examined: Frames that were examined byte by byte: all that arrived, or those of a sample of sequence numbers.
         duplicated: Further copies, among the examined ones.
         latency_copies: Further copies of latency frames, among all that arrived: these frames are counted by their
             numbers, and not examined.
@@ -46,7 +46,7 @@ class Examination:
         readdressed: Frames with other IP addresses, among the examined ones.
         wrong_length: Frames of another length, among all that arrived.
         wrong_mac: Frames with another destination MAC address, among all that arrived.
-        strayed: Frames of other directions that arrived here, among all. They are none of those that arrived.
+        strayed: Frames of other directions that arrived here. They are not part of the frames that arrived.
     """
 
     examined: int
@@ -63,17 +63,17 @@ class Examination:
 def with_examination(counters: DirectionCounters, examination: Examination) -> DirectionCounters:
     """The counters of a direction without the frames that must not count as received.
 
-    Where a sample was examined, what was found in it is scaled up to all frames, and rounded up. More frames than were
+    Where a sample was examined, its faults are scaled up to all frames, and rounded up. Frames beyond those that were
     sent are copies in any case, as all of them carry the trial's tag.
 
     Args:
-        counters: What was counted; ``received`` is all frames of this trial that arrived in time, whatever they are.
-        examination: What was found among them.
+        counters: The counters; ``received`` is all frames of this trial that arrived in time, faulty ones among them.
+        examination: The faults among these frames.
     """
     arrived, examined = counters.received, examination.examined
 
-    def of_all(found: int) -> int:
-        return -(-found * max(arrived - examination.latency_copies, examined) // examined) if examined else found
+    def of_all(faults: int) -> int:
+        return -(-faults * max(arrived - examination.latency_copies, examined) // examined) if examined else faults
 
     counted = replace(
         counters,
@@ -95,25 +95,25 @@ def with_examination(counters: DirectionCounters, examination: Examination) -> D
 
 
 def check_integrity(directions: Sequence[DirectionCounters], where: str) -> None:
-    """Makes sure that what came back is what was sent, once.
+    """Checks that each frame came back as it was sent, and once.
 
     Args:
-        directions: What was counted.
-        where: In which trial, for the message.
+        directions: The counters of each direction.
+        where: The trial, in words, for the message.
 
     Raises:
-        IntegrityError: If it is not.
+        IntegrityError: If frames came back with faults.
     """
-    told = [f"{each.name}: {faults_in_words(each)}" for each in directions if each.faulty]
-    if told:
+    faulty = [f"{direction.name}: {faults_in_words(direction)}" for direction in directions if direction.faulty]
+    if faulty:
         raise IntegrityError(
-            f"Frames did not come back as they were sent, {where}: {'; '.join(told)}. Look at the DUT; if it changes "
+            f"Frames did not come back as they were sent, {where}: {'; '.join(faulty)}. Look at the DUT; if it changes "
             "frames on purpose, measure with 'integrity=off'."
         )
 
 
 def faults_in_words(counters: DirectionCounters) -> str:
-    """What was wrong with frames of a direction, e.g. ``31 duplicated, 4 corrupted``.
+    """The faults of a direction's frames in words, e.g. ``31 duplicated, 4 corrupted``.
 
     Where a sample was examined: ``about 31 duplicated, about 4 corrupted (estimated from 16,384 frames examined)``.
     """
@@ -123,7 +123,7 @@ def faults_in_words(counters: DirectionCounters) -> str:
         "corrupted": counters.corrupted,
         "misdelivered": counters.misdelivered,
     }
-    found = ", ".join(f"{'about ' * is_sample}{count:,} {fault}" for fault, count in faults.items() if count)
-    estimate = f" (estimated from {counters.examined:,} frames examined)" if is_sample and found else ""
+    examined = ", ".join(f"{'about ' * is_sample}{count:,} {fault}" for fault, count in faults.items() if count)
+    estimate = f" (estimated from {counters.examined:,} frames examined)" if is_sample and examined else ""
     known = f"{counters.wrong_length:,} truncated or padded" if counters.wrong_length else ""
-    return ", ".join(part for part in (known, found + estimate) if part)
+    return ", ".join(part for part in (known, examined + estimate) if part)

@@ -1,10 +1,10 @@
-"""The trial journal: what was measured is on disk before the next trial starts.
+"""The trial journal: each trial is on disk before the next one starts.
 
-A journal is a file of JSON lines: a header with everything needed to repeat the search, then one line per trial. An
-interrupted search is continued by opening its journal again and handing it to `lossratio.trials.trial.run_search`.
+A journal is a file of JSON lines: a header with everything needed to repeat the search, then one line per trial. To
+continue an interrupted search, open its journal again and give it to `lossratio.trials.trial.run_search`.
 
-Each line ends with a digest of itself and of the digest before it (`lossratio.trials.digest`). So a journal in which
-anything was changed, or a line is missing, doubled or out of order, is refused; only the last lines may be missing.
+Each line ends with a digest of itself and of the digest before it (`lossratio.trials.digest`). So a journal with a
+changed line, or with lines that are missing, doubled or out of order, is refused. Only the last lines may be missing.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, Tria
 T = TypeVar("T")
 
 FORMAT = "lossratio-journal/2"
-"""Format of the journals that this version begins."""
+"""Format of the journals that this version writes."""
 
 WITHOUT_DIGESTS = "lossratio-journal/1"
-"""Format of the journals that versions before began; their lines have no digests."""
+"""Format of the journals of earlier versions; their lines have no digests."""
 
 
 _FAMILY = FORMAT.rpartition("/")[0] + "/"
 
 
 class UnknownFormatError(ValueError):
-    """A header is not damaged, and still none that can be read here: of a newer version, or no journal's at all."""
+    """A header is intact, but cannot be read here: it is of a newer version, or not of a journal."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,10 @@ class JournalEntry:
     """One line of a journal.
 
     Attributes:
-        result: What was measured.
-        purpose: Why the trial was chosen, in words; None: the controller did not say.
-        rule: Name of the controller's rule that chose it; None: the controller has none, or is of an earlier version.
+        result: The trial's result.
+        purpose: Why the trial was chosen, in words; None: the controller gave no purpose.
+        rule: Name of the controller's rule that chose the trial; None: the controller has no rules, or is of an earlier
+            version.
     """
 
     result: TrialResult
@@ -66,9 +67,9 @@ def describe_search(search: Mapping[str, Any], version: str) -> dict[str, Any]:
 
 def describe_trial(entry: JournalEntry) -> dict[str, Any]:
     """The line of a trial, without its digest."""
-    said = asdict(entry.result.output)
-    empty = {name for name, value in said.items() if value is None or (isinstance(value, tuple) and not value)}
-    output = {name: value for name, value in said.items() if name not in empty}
+    values = asdict(entry.result.output)
+    empty = {name for name, value in values.items() if value is None or (isinstance(value, tuple) and not value)}
+    output = {name: value for name, value in values.items() if name not in empty}
     reasons = {"purpose": entry.purpose, "rule": entry.rule}
     given = {name: value for name, value in reasons.items() if value is not None}
     return {"input": asdict(entry.result.input), "output": output, **given, "time": _now()}
@@ -78,10 +79,10 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str | None]:
     """Reads the header.
 
     Returns:
-        Its ``search`` and ``created``, and its digest; None: lines of this journal have none.
+        Its ``search`` and ``created``, and its digest; None: lines of this journal have no digests.
 
     Raises:
-        UnknownFormatError: If it is whole, and of no format that is known here.
+        UnknownFormatError: If it is intact, and its format is unknown here.
         ValueError: If it is damaged.
     """
     try:
@@ -105,7 +106,7 @@ def _was_known(data: Any, given: Any, line: bytes) -> bool:
     except DigestMismatchError:
         return True
     except DigestError:
-        # Of a journal without digests, or no journal.
+        # A journal without digests, or not a journal.
         is_newer = isinstance(given, str) and given.startswith(_FAMILY) and given.removeprefix(_FAMILY).isdecimal()
         return isinstance(data, dict) and "search" in data and not is_newer
     return False
@@ -116,13 +117,13 @@ def read_trial(line: bytes, before: str | None) -> tuple[JournalEntry, str | Non
 
     Args:
         line: The line, without its end.
-        before: Digest of the line before; None: lines of this journal have none.
+        before: Digest of the line before; None: lines of this journal have no digests.
 
     Returns:
         The trial, and the digest of its line.
 
     Raises:
-        ValueError: If the line is damaged, or does not belong behind the one before.
+        ValueError: If the line is damaged, or does not follow the line before.
     """
     text, digest = (line, None) if before is None else take_digest(line, before)
     try:
@@ -135,9 +136,9 @@ def read_trial(line: bytes, before: str | None) -> tuple[JournalEntry, str | Non
 
 
 def is_whole(line: bytes) -> bool:
-    """Whether the last line of a journal was written to its end, although its end is not there as it was written.
+    """Whether the last line of a journal was written to its end, although the newline is missing.
 
-    A line that was cut off is an incomplete JSON object. So one that is complete but for its last byte was damaged.
+    A line that was cut off is an incomplete JSON object. If only the last byte is wrong, the line was damaged later.
     """
     try:
         parse_json(line[:-1])
@@ -155,19 +156,21 @@ class _Line:
     time: str = ""
 
 
-_RECORDS: Mapping[str, type] = {each.__name__: each for each in (TrialInput, TrialOutput, DirectionCounters, Incident)}
+_RECORDS: Mapping[str, type] = {
+    record.__name__: record for record in (TrialInput, TrialOutput, DirectionCounters, Incident)
+}
 
 
 def _made(kind: type[T], data: Any, name: str) -> T:
-    """Makes a dataclass from JSON data: nothing is unknown, missing, or taken for something else."""
+    """Makes a dataclass from JSON data. Unknown and missing fields and values of another type are refused."""
     if not isinstance(data, dict):
         raise ValueError(f"{name} is not a JSON object")
-    known: dict[str, Field[Any]] = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
-    missing = [each.name for each in known.values() if each.default is MISSING and each.name not in data]
+    known: dict[str, Field[Any]] = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    missing = [field.name for field in known.values() if field.default is MISSING and field.name not in data]
     for problem, names in (("unknown", data.keys() - known.keys()), ("missing", missing)):
         if names:
             raise ValueError(f"{', '.join(sorted(names))} in {name}: {problem}")
-    return kind(**{each: _value(str(known[each].type), value, each) for each, value in data.items()})
+    return kind(**{field: _value(str(known[field].type), value, field) for field, value in data.items()})
 
 
 def _value(kind: str, value: Any, name: str) -> Any:
@@ -181,8 +184,8 @@ def _value(kind: str, value: Any, name: str) -> Any:
         if not isinstance(value, list):
             raise ValueError(f"{name} is not a list")
         part = whole.removeprefix("tuple[").partition(",")[0]
-        return tuple(_value(part, each, f"{name}[{place}]") for place, each in enumerate(value))
-    # A bool is an int to Python, and must not be one here.
+        return tuple(_value(part, item, f"{name}[{place}]") for place, item in enumerate(value))
+    # To Python, a bool is an int. Here it is not.
     if whole == "float" and type(value) in (int, float) and math.isfinite(value):
         return float(value)
     if (whole == "int" and type(value) is int) or (whole == "str" and type(value) is str):
@@ -196,23 +199,23 @@ def _now() -> str:
 
 
 NO_DIGESTS = "its journal was begun by an earlier version, without digests: a change of its file may go unnoticed"
-"""What a reader of numbers should know that come from such a journal."""
+"""The doubt about numbers that come from a journal without digests."""
 
 
 class UnknownJournalError(SearchError):
-    """A file is not damaged, and no journal of a format that can be read here."""
+    """A file is intact, but not a journal of a format that can be read here."""
 
 
 @dataclass(frozen=True)
 class JournalContents:
-    """All that a journal holds.
+    """The contents of a journal.
 
     Attributes:
-        search: What the search was: all inputs of controller and measurer, as given to `Journal.open`.
+        search: All inputs of controller and measurer, as given to `Journal.open`.
         created: When the search began, RFC 3339, UTC.
         entries: The trials, in the order in which they were measured.
-        intact_bytes: How much of the file is whole lines; the rest was cut off while it was written.
-        digest: Digest of the last line; None: the journal has none, as it was begun by an earlier version.
+        intact_bytes: Bytes of the whole lines; the rest of the file is a line that was cut off while it was written.
+        digest: Digest of the last line; None: the journal has no digests, as it was begun by an earlier version.
     """
 
     search: Mapping[str, Any]
@@ -228,7 +231,7 @@ class JournalContents:
 
     @property
     def has_digests(self) -> bool:
-        """Whether a change of a trial would have been noticed."""
+        """Whether the journal has digests, which show any change of a trial."""
         return self.digest is not None
 
 
@@ -236,7 +239,7 @@ def read_journal(path: str | Path) -> JournalContents:
     """Reads a journal; a last line that was cut off is left out.
 
     Raises:
-        UnknownJournalError: If it is no journal, or one of a newer version.
+        UnknownJournalError: If the file is not a journal, or is one of a newer version.
         SearchError: If the file is missing, or has a damaged line.
     """
     contents, damage = read_good_part(path)
@@ -246,13 +249,13 @@ def read_journal(path: str | Path) -> JournalContents:
 
 
 def read_good_part(path: str | Path) -> tuple[JournalContents, SearchError | None]:
-    """Reads a journal as far as it is good.
+    """Reads a journal up to its first damaged line.
 
     Returns:
-        What is before the first damaged line, and what is wrong with that line; None: no line is damaged.
+        The contents before the first damaged line, and the error of that line; None: no line is damaged.
 
     Raises:
-        UnknownJournalError: If it is no journal, or one of a newer version.
+        UnknownJournalError: If the file is not a journal, or is one of a newer version.
         SearchError: If the file is missing, or its header is damaged.
     """
     path = Path(path)
@@ -289,7 +292,7 @@ class Journal:
 
     Attributes:
         path: The file.
-        results: What was in the journal when it was opened; `append` adds to it.
+        results: The journal's results when it was opened; `append` adds to them.
     """
 
     def __init__(self, path: Path, results: list[TrialResult], file: FileIO, digest: str | None) -> None:
@@ -301,14 +304,14 @@ class Journal:
 
     @classmethod
     def open(cls, path: str | Path, search: Mapping[str, Any]) -> Journal:
-        """Starts a journal, or continues the one that an interrupted search left.
+        """Starts a journal, or continues the journal of an interrupted search.
 
         Args:
-            path: The file. Its directory is made if need be.
-            search: Everything needed to repeat the search, as JSON data. A journal is only continued by the same.
+            path: The file. Its directory is made if it is missing.
+            search: Everything needed to repeat the search, as JSON data. A journal is continued only if this is equal.
 
         Raises:
-            SearchError: If the file is not a journal, or one of another search; the differences are named.
+            SearchError: If the file is not a journal, or is one of another search; names the differences.
             StorageError: If it cannot be written.
         """
         path = Path(path)
@@ -321,10 +324,10 @@ class Journal:
 
     @classmethod
     def begin(cls, path: Path, search: Mapping[str, Any], version: str = FORMAT) -> Journal:
-        """Starts a journal in place of whatever the file was.
+        """Starts a journal. An earlier file of that name is replaced.
 
         Args:
-            path: The file. Its directory is made if need be.
+            path: The file. Its directory is made if it is missing.
             search: Everything needed to repeat the search, as JSON data.
             version: The journal's format.
 
@@ -357,8 +360,8 @@ class Journal:
         """Writes one result and waits until it is on the disk.
 
         Raises:
-            SearchError: If its numbers contradict each other or are of other types, so that nobody could read it again.
-            StorageError: If the disk does not take it.
+            SearchError: If its numbers contradict each other or are of other types, so that it could not be read again.
+            StorageError: If it cannot be written to the disk.
         """
         try:
             line, digest = self._line(describe_trial(JournalEntry(result, purpose, rule)))
@@ -374,10 +377,10 @@ class Journal:
         self.results.append(result)
 
     def withdraw(self, keep: int = 0) -> None:
-        """Takes out again what was appended since it was opened, also when it is closed.
+        """Removes the results that were appended since the journal was opened. A closed journal can do that, too.
 
         Args:
-            keep: How many of the results that were appended stay, from the first one on.
+            keep: How many of these results stay, from the first one on.
         """
         os.truncate(self.path, self._sizes[min(keep, len(self._sizes) - 1)])
 
@@ -402,7 +405,7 @@ class Journal:
         try:
             line += b"\n"
             while line:
-                # A disk that is nearly full takes a part only.
+                # On a disk that is nearly full only a part is written.
                 line = line[self._file.write(line) :]
             os.fsync(self._file.fileno())
             self._digest = digest
@@ -414,21 +417,21 @@ class Journal:
 
 
 def adopt_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
-    """Makes the trials of one search those of another one, although these differ: only where somebody insists on it.
+    """Uses the trials of one search for another search, although the searches differ: for a user who asks for that.
 
-    Only trials within the loads of the other search are; none where the first trials would be taken for something else:
-    where the warm-up is another one, or the trials are planned (for a maximum receive rate, a frame loss rate) and the
-    plan is another one. If that leaves trials out of a journal that is replaced, a copy of it is kept beside it, with
-    ``.before-force`` and a number after its name.
+    Only trials within the load limits of the other search are used. None are used where the first trials would get
+    another meaning: where the warm-up differs, or where the trials are planned (for a maximum receive rate, a frame
+    loss rate) and the plan differs. If a journal is replaced and trials of it are left out, a copy of the journal is
+    kept beside it, with ``.before-force`` and a number after its name.
 
     Args:
-        earlier: The journal there is; nothing is taken from one that was cut off in its header.
-        path: The new one, which may be the same file.
+        earlier: The earlier journal. One that was cut off in its header counts as empty.
+        path: The new journal, which may be the same file.
         search: Everything needed to repeat the other search, as JSON data.
 
     Raises:
-        SearchError: If the journal cannot be read.
-        StorageError: If the new one cannot be written.
+        SearchError: If the earlier journal cannot be read.
+        StorageError: If the new journal cannot be written.
     """
     entries: Sequence[JournalEntry] = ()
     version = FORMAT
@@ -456,7 +459,7 @@ def _keep_copy(path: Path) -> None:
 
 
 def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What the first trials of a search are, where they are more than trials at any loads within its limits."""
+    """The inputs on which the meaning of the first trials depends; empty where the first trials are as any others."""
     if "min_load_fps" not in search:
         return tuple(search.get(name) for name in ("algorithm", "max_load_fps", "step_ratio", "trial_duration_s"))
     warm_up = (search.get("settings") or {}).get("warm_up_duration_s")

@@ -1,4 +1,4 @@
-"""What everything else speaks in: trials, the two sides of a search, and the loop between them.
+"""Trials, the two sides of a search, and the loop between them.
 
 A search has two sides (RFC 9971): a *controller* that chooses trials and draws conclusions, and a *measurer* that
 performs them. Neither knows the other; `run_search` carries trials and results between them.
@@ -16,7 +16,7 @@ from lossratio.errors import SearchError
 
 @dataclass(frozen=True)
 class TrialInput:
-    """What a controller asks for: one trial (RFC 9971, RFC 2544 section 23).
+    """One trial that a controller asks for (RFC 9971, RFC 2544 section 23).
 
     Attributes:
         duration: Intended duration of the traffic, in seconds.
@@ -38,12 +38,12 @@ class TrialInput:
 
 @dataclass(frozen=True)
 class DirectionCounters:
-    """What one direction of the traffic counted in one trial; frames, unless said otherwise.
+    """The counters of one direction of the traffic in one trial; frames, unless stated otherwise.
 
     Attributes:
         name: The direction, e.g. ``port0>port1``.
-        intended: Frames that the load and the duration ask for; where the generator was slow and took longer: that
-            the load asks for in that time.
+        intended: Frames that the load and the duration ask for. Where the generator was slow and took longer, the
+            frames that the load asks for in that time.
         sent: Frames that left the generator.
         received: Frames of this trial that came back to the generator in time and intact, each counted once (RFC 2544,
             section 10): none of the duplicated, corrupted, wrong_length and misdelivered ones is among them.
@@ -52,12 +52,12 @@ class DirectionCounters:
         late: Frames of the trial before that arrived only after its wait for frames in flight; there they count as
             lost.
         elapsed: Seconds from the direction's own start to its own stop.
-        load_share: What it was to send of the load, at most 1.
-        lateness: Seconds by which the sender was behind at most; None: the generator does not say.
-        stretch: Seconds by which the traffic may have taken longer than the duration although nothing counts as unsent
-            for it, because the generator does not say when it began and ended; None: it does.
-        examined: Frames that came back and were looked at byte by byte. With fewer than came back, the counts below are
-            estimates for all of them. None: the generator looks at none, or was not asked to.
+        load_share: The direction's share of the load, at most 1.
+        lateness: Seconds by which the sender was behind at most; None: the generator does not report it.
+        stretch: Seconds by which the traffic may have taken longer than the duration without unsent frames, because the
+            generator does not report when it began and ended; None: it reports that.
+        examined: Frames that came back and were examined byte by byte. If these are fewer than came back, the counts
+            below are estimates for all frames. None: the generator examines none, or was not asked to.
         duplicated: Further copies of frames that were received.
         reordered: Received frames with a lower sequence number than one before them (RFC 4737, type-P-reordered).
         corrupted: Frames that came back with other contents.
@@ -85,7 +85,7 @@ class DirectionCounters:
 
     @property
     def faulty(self) -> int:
-        """Frames that came back, and must not have come back like that: all but reordered ones."""
+        """Frames that came back with a fault. Reordered frames are not among them."""
         return self.duplicated + self.corrupted + self.wrong_length + self.misdelivered
 
 
@@ -94,11 +94,11 @@ class Incident:
     """A change of the testbed that was seen around a trial.
 
     Attributes:
-        guilty: Whose fault it is: ``TG``, ``wire``, ``DUT`` or ``controller``.
+        guilty: The cause: ``TG``, ``wire``, ``DUT`` or ``controller``.
         node: The node, or both nodes of a link.
         interface: The interface, or both ends of a link; None: the node as a whole.
         change: What changed, in words.
-        done: ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: this one was not.
+        done: ``repaired`` or ``repeated``: the attempt was discarded; ``stands``: the trial counts.
     """
 
     guilty: str
@@ -110,7 +110,7 @@ class Incident:
 
 @dataclass(frozen=True)
 class TrialOutput:
-    """What a measurer answers. None means the RFC's default, or that only the loss ratio is known.
+    """A measurer's answer. None means the RFC's default, or that only the loss ratio is known.
 
     Attributes:
         loss_ratio: Trial loss ratio, 0 to 1.
@@ -123,16 +123,16 @@ class TrialOutput:
         lost_frames: Frames sent less frames received, summed per direction, so that one direction's surplus never
             hides another's loss.
         unsent_frames: Frames that the generator could not send, over all directions.
-        repeats: How many earlier attempts at this trial were thrown away, because their counters could not be trusted
-            or the generator faltered. Their time is part of `elapsed`.
-        repairs: What earlier attempts failed of that told nothing about the SUT, such as a lost connection, and that
-            was repaired before this one.
-        incidents: What changed on the testbed around this trial and earlier attempts at it.
+        repeats: Number of earlier attempts at this trial that were discarded, because their counters could not be
+            trusted or the generator failed. Their time is part of `elapsed`.
+        repairs: Failures of earlier attempts that say nothing about the SUT, such as a lost connection, and that were
+            repaired before this attempt.
+        incidents: Changes of the testbed around this trial and earlier attempts at it.
         directions: The counters of each direction.
 
     Raises:
-        SearchError: If the loss ratio is not within 0 and 1, a time is negative, or no frame was sent and yet no loss
-            is claimed.
+        SearchError: If the loss ratio is not within 0 and 1, a time is negative, or the loss ratio is 0 although no
+            frame was sent.
     """
 
     loss_ratio: float
@@ -156,7 +156,7 @@ class TrialOutput:
                 raise SearchError(f"A trial's {name} must not be negative or infinite, as {value!r} is.")
         if self.sent_frames == 0 and self.loss_ratio == 0.0:
             raise SearchError(
-                "A trial that sent no frame has no loss ratio, and must not claim one of 0. "
+                "A trial that sent no frame has no loss ratio, so 0 is wrong. "
                 "Raise the minimum load or the trial duration, so that each trial sends at least one frame."
             )
 
@@ -206,10 +206,10 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
 class Controller(Protocol[ResultT_co]):
-    """A search algorithm, to be asked and told.
+    """A search algorithm: it chooses trials, and takes in their results.
 
     A controller is deterministic and has neither clock nor I/O, so the same results always lead to the same trials.
-    It may have an attribute `purpose` that says why it chose the trial it was asked for last. If that has an attribute
+    It may have an attribute `purpose`: why it chose the last trial of `next_trial`. If `purpose` has an attribute
     `rule`, this is the name of the rule that chose the trial.
     """
 
@@ -217,7 +217,7 @@ class Controller(Protocol[ResultT_co]):
         """The trial to measure next; None when the search is over. Asking again changes nothing."""
 
     def record(self, result: TrialResult) -> None:
-        """Takes in any trial's result, also of one it did not ask for."""
+        """Takes in a trial's result. The controller need not have asked for that trial."""
 
     def result(self) -> ResultT_co:
         """The conclusion so far, at any time; before the end it is marked as not finished."""
@@ -235,14 +235,14 @@ class Measurer(Protocol):
 
 
 class TrialLog(Protocol):
-    """Where `run_search` keeps what was measured; `lossratio.trials.journal.Journal` is one."""
+    """Where `run_search` keeps results; `lossratio.trials.journal.Journal` is one."""
 
     @property
     def results(self) -> Iterable[TrialResult]:
-        """What an earlier, interrupted run of the same search measured, in order."""
+        """Results of an earlier, interrupted run of the same search, in the order of their trials."""
 
     def append(self, result: TrialResult, purpose: str | None = None, rule: str | None = None) -> None:
-        """Keeps a result, safely, before it returns; with it why its trial was chosen, in words, and by which rule."""
+        """Stores a result safely before it returns, with its trial's purpose in words, and the rule that chose it."""
 
 
 def run_search(
@@ -255,18 +255,18 @@ def run_search(
 ) -> ResultT_co:
     """Runs a search to its end, and returns the controller's result.
 
-    What the journal already holds is told to the controller first, and not measured again.
+    The controller takes in the results of the journal first. Their trials are not measured again.
 
     Args:
         controller: Chooses the trials.
         measurer: Performs them.
         journal: Keeps each result before the next trial starts.
-        timeout: No trial starts after this many seconds of trials, as the measurer's clock tells them, in all
-            including what the journal holds. The result is then marked as not finished.
+        timeout: No trial starts after this many seconds of trials on the measurer's clock, those of the journal
+            included. The result is then marked as not finished.
         on_trial: Called with each newly measured result, after the controller has taken it in.
 
     Raises:
-        LossRatioError: Whatever stopped the measurer. All finished trials are in the journal then.
+        LossRatioError: If the measurer raised it. All finished trials are in the journal then.
     """
     spent = 0.0
     for result in () if journal is None else journal.results:
@@ -291,7 +291,7 @@ def run_search(
 
 @dataclass(frozen=True)
 class LatencyCounters:
-    """The one-way latency of one direction in one trial; microseconds, unless said otherwise.
+    """The one-way latency of one direction in one trial; microseconds, unless stated otherwise.
 
     A direction whose latency could not be measured has an `error`, and None for every latency.
 
@@ -304,13 +304,14 @@ class LatencyCounters:
         minimum: Smallest latency.
         average: Mean latency.
         maximum: Largest latency.
-        jitter: Mean difference (absolute) between the latencies of successive frames, as RFC 3550 smooths it or over
-            the whole trial: whatever the generator has.
+        jitter: Mean difference (absolute) between the latencies of successive frames: smoothed as in RFC 3550, or over
+            the whole trial, as the generator reports it.
         hdr: All latencies in microseconds as an HdrHistogram, compressed and in base64; None where the generator gives
             a `histogram`.
         histogram: All latencies: the lower edge of each interval with the number of frames in it; empty where the
             generator gives an `hdr`, or the latencies could not be measured.
-        resolution: Difference of latencies that the generator can tell; the width of the histogram's intervals.
+        resolution: Smallest difference of latencies that the generator distinguishes; the width of the histogram's
+            intervals.
         error: Why the latency could not be measured; None if it could.
     """
 
@@ -331,7 +332,7 @@ class LatencyCounters:
 
 @dataclass(frozen=True)
 class LatencyOutput:
-    """What one latency trial measured.
+    """The output of one latency trial.
 
     Attributes:
         directions: The counters of all frames, those of the load and those for latency together.

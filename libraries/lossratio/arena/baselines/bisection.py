@@ -1,4 +1,4 @@
-"""Binary searches for one goal, with trials of the final duration throughout.
+"""Binary searches for one goal, in which all trials have the final duration.
 
 Sources: RFC 2544 section 26.1; ETSI GS NFV-TST 009 clause 12.3 (binary search with loss verification).
 """
@@ -15,10 +15,11 @@ from lossratio.trials import TrialInput, TrialResult
 
 
 class TST009Bisection(ScriptedController):
-    """Halves the interval of loads, and believes a loss only when it is seen again.
+    """Halves the interval of loads, and repeats trials with loss to verify them.
 
-    A load with a low-loss trial is a lower bound. A high-loss trial is repeated; only when all repetitions have high
-    loss is the load an upper bound. The maximum load comes first, the minimum load only where all above it lose.
+    A load with a low-loss trial is a lower bound. A high-loss trial is repeated. If all repetitions
+    have high loss, too, the load is an upper bound. The maximum load comes first, the minimum load only where all loads
+    above it lose frames.
     """
 
     def __init__(
@@ -34,10 +35,10 @@ class TST009Bisection(ScriptedController):
         """Prepares a search.
 
         Args:
-            goal: What is searched for; its loss ratio, final trial duration and width are used.
+            goal: The search goal; its loss ratio, final trial duration and width are used.
             min_load: Smallest load of a trial, frames per second per interface.
             max_load: Largest load of a trial, frames per second per interface.
-            max_repetitions: Trials at one load, at most (the specification's max(r)).
+            max_repetitions: Most trials at one load (the specification's max(r)).
             verified_loss: A trial that loses more frames than this is not repeated (the specification's z).
             timeout: No trial is asked for after this many seconds of trials; None: no limit.
 
@@ -70,8 +71,8 @@ class TST009Bisection(ScriptedController):
 
     def _try(self, load: float, purpose: str) -> Generator[Step, TrialResult, None]:
         for repetition in range(1, self._max_repetitions + 1):
-            told = purpose if repetition == 1 else f"{purpose}; verifies the loss, trial {repetition}"
-            result = yield Step(TrialInput(self._goal.final_trial_duration, load), told)
+            reason = purpose if repetition == 1 else f"{purpose}; verifies the loss, trial {repetition}"
+            result = yield Step(TrialInput(self._goal.final_trial_duration, load), reason)
             if result.loss_ratio <= self._goal.loss_ratio:
                 self._lower = result
                 return
@@ -80,7 +81,7 @@ class TST009Bisection(ScriptedController):
         self._upper = result
 
     def _take_unasked(self, result: TrialResult) -> None:
-        """No use: a binary search decides by its own trials."""
+        """Ignored: a binary search decides by its own trials."""
 
     def _goal_result(self, goal: SearchGoal, unfinished: IrregularReason) -> GoalResult:
         return bounds_result(
@@ -94,13 +95,13 @@ class TST009Bisection(ScriptedController):
 
 
 class RFC2544Bisection(TST009Bisection):
-    """Halves the interval of loads; each load's one trial decides."""
+    """Halves the interval of loads. One trial decides about each load."""
 
     def __init__(self, goal: SearchGoal, min_load: float, max_load: float, *, timeout: float | None = None) -> None:
         """Prepares a search.
 
         Args:
-            goal: What is searched for; its loss ratio, final trial duration and width are used.
+            goal: The search goal; its loss ratio, final trial duration and width are used.
             min_load: Smallest load of a trial, frames per second per interface.
             max_load: Largest load of a trial, frames per second per interface.
             timeout: No trial is asked for after this many seconds of trials; None: no limit.

@@ -1,9 +1,8 @@
-"""The certificate: how long it takes to prove a search's result for somebody who knows it already.
+"""The certificate: the time that an oracle which knows a search's result takes to prove it.
 
-No search can be much faster than this: its last trials are such a proof. An oracle that knows the SUT measures nothing
-but the relevant bounds, with the trial durations that prove them soonest, until RFC 9971 classifies each load for each
-goal. Where the SUT is noisy and the search was lucky, that may not be what the result says: the time is spent all the
-same, and the certificate says so.
+No search can be much faster than this, as its last trials are such a proof. The oracle measures only the relevant
+bounds, with the trial durations that prove them soonest, until RFC 9971 classifies each load for each goal. On a noisy
+SUT the proof may contradict the result of a lucky search. Its time counts nevertheless, and the certificate is marked.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from lossratio.mlrsearch import Bound, SearchGoal, SearchResult
 from lossratio.trials import Measurer, TrialInput, TrialResult
 
 REHEARSALS = 5
-"""How often each way to prove a load is tried, to know the fastest."""
+"""Number of proofs that are tried with each trial duration, to find the fastest."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a proof took.
+    """The cost of a proof.
 
     Attributes:
-        elapsed: Seconds that its trials took in all, as the measurer's clock told them.
-        trials: How many they were.
-        proved: Whether every load was classified as the result says.
+        elapsed: Seconds that its trials took in all, on the measurer's clock.
+        trials: Number of its trials.
+        proved: Whether every load was classified as in the result.
     """
 
     elapsed: float
@@ -35,11 +34,11 @@ class Certificate:
 
 
 def certificate(result: SearchResult, measurer: Callable[[int], Measurer]) -> Certificate:
-    """Proves a result once more.
+    """Proves a result again.
 
     Args:
-        result: What a search found; an irregular result's single bound is proved alone.
-        measurer: Makes a measurer of the same SUT from a seed, with the same overheads; each load gets fresh ones.
+        result: A search's result. Of an irregular result with one bound, that bound is proved.
+        measurer: Makes a measurer of the same SUT from a seed, with the same overheads. Each load gets new ones.
     """
     proofs = [
         _best_proof(load, claims, measurer, seed=number * (REHEARSALS + 1))
@@ -53,10 +52,10 @@ def certificate(result: SearchResult, measurer: Callable[[int], Measurer]) -> Ce
 
 
 def _claims(result: SearchResult) -> Mapping[float, list[tuple[SearchGoal, Bound]]]:
-    """What the result says about each load."""
+    """The bounds of the result, by load."""
     claims: dict[float, list[tuple[SearchGoal, Bound]]] = {}
-    for goal, found in result.items():
-        lower, upper = found.relevant_lower_bound, found.relevant_upper_bound
+    for goal, goal_result in result.items():
+        lower, upper = goal_result.relevant_lower_bound, goal_result.relevant_upper_bound
         if lower is not None:
             claims.setdefault(lower, []).append((goal, Bound.LOWER))
         if upper is not None and upper != lower:
@@ -67,13 +66,13 @@ def _claims(result: SearchResult) -> Mapping[float, list[tuple[SearchGoal, Bound
 def _best_proof(
     load: float, claims: list[tuple[SearchGoal, Bound]], measurer: Callable[[int], Measurer], seed: int
 ) -> Certificate:
-    """Proves a load in trials of the duration that proves it soonest on average."""
+    """Proves a load with trials of the duration that proves it soonest on average."""
     durations = _durations(claims)
     if len(durations) == 1:
         return _proof(TrialInput(durations[0], load), claims, measurer(seed))
 
     def rehearse(duration: float) -> tuple[int, float]:
-        """How often trials of a duration prove nothing, and how long they take in all."""
+        """Number of failed proofs with trials of a duration, and the time of all proofs."""
         trial = TrialInput(duration, load)
         proofs = [_proof(trial, claims, measurer(seed + number)) for number in range(1, REHEARSALS + 1)]
         return sum(not proof.proved for proof in proofs), sum(proof.elapsed for proof in proofs)
@@ -96,8 +95,8 @@ def _proof(trial: TrialInput, claims: list[tuple[SearchGoal, Bound]], measurer: 
     while counted < longest:
         result = TrialResult(trial, measurer.measure(trial))
         counted, elapsed, trials = counted + result.effective_duration, elapsed + result.elapsed, trials + 1
-        for each, _ in sums:
-            each.add(result)
-        if all(each.is_bound(upper=True) or each.is_bound(upper=False) for each, _ in sums):
+        for duration_sums, _ in sums:
+            duration_sums.add(result)
+        if all(duration_sums.is_bound(upper=True) or duration_sums.is_bound(upper=False) for duration_sums, _ in sums):
             break
-    return Certificate(elapsed, trials, all(each.is_bound(upper=upper) for each, upper in sums))
+    return Certificate(elapsed, trials, all(duration_sums.is_bound(upper=upper) for duration_sums, upper in sums))

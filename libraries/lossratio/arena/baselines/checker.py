@@ -1,7 +1,7 @@
-"""An independent check of search results: RFC 9971 once more, apart from any controller's own code.
+"""An independent check of search results: a second implementation of RFC 9971, without any controller's code.
 
-Written from the RFC's load classification, relevant bounds and conditional throughput, over plain lists of trials, in
-whole nanoseconds and exact fractions. It takes nothing from `lossratio.mlrsearch` but the shapes of goals and results.
+It implements the RFC's load classification, relevant bounds and conditional throughput over plain lists of trials, in
+whole nanoseconds and exact fractions. From `lossratio.mlrsearch` it takes the types of goals and results only.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ ROUNDING = 1e-9
 """Loads and widths that differ by no more than this, relatively, are the same."""
 
 TOO_SHORT = 0.01
-"""Share of their durations that trials must count less than before a search may give up the load they are at."""
+"""If trials count for less than this share of their durations, a search may give up their load."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What the trials really show for a goal; loads and rates in frames per second, None where there is none."""
+    """The bounds that the trials show for a goal; loads and rates in frames per second, None where there is none."""
 
     relevant_lower_bound: float | None
     relevant_upper_bound: float | None
@@ -33,25 +33,25 @@ def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: flo
     """Checks a finished search's result against its trials.
 
     Args:
-        result: What the controller said.
-        trials: Everything that was measured and counts (no warm-up), in any order.
+        result: The controller's result.
+        trials: All trials that count (no warm-up), in any order.
         min_load: Smallest load of the search, frames per second.
         max_load: Largest load of the search, frames per second.
 
     Returns:
-        A sentence for everything that is wrong; nothing for a result that the trials prove.
+        A sentence for each fault; none for a result that the trials prove.
     """
     outside = [trial.load for trial in trials if not min_load <= trial.load <= max_load]
-    found = [f"a trial at {load!r} is outside of {min_load!r} to {max_load!r}" for load in outside]
+    problems = [f"a trial at {load!r} is outside of {min_load!r} to {max_load!r}" for load in outside]
     failed = [goal for goal in result if is_bound(goal, _at(trials, min_load), upper=True)]
     for goal, goal_result in result.items():
         for fault in _goal_faults(goal_result, trials, min_load, max_load, bool(failed)):
-            found.append(f"{goal}: {fault}")
-    return tuple(found)
+            problems.append(f"{goal}: {fault}")
+    return tuple(problems)
 
 
 def checked(goal: SearchGoal, trials: Sequence[TrialResult]) -> Checked:
-    """Finds a goal's relevant bounds and conditional throughput among trials."""
+    """Computes a goal's relevant bounds and conditional throughput from trials."""
     loads = sorted({trial.load for trial in trials})
     upper = next((load for load in loads if is_bound(goal, _at(trials, load), upper=True)), None)
     lower = None
@@ -98,7 +98,7 @@ def _reason_faults(reason: IrregularReason | None, at_max: bool, at_min: bool, a
 
 
 def _has_stalled(goal: SearchGoal, trials: Sequence[TrialResult]) -> bool:
-    """Whether trials from some duration on count for next to nothing at a load that is still undecided."""
+    """Whether trials of some duration and longer hardly count at a load that is still undecided."""
     for load in {trial.load for trial in trials}:
         here = _at(trials, load)
         if any(is_bound(goal, here, upper=upper) for upper in (True, False)):
@@ -132,7 +132,7 @@ def is_bound(goal: SearchGoal, trials: Iterable[TrialResult], *, upper: bool) ->
 
 
 class DurationSums:
-    """Effective durations at one load, by trial duration and loss, and what they make of it (RFC 9971)."""
+    """Effective durations at one load, by trial duration and loss, and the load's classification (RFC 9971)."""
 
     def __init__(self, goal: SearchGoal) -> None:
         self._goal = goal
@@ -156,7 +156,7 @@ class DurationSums:
 
 
 def _quantile(goal: SearchGoal, trials: Iterable[TrialResult]) -> float:
-    """The loss ratio that a share of the duration sum is not above (RFC 9971, conditional throughput)."""
+    """The quantile of the loss ratio over the duration sum (RFC 9971, conditional throughput)."""
     full = sorted(
         (trial for trial in trials if trial.duration >= goal.final_trial_duration), key=lambda trial: trial.loss_ratio
     )

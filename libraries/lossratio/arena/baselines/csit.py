@@ -1,18 +1,19 @@
-"""MLRsearch as FD.io CSIT's methodology sets it up: a parameter set of `lossratio.mlrsearch.MLRsearch`.
+"""MLRsearch with the settings of FD.io CSIT: parameters of `lossratio.mlrsearch.MLRsearch`.
 
-What CSIT does, and where it is here:
+CSIT's settings, and their names here:
 
 - goals NDR and PDR (1 s trials, 21 s, exceed ratio 50 %, width 0.5 %): `GOALS`;
 - minimum load 9001 frames/s per interface, which leaves room for 9000 frames/s of latency traffic: `MIN_LOAD`;
 - a warm-up trial of 1 s at max load, whose result is ignored; the search ends when the minimum load is an upper bound
   for any goal ("fail fast"), and after 1200 s: `controller`;
-- every trial is start, sleep, stop, with 0.5 s around it, and these count in its effective duration, so that 7 trials
-  prove a lower bound, not 11: `TRIAL_OVERHEAD` and `MEASURER_ARGUMENTS`;
-- what was received beyond what was sent counts as loss: `NEGATIVE_LOSS`, for `lossratio.trials.counters`;
+- every trial takes 0.5 s besides its traffic, which count towards its effective duration, so that 7 trials prove a
+lower
+  bound, not 11: `TRIAL_OVERHEAD` and `MEASURER_ARGUMENTS`;
+- a surplus of received frames counts as loss: `NEGATIVE_LOSS`, for `lossratio.trials.counters`;
 - intermediate targets of 1 s and 4.58 s, at four and two goal widths: `COARSE_TARGETS`;
-- the forwarding rate at max load (MRR) as the first candidate load, and at the MRR load as the second one, smaller
-  candidates first: so the controller searches with any parameters. Where both loads are overloaded, it draws a line
-  through both forwarding rates; on a SUT that forwards the same at both, that is the second one.
+- the forwarding rate at max load (MRR) as the first candidate load, the forwarding rate at that load as the second one,
+  smaller candidates first: the controller does so with any parameters. Where both loads are overloaded, it draws a line
+  through both forwarding rates. On a SUT with the same forwarding rate at both loads, that gives the second candidate.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ MIN_LOAD: Final = 9001.0
 COARSE_TARGETS: Final = (CoarseTarget(1.0, widths=4), CoarseTarget(4.58, widths=2))
 
 TRIAL_OVERHEAD: Final = 0.5
-"""Seconds that a trial takes there besides its traffic."""
+"""Seconds that a trial of CSIT takes besides its traffic."""
 
 TIMEOUT: Final = 1200.0
-"""Seconds after which a search is given up."""
+"""Seconds after which a search ends unfinished."""
 
 WARM_UP_DURATION: Final = 1.0
 """Seconds."""
@@ -46,7 +47,7 @@ MEASURER_ARGUMENTS: Final = MappingProxyType({"overhead": TRIAL_OVERHEAD, "count
 
 
 def controller(max_load: float, *, min_load: float = MIN_LOAD) -> MLRsearch:
-    """Prepares a search as CSIT does it.
+    """Makes the controller of a search with CSIT's settings.
 
     Args:
         max_load: Largest load, frames per second per interface; CSIT computes it from the limits of the NICs.

@@ -17,10 +17,10 @@ FCS = 4
 
 @dataclass(frozen=True)
 class Tunnel:
-    """What a tunnel adds around an inner packet.
+    """The bytes that a tunnel adds around an inner packet.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         header: Bytes between the outer Ethernet header and the inner packet: outer IP and tunnel headers.
         trailer: Bytes between the inner packet and the frame check sequence.
         carries_ethernet: Whether the inner packet is an Ethernet frame; else it is an IP packet.

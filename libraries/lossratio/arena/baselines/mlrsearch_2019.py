@@ -1,7 +1,7 @@
-"""MLRsearch of 2019: NDR and PDR, an interval each, the latest trial counts (draft-vpolak-mkonstan-bmwg-mlrsearch-02).
+"""MLRsearch of 2019 (draft-vpolak-mkonstan-bmwg-mlrsearch-02): NDR and PDR, each with an interval.
 
-Phases with growing trial duration and narrowing width, as the sample implementation of the draft describes them, with
-the additional logic that the draft lists as missing there.
+The latest trials at an interval's bounds count. Phases with growing trial duration and narrowing width, as the sample
+implementation of the draft describes them, with the additional logic that the draft lists as missing there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Interval:
 
     Attributes:
         loss_ratio: A valid lower bound has no more loss than this, a valid upper bound has more.
-        max_load: Largest load, frames per second; an upper bound there is valid whatever its loss.
+        max_load: Largest load, frames per second; an upper bound there is valid with any loss ratio.
         lower: The latest trial at the lower bound.
         upper: The latest trial at the upper bound.
     """
@@ -50,10 +50,11 @@ class Interval:
     def updated(self, result: TrialResult) -> Interval:
         """The interval after another trial.
 
-        The latest trial at a bound's load replaces it. Below an invalid lower bound, a trial is the new lower bound
-        and the old one a valid upper bound; other trials change nothing then. Below a valid one, only high loss
-        counts: the lower bound moves there, and is invalid. Above the upper bound, a trial only counts if that is
-        invalid: it is the new upper bound, and the old one a valid lower bound. Inside, loss decides which it is.
+        A trial at a bound's load replaces the bound. A trial below an invalid lower bound becomes the lower bound, and
+        the old one becomes a valid upper bound; other trials change nothing then. A trial below a valid lower bound
+        counts only if it has high loss: it becomes the lower bound, and is invalid. A trial above the upper bound
+        counts only if the upper bound is invalid: it becomes the upper bound, and the old one becomes a valid lower
+        bound. A trial inside the interval becomes the upper bound if it has high loss, otherwise the lower bound.
         """
         if result.load in (self.lower.load, self.upper.load):
             return self._with(
@@ -89,7 +90,7 @@ def choose(intervals: Mapping[str, Interval], phase: Phase, min_load: float) -> 
     """The next load; None to leave the phase.
 
     Invalid bounds come first, then intervals that are too wide, then bounds of shorter trials. An interval whose lower
-    bound is invalid at the minimum load is not refined, until that is measured again.
+    bound is invalid at the minimum load is not refined until that load is measured again.
 
     Args:
         intervals: NDR's and PDR's interval, in this order.
@@ -129,7 +130,7 @@ def _external_width(interval: Interval, phase: Phase) -> float:
 
 
 class MLRsearch2019(ScriptedController):
-    """Searches for NDR and PDR at once, each with bounds of one final trial."""
+    """Searches for NDR and PDR together; each bound is one trial of the final duration."""
 
     def __init__(
         self,
@@ -143,10 +144,10 @@ class MLRsearch2019(ScriptedController):
         """Prepares a search.
 
         Args:
-            goals: Two goals with one width, initial and final trial duration: NDR without loss, PDR with some. FD.io
-                CSIT used 0 and 0.5 %, width 0.5 %, 1 s and 30 s.
-            min_load: Smallest load of a trial, frames per second per interface. The search fails where it would have
-                to go below.
+            goals: Two goals with the same width, initial and final trial duration: NDR without loss, PDR with some.
+                FD.io CSIT used 0 and 0.5 %, width 0.5 %, 1 s and 30 s.
+            min_load: Smallest load of a trial, frames per second per interface. The search fails where it needs a
+                smaller load.
             max_load: Largest load of a trial, frames per second per interface.
             intermediate_phases: Number of phases between the initial and the final one.
             timeout: No trial is asked for after this many seconds of trials; None: no limit.
@@ -175,10 +176,10 @@ class MLRsearch2019(ScriptedController):
                 self._update(result)
 
     def _initial_phase(self) -> Generator[Step, TrialResult, tuple[TrialResult, TrialResult]]:
-        """Trials at max load (MTR), at what was forwarded there (MRR), and at what was forwarded then (MRR2).
+        """Trials at the maximum load (MTR), at its forwarding rate (MRR), and at the forwarding rate of that (MRR2).
 
         Returns:
-            The trials at the bounds of the interval that the first phase starts with; it is wide enough for it.
+            The trials at the bounds of the first phase's interval, which is wide enough for that phase.
         """
         duration, width = self.goals[0].first_duration, self._phases[0].width_goal
         upper = yield Step(TrialInput(duration, self.max_load), "initial phase: the maximum load")
@@ -217,7 +218,7 @@ class MLRsearch2019(ScriptedController):
 
 
 def _bounds(interval: Interval, final_trial_duration: float) -> tuple[TrialResult | None, TrialResult | None]:
-    """The final trials that show a lower and an upper bound; an invalid bound is one of the other kind."""
+    """The full-length trials at the lower and upper bound. An invalid lower bound is an upper bound, and vice versa."""
     lower = interval.lower if interval.lower.duration >= final_trial_duration else None
     upper = interval.upper if interval.upper.duration >= final_trial_duration else None
     if lower is not None and lower.loss_ratio > interval.loss_ratio:

@@ -1,8 +1,8 @@
-"""MLRsearch of 2021: any number of loss ratios, one trial per load and duration (draft-ietf-bmwg-mlrsearch-01).
+"""MLRsearch of 2021: any number of loss ratios, one trial for each load and duration (draft-ietf-bmwg-mlrsearch-01).
 
-Phases with growing trial duration and narrowing width; within a phase, one target loss ratio after the other. What the
-draft says is a "simplified version" is implemented with the additional logic that it lists. A load that the generator
-cannot send counts as lost: that is in the trial's loss ratio already (`lossratio.trials.counters`).
+Phases with growing trial duration and narrowing width; within a phase, one target loss ratio after the other. The
+draft's "simplified version" is implemented, with the additional logic that the draft lists. Frames that the generator
+cannot send count as lost: they are in the trial's loss ratio already (`lossratio.trials.counters`).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class MeasuredBounds:
     """The bounds for one target loss ratio among trials of one duration: loads in frames per second, None: none.
 
     Attributes:
-        lower: The largest load of all that have no more than the target loss ratio, up to there.
-        second_lower: The measured load next below it.
-        upper: The smallest load of all that have more.
-        second_upper: The measured load next above it.
+        lower: The largest load up to which all loads have at most the target loss ratio.
+        second_lower: The next measured load below it.
+        upper: The smallest load with more than the target loss ratio.
+        second_upper: The next measured load above it.
     """
 
     lower: float | None = None
@@ -85,7 +85,7 @@ class MeasuredLoads:
 
 
 class Exit(Enum):
-    """Where the search goes on when there is nothing more to measure."""
+    """The continuation of the search when an iteration is complete."""
 
     ITERATION = "the next target loss ratio"
     PHASE = "the next phase"
@@ -101,11 +101,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class PhaseRule:
-    """What a phase decides by.
+    """The rule by which a phase chooses loads.
 
     Attributes:
         width_goal: The phase's logarithmic width goal.
-        expansion_coefficient: By how much external search multiplies interval widths.
+        expansion_coefficient: Factor by which external search multiplies interval widths.
         min_load: Smallest load, frames per second.
         max_load: Largest load, frames per second.
     """
@@ -193,7 +193,7 @@ def _if_better_upper(load: float | None, current: MeasuredBounds) -> float | Non
 
 
 class MLRsearch2021(ScriptedController):
-    """Searches for any number of loss ratios at once, each with bounds of one final trial."""
+    """Searches for any number of loss ratios together; each bound is one trial of the final duration."""
 
     def __init__(
         self,
@@ -208,16 +208,16 @@ class MLRsearch2021(ScriptedController):
         """Prepares a search.
 
         Args:
-            goals: What is searched for: target loss ratios with one width, initial and final trial duration. FD.io
+            goals: The search goals: target loss ratios with the same width, initial and final trial duration. FD.io
                 CSIT used 0 and 0.5 %, width 0.5 %, 1 s and 30 s.
             min_load: Smallest load of a trial, frames per second per interface.
             max_load: Largest load of a trial, frames per second per interface.
             intermediate_phases: Number of phases between the initial and the final one.
-            expansion_coefficient: By how much external search multiplies interval widths.
+            expansion_coefficient: Factor by which external search multiplies interval widths.
             timeout: No trial is asked for after this many seconds of trials; None: no limit.
 
         Raises:
-            SearchError: If an argument makes no sense, or goals do not go together here.
+            SearchError: If an argument makes no sense, or the goals differ in width or durations.
         """
         super().__init__(one_trial_goals(goals), min_load, max_load, timeout)
         if not expansion_coefficient > 1.0:
@@ -237,7 +237,7 @@ class MLRsearch2021(ScriptedController):
             previous = phase.duration
 
     def _initial_phase(self) -> Generator[Step, TrialResult, None]:
-        """Trials at max load (MTR), at what was forwarded there (MRR), and at what was forwarded then (MRR2)."""
+        """Trials at the maximum load (MTR), at its forwarding rate (MRR), and at the forwarding rate of that (MRR2)."""
         width = self._phases[0].width_goal
         first = yield from self._measure(self.max_load, self._initial_duration, "initial phase: the maximum load")
         mrr = clamped(min(first.forwarding_rate, step_down(self.max_load, width)), self.min_load, self.max_load)
@@ -270,7 +270,7 @@ class MLRsearch2021(ScriptedController):
     def _measure(self, load: float, duration: float, purpose: str) -> Generator[Step, TrialResult, TrialResult]:
         trial = TrialInput(duration, load)
         if self._forgotten is not None and trial == self._forgotten.input:
-            # Nothing is measured twice, so what was forgotten is remembered.
+            # No trial is measured twice: the forgotten one is used again.
             result = self._forgotten
         else:
             result = yield Step(trial, purpose)

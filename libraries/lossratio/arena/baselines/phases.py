@@ -13,9 +13,9 @@ from lossratio.errors import SearchError
 from lossratio.mlrsearch import SearchGoal
 
 SHRINK = 0.999999
-"""Multiplied widths are this much smaller, so that rounding never leaves an interval just wider than its goal.
+"""Multiplied widths are smaller by this factor, so that rounding never leaves an interval slightly wider than its goal.
 
-No draft mentions it; the loads of the example run in draft-ietf-bmwg-mlrsearch-01 have it, to 12 digits.
+No draft mentions the factor. The loads of the example run in draft-ietf-bmwg-mlrsearch-01 show it, to 12 digits.
 """
 
 
@@ -34,7 +34,7 @@ def log_distance(lower: float, upper: float) -> float:
 
 
 def multiplied(width: float, factor: float) -> float:
-    """A logarithmic width times a factor, and a trifle less."""
+    """A logarithmic width times a factor, slightly reduced (`SHRINK`)."""
     return width * factor * SHRINK
 
 
@@ -54,7 +54,7 @@ def step_down(load: float, width: float) -> float:
 
 
 def clamped(load: float, min_load: float, max_load: float) -> float:
-    """The load, or the limit that it is beyond, or no farther from than rounding."""
+    """The load, limited to the search's loads. A load that differs from a limit by rounding only becomes that limit."""
     if load >= max_load * (1.0 - ROUNDING):
         return max_load
     return min_load if load <= min_load * (1.0 + ROUNDING) else load
@@ -65,9 +65,9 @@ class Phase:
     """A non-initial phase.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         duration: Trial duration, in seconds.
-        width_goal: Logarithmic width that each interval is to have.
+        width_goal: Largest logarithmic width of an interval at the end of the phase.
     """
 
     name: str

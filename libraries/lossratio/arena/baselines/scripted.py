@@ -1,4 +1,4 @@
-"""Controllers that are written as a script: a generator that asks for one trial after the other."""
+"""Controllers that are scripts: generators that yield one trial after the other."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from lossratio.trials import TrialInput, TrialResult
 
 @dataclass(frozen=True)
 class Step:
-    """A trial that a script asks for, and why."""
+    """A trial that a script asks for, and its purpose."""
 
     trial: TrialInput
     purpose: str
 
 
 Script = Generator[Step, TrialResult, None]
-"""Yields a step, is sent the step's result, and returns when the search is over."""
+"""A generator that yields steps, receives their results, and returns when the search is over."""
 
 
 class ScriptedController(ABC):
-    """What all baselines share: asking and telling, adding up time, and the result's frame.
+    """The common part of all baselines: it hands out trials, takes in results, adds up time, and makes the result.
 
     Attributes:
         goals: The search goals, in the order given.
         min_load: Smallest load of a trial, frames per second per interface.
         max_load: Largest load of a trial, frames per second per interface.
-        elapsed: Seconds that all trials recorded so far took, as the measurer's clock told them.
-        trials: How many trials were recorded.
+        elapsed: Seconds of all trials recorded so far, on the measurer's clock.
+        trials: Number of trials recorded so far.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ScriptedController(ABC):
         """Prepares a search.
 
         Args:
-            goals: What is searched for.
+            goals: The search goals.
             min_load: Smallest load of a trial, frames per second per interface.
             max_load: Largest load of a trial, frames per second per interface.
             timeout: No trial is asked for after this many seconds of trials; None: no limit.
@@ -70,7 +70,7 @@ class ScriptedController(ABC):
 
     @property
     def purpose(self) -> str | None:
-        """Why the trial that `next_trial` gives was chosen; None if it gives none."""
+        """Why the trial of `next_trial` was chosen; None if there is none."""
         step = self._pending()
         return None if step is None or self._is_out_of_time() else step.purpose
 
@@ -80,9 +80,9 @@ class ScriptedController(ABC):
         return None if step is None or self._is_out_of_time() else step.trial
 
     def record(self, result: TrialResult) -> None:
-        """Takes in any trial's result, also of one it did not ask for.
+        """Takes in a trial's result. The controller need not have asked for that trial.
 
-        Only its time counts when the search is over, or where its load is outside of the search's loads.
+        When the search is over, or the load is outside of the search's loads, only the trial's time counts.
         """
         step = self._pending()
         self.elapsed += result.elapsed
@@ -98,7 +98,7 @@ class ScriptedController(ABC):
             self._step = None
 
     def result(self) -> SearchResult:
-        """What is known now, at any time; before the end it is marked as not finished."""
+        """The conclusion so far, at any time; before the end it is marked as not finished."""
         finished = self._pending() is None
         unfinished = IrregularReason.TIMEOUT if self._is_out_of_time() else IrregularReason.STOPPED_EARLY
         results = [
@@ -122,15 +122,15 @@ class ScriptedController(ABC):
 
     @abstractmethod
     def _take_unasked(self, result: TrialResult) -> None:
-        """Makes what use it can of a result that the script did not ask for."""
+        """Uses a result that the script did not ask for, if it can."""
 
     @abstractmethod
     def _goal_result(self, goal: SearchGoal, unfinished: IrregularReason) -> GoalResult:
-        """What is known about a goal; `unfinished` is the reason to give where the bounds alone tell none."""
+        """The result for a goal; `unfinished` is the reason for an irregular one where the bounds give none."""
 
 
 def one_trial_goals(goals: Iterable[SearchGoal]) -> tuple[SearchGoal, ...]:
-    """Checks goals of an algorithm that classifies a load by one trial, in phases that all goals go through together.
+    """Checks the goals of an algorithm that classifies a load by one trial, in phases that all goals share.
 
     Raises:
         SearchError: If a goal asks for more than one full-length trial, or the goals differ in more than loss ratio,
@@ -160,7 +160,7 @@ def bounds_result(
     max_load: float,
     unfinished: IrregularReason,
 ) -> GoalResult:
-    """Makes a goal's result from the trials that an algorithm holds for its relevant bounds.
+    """Makes a goal's result from the trials at its relevant bounds.
 
     Args:
         goal: The goal.
@@ -168,7 +168,7 @@ def bounds_result(
         upper: A high-loss trial at the relevant upper bound; None if there is none.
         min_load: Smallest load of the search, frames per second.
         max_load: Largest load of the search, frames per second.
-        unfinished: Why the result is irregular, if the bounds alone do not tell.
+        unfinished: The reason for an irregular result, if the bounds give none.
     """
     throughput = None if lower is None else lower.forwarding_rate
     low = None if lower is None else lower.load
