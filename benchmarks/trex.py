@@ -22,7 +22,7 @@ from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.traffic.trex_access import TREX_HOME
+from lossratio.traffic.generators.trex import TREX_HOME
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"
 GENERATORS = {"embedded": TOPOLOGIES / "local.yaml", "TRex": TOPOLOGIES / "local-trex.yaml"}

@@ -11,12 +11,11 @@ from lossratio.nodes import NodeSession, gather_facts
 from lossratio.results import NodeFacts
 from lossratio.testbed.interfaces import InterfaceState, known_as, read_interfaces
 from lossratio.testbed.reaching import reachable
-from lossratio.topology import AfPacketGenerator, Node, NodeType, Topology, TrexGenerator
-from lossratio.traffic import trex_problems
+from lossratio.topology import Node, NodeType, RealGenerator, Topology
+from lossratio.traffic import generator_needs
 from lossratio.units import format_bit_rate
 
 _PACKAGES = {"ip": "iproute2", "nft": "nftables", "ethtool": "ethtool"}
-_PYTHON = "import sys, numpy; print('.'.join(map(str, sys.version_info[:3])), numpy.__version__)"
 
 
 @dataclass(frozen=True)
@@ -89,13 +88,8 @@ def _missing_tools(session: NodeSession, node: Node, facts: NodeFacts) -> Iterat
         for tool, package in _PACKAGES.items():
             if getattr(facts.tools, tool) is None:
                 yield f"{tool} is missing (Debian package {package}); kinds of DUT made of the Linux kernel need it"
-    if isinstance(node.generator, AfPacketGenerator):
-        result = session.run(node.generator.python, "-c", _PYTHON, check=False)
-        if result.exit_status != 0:
-            last = (result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"])[-1]
-            yield f"{node.generator.python} with numpy is missing (Debian package python3-numpy): {last}"
-    elif isinstance(node.generator, TrexGenerator):
-        yield from trex_problems(node.generator, session)
+    if isinstance(node.generator, RealGenerator):
+        yield from generator_needs(node.generator, session)
 
 
 def _told(facts: NodeFacts) -> str:

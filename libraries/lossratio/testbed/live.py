@@ -33,13 +33,15 @@ from lossratio.testbed.resetting import resetting
 from lossratio.testbed.testbed import Ready, TestbedRequest
 from lossratio.testbed.traffic import WatchedSource
 from lossratio.testbed.watch import Watch
-from lossratio.topology import RealGenerator, SimulatedGenerator, Topology
+from lossratio.topology import RealGenerator, Topology
 from lossratio.traffic import (
     AgentClient,
     Configuration,
+    GeneratorNode,
     TrafficMeasurer,
     TrafficProfile,
     check_at_low_rate,
+    load_generator,
     make_configuration,
     open_generator,
     with_largest_frames,
@@ -99,9 +101,9 @@ class LiveTestbed:
             agent = undo.enter_context(_start_agent(tg, generator, request))
             facts = agent.facts
             tg_ports = [port for path in paths for port in (path.west, path.east)]
-            access = open_generator(generator, tg, facts.interfaces, facts.cpus, tg_ports)
-            undo.callback(access.close)
-            mac_of = access.mac_address
+            opened = open_generator(generator, GeneratorNode(tg, facts.interfaces, facts.cpus), tg_ports)
+            undo.callback(opened.close)
+            mac_of = opened.mac_address
             with _naming_links_that_are_down(sessions, Way.of(paths)):
                 links = tuple(
                     LiveLink(path, own, set_up_duts(own, sessions, mac_of(path.west), mac_of(path.east), undo))
@@ -110,8 +112,7 @@ class LiveTestbed:
             set_up = LiveSetUp(
                 links,
                 ports,
-                generator,
-                access,
+                opened,
                 lease,
                 sessions,
                 facts={name: gather_facts(session).facts for name, session in sessions.items()},
@@ -127,7 +128,7 @@ class LiveTestbed:
     @property
     def generator_limit(self) -> float | None:
         """The topology's ``max_rate``, in frames per second per interface."""
-        return self._set_up.generator.max_rate
+        return self._set_up.generator.settings.max_rate
 
     @contextmanager
     def ready_for(
@@ -170,7 +171,7 @@ class LiveTestbed:
             if isinstance(error, DutError):
                 self._watch.save_trials()
             if isinstance(error, TrafficError):
-                self._set_up.access.explain(error)
+                self._set_up.generator.explain(error)
             raise
         finally:
             self._is_in_use = False
@@ -217,15 +218,15 @@ class LiveTestbed:
 
     def _configured(self, configuration: Configuration) -> tuple[AgentClient, Mapping[str, Any]]:
         """A running agent whose traffic gets through, and what its generator says about itself."""
-        access = self._set_up.access
+        generator = self._set_up.generator
         if self._agent is None:
             tg = self._set_up.sessions[self._set_up.tg_name]
-            self._agent = _start_agent(tg, self._set_up.generator, self.request)
+            self._agent = _start_agent(tg, generator.settings, self.request)
         largest = with_largest_frames(configuration)
         if largest is not None:
-            self._agent.configure(largest, generator=access.name, options=access.ready())
+            generator.configure(self._agent, largest)
             check_large_frames(self._agent, self._set_up.links, self._watch, largest)
-        facts = self._agent.configure(configuration, generator=access.name, options=access.ready())
+        facts = generator.configure(self._agent, configuration)
         check_hops(self._agent, self._set_up.links, self._watch)
         return self._agent, facts
 
@@ -288,6 +289,8 @@ def _start_agent(tg: NodeSession, generator: RealGenerator, request: TestbedRequ
 
 def _generator(topology: Topology) -> RealGenerator:
     generator = topology.nodes[topology.tg_name].generator
-    if generator is None or isinstance(generator, SimulatedGenerator):
+    if not isinstance(generator, RealGenerator):
         raise TopologyError(f"Topology {topology.name}: real nodes need a real generator, such as afpacket.")
+    # A broken package is found before anything is touched.
+    load_generator(generator.kind)
     return generator

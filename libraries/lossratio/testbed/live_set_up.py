@@ -19,7 +19,7 @@ from lossratio.traffic import (
     CHECK_LOAD,
     FALTERING,
     REPEATS,
-    GeneratorAccess,
+    Generator,
     PortPair,
     TrafficPort,
     TrafficProfile,
@@ -49,9 +49,9 @@ class LiveLink:
         """Seconds for which frames may stay in flight on the whole path."""
         return sum(dut.settle_time for dut in self.duts) if self.duts else UNKNOWN_SETTLE_TIME
 
-    def port_pair(self, access: GeneratorAccess) -> PortPair:
+    def port_pair(self, generator: Generator[RealGenerator]) -> PortPair:
         """Its ends, as the generator calls them."""
-        path, destinations, port_name = self.path, self.destinations, access.port_name
+        path, destinations, port_name = self.path, self.destinations, generator.port_name
         return PortPair(
             TrafficPort(path.west.name, port_name(path.west), None if destinations is None else destinations.from_west),
             TrafficPort(path.east.name, port_name(path.east), None if destinations is None else destinations.from_east),
@@ -65,8 +65,7 @@ class LiveSetUp:
     Attributes:
         links: The parallel paths; one at least.
         ports: What nodes say about all ports on them.
-        generator: The generator, as the topology has it.
-        access: How to deal with it.
+        generator: The generator.
         lease: The reservation; None: there is none.
         sessions: The log-ins, by node.
         facts: Facts of the nodes, by name.
@@ -75,8 +74,7 @@ class LiveSetUp:
 
     links: tuple[LiveLink, ...]
     ports: tuple[PortState, ...]
-    generator: RealGenerator
-    access: GeneratorAccess
+    generator: Generator[RealGenerator]
     lease: Lease | None
     sessions: Mapping[str, NodeSession]
     facts: Mapping[str, NodeFacts]
@@ -105,7 +103,7 @@ class LiveSetUp:
     @property
     def port_pairs(self) -> tuple[PortPair, ...]:
         """The ends of each path, as the generator calls them."""
-        return tuple(link.port_pair(self.access) for link in self.links)
+        return tuple(link.port_pair(self.generator) for link in self.links)
 
     def conditions(
         self, request: TestbedRequest, profile: TrafficProfile, generator_facts: Mapping[str, Any]
@@ -122,7 +120,7 @@ class LiveSetUp:
             testbed=describe_testbed(request.topology, str(request.file), paths),
             nodes=dict(self.facts),
             controller=controller_facts(),
-            generator={**self.generator.model_dump(mode="json"), **generator_facts},
+            generator={**self.generator.settings.model_dump(mode="json"), **generator_facts},
             duts={
                 hop.label: self.descriptions.get(hop.label, {"kind": None, "configured_by": "others"})
                 for path in paths

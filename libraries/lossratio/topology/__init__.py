@@ -4,25 +4,24 @@ Field names are those of FD.io CSIT's topology files wherever both mean the same
 """
 
 from lossratio.topology.addressing import EAST, WEST, Side, default_networks, split_sides
-from lossratio.topology.checks import generator_problems, twin_problems
 from lossratio.topology.drawing import draw_topology
-from lossratio.topology.files import load_topology
+from lossratio.topology.files import generator_problems, load_topology, twin_problems
 from lossratio.topology.generators import (
+    ADDED_GENERATORS,
     AfPacketGenerator,
     Generator,
+    GeneratorSettings,
     RealGenerator,
     SimulatedGenerator,
     TrexCores,
     TrexGenerator,
 )
-from lossratio.topology.model import NicLimits, TestbedKind, Topology
-from lossratio.topology.nics import NIC_MODELS, NicModel
-from lossratio.topology.nodes import Interface, Node, NodeType
-from lossratio.topology.path import Hop, Port, TrafficPath
+from lossratio.topology.model import NIC_MODELS, NicLimits, NicModel, Node, NodeType, Reservation, TestbedKind, Topology
+from lossratio.topology.path import Hop, Interface, Port, TrafficPath
 from lossratio.topology.quantities import FileModel, FrameRate
-from lossratio.topology.reservation import Reservation
 
 __all__ = [
+    "ADDED_GENERATORS",
     "EAST",
     "NIC_MODELS",
     "WEST",
@@ -30,6 +29,7 @@ __all__ = [
     "FileModel",
     "FrameRate",
     "Generator",
+    "GeneratorSettings",
     "Hop",
     "Interface",
     "NicLimits",

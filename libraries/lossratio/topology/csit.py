@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lossratio.topology.nodes import Interface, Node
+from lossratio.topology.model import Node
+from lossratio.topology.path import Interface
 
 _SECRETS = frozenset({"password", "passphrase", "priv_key"})
 _GENERATORS = {"TREX": {"kind": "trex"}}

@@ -1,15 +1,17 @@
-"""Reads topology files."""
+"""Reads topology files, and finds what is wrong with those whose fields are right one by one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from lossratio.errors import TopologyError
-from lossratio.topology.checks import topology_problems
 from lossratio.topology.csit import from_csit, is_csit_topology
-from lossratio.topology.model import Topology
-from lossratio.yaml_file import load_yaml_file
+from lossratio.topology.generators import RealGenerator
+from lossratio.topology.model import Node, NodeType, TestbedKind, Topology
+from lossratio.topology.path import Port
+from lossratio.yaml_file import Problem, load_yaml_file
 
 
 def load_topology(path: str | Path) -> Topology:
@@ -19,8 +21,98 @@ def load_topology(path: str | Path) -> Topology:
         TopologyError: If the file is missing, is not YAML, or does not describe a usable testbed; each problem with
             file, line and field.
     """
-    return load_yaml_file(path, Topology, TopologyError, topology_problems, _convert)
+    return load_yaml_file(path, Topology, TopologyError, _topology_problems, _convert)
 
 
 def _convert(data: dict[str, Any], path: Path) -> dict[str, Any]:
     return from_csit(data, path) if is_csit_topology(data) else data
+
+
+def generator_problems(topology: Topology, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
+    """Finds what keeps the generator from sending, as far as the file shows it.
+
+    Args:
+        topology: The topology.
+        ports: The TG's ports that it is to send from.
+        pairs: From how many pairs of ports at once.
+    """
+    name = topology.tg_name
+    generator = topology.nodes[name].generator
+    if isinstance(generator, RealGenerator):
+        for where, text in generator.problems({port.name: port.interface for port in ports}, pairs):
+            yield ("nodes", name, *where), text
+
+
+def twin_problems(topology: Topology) -> Iterator[Problem]:
+    """Finds interfaces that have the same address, although each has its own."""
+    addresses: dict[tuple[str, str], Port] = {}
+    for port in (port for ports in topology.links().values() for port in ports):
+        pci_address, mac_address = port.interface.pci_address, port.interface.mac_address
+        own = {
+            "pci_address": None if pci_address is None else f"{port.node_name} {pci_address.lower()}",
+            "mac_address": None if mac_address is None else mac_address.lower(),
+        }
+        for field, address in own.items():
+            if address is None:
+                continue
+            other = addresses.setdefault((field, address), port)
+            if other is not port:
+                where = ("nodes", port.node_name, "interfaces", port.name, field)
+                yield where, f"{other} has the same {field}"
+
+
+def _topology_problems(topology: Topology) -> Iterator[Problem]:
+    problems = [*_node_type_problems(topology), *_link_problems(topology)]
+    for name, node in topology.nodes.items():
+        problems += _node_problems(topology.testbed, name, node)
+        problems += _interface_problems(topology.testbed, name, node)
+    yield from problems
+    if not problems:
+        try:
+            topology.path()
+        except TopologyError as error:
+            yield ("nodes",), str(error)
+
+
+def _node_type_problems(topology: Topology) -> Iterator[Problem]:
+    generators = [name for name, node in topology.nodes.items() if node.type is NodeType.TG]
+    if len(generators) != 1:
+        yield ("nodes",), f"there must be exactly one node of type TG, and there are {len(generators)}"
+
+
+def _link_problems(topology: Topology) -> Iterator[Problem]:
+    for link, ports in topology.links().items():
+        if len(ports) != 2:
+            ends = ", ".join(str(port) for port in ports)
+            last = ports[-1]
+            where = ("nodes", last.node_name, "interfaces", last.name, "link")
+            yield where, f"link {link!r} must have two ends, and has {len(ports)}: {ends}"
+
+
+def _node_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Problem]:
+    where = ("nodes", name)
+    simulated = testbed is TestbedKind.SIMULATED
+    if node.type is NodeType.TG and node.generator is None:
+        yield where, "a TG without a generator; add e.g. 'generator: {kind: afpacket}'"
+    if node.type is NodeType.DUT and node.generator is not None:
+        yield (*where, "generator"), "only a TG has a generator"
+    if node.generator is not None and simulated == isinstance(node.generator, RealGenerator):
+        yield (*where, "generator"), f"kind {node.generator.kind!r} does not go with 'testbed: {testbed.value}'"
+    if node.sut is not None and not simulated:
+        yield (*where, "sut"), "a model of the SUT only goes with 'testbed: simulated'"
+    if node.host is None and testbed is TestbedKind.LAB:
+        yield where, "no 'host' to reach the node at"
+
+
+def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Problem]:
+    names: set[str] = set()
+    for port, interface in node.interfaces.items():
+        where = ("nodes", name, "interfaces", port)
+        if interface.name in names:
+            yield (*where, "name"), f"another interface of {name} has the name {interface.name!r} as well"
+        if interface.name is not None:
+            names.add(interface.name)
+        elif testbed is TestbedKind.LOCAL:
+            yield where, "an interface of a local testbed needs a 'name'"
+        elif testbed is TestbedKind.LAB and interface.pci_address is None:
+            yield where, "neither a 'name' nor a 'pci_address'"

@@ -1,29 +1,72 @@
-"""The traffic generators that a TG may have."""
+"""The traffic generators that a TG may have: the settings of each in the topology file.
+
+Another package adds a generator by an entry point of the group ``lossratio.generator``. Its name is the generator's
+kind, and its object a class with a `settings_type` (a subclass of `lossratio.traffic.Generator`).
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
+from lossratio.errors import TopologyError
+from lossratio.plugins import PluginGroup
+from lossratio.topology.path import Interface
 from lossratio.topology.quantities import Duration, FileModel, FileName, FrameRate, NodePath, ProgramName
+from lossratio.yaml_file import Problem
+
+ADDED_GENERATORS = PluginGroup(name="lossratio.generator", what="generator", error=TopologyError)
+"""Generators of other packages."""
 
 _LATE_END_OF_SOFTWARE = 0.03
 _LATE_END_OF_CARDS = 0.001
+_LONGEST_SHOWN = 100
 
 
-class _LimitedGenerator(FileModel):
-    """What is known of the most that a generator can send."""
+class GeneratorSettings(FileModel):
+    """What a topology file says about its generator, whatever kind that is."""
 
     max_rate: FrameRate | None = None
     """The most frames per second that it is known to send per interface: the default max load of a search. A simulated
     generator leaves more than that unsent."""
     self_test: str | None = None
-    """File with what its self-test found, as seen from the topology file: the default max load, too, where it knows
+    """File with the result of its self-test, relative to the topology file: the default max load, too, where it knows
     the frames."""
+    kind: str
+    """Which generator it is."""
 
 
-class AfPacketGenerator(_LimitedGenerator):
+class RealGenerator(GeneratorSettings):
+    """Settings of a generator of real frames. One of another package has a subclass with its own fields.
+
+    Attributes:
+        any_python: Whether the generator's program runs with any Python from 3.8 on. On a local testbed it then runs
+            with that of lossratio.
+    """
+
+    any_python: ClassVar[bool] = True
+
+    python: ProgramName = "python3"
+    """Python 3.8 or later on the TG node, with the modules that the generator's program needs."""
+
+    def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
+        """Finds what keeps the generator from sending, as far as the topology file shows it.
+
+        Args:
+            ports: The TG's ports that it sends from, by name.
+            pairs: From how many pairs of ports it sends at once.
+
+        Yields:
+            Where in the node, such as ``("interfaces", "port0")``, and what is wrong there.
+        """
+        yield from ()
+
+
+class AfPacketGenerator(RealGenerator):
     """The embedded generator: plain Linux packet sockets."""
 
     kind: Literal["afpacket"]
@@ -43,20 +86,21 @@ class TrexCores(FileModel):
     """Their numbers; each sends on both ports."""
 
 
-class TrexGenerator(_LimitedGenerator):
+class TrexGenerator(RealGenerator):
     """TRex in its stateless mode, which is started on the TG where it does not run already."""
 
+    any_python = False
     kind: Literal["trex"]
     directory: NodePath | None = None
     """The installation on the TG, the directory with ``_t-rex-64`` in it; where missing, the environment variable
-    TREX_HOME of the one who runs the suite."""
+    TREX_HOME of the controller."""
     python: ProgramName = "python3"
     """Python 3.8 to 3.12 on the TG node, for TRex's own client."""
     software: bool = False
     """Whether it sends through packet sockets on Linux interfaces, instead of with cards that DPDK drives. Needs no
     hugepages, and is slow."""
     jumbo: bool = False
-    """Whether it is to send frames of more than 1518 bytes, up to 9000."""
+    """Whether it sends frames of more than 1518 bytes, up to 9000."""
     master_core: int | None = Field(default=None, ge=0)
     """CPU of TRex's master thread."""
     latency_core: int | None = Field(default=None, ge=0)
@@ -70,7 +114,7 @@ class TrexGenerator(_LimitedGenerator):
     publisher_port: int = Field(default=4500, ge=1, le=65535)
     """TCP port of its events."""
     arguments: tuple[str, ...] = ()
-    """What else to give to its program, e.g. ``[--mbuf-factor, "2"]``."""
+    """Further arguments of its program, e.g. ``[--mbuf-factor, "2"]``."""
     start_timeout: Duration = 60.0
     """Seconds that it may take to start."""
     late_end: Duration | None = None
@@ -84,6 +128,23 @@ class TrexGenerator(_LimitedGenerator):
         if self.late_end is not None:
             return self.late_end
         return _LATE_END_OF_SOFTWARE if self.software else _LATE_END_OF_CARDS
+
+    def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
+        """Addresses that a server with cards of its own needs, and an entry of `cores` for each pair."""
+        for name, interface in ports.items():
+            addresses = {"'pci_address'": interface.pci_address, "'mac_address'": interface.mac_address}
+            missing = [field for field, value in addresses.items() if value is None]
+            if missing and not self.software:
+                needed = " and ".join(missing)
+                yield (
+                    ("interfaces", name),
+                    f"TRex needs the port's {needed}, as its generator does not say 'software: true'",
+                )
+        if self.cores and len(self.cores) != pairs:
+            yield (
+                ("generator", "cores"),
+                f"an entry is needed for each pair of ports: there are {len(self.cores)}, and {pairs} pairs",
+            )
 
     @model_validator(mode="after")
     def _goes_together(self) -> TrexGenerator:
@@ -101,7 +162,7 @@ class TrexGenerator(_LimitedGenerator):
         return self
 
 
-class SimulatedGenerator(_LimitedGenerator):
+class SimulatedGenerator(GeneratorSettings):
     """A generator on a virtual clock, for simulated testbeds."""
 
     kind: Literal["simulated"]
@@ -111,7 +172,69 @@ class SimulatedGenerator(_LimitedGenerator):
     """Seed of all random numbers."""
 
 
-RealGenerator = AfPacketGenerator | TrexGenerator
-"""Generators of real frames."""
+_OWN: Mapping[str, type[GeneratorSettings]] = {
+    "afpacket": AfPacketGenerator,
+    "trex": TrexGenerator,
+    "simulated": SimulatedGenerator,
+}
+_OwnGenerator = Annotated[AfPacketGenerator | TrexGenerator | SimulatedGenerator, Field(discriminator="kind")]
 
-Generator = Annotated[AfPacketGenerator | TrexGenerator | SimulatedGenerator, Field(discriminator="kind")]
+
+def settings_type(kind: str) -> type[GeneratorSettings]:
+    """The model of a generator's settings.
+
+    Raises:
+        TopologyError: If there is no such generator, there are several, or its package is broken; names the
+            distribution.
+    """
+    if kind in _OWN:
+        return _OWN[kind]
+    names = ADDED_GENERATORS.names()
+    if kind not in names:
+        raise TopologyError(ADDED_GENERATORS.unknown(kind[:_LONGEST_SHOWN], sorted((*_OWN, *names))))
+    added = ADDED_GENERATORS.load(kind)
+    settings = getattr(added, "settings_type", None)
+    if not (isinstance(settings, type) and issubclass(settings, RealGenerator)):
+        problem = "has no 'settings_type' that is a subclass of lossratio.topology.RealGenerator"
+        raise ADDED_GENERATORS.broken(ADDED_GENERATORS.find(kind), problem)
+    missing = getattr(added, "__abstractmethods__", ())
+    if missing:
+        problem = f"lacks what every generator has: {', '.join(sorted(missing))}"
+        raise ADDED_GENERATORS.broken(ADDED_GENERATORS.find(kind), problem)
+    return settings
+
+
+class _ByKind:
+    """Reads settings with the model of their kind. Editors know the models of lossratio's own generators."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_wrap_validator_function(
+            lambda value, _: _read(value),
+            handler.generate_schema(_OwnGenerator),
+            serialization=core_schema.simple_ser_schema("any"),
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        known = handler(schema)
+        other = {"kind": {"type": "string", "not": {"enum": list(_OWN)}}}
+        known["oneOf"].append({"type": "object", "properties": other, "required": ["kind"], "title": "Added generator"})
+        return known
+
+
+def _read(value: object) -> GeneratorSettings:
+    if isinstance(value, GeneratorSettings):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError("this must be a mapping such as {kind: afpacket}")
+    kind = value.get("kind")
+    if not isinstance(kind, str):
+        raise ValueError("it needs a 'kind', such as {kind: afpacket}")
+    try:
+        model = settings_type(kind)
+    except TopologyError as error:
+        raise ValueError(str(error)) from error
+    return model.model_validate(value)
+
+
+Generator = Annotated[GeneratorSettings, _ByKind()]
+"""Settings of any generator, lossratio's own or added by another package."""

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
-from lossratio.topology.nics import NIC_MODELS, NicModel
-from lossratio.topology.nodes import Node, NodeType
-from lossratio.topology.path import Port, TrafficPath, find_paths
-from lossratio.topology.quantities import BitRate, FileModel, FileName, FrameRate, Label
-from lossratio.topology.reservation import Reservation
+from lossratio.topology.generators import Generator
+from lossratio.topology.path import Interface, Port, TrafficPath, find_paths
+from lossratio.topology.quantities import (
+    BitRate,
+    DriverName,
+    Duration,
+    FileModel,
+    FileName,
+    FrameRate,
+    HostName,
+    Label,
+    NodePath,
+    UserName,
+)
 
 
 class TestbedKind(str, Enum):
@@ -25,6 +37,106 @@ class TestbedKind(str, Enum):
     SIMULATED = "simulated"
 
 
+class NodeType(str, Enum):
+    """What a node is there for."""
+
+    TG = "TG"
+    DUT = "DUT"
+
+
+class Node(FileModel):
+    """A machine (or namespace) of the testbed, and how to reach it by SSH."""
+
+    type: NodeType
+    """TG (traffic generator) or DUT (device under test)."""
+    host: HostName | None = None
+    """Host name or address of its sshd."""
+    port: int = Field(default=22, ge=1, le=65535)
+    """TCP port of its sshd."""
+    username: UserName | None = None
+    """User to log in as; where missing, the user who runs the suite."""
+    key_file: Path | None = None
+    """Private key to log in with; where missing, the SSH agent and the user's default keys are tried."""
+    sudo: bool = False
+    """Whether commands need ``sudo -n`` in front of them there."""
+    host_key: str | None = None
+    """The node's public host key, as a line ``ssh-ed25519 AAAA...``."""
+    known_hosts: Path | None = None
+    """File with the node's host key, where it is not in the user's known_hosts."""
+    connect_timeout: Duration = 10.0
+    """Seconds that a log-in may take."""
+    arch: Label | None = None
+    """Architecture of its CPUs, e.g. ``x86_64``."""
+    model: Label | None = None
+    """Model of the machine."""
+    uio_driver: DriverName | None = None
+    """Driver that PCI devices are bound to for a DUT that takes them from the kernel, e.g. ``vfio-pci``."""
+    generator: Generator | None = None
+    """The traffic generator, on a TG."""
+    sut: dict[str, Any] | None = None
+    """The model of the SUT (``model: ...`` and its parameters), on a DUT of a simulated testbed."""
+    interfaces: dict[Label, Interface] = Field(min_length=1)
+    """Interfaces by port name."""
+    other: dict[str, JsonValue] = Field(default_factory=dict)
+    """What else is known about it; it is carried along into results."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_passwords(cls, data: Any) -> Any:
+        for field in ("password", "passphrase"):
+            if isinstance(data, dict) and field in data:
+                raise ValueError(
+                    f"has a {field}, which does not belong into a file; "
+                    "use a key, or the environment variable LOSSRATIO_PASSWORD"
+                )
+        return data
+
+
+@dataclass(frozen=True)
+class NicModel:
+    """What one port of a NIC of some model can do at most, in each direction.
+
+    Attributes:
+        name: The model's name, e.g. ``Intel-E810CQ``.
+        max_frame_rate: Frames per second, of whatever size; None: only the bit rate limits it.
+        max_bit_rate: Bits per second on the wire (layer 1); None: only the frame rate limits it.
+    """
+
+    name: str
+    max_frame_rate: float | None
+    max_bit_rate: float | None
+
+    @property
+    def tag(self) -> str:
+        """The tag of tests on this NIC in FD.io CSIT's taxonomy, e.g. ``nic_intel-e810cq``."""
+        return f"nic_{self.name.lower()}"
+
+
+def _models(*models: NicModel) -> Mapping[str, NicModel]:
+    return MappingProxyType({model.name.lower(): model for model in models})
+
+
+NIC_MODELS = _models(
+    NicModel("Intel-X520-DA2", 14_880_952, 10e9),
+    NicModel("Intel-X710", 14_880_952, 10e9),
+    NicModel("Intel-XL710", 18_750_000, 24.5e9),
+    NicModel("Intel-XXV710", 18_750_000, 24.5e9),
+    NicModel("Intel-E810XXV", 29_000_000, 24.5e9),
+    NicModel("Intel-E822CQ", 29_000_000, 24.5e9),
+    NicModel("Intel-E823C", 29_000_000, 24.5e9),
+    NicModel("Intel-E810CQ", 58_500_000, 100e9),
+    NicModel("Mellanox-CX556A", 148_809_523, 100e9),
+    NicModel("Mellanox-CX6DX", 148_809_523, 100e9),
+    NicModel("Mellanox-CX7VEAT", 297_619_046, 200e9),
+    NicModel("Cavium-A063-100G", 195_312_500, 100e9),
+    NicModel("Amazon-Nitro-50G", 1_500_000, 10e9),
+    NicModel("Amazon-Nitro-100G", 3_000_000, 10e9),
+    NicModel("Amazon-Nitro-200G", 6_000_000, 16e9),
+    NicModel("virtual", 14_880_952, 100e6),
+)
+"""Models by their name in lower case, with the limits that FD.io CSIT measures within, so that numbers compare."""
+
+
 class NicLimits(FileModel):
     """What one port of a NIC model can do at most, in each direction."""
 
@@ -32,6 +144,17 @@ class NicLimits(FileModel):
     """Frames per second, of whatever size."""
     max_bit_rate: BitRate | None = None
     """Bits per second on the wire."""
+
+
+class Reservation(FileModel):
+    """How a testbed is reserved on its TG node, so that two never measure on it at once."""
+
+    name: str = Field(default="testbed", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)
+    """What is reserved. Topologies that share a TG, but no interface and no DUT, have a name each."""
+    lease: Duration = 60.0
+    """Seconds after which the reservation of a job that has died ends by itself; it is renewed four times as often."""
+    directory: NodePath | None = None
+    """Where it is kept on the TG, writable for everybody who reserves it; where missing, ``/var/tmp/lossratio``."""
 
 
 class Topology(FileModel):

@@ -6,8 +6,31 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field, JsonValue
+
 from lossratio.errors import TopologyError
-from lossratio.topology.nodes import Interface
+from lossratio.topology.quantities import BitRate, DriverName, FileModel, InterfaceName, Label
+
+
+class Interface(FileModel):
+    """A node's interface that test traffic goes through."""
+
+    link: Label | None = None
+    """Name of the link it is on; the interface with the same link is the other end. Without one it is not used."""
+    name: InterfaceName | None = None
+    """Name of the Linux interface."""
+    mac_address: str | None = Field(default=None, pattern="^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
+    """MAC address; where missing, the node is asked for it."""
+    pci_address: str | None = Field(default=None, pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")
+    """PCI address, for devices and generators that take the interface from the kernel."""
+    model: Label | None = None
+    """NIC model, e.g. ``Intel-E810CQ``."""
+    driver: DriverName | None = None
+    """Driver that the device or generator expects."""
+    speed: BitRate | None = None
+    """Speed of the link, bits per second in each direction."""
+    other: dict[str, JsonValue] = Field(default_factory=dict)
+    """What else is known about it; it is carried along into results."""
 
 
 @dataclass(frozen=True)

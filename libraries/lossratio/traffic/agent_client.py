@@ -107,14 +107,20 @@ class AgentClient:
         self.close()
 
     def configure(
-        self, configuration: Configuration, *, generator: str = "afpacket", options: Mapping[str, Any] = NO_OPTIONS
+        self,
+        configuration: Configuration,
+        *,
+        generator: str = "afpacket",
+        options: Mapping[str, Any] = NO_OPTIONS,
+        program: str | None = None,
     ) -> Mapping[str, Any]:
         """Makes a generator ready for trials; an earlier one is gone then.
 
         Args:
             configuration: What it is made for.
             generator: Its name.
-            options: What this generator in particular must know.
+            options: Options of this generator in particular.
+            program: File on the node with the generator's program; None: the agent has it.
 
         Returns:
             What the generator says about itself and its ports.
@@ -125,7 +131,8 @@ class AgentClient:
         """
         self._settle_time = configuration.settle_time
         self._directions = tuple(direction.name for direction in configuration.directions)
-        return self._ask("configure", generator=generator, options=dict(options), **configuration.to_json())
+        fields: dict[str, Any] = {"generator": generator, "options": dict(options), "program": program}
+        return self._ask("configure", **fields, **configuration.to_json())
 
     def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
         """Performs a trial.

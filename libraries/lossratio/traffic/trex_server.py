@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from lossratio.errors import TrafficError
 from lossratio.traffic.delivery import Session
-from lossratio.traffic.trex_config import PROGRAM
+
+PROGRAM = "_t-rex-64"
+"""The server's program. The script ``t-rex-64`` around it kills other programs by name, and binds cards anew."""
 
 STATES = "/run/lossratio"
 """Where servers' files are on a node, all gone after a reboot."""

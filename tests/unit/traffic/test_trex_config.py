@@ -6,8 +6,8 @@ from pydantic import ValidationError
 
 from lossratio.errors import TopologyError
 from lossratio.topology import Interface, Port, TrexGenerator
-from lossratio.traffic import open_generator
-from lossratio.traffic.trex_config import ServerPort, largest_frame, server_arguments, server_configuration
+from lossratio.traffic import GeneratorNode, open_generator
+from lossratio.traffic.generators.trex import ServerPort, largest_frame, server_arguments, server_configuration
 
 CORES = {"master_core": 0, "latency_core": 1, "cores": [{"socket": 1, "threads": [2, 3]}]}
 MACS = {"eth0": "02:00:00:00:00:01", "eth1": "02:00:00:00:00:02"}
@@ -118,7 +118,7 @@ class Nobody:
 
 def opened(trex, **interface):
     path = [Port("TG", f"port{number}", Interface(link=str(number), **interface)) for number in range(2)]
-    return open_generator(trex, Nobody(), MACS, 8, path)
+    return open_generator(trex, GeneratorNode(Nobody(), MACS, 8), path)
 
 
 def test_a_card_needs_its_addresses_in_the_topology():
@@ -138,4 +138,4 @@ def test_without_a_directory_the_environment_says_where_trex_is(monkeypatch):
     with pytest.raises(TopologyError, match=r"nobody says where TRex is there.*TREX_HOME"):
         opened(TrexGenerator(kind="trex", software=True), name="eth0")
     monkeypatch.setenv("TREX_HOME", "/opt/trex")
-    assert opened(TrexGenerator(kind="trex", software=True), name="eth0").name == "trex"
+    assert opened(TrexGenerator(kind="trex", software=True), name="eth0").kind == "trex"

@@ -16,8 +16,9 @@ from waiting import wait_until
 
 from lossratio.errors import TrafficError
 from lossratio.topology import Interface, Port, TrexGenerator
-from lossratio.traffic import open_generator, trex_access
+from lossratio.traffic import GeneratorNode, generator_needs, open_generator
 from lossratio.traffic.agent.trex_settings import TrexSettings
+from lossratio.traffic.generators import trex
 from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
 
 PROGRAM = f"""#!{sys.executable}
@@ -293,11 +294,11 @@ def test_cards_without_hugepages_are_refused_before_anything_is_started(here, pl
 @pytest.fixture
 def access(here, plan, monkeypatch):
     """TRex on this machine, as a topology asks for it."""
-    monkeypatch.setattr(trex_access, "state_directory", lambda name: f"{plan.state}-{name}")
+    monkeypatch.setattr(trex, "state_directory", lambda name: f"{plan.state}-{name}")
     generator = TrexGenerator(kind="trex", directory=plan.directory, software=True, rpc_port=plan.rpc_port, prefix="x")
     ports = [Port("TG", f"port{number}", Interface(link=str(number), name=f"eth{number}")) for number in range(2)]
     macs = {"eth0": "02:00:00:00:00:01", "eth1": "02:00:00:00:00:02"}
-    opened = open_generator(generator, here, macs, 8, ports)
+    opened = open_generator(generator, GeneratorNode(here, macs, 8), ports)
     yield opened
     opened.close()
 
@@ -328,7 +329,7 @@ def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_
 
 def test_what_a_tg_lacks_is_told_without_starting_anything(here, plan, monkeypatch):
     def problems(**fields):
-        return list(trex_access.trex_problems(TrexGenerator(kind="trex", software=True, **fields), here))
+        return list(generator_needs(TrexGenerator(kind="trex", software=True, **fields), here))
 
     monkeypatch.delenv("TREX_HOME", raising=False)
     (nobody_says, no_python) = problems(python="/bin/false")

@@ -15,7 +15,7 @@ from lossratio.holder import ADDRESS, LinkEnd, Plan
 from lossratio.testbed.local import state
 from lossratio.testbed.local.launch import Holder, launch
 from lossratio.testbed.local.requirements import find_tools, is_privileged
-from lossratio.topology import AfPacketGenerator, Node, Port, TestbedKind, Topology
+from lossratio.topology import Node, Port, RealGenerator, TestbedKind, Topology
 
 _END_TIMEOUT = 30.0
 
@@ -200,7 +200,7 @@ def _resolved(directory: Path, known: state.State) -> Topology:
 
 def _resolved_node(node: Node, directory: Path, username: str, access: state.Access) -> Node:
     generator = node.generator
-    if isinstance(generator, AfPacketGenerator) and "python" not in generator.model_fields_set:
+    if isinstance(generator, RealGenerator) and generator.any_python and "python" not in generator.model_fields_set:
         # The nodes are this machine, and of its Pythons this one is known to have numpy.
         generator = generator.model_copy(update={"python": sys.executable})
     return node.model_copy(

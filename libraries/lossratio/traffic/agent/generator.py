@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import Callable, Protocol
 
 from .configuration import Configuration
@@ -79,21 +81,44 @@ class Generator(Protocol):
         """Stops all traffic at once, and releases the ports."""
 
 
-def make_generator(name: str, configuration: Configuration, options: Message) -> Generator:
+def make_generator(name: str, configuration: Configuration, options: Message, program: str | None = None) -> Generator:
     """Makes a generator by its name.
 
     Args:
         name: Its name.
         configuration: What it is made for, which is the same for every generator.
-        options: What this generator in particular must know.
+        options: Options of this generator in particular.
+        program: File with its program, a package that Python can import from; None: the agent has the program.
 
     Raises:
         AgentError: If there is none of that name, or it cannot be had on this node, or its ports cannot.
     """
+    if program is not None:
+        return _added(name, configuration, options, program)
     makers: dict[str, Callable[[Configuration, Message], Generator]] = {"afpacket": _afpacket, "trex": _trex}
     if name not in makers:
         raise AgentError("unsupported", f"There is no generator {name!r}; there are {', '.join(makers)}.")
     return makers[name](configuration, options)
+
+
+def program_module(kind: str) -> str:
+    """Name of the module or package that an added generator's program is on the node."""
+    return f"lossratio_agent_{kind}"
+
+
+def _added(name: str, configuration: Configuration, options: Message, program: str) -> Generator:
+    if program not in sys.path:
+        sys.path.insert(0, program)
+    try:
+        made: Generator = import_module(program_module(name)).make_generator(configuration, options)
+    except AgentError:
+        raise
+    # Somebody else's code may raise anything.
+    except Exception as error:
+        raise AgentError(
+            "program", f"The program of generator {name} cannot be used on this node: {type(error).__name__}: {error}"
+        ) from error
+    return made
 
 
 def _afpacket(configuration: Configuration, options: Message) -> Generator:

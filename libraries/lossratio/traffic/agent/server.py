@@ -124,7 +124,8 @@ class Agent:
     def _configure(self, request: Message) -> Message:
         self.close()
         configuration, options = Configuration.from_json(request), request.get("options", {})
-        self._generator = make_generator(str(request.get("generator")), configuration, options)
+        name, program = str(request.get("generator")), request.get("program")
+        self._generator = make_generator(name, configuration, options, program)
         return self._generator.facts()
 
     def _trial(self, request: Message) -> Message:

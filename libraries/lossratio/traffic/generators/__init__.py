@@ -1,0 +1,1 @@
+"""Generators on the controller's side, one module each."""

@@ -1,0 +1,197 @@
+"""The controller's side of every generator: settings, needs on the node, ports, and a program for the agent."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from lossratio.errors import TopologyError, TrafficError
+from lossratio.nodes import NodeSession
+from lossratio.topology import Port, RealGenerator
+from lossratio.traffic.agent.configuration import Configuration
+from lossratio.traffic.agent.generator import program_module
+from lossratio.traffic.agent_client import AgentClient
+from lossratio.traffic.delivery import deliver
+from lossratio.traffic.package import AgentPackage
+
+SettingsT = TypeVar("SettingsT", bound=RealGenerator)
+
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class GeneratorNode:
+    """The TG, as a generator finds it.
+
+    Attributes:
+        session: The log-in there.
+        interfaces: MAC addresses of its network interfaces, by name.
+        cpus: How many CPUs it has.
+    """
+
+    session: NodeSession
+    interfaces: Mapping[str, str]
+    cpus: int
+
+
+class Generator(ABC, Generic[SettingsT]):
+    """A generator of a TG. Close it in the end.
+
+    Another package adds one: a subclass with an entry point of the group ``lossratio.generator``.
+
+    Args:
+        settings: Its settings in the topology file.
+        node: The TG.
+        ports: Its ports on the way of the traffic: pairs, west before east.
+
+    Raises:
+        TopologyError: If the topology says too little about it, or asks for something that the TG does not have.
+
+    Attributes:
+        settings_type: Model of its settings in the topology file.
+        kind: Its kind in the topology file: the name of its entry point.
+        program: Name of the Python module or package that the agent runs for it on the TG; it has a function
+            ``make_generator(configuration, options)``. None: the agent has the program already.
+        settings: Its settings in the topology file.
+        node: The TG.
+        ports: Its ports.
+        distribution: Name and version of the distribution that it comes with; None: lossratio itself. Results state it
+            as the generator's version, unless its program reports another one.
+    """
+
+    settings_type: ClassVar[type[RealGenerator]]
+    kind: ClassVar[str]
+    program: ClassVar[str | None] = None
+
+    def __init__(self, settings: SettingsT, node: GeneratorNode, ports: Sequence[Port]) -> None:
+        self.settings: SettingsT = settings
+        self.node = node
+        self.ports = ports
+        self.distribution: str | None = None
+
+    @classmethod
+    @abstractmethod
+    def needs(cls, settings: SettingsT, session: NodeSession) -> Iterator[str]:
+        """Finds what the TG lacks for it. Nothing is started or changed there.
+
+        Args:
+            settings: Its settings in the topology file.
+            session: The log-in on the TG.
+
+        Yields:
+            What is missing, and how to get it.
+        """
+
+    @abstractmethod
+    def ready(self) -> Mapping[str, Any]:
+        """Makes sure that it can be used, and returns the options of its program, as JSON data.
+
+        Raises:
+            LossRatioError: If it cannot be used.
+        """
+
+    def port_name(self, port: Port) -> str:
+        """The name of a port in its configuration: that of the Linux interface.
+
+        Raises:
+            TopologyError: If the topology file does not have it.
+        """
+        return linux_name(port)
+
+    def mac_address(self, port: Port) -> str:
+        """MAC address of a port: that of the Linux interface.
+
+        Raises:
+            TopologyError: If it is not known.
+        """
+        return linux_mac_address(port, self.node.interfaces)
+
+    def explain(self, error: TrafficError) -> None:
+        """Looks for the cause of an error that came up while it was used.
+
+        Raises:
+            TrafficError: The error and its cause, where the cause is known.
+        """
+
+    def close(self) -> None:
+        """Ends everything that was started for it; doing it again changes nothing."""
+
+    def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
+        """Gets the agent ready for trials with it.
+
+        Returns:
+            What its program says about itself and the ports.
+
+        Raises:
+            LossRatioError: If that is not possible.
+        """
+        options = self.ready()
+        program = None if self.program is None else deliver(self.node.session, pack_program(self.kind, self.program))
+        facts = agent.configure(configuration, generator=self.kind, options=options, program=program)
+        return facts if self.distribution is None else {"version": self.distribution, **facts}
+
+
+def pack_program(kind: str, name: str) -> AgentPackage:
+    """Packs a generator's program for the agent into one file, the same bytes from the same sources.
+
+    Args:
+        kind: The generator's kind.
+        name: Name of the Python module or package. It is read and not imported: it needs the agent around it.
+
+    Raises:
+        TrafficError: If there is no such module.
+    """
+    try:
+        spec = find_spec(name)
+    except ImportError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise TrafficError(f"The generator {kind!r} has no program for the agent: there is no Python module {name!r}.")
+    origin, module = Path(spec.origin), program_module(kind)
+    if spec.submodule_search_locations is None:
+        sources = {f"{module}.py": origin.read_bytes()}
+    else:
+        folder = origin.parent
+        sources = {f"{module}/{path.relative_to(folder)}": path.read_bytes() for path in folder.rglob("*.py")}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for path, source in sorted(sources.items()):
+            archive.writestr(zipfile.ZipInfo(path, _LONG_AGO), source)
+    return AgentPackage(buffer.getvalue(), hashlib.sha256(buffer.getvalue()).hexdigest())
+
+
+def linux_name(port: Port) -> str:
+    """Name of the Linux interface that a port is.
+
+    Raises:
+        TopologyError: If the topology file does not have it.
+    """
+    if port.interface.name is None:
+        raise TopologyError(f"{port}: the generator needs the 'name' of its Linux interface in the topology file.")
+    return port.interface.name
+
+
+def linux_mac_address(port: Port, interfaces: Mapping[str, str]) -> str:
+    """MAC address of the Linux interface that a port is.
+
+    Args:
+        port: The port.
+        interfaces: MAC addresses of the node's network interfaces, by name.
+
+    Raises:
+        TopologyError: If the node has no such interface.
+    """
+    name = linux_name(port)
+    if name not in interfaces:
+        raise TopologyError(
+            f"{port}: node {port.node_name} has no interface {name!r}; it has {', '.join(sorted(interfaces))}. "
+            f"Correct its name in the topology file."
+        )
+    return interfaces[name]
