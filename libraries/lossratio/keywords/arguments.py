@@ -1,4 +1,4 @@
-"""Types of keyword arguments: what people write, turned into plain numbers and objects before a keyword runs."""
+"""Types of keyword arguments: what people write, converted to plain numbers and objects before a keyword runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lossratio.traffic import parse_frame_size
 from lossratio.units import parse_frame_rate, parse_ratio
 
 DEFAULT_PROFILE = "ethip4-udp"
-"""The traffic profile of measurements that are told none."""
+"""The traffic profile of measurements that name none."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -82,7 +82,7 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
     | {"name": "strict", "loss_ratio": "0.001 %", "exceed_ratio": 0, "duration_sum": "1 min"}
     """
     with warnings.catch_warnings():
-        # What is advised against is said where the goal is used, in the result's remarks.
+        # The result's remarks hold what RFC 9971 advises against.
         warnings.simplefilter("ignore", SearchGoalWarning)
         try:
             return goal_from(value)
@@ -115,8 +115,8 @@ def to_goal_set(value: str) -> GoalSet:
 def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
     """Marks a method as a keyword whose arguments have the types of its annotations, None left out of them.
 
-    Robot Framework says why a value does not convert to a type of its own, but for a union with None only that it does
-    not. An argument with the default None may be None all the same.
+    For a type of our own, Robot Framework shows why a value does not convert. For a union with None it shows only that
+    the value does not. An argument with the default None may be None all the same.
 
     Args:
         name: The keyword's name; None: the method's.
@@ -133,7 +133,7 @@ def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
 
 
 def _without_none(hint: Any) -> Any:
-    rest = tuple(each for each in get_args(hint) if each is not type(None))
+    rest = tuple(option for option in get_args(hint) if option is not type(None))
     return rest[0] if isinstance(hint, UnionType) and len(rest) == 1 else hint
 
 

@@ -1,4 +1,4 @@
-"""Makes many tests out of one: a suite says what is measured once, and for which frame sizes and numbers of cores."""
+"""Expands suites: one test becomes a test for each frame size, number of cores and NIC model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RFC2544_FRAME_SIZES = ("64B", "128B", "256B", "512B", "1024B", "1280B", "1518B")
 """Frame sizes of RFC 2544, section 9.1."""
 
 FRAME_SIZES = (*RFC2544_FRAME_SIZES, "IMIX")
-"""What a suite is measured with that names no frame sizes of its own."""
+"""Frame sizes of suites that name none."""
 
 _FRAME_SIZE = "${FRAME_SIZE}"
 _CORES = "${CORES}"
@@ -30,7 +30,7 @@ class _Setting:
     """What is the same for all tests of a suite.
 
     Attributes:
-        name: What tells it from other settings; empty if there is only one.
+        name: What distinguishes it from other settings; empty if there is only one.
         variables: Values of variables, by their names.
         tags: Tags of its tests.
     """
@@ -73,14 +73,14 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
         duts: str | None = None,
         nic: str | None = None,
     ) -> None:
-        """Takes what a command line can say; lists are separated by commas.
+        """Takes the arguments of a command line; lists are separated by commas.
 
         Args:
             topology: The topology file.
             frame_sizes: Frame sizes to take in place of the suites' own, e.g. ``64B,IMIX``.
             cores: Numbers of cores to take in place of the suites' own, e.g. ``1,2``.
             duts: Through how many DUTs the path goes; None: through all.
-            nic: The NIC model; None: each one that there is a path on.
+            nic: The NIC model; None: all models that have a path.
 
         Raises:
             TopologyError: If the file does not describe a usable testbed, or has no such path.
@@ -104,8 +104,8 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
             return
         # Copies by data: a deep copy would copy all parents, too.
         suites = [TestSuite.from_dict({**suite.to_dict(), "name": setting.name}) for setting in settings]
-        for each, setting in zip(suites, settings, strict=True):
-            self._expand(each, setting)
+        for copy, setting in zip(suites, settings, strict=True):
+            self._expand(copy, setting)
         suite.tests.clear()
         suite.resource.imports.clear()
         suite.setup = suite.teardown = None
@@ -124,7 +124,7 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
         ]
 
     def _places(self, suite: TestSuite) -> tuple[_Place, ...]:
-        """The paths that the suite can be made for; one that nothing is known about, if there is none."""
+        """The paths that the suite can be made for; without any, one place with the topology file only."""
         if self._topology is None or self._file is None:
             return (_Place(),)
         asked = _literal_argument(suite, "duts")

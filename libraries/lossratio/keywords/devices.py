@@ -1,4 +1,4 @@
-"""Keywords that ask the devices under test, and that reconfigure them."""
+"""Keywords that read counters of the devices under test, and that reconfigure the devices."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class DeviceKeywords(Keywords):
     def collect_telemetry(
         self, goal: str | None = None, *, duration: timedelta = timedelta(seconds=TELEMETRY_DURATION)
     ) -> ThroughputResult:
-        """Makes one more trial after a search, asks the devices around it, and returns the search's result with that.
+        """Makes one more trial after a search, reads the devices before and after it, and returns the search's result.
 
-        The trial of ``duration`` is at the relevant lower bound of ``goal``, by default PDR, and is none of the
-        search's: nothing asks a device while a search runs. The result then has, for each device, the frames that it
-        received, transmitted and dropped (by place, so that each is accounted for), and what its kind tells: VPP
-        ``show runtime``, testpmd's and Open vSwitch's statistics, of all kinds the counters of interfaces and CPUs, and
-        ``perf stat`` where that is there and allowed.
+        The trial takes ``duration``, at the relevant lower bound of ``goal`` (by default PDR). It is no trial of the
+        search: nothing reads a device while a search runs. For each device the result has the frames that it received,
+        transmitted and dropped (by place, so that each is accounted for), and the statistics of its kind: VPP's ``show
+        runtime``, those of testpmd and Open vSwitch, and for all kinds the counters of interfaces and CPUs, and ``perf
+        stat`` where the node has it and allows it.
 
         | `Find NDR And PDR`    frame_size=64B
         | `Collect Telemetry`
@@ -68,10 +68,10 @@ class DeviceKeywords(Keywords):
 
     @typed_keyword("Reconfigure DUTs")
     def reconfigure_duts(self, entries: int = _ENTRIES) -> None:
-        """Adds so many ``entries`` to what each device forwards by, which are of no concern to test traffic.
+        """Adds this number of ``entries`` to the forwarding table of each device; none of them matches test traffic.
 
-        They are addresses of a bridge, routes of a router, rules of Open vSwitch, and with VPP whatever it forwards by.
-        `Tear Down Testbed` takes them away.
+        They are addresses of a bridge, routes of a router, rules of Open vSwitch, and with VPP the entries of its
+        forwarding mode. `Tear Down Testbed` removes them.
         """
         reconfigure_duts(self.session.ready_testbed(), entries)
 
@@ -90,12 +90,12 @@ class DeviceKeywords(Keywords):
         timeout: timedelta = _TIMEOUT,
         integrity: Integrity = Integrity.DOUBT,
     ) -> ReconfigurationResult:
-        """Measures what is lost while the devices are being reconfigured, and returns the result, as FD.io CSIT does.
+        """Measures the frames lost while the devices are reconfigured, as FD.io CSIT does, and returns the result.
 
         First comes a search with a strict ``goal`` (CSIT's: no loss in any trial, 11 s, width 0.1 %). Then traffic
-        flows at its relevant lower bound while `Reconfigure DUTs` adds so many ``entries``, or another ``keyword`` of
-        yours does what it does. The result has the frames lost, without those that the generator could not send, and
-        the lost time: how long nothing at all would have been forwarded.
+        flows at its relevant lower bound while `Reconfigure DUTs` adds this number of ``entries``, or while a
+        ``keyword`` of yours runs. The result has the frames lost, without those that the generator
+        could not send, and the lost time: the time in which as many frames are sent.
 
         | `Measure Reconfiguration Loss`    frame_size=64B    entries=10000
         | `Measure Reconfiguration Loss`    frame_size=64B    keyword=Restart The Routing Daemon
@@ -118,6 +118,6 @@ class DeviceKeywords(Keywords):
         request = ReconfigurationRequest(search, reconfigure)
         return measured(
             self.session,
-            f"Measuring what a reconfiguration loses: {describe_profile(search.profile)}",
+            f"Measuring the loss of a reconfiguration: {describe_profile(search.profile)}",
             lambda testbed, place: measure_reconfiguration_loss(testbed, request, place, show_progress),
         )

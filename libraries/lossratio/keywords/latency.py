@@ -45,21 +45,21 @@ class LatencyKeywords(Keywords):
     ) -> ThroughputResult | LatencyResult:
         """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
 
-        After a search in the same test, it is measured with that search's traffic at ``shares`` of a goal's relevant
-        lower bound, and at the search's minimum load, as FD.io CSIT does: by default at 90, 50 and 10 % of PDR.
-        ``goal`` names another goal. The latency becomes a part of the search's result.
+        After a search in the same test, latency is measured with that search's traffic at ``shares`` of a goal's
+        relevant lower bound, and at the search's minimum load, as FD.io CSIT does: by default at 90, 50 and 10 % of
+        PDR. ``goal`` names another goal. The latency becomes a part of the search's result.
         | `Find NDR And PDR`    frame_size=64B
         | `Measure Latency`
         | `Measure Latency`    goal=NDR    shares=[1, 0.5]    duration=1 s
 
-        With ``loads`` it stands for itself, with traffic of ``frame_size``, ``profile`` and ``bidirectional`` as under
-        `Arguments of measurements`, and has a result of its own.
+        With ``loads`` it is a measurement of its own, with traffic of ``frame_size``, ``profile`` and ``bidirectional``
+        as under `Arguments of measurements`.
         | `Measure Latency`    10 kpps    100 kpps    frame_size=64B
 
-        Some frames of the load carry a number, and the generator notes when each leaves and when it comes back; how
-        exactly it can tell is in the result, as ``resolution``. The result has the least, mean and largest latency,
-        jitter, percentiles and the whole histogram, frames out of order and duplicates, for each direction. A load or
-        a direction that fails is a warning, and the others stay; if all fail, so does the keyword.
+        Some frames of the load carry a number. The generator records when each of them leaves and when it comes back;
+        the result has the resolution of these times as ``resolution``. For each direction the result has the least,
+        mean and largest latency, jitter, percentiles and the whole histogram, frames out of order and duplicates. A
+        load or a direction that fails is a warning, and the others stay. If all fail, the keyword fails.
         """
         if not loads:
             return self._after_search(goal, shares, duration.total_seconds(), integrity)
@@ -71,7 +71,7 @@ class LatencyKeywords(Keywords):
         result = measured(
             self.session,
             f"Measuring latency: {describe_profile(traffic)}",
-            lambda testbed, place: measure_latency(testbed, request, place, _tell),
+            lambda testbed, place: measure_latency(testbed, request, place, _show),
         )
         _require_some(result.latency)
         return result
@@ -83,7 +83,7 @@ class LatencyKeywords(Keywords):
         points = points_of(search.result, goal=goal, shares=shares)
         request = LatencyRequest(search.profile, points, duration, integrity)
         announce(f"Measuring latency: {describe_profile(search.profile)}")
-        result = add_latency(self.session.ready_testbed(), request, search.place, search.result, _tell)
+        result = add_latency(self.session.ready_testbed(), request, search.place, search.result, _show)
         self.session.remember_search(result, search.profile, search.place)
         show_result(result, search.place.directory)
         _require_some(result.latency)
@@ -99,12 +99,12 @@ class LatencyKeywords(Keywords):
         return search
 
 
-def _tell(latency: LatencyAtLoad) -> None:
+def _show(latency: LatencyAtLoad) -> None:
     logger.console("\n".join(latency_lines([latency])))
     for fault in latency.faults:
         logger.warn(f"Latency at {name_load(latency)} is not known: {fault}")
 
 
 def _require_some(latency: Sequence[LatencyAtLoad]) -> None:
-    if not any(each.is_measured for each in latency):
+    if not any(load.is_measured for load in latency):
         raise TrafficError(f"No latency could be measured at any load. {'; '.join(latency[0].faults)}")

@@ -7,7 +7,7 @@ from robot.api.deco import keyword
 
 from lossratio.errors import ReportError
 from lossratio.keywords.session import Keywords
-from lossratio.report import ReportFormat
+from lossratio.report import ReportFormat, write_reports
 
 
 class ReportKeywords(Keywords):
@@ -17,14 +17,11 @@ class ReportKeywords(Keywords):
     def write_report(self, *formats: ReportFormat) -> None:
         """Writes reports of what the run has measured so far into its output directory.
 
-        ``formats`` are ``html`` (the page ``lossratio.html``; this if left out), ``json``, ``csv``, ``markdown`` and
+        ``formats`` are ``html`` (the page ``lossratio.html``; the default), ``json``, ``csv``, ``markdown`` and
         ``junit``. The page is written at the end of the run in any case.
 
         | `Write Report`    html    junit
         """
-        # Imported here because it takes a while, and most suites need no report before their end.
-        from lossratio.report import write_reports
-
         directory = self.session.directory
         paths = () if directory is None else write_reports(directory.path, formats or (ReportFormat.HTML,))
         if not paths:

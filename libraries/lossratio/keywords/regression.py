@@ -35,5 +35,5 @@ class RegressionKeywords(Keywords):
         result = self.session.last_result
         trends = require_no_regression(History(history), result, goal, fresh=fresh, least_change=least_change / 100)
         for trend in trends:
-            tell = logger.warn if trend.verdict is TrendVerdict.TOO_FEW else logger.info
-            tell(describe_trend(trend))
+            log = logger.warn if trend.verdict is TrendVerdict.TOO_FEW else logger.info
+            log(describe_trend(trend))

@@ -1,4 +1,4 @@
-"""What the keywords of one suite share: the testbed, the last result, and which test is running."""
+"""The state that the keywords of one suite share: the testbed, the last result, the running test."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.errors import LossRatioError, SearchError, TrafficError
 from lossratio.measurements import TestPlace
 from lossratio.mlrsearch import SearchGoal
+from lossratio.report import RunReport
 from lossratio.results import Result, RunDirectory, TestIdentity, ThroughputResult, result_name
 from lossratio.testbed import RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
@@ -23,7 +24,7 @@ class Search:
     """A search of this suite.
 
     Attributes:
-        result: What it found.
+        result: Its result.
         profile: What the traffic was.
         place: Which test it belongs to.
         test_name: Name of the running test when it was made.
@@ -100,7 +101,7 @@ class Session:
         return str(BuiltIn().get_variable_value("${TEST NAME}") or "Suite Setup")
 
     def remember_search(self, result: ThroughputResult, profile: TrafficProfile, place: TestPlace) -> None:
-        """Keeps a search for what comes after it in its test."""
+        """Keeps a search for later keywords of its test."""
         self.last_result = result
         self.last_search = Search(result, profile, place, self.test_name)
 
@@ -126,9 +127,6 @@ class Session:
             tags=tuple(variables.get("TEST TAGS", ())),
         )
         self.directory = RunDirectory(Path(variables["OUTPUT DIR"]))
-        # Imported here because it takes a while, and only a suite that measures something needs it.
-        from lossratio.report import RunReport
-
         RunReport.require_page()
         forced = variables.get("RESUME_FORCED") or None
         return TestPlace(identity, self.directory, None if earlier is None else RunDirectory(earlier), forced).begin()

@@ -45,10 +45,10 @@ class SoakKeywords(Keywords):
         integrity: Integrity = Integrity.DOUBT,
         resume: Path | None = None,
     ) -> SoakResult:
-        """Searches for the critical load: that with a loss ratio of ``target_loss_ratio`` in the long run (PLRsearch).
+        """Searches for the critical load: the load with a loss ratio of ``target_loss_ratio`` in the long run (PLRsearch).
 
-        The result is an estimate with its 95 % interval. It is irregular if the trials contradict the model that it is
-        made with, and if the critical load may be outside of the loads that were allowed.
+        The result is an estimate with its 95 % interval. It is irregular if the trials contradict the model of the
+        estimate, or if the critical load may be outside of the allowed loads.
 
         | =Argument=           | =What it is= |
         | ``precision``        | Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``. |

@@ -37,7 +37,7 @@ class TestbedKeywords(Keywords):
 
         | =Argument=     | =What it is= |
         | ``topology``   | The topology file. |
-        | ``dut``        | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Left out: the DUTs stay as they are, somebody else has set them up. |
+        | ``dut``        | The kind of device that each DUT becomes, e.g. ``linux_bridge`` or ``linux_router``. Left out: the DUTs stay as they are, set up by others. |
         | ``duts``       | Through how many DUTs the path goes, in the order of the file; 0 is a cable from the generator to itself. Left out: through all. |
         | ``nic``        | The NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``. Left out: the first link that is free, whatever it is on. |
         | ``links``      | How many parallel paths the traffic takes at once; a load is that of each of their interfaces. |

@@ -30,11 +30,12 @@ class TesterKeywords(Keywords):
         """Searches for the largest load at which the tester sends every frame in time and gets every one back.
 
         There must be no device between the ports of the TG: a cable joins them, as in ``topologies/local-cable.yaml``.
-        What is above that limit, no search can tell from loss of a device; RFC 9971 recommends it as maximum load.
+        Above that limit no search can distinguish loss of the generator from loss of a device. RFC 9971 recommends the
+        limit as maximum load.
 
         ``max_load`` is the first load that is tried; left out, it is what links and NICs can do. ``record`` is a file
         that the limit is written into. A topology whose generator names that file as its ``self_test`` has the limit
-        as maximum load of its searches; a search that is told a larger one warns. The other arguments are described
+        as maximum load of its searches; a search with a larger one warns. The other arguments are described
         under `Arguments of measurements`.
 
         | `Set Up Testbed`    topologies/local-cable.yaml

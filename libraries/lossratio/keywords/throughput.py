@@ -50,8 +50,8 @@ class ThroughputKeywords(Keywords):
         the evidence), presets, or a file of your own. Left out, it is what the library was imported with. The other
         arguments are described under `Arguments of measurements`.
 
-        ``repeat`` makes the same search several times. Each search has a result of its own; the message tells mean,
-        standard deviation and range of what they found, and the last result is returned.
+        ``repeat`` makes the same search several times. Each search has a result of its own. The message has mean,
+        standard deviation and range of the results, and the last result is returned.
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
@@ -145,7 +145,7 @@ class ThroughputKeywords(Keywords):
 
     @typed_keyword()
     def throughput_should_be_at_least(self, least: FrameRate, goal: str | None = None) -> None:
-        """Fails if the conditional throughput that was found last in this suite is below ``least``.
+        """Fails if the conditional throughput of the last search in this suite is below ``least``.
 
         ``goal`` is the name of a goal of that search, e.g. ``PDR``; left out, it is the first one (NDR after
         `Find NDR And PDR`). Both rates are per transmitting interface. A search without a conditional throughput fails,

@@ -29,7 +29,7 @@ class TrafficKeywords(Keywords):
     ) -> None:
         """Begins to send traffic of a constant ``load``, which flows until `Stop Traffic`.
 
-        It is for whatever has to be done under load: a reconfiguration of the device, a look at its counters. No other
+        Use it for work under load, such as a reconfiguration of the device or a look at its counters. No other
         measurement can begin before it is stopped; `Tear Down Testbed` stops it, too. The other arguments are described
         under `Arguments of measurements`.
 
@@ -44,10 +44,10 @@ class TrafficKeywords(Keywords):
 
     @typed_keyword()
     def stop_traffic(self, late_wait: timedelta = timedelta(seconds=DEFAULT_LATE_WAIT)) -> StoppedTraffic:
-        """Ends the traffic that `Start Traffic` began, and returns what was counted.
+        """Ends the traffic that `Start Traffic` began, and returns the counters.
 
-        Counters are read when the traffic has stopped and frames in flight have had the time to come back that the
-        devices need. What arrives later, for up to ``late_wait`` more, is late: counted apart, and not received.
+        Counters are read when the traffic has stopped and frames in flight have had the time to come back. Frames that
+        arrive later, for up to ``late_wait`` more, are late: counted apart, and not received.
 
         The result has the totals ``sent``, ``received``, ``lost`` (sent and neither received nor late), ``late`` and
         ``unsent`` (what the generator could not send), and ``directions`` with the counters of each direction.
