@@ -24,7 +24,7 @@ import numpy as np
 from lossratio.dut import create_dut
 from lossratio.errors import DutError
 from lossratio.nodes import NodeSession
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, Topology, load_topology
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.configuration import Configuration, Direction

@@ -17,7 +17,7 @@ import click
 from generator import TOPOLOGY, bare_link, bridged
 
 from lossratio.nodes import NodeSession
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, load_topology
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.configuration import Configuration

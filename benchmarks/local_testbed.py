@@ -13,7 +13,7 @@ from typing import TypeVar
 import click
 
 from lossratio.nodes import NodeProcess, NodeSession
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import Node, load_topology
 
 TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lossratio.nodes import NodeSession
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.reservation import Claim, Lease
 from lossratio.topology import Node, load_topology
 

@@ -38,7 +38,7 @@ from testbed_processes import agents  # noqa: E402
 
 from lossratio.errors import LossRatioError  # noqa: E402
 from lossratio.nodes import NodeSession  # noqa: E402
-from lossratio.testbed.local.local import LocalTestbed  # noqa: E402
+from lossratio.testbed.local import LocalTestbed  # noqa: E402
 from lossratio.testbed.reservation import make_claim  # noqa: E402
 from lossratio.testbed.reservation.inquiry import holder_of  # noqa: E402
 from lossratio.topology import load_topology  # noqa: E402

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lossratio.testbed.local.requirements import why_unavailable
+from lossratio.testbed.local import why_unavailable
 
 LOCAL = Path(__file__).parents[2] / "topologies" / "local.yaml"
 WHY_NOT = why_unavailable()

@@ -1,8 +1,7 @@
 """Pictures and pages: SVG, plots, marks of loss, HTML."""
 
 from lossratio.drawing.html import html_page
-from lossratio.drawing.loss_marks import MARKS, Mark, mark_of
-from lossratio.drawing.plot import Axis, Plot, in_unit, legend, unit_of
+from lossratio.drawing.plot import MARKS, Axis, Mark, Plot, in_unit, legend, mark_of, unit_of
 from lossratio.drawing.svg import INK, LINE_HEIGHT, drawing, element, text_at, title, xml_text
 
 __all__ = [

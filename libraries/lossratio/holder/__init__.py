@@ -3,8 +3,7 @@
 It starts in a few milliseconds, as it loads nothing but the standard library.
 """
 
-from lossratio.holder.plan import LinkEnd, Plan, Tools
-from lossratio.holder.servers import ADDRESS
+from lossratio.holder.plan import ADDRESS, LinkEnd, Plan, Tools
 
 __all__ = [
     "ADDRESS",

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lossratio.holder import child, nodes, servers, system
+from lossratio.holder import nodes, system
 from lossratio.holder.plan import Plan
 
 _STAND_IN_ID = 1000
@@ -54,13 +54,13 @@ def _hold(plan: Plan, control: socket.socket) -> None:
     init = None
     try:
         runner = os.pidfd_open(plan.runner)
-        authorized_key = servers.make_key(plan.tools.ssh_keygen, Path(plan.directory, "id_ed25519"))
+        authorized_key = nodes.make_key(plan.tools.ssh_keygen, Path(plan.directory, "id_ed25519"))
         init = _start_init(plan, authorized_key, control)
         # Nobody waits for the testbed any more if there is something to read from anywhere else first.
         if select.select([init.pipe, control.fileno(), runner], [], [])[0] == [init.pipe]:
             _tell(control, {"result": {"pid": os.getpid(), "nodes": init.report()}})
             _wait_for_the_end(control, runner, init.pid)
-    except (child.BuildError, OSError) as error:
+    except (system.BuildError, OSError) as error:
         _tell(control, {"error": str(error)})
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -89,7 +89,7 @@ def _wait_for_the_end(control: socket.socket, runner: int, init: int) -> None:
                 control.close()
 
 
-def _start_init(plan: Plan, authorized_key: str, control: socket.socket) -> child.Child:
+def _start_init(plan: Plan, authorized_key: str, control: socket.socket) -> system.Child:
     if not plan.privileged:
         system.unshare_user(os.getuid() or _STAND_IN_ID, os.getgid() or _STAND_IN_ID)
     system.unshare(system.NEW_PID)
@@ -104,7 +104,7 @@ def _start_init(plan: Plan, authorized_key: str, control: socket.socket) -> chil
         if not select.select([reading], [], [], 0)[0]:
             _be_init(plan, authorized_key, reading, report)
 
-    init = child.fork(be_init)
+    init = system.fork(be_init)
     os.close(reading)
     # `writing` stays open until the holder ends: that is what tells init, should the kernel not.
     return init
@@ -114,17 +114,17 @@ def _be_init(plan: Plan, authorized_key: str, holder: int, report: Callable[[Any
     system.unshare(system.NEW_MOUNT)
     system.mount("none", "/", None, system.SLAVE | system.RECURSIVE)
     _mount_own_proc()
-    builder = child.fork(lambda send: nodes.build(plan, send))
+    builder = system.fork(lambda send: nodes.build(plan, send))
     pids = builder.report()
     os.waitpid(builder.pid, 0)
-    running = servers.prepare(plan, pids["visible"], authorized_key)
+    running = nodes.prepare_servers(plan, pids["visible"], authorized_key)
     report(
         {
             name: {"port": server.listener.getsockname()[1], "host_key": server.host_key}
             for name, server in running.items()
         }
     )
-    servers.serve(running, set(pids["own"]), holder, plan)
+    nodes.serve(running, set(pids["own"]), holder, plan)
 
 
 def _mount_own_proc() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+ADDRESS = "127.0.0.1"
+"""Where the nodes' SSH servers listen."""
+
 
 @dataclass(frozen=True)
 class LinkEnd:

@@ -1,17 +1,15 @@
 """The testbed that is measured on: opening, set-up, checks, changes, repair, traffic outside of trials."""
 
-from lossratio.testbed.blame import guilty_of
-from lossratio.testbed.choice import Candidate, candidate, log_in, reserved
-from lossratio.testbed.description import describe_traffic
+from lossratio.testbed.candidates import Candidate, candidate, log_in, reserved
+from lossratio.testbed.changes import guilty_of
+from lossratio.testbed.description import describe_traffic, threads_and_cores
 from lossratio.testbed.inspection import describe_node, inspect_nodes
-from lossratio.testbed.limits import load_limits
-from lossratio.testbed.loads import MAX_LOAD_REMARK, LoadRange, load_range
+from lossratio.testbed.loads import MAX_LOAD_REMARK, LoadRange, load_limits, load_range
 from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.running_traffic import DEFAULT_LATE_WAIT, RunningTraffic, describe_stopped, start_traffic
 from lossratio.testbed.simulated import sut_of
 from lossratio.testbed.testbed import Ready, Testbed
 from lossratio.testbed.tester_record import TesterLimit, own_record, write_limit
-from lossratio.testbed.threads import threads_and_cores
-from lossratio.testbed.traffic import DEFAULT_LATE_WAIT, RunningTraffic, describe_stopped, start_traffic
 
 __all__ = [
     "DEFAULT_LATE_WAIT",

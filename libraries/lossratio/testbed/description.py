@@ -1,9 +1,11 @@
-"""Traffic profiles in the words of test reports."""
+"""What is measured in the words of test reports: traffic profiles, loads, threads and cores of DUTs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lossratio.dut import Dut, DutOptions
+from lossratio.dut.linux import ProgramOptions
 from lossratio.results import FrameSizeShare, LoadSemantics, Traffic, load_semantics
 from lossratio.traffic import TrafficProfile, addresses, frame_format, ip_versions, modifiers
 
@@ -43,3 +45,20 @@ def describe_load(
         for direction, (source, sink) in zip(profile.directions, ((west, east), (east, west)), strict=False)
     }
     return load_semantics(shares, encapsulation_overhead=encapsulation_overhead)
+
+
+def threads_and_cores(duts: Sequence[Dut[DutOptions]]) -> tuple[str, ...]:
+    """Tags such as ``2t1c``: two worker threads on one physical core.
+
+    Args:
+        duts: The DUTs, set up.
+
+    Returns:
+        One tag for each combination there is; none for DUTs that have no cores of their own.
+    """
+    tags = (
+        f"{len(dut.describe()['cores']['workers'])}t{dut.options.cores}c"
+        for dut in duts
+        if isinstance(dut.options, ProgramOptions)
+    )
+    return tuple(dict.fromkeys(tags))

@@ -10,7 +10,7 @@ from lossratio.errors import NodeError
 from lossratio.nodes import NodeSession, gather_facts
 from lossratio.results import NodeFacts
 from lossratio.testbed.interfaces import InterfaceState, known_as, read_interfaces
-from lossratio.testbed.reaching import reachable
+from lossratio.testbed.local import reachable
 from lossratio.topology import Node, NodeType, RealGenerator, Topology
 from lossratio.traffic import generator_needs
 from lossratio.units import format_bit_rate

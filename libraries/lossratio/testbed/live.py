@@ -12,12 +12,8 @@ from lossratio.dut import Dut, DutOptions
 from lossratio.errors import DutError, LinkError, TesterError, TopologyError, TrafficError
 from lossratio.nodes import NodeSession, gather_facts
 from lossratio.results import with_ramp
-from lossratio.testbed.blame import Side
-from lossratio.testbed.changes import Way, error_of, faults_in
-from lossratio.testbed.dut_set_up import checked_duts, keep_last_wills, leave_to_last_wills, set_up_duts
+from lossratio.testbed.changes import Side, Way, error_of, faults_in
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.testbed.holding import hold
-from lossratio.testbed.hops import check_hops, check_large_frames
 from lossratio.testbed.interfaces import (
     check_link_speeds,
     check_mtus,
@@ -26,13 +22,19 @@ from lossratio.testbed.interfaces import (
     with_names,
 )
 from lossratio.testbed.interruptions import ignored_interruption
-from lossratio.testbed.live_set_up import LiveLink, LiveSetUp
-from lossratio.testbed.reaching import reachable
-from lossratio.testbed.repair import RepairingMeasurer
-from lossratio.testbed.resetting import resetting
+from lossratio.testbed.local import reachable
+from lossratio.testbed.path_check import check_hops, check_large_frames
+from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource, resetting
+from lossratio.testbed.reservation import Lease, make_claim
+from lossratio.testbed.set_up import (
+    LiveLink,
+    LiveSetUp,
+    checked_duts,
+    keep_last_wills,
+    leave_to_last_wills,
+    set_up_duts,
+)
 from lossratio.testbed.testbed import Ready, TestbedRequest
-from lossratio.testbed.traffic import WatchedSource
-from lossratio.testbed.watch import Watch
 from lossratio.topology import RealGenerator, Topology
 from lossratio.traffic import (
     AgentClient,
@@ -85,7 +87,9 @@ class LiveTestbed:
             generator = _generator(topology)
             tg = undo.enter_context(_log_in(topology.tg_name, topology, request))
             # Before any log-in on a DUT, which would cost frames of whoever measures there.
-            lease = hold(request, topology, tg, undo)
+            lease = _lease(request, topology, tg)
+            if lease is not None:
+                undo.enter_context(lease)
             # All paths go through the same nodes.
             dut_names = [hop.node_name for hop in paths[0].hops]
             sessions = {
@@ -294,3 +298,10 @@ def _generator(topology: Topology) -> RealGenerator:
     # A broken package is found before anything is touched.
     load_generator(generator.kind)
     return generator
+
+
+def _lease(request: TestbedRequest, topology: Topology, tg: NodeSession) -> Lease | None:
+    """Takes the lease of a testbed, or borrows the lease that this run already has; None: nobody reserves it."""
+    purpose = "what is set up" if request.dut is None else request.dut.kind
+    claim = make_claim(topology, purpose=f"measuring {purpose}")
+    return None if claim is None else Lease.take(tg, claim)

@@ -9,8 +9,7 @@ from typing import Any
 from lossratio.dut import CABLE
 from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.testbed.live import LiveTestbed
-from lossratio.testbed.repair import DEFAULT_RECOVERY, Recovery
-from lossratio.testbed.testbed import Testbed, TestbedRequest, dut_request
+from lossratio.testbed.testbed import DEFAULT_RECOVERY, Recovery, Testbed, TestbedRequest, dut_request
 from lossratio.topology import TestbedKind, load_topology
 
 

@@ -12,9 +12,8 @@ from lossratio.dut import Dut, DutOptions, parse_options
 from lossratio.errors import DutError, TopologyError
 from lossratio.nodes import NO_CREDENTIALS, Credentials
 from lossratio.results import Conditions
-from lossratio.testbed.repair import DEFAULT_RECOVERY, Recovery
 from lossratio.topology import Topology, TrafficPath, generator_problems
-from lossratio.traffic import StoppedTraffic, TrafficProfile
+from lossratio.traffic import ANSWER_SECONDS, StoppedTraffic, TrafficProfile
 from lossratio.trials import Integrity, LatencyOutput, Measurer
 from lossratio.yaml_file import describe_problem
 
@@ -47,6 +46,25 @@ def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | No
     if options:
         raise DutError(f"The options {', '.join(options)} belong to a kind of DUT; say which one, e.g. linux_bridge.")
     return None
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How much is done to go on after a fault.
+
+    Attributes:
+        pauses: Seconds before each attempt to repair what a trial failed of; as many attempts as there are pauses.
+        most: Repairs of one measurement at most.
+        patience: Seconds after a trial's end within which its answer must be there: the watchdog of every trial.
+    """
+
+    pauses: tuple[float, ...] = (1.0, 5.0, 20.0)
+    most: int = 10
+    patience: float = ANSWER_SECONDS
+
+
+DEFAULT_RECOVERY = Recovery()
+"""What is done unless said otherwise: it outlasts the restart of a service, not a broken cable."""
 
 
 @dataclass(frozen=True)

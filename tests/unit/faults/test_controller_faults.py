@@ -17,7 +17,7 @@ from waiting import wait_until
 from lossratio.nodes import NodeSession
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import RunDirectory, read_result
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
 from lossratio.trials.journal import read_journal
 

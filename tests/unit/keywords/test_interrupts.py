@@ -14,7 +14,7 @@ from waiting import wait_until
 
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import RunDirectory, read_result
-from lossratio.testbed.local import local
+from lossratio.testbed import local
 from lossratio.trials.journal import read_journal
 
 pytestmark = [pytest.mark.netns, needs_testbed]

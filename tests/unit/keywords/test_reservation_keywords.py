@@ -6,7 +6,7 @@ import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from robot_runs import run_suite, write_suite
 
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
 
 pytestmark = [pytest.mark.netns, needs_testbed]

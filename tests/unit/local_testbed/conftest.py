@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from testbed_probes import Caller, OrdinaryUser, make_topology
 
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 
 HERE = Path(__file__).parent
 

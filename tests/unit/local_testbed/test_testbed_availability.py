@@ -10,19 +10,18 @@ import pytest
 from testbed_probes import Caller, make_topology
 
 from lossratio.errors import TopologyError
-from lossratio.testbed.local.local import LocalTestbed, status
-from lossratio.testbed.local.requirements import why_unavailable
+from lossratio.testbed.local import LocalTestbed, status, why_unavailable
 
 WHY = """
 import json
-from lossratio.testbed.local.requirements import why_unavailable
+from lossratio.testbed.local import why_unavailable
 print(json.dumps(why_unavailable()))
 """
 UP = """
 import json
 from testbed_probes import make_topology
-from lossratio.testbed.local.local import LocalTestbed
-from lossratio.testbed.local.requirements import TestbedUnavailableError
+from lossratio.testbed.local import LocalTestbed
+from lossratio.testbed.local import TestbedUnavailableError
 from lossratio.nodes import NodeSession
 try:
     with LocalTestbed.up(make_topology()) as testbed:

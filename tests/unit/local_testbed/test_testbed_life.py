@@ -22,8 +22,7 @@ from waiting import wait_until
 
 from lossratio.errors import TopologyError
 from lossratio.nodes import NodeSession
-from lossratio.testbed.local import state
-from lossratio.testbed.local.local import LocalTestbed, find, status
+from lossratio.testbed.local import LocalTestbed, find, state, status
 
 pytestmark = pytest.mark.netns
 
@@ -64,7 +63,7 @@ def test_killing_the_holder_leaves_nothing_but_a_directory_that_the_next_look_re
         os.kill(run.holder, signal.SIGKILL)
         wait_until(lambda: not alive(run.processes))
         assert run.directory.exists()
-        assert user.run(state_home, "from lossratio.testbed.local.local import status; print(len(status()))") == 0
+        assert user.run(state_home, "from lossratio.testbed.local import status; print(len(status()))") == 0
         assert not run.directory.exists()
 
 
@@ -151,7 +150,7 @@ def test_a_directory_that_a_killed_run_left_is_removed_by_the_next_one(state_hom
 class TestTestbedsThatStay:
     def test_one_outlives_the_process_that_built_it_and_is_found_by_others(self, user, state_home):
         probes = "import json\nfrom testbed_probes import make_topology, namespaces_of\n"
-        probes += "from lossratio.testbed.local.local import LocalTestbed, find, status\n"
+        probes += "from lossratio.testbed.local import LocalTestbed, find, status\n"
         up = "t = LocalTestbed.up(make_topology('stays'), keep=True); print(json.dumps(sorted(namespaces_of(t))))"
         namespaces = user.run(state_home, probes + up)
         processes = processes_in(set(namespaces))

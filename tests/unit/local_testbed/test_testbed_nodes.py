@@ -16,7 +16,7 @@ from testbed_probes import LIBRARIES, OrdinaryUser, make_topology
 
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NodeSession
-from lossratio.testbed.local.local import LocalTestbed, describe
+from lossratio.testbed.local import LocalTestbed, describe
 from lossratio.topology import load_topology
 
 pytestmark = pytest.mark.netns

@@ -90,7 +90,7 @@ def processes_with(text):
 
 _BUILD = """
 import json, os, sys, time
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from testbed_probes import make_topology, namespaces_of
 topology = make_topology("killed")
 print("starting", flush=True)

@@ -6,8 +6,7 @@ from measurement_examples import SIMULATED
 
 from lossratio.dut import linux_bridge
 from lossratio.results.conditions import LoadOrigin
-from lossratio.testbed.limits import load_limits
-from lossratio.testbed.loads import load_range
+from lossratio.testbed.loads import load_limits, load_range
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile
 

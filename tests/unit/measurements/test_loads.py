@@ -4,8 +4,7 @@ import pytest
 
 from lossratio.errors import SearchError
 from lossratio.results.conditions import LoadOrigin
-from lossratio.testbed.limits import LoadLimit
-from lossratio.testbed.loads import DEFAULT_MIN_LOAD, load_range
+from lossratio.testbed.loads import DEFAULT_MIN_LOAD, LoadLimit, load_range
 
 GENERATOR = LoadLimit(200e3, LoadOrigin.GENERATOR, "the generator's max_rate, 200.00 kfps")
 LINK = LoadLimit(300e3, LoadOrigin.LINK, "link link0, somehow")

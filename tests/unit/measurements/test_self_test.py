@@ -11,8 +11,7 @@ from lossratio.errors import TopologyError
 from lossratio.measurements.self_test.measure import SelfTestRequest, find_tester_limit
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.conditions import LoadOrigin
-from lossratio.testbed.limits import load_limits
-from lossratio.testbed.loads import load_range
+from lossratio.testbed.loads import load_limits, load_range
 from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.tester_record import SelfTestRecord, TesterLimit, read_record, write_limit
 from lossratio.traffic import load_profile

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from report_examples import counted_trial, throughput, throughput_of, throughput_results
 
-from lossratio.drawing.loss_marks import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark_of
+from lossratio.drawing.plot import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark_of
 from lossratio.measurements.throughput.search_picture import search_picture
 from lossratio.measurements.throughput.search_windows import windows_of
 from lossratio.results.bounds import bounds_history

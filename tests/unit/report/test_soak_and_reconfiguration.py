@@ -8,7 +8,7 @@ from report_examples import MAX_LOAD, MIN_LOAD, conditions, counted_trial, run, 
 from test_csit_export import identity, named
 from test_loss_and_spectrum import hints, texts
 
-from lossratio.drawing.loss_marks import SET_ASIDE, mark_of
+from lossratio.drawing.plot import SET_ASIDE, mark_of
 from lossratio.errors import ReportError
 from lossratio.measurements.soak.picture import draw_soak
 from lossratio.report.csit import csit_export

@@ -14,7 +14,7 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from runner_examples import ROOT, write_suite
 from waiting import wait_until
 
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
 
 pytestmark = [pytest.mark.netns, needs_testbed]

@@ -9,8 +9,7 @@ from fingerprint_examples import GOOD, NOW, SEEN, UP, WAY, later, with_node, wit
 
 from lossratio.errors import DutError, LinkError, TesterError, TrafficError
 from lossratio.runs.verdicts import FailureKind, kind_of_error
-from lossratio.testbed.blame import RULES, Act, Side, guilty_of
-from lossratio.testbed.changes import changes_between, error_of, faults_in
+from lossratio.testbed.changes import RULES, Act, Side, changes_between, error_of, faults_in, guilty_of
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint
 
 ROOT = Path(__file__).parents[3]

@@ -18,13 +18,13 @@ from lossratio.nodes import NodeSession
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.runs.verdicts import FailureKind, failure_kind
-from lossratio.testbed import watch
+from lossratio.testbed import repair
 from lossratio.testbed.changes import Way, changes_between
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.opening import open_testbed
-from lossratio.testbed.repair import Recovery
-from lossratio.testbed.traffic import start_traffic
+from lossratio.testbed.running_traffic import start_traffic
+from lossratio.testbed.testbed import Recovery
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 from lossratio.trials.journal import read_journal
@@ -193,7 +193,7 @@ def test_a_fingerprint_is_what_the_kernels_of_the_nodes_say(lab):
 def test_what_breaks_on_the_dut_is_a_result_of_it(
     testbed, lab, tmp_path, monkeypatch, broken, mended, message, verified_every, known_good
 ):
-    monkeypatch.setattr(watch, "VERIFY_SECONDS", verified_every)
+    monkeypatch.setattr(repair, "VERIFY_SECONDS", verified_every)
     try:
         error, kept, kind = failure_of(testbed, tmp_path, setting(lab, "DUT1", "dut1", broken))
     finally:

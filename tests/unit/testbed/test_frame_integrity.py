@@ -22,7 +22,7 @@ from lossratio.results.run_directory import read_result
 from lossratio.results.text import message
 from lossratio.runs.verdicts import FailureKind, failure_kind
 from lossratio.testbed.opening import open_testbed
-from lossratio.testbed.traffic import start_traffic
+from lossratio.testbed.running_traffic import start_traffic
 from lossratio.trials.integrity import Integrity, IntegrityError
 
 pytestmark = [pytest.mark.netns, needs_testbed, pytest.mark.usefixtures("unseen")]

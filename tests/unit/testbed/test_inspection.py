@@ -10,7 +10,7 @@ from local_testbeds import LOCAL, local_topology, needs_testbed, own_state
 
 from lossratio.commands.main import main
 from lossratio.testbed.inspection import describe_node, inspect_nodes
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import TestbedKind, load_topology
 
 pytestmark = [pytest.mark.netns, needs_testbed]

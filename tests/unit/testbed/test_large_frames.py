@@ -10,9 +10,9 @@ from measurement_examples import place
 
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
-from lossratio.testbed.hops import DeadDutError
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.path_check import DeadDutError
 from lossratio.topology import load_topology
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.path_check import with_largest_frames

@@ -22,8 +22,8 @@ from lossratio.nodes import NodeSession
 from lossratio.report.doubts import DoubtKind, doubts_of
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.testbed.local import local
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed import local
+from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.reservation import TestbedReservedError
 from lossratio.topology import load_topology

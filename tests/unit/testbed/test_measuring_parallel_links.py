@@ -14,7 +14,7 @@ from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.nodes import NodeSession
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.testbed.opening import open_testbed
 from lossratio.topology import load_topology
 

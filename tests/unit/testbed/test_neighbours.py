@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from lossratio.dut import DestinationMacs
-from lossratio.testbed.neighbours import Neighbours, address_path
+from lossratio.testbed.set_up import Neighbours, address_path
 
 
 class Bridge:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lossratio.errors import DutError, LinkError, NodeError, ReservationError, TesterError, TrafficError
-from lossratio.testbed.repair import Recovery, RepairingMeasurer
+from lossratio.testbed.repair import RepairingMeasurer
+from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import AgentRefusalError
 from lossratio.trials.counters import CountersError, NegativeLossError
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lossratio.dut import DutOptions
-from lossratio.testbed.resetting import resetting
+from lossratio.testbed.repair import resetting
 from lossratio.trials.trial import TrialInput, TrialOutput
 
 TRIAL = TrialInput(1.0, 1e4)

@@ -8,9 +8,8 @@ from fingerprint_examples import GOOD, SEEN, WAY, later, with_node, with_port, w
 from lossratio.errors import DutError, LinkError, NodeError, TesterError, TrafficError
 from lossratio.testbed.changes import End, Way
 from lossratio.testbed.fingerprint import FingerprintReader
-from lossratio.testbed.repair import Recovery, RepairingMeasurer
-from lossratio.testbed.traffic import WatchedSource
-from lossratio.testbed.watch import VERIFY_SECONDS, Watch
+from lossratio.testbed.repair import VERIFY_SECONDS, RepairingMeasurer, Watch, WatchedSource
+from lossratio.testbed.testbed import Recovery
 from lossratio.traffic import REPEATS, StoppedTraffic
 from lossratio.trials.journal import Journal, read_journal
 from lossratio.trials.trial import LatencyOutput, TrialInput, TrialOutput, TrialResult

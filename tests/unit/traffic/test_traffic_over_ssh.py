@@ -11,7 +11,7 @@ from waiting import wait_until
 
 from lossratio.errors import TrafficError
 from lossratio.nodes import NodeSession
-from lossratio.testbed.local.local import LocalTestbed
+from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import load_topology
 from lossratio.traffic import AgentClient, check_path
 

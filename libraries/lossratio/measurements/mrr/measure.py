@@ -19,7 +19,7 @@ class MrrRequest:
 
     Attributes:
         profile: What the traffic is.
-        max_load: The load of all trials, frames per second per interface; None: see `lossratio.testbed.limits`.
+        max_load: The load of all trials, frames per second per interface; None: see `lossratio.testbed.loads`.
         trials: How many trials.
         trial_duration: Seconds of each.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.

@@ -40,7 +40,7 @@ class SoakRequest:
         profile: What the traffic is.
         target_loss_ratio: The loss ratio at the critical load.
         min_load: Smallest load per interface, frames per second; None: see `lossratio.testbed.loads.load_range`.
-        max_load: Largest load per interface; None: the smallest limit of `lossratio.testbed.limits.load_limits`.
+        max_load: Largest load per interface; None: the smallest limit of `lossratio.testbed.loads.load_limits`.
         timeout: Seconds of trials after which the search ends.
         precision: Width of the 95 % interval, as a share of the mean, that ends it earlier; None: only time does.
         stop_on_misfit: Whether it ends as soon as the model does not fit the trials.

@@ -29,7 +29,7 @@ class SearchRequest:
         goals: The search goals.
         profile: What the traffic is.
         min_load: Smallest load per interface, frames per second; None: see `lossratio.testbed.loads.load_range`.
-        max_load: Largest load per interface; None: the smallest limit of `lossratio.testbed.limits.load_limits`.
+        max_load: Largest load per interface; None: the smallest limit of `lossratio.testbed.loads.load_limits`.
         timeout: Seconds of trials after which the search ends with what it knows; None: never.
         warm_up_duration: Seconds of a first trial at maximum load that does not count, with the same traffic; None:
             there is none.

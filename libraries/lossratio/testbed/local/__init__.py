@@ -1,9 +1,16 @@
-"""The local testbed: network namespaces on this machine with a real sshd each."""
+"""The local testbed: network namespaces of this machine, with an SSH server in each."""
 
-from lossratio.testbed.local.local import LocalTestbed, describe, status
+from lossratio.testbed.local.requirements import TestbedUnavailableError, find_tools, is_privileged, why_unavailable
+from lossratio.testbed.local.testbed import LocalTestbed, describe, find, reachable, status
 
 __all__ = [
     "LocalTestbed",
+    "TestbedUnavailableError",
     "describe",
+    "find",
+    "find_tools",
+    "is_privileged",
+    "reachable",
     "status",
+    "why_unavailable",
 ]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
 
 from lossratio.errors import TrafficError
 from lossratio.results import Conditions
-from lossratio.testbed.changes import Change, error_of
-from lossratio.testbed.testbed import Testbed, TrafficSource
-from lossratio.testbed.watch import Watch
+from lossratio.testbed.testbed import Testbed
 from lossratio.traffic import StoppedTraffic, TrafficProfile
-from lossratio.trials import Integrity, LatencyOutput, NegativeLossError, check_integrity, faults_in_words
+from lossratio.trials import Integrity, NegativeLossError, check_integrity, faults_in_words
 from lossratio.units import format_frame_rate
 
 DEFAULT_LATE_WAIT = 0.5
@@ -131,42 +128,3 @@ def describe_stopped(stopped: StoppedTraffic) -> str:
         for each in stopped.directions
         for late in [stopped.late_by_direction[each.name]]
     )
-
-
-class WatchedSource:
-    """Traffic besides trials that is not believed if the testbed changed; a `lossratio.testbed.testbed.TrafficSource`.
-
-    Args:
-        source: Measures latency, and sends the traffic.
-        watch: Watches the testbed.
-    """
-
-    def __init__(self, source: TrafficSource, watch: Watch) -> None:
-        self._source = source
-        self._watch = watch
-
-    def latency(self, load: float, duration: float) -> LatencyOutput:
-        """See `lossratio.testbed.testbed.TrafficSource.latency`."""
-        with self._watch.blaming():
-            output = self._source.latency(load, duration)
-            changes = self._watch.changes()
-        _raise_error_of(changes)
-        return output
-
-    def start_traffic(self, load: float) -> None:
-        """See `lossratio.testbed.testbed.TrafficSource.start_traffic`."""
-        with self._watch.blaming():
-            self._source.start_traffic(load)
-
-    def stop_traffic(self, late_wait: float) -> StoppedTraffic:
-        """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`."""
-        with self._watch.blaming():
-            stopped = self._source.stop_traffic(late_wait)
-            changes = self._watch.changes()
-        _raise_error_of(changes)
-        return stopped
-
-
-def _raise_error_of(changes: Sequence[Change]) -> None:
-    if any(change.is_fatal for change in changes):
-        raise error_of(changes)

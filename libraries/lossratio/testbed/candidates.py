@@ -13,7 +13,7 @@ from queue import SimpleQueue
 
 from lossratio.errors import LossRatioError, NodeError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession
-from lossratio.testbed.local import local
+from lossratio.testbed.local import find
 from lossratio.testbed.reservation import TOKEN_VARIABLE, Claim, Lease, TestbedReservedError, make_claim
 from lossratio.topology import TestbedKind, Topology
 
@@ -55,7 +55,7 @@ def candidate(file: Path, topology: Topology, *, purpose: str, seconds: float | 
         seconds: How long the lease lasts without being renewed; None: as the topology says.
     """
     if topology.testbed is TestbedKind.LOCAL:
-        running = local.find(topology.name)
+        running = find(topology.name)
         if running is None:
             return Candidate(file, topology, None)
         topology = running.topology

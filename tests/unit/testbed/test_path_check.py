@@ -10,8 +10,8 @@ from lossratio.dut import DutCounters
 from lossratio.errors import TesterError
 from lossratio.runs.verdicts import FailureKind, failure_kind
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, read_controller
-from lossratio.testbed.hops import DeadDutError, check_hops
-from lossratio.testbed.live_set_up import LiveLink
+from lossratio.testbed.path_check import DeadDutError, check_hops
+from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
 from lossratio.traffic.path_check import DeadPathError
 from lossratio.trials.trial import DirectionCounters

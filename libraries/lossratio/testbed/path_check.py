@@ -8,9 +8,9 @@ from typing import Protocol
 
 from lossratio.dut import DutCounters
 from lossratio.errors import DutError
-from lossratio.testbed.blame import Side
+from lossratio.testbed.changes import Side
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint
-from lossratio.testbed.live_set_up import LiveLink
+from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, TrafficPath
 from lossratio.traffic import CHECK_DURATION, CHECK_LOAD, AgentClient, Configuration, DeadPathError, check_path
 from lossratio.trials import DirectionCounters
@@ -21,7 +21,7 @@ class DeadDutError(DutError):
 
 
 class Nodes(Protocol):
-    """The nodes on the way; `lossratio.testbed.watch.Watch` is one."""
+    """The nodes on the way; `lossratio.testbed.repair.Watch` is one."""
 
     def check_way(self) -> None:
         """Raises the error of the guilty side if an interface or a link on the way is down."""
