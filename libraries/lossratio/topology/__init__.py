@@ -18,7 +18,7 @@ from lossratio.topology.generators import (
 )
 from lossratio.topology.model import NIC_MODELS, NicLimits, NicModel, Node, NodeType, Reservation, TestbedKind, Topology
 from lossratio.topology.path import Hop, Interface, Port, TrafficPath
-from lossratio.topology.quantities import FileModel, FrameRate
+from lossratio.topology.quantities import Duration, FileModel, FrameRate
 
 __all__ = [
     "ADDED_GENERATORS",
@@ -26,6 +26,7 @@ __all__ = [
     "NIC_MODELS",
     "WEST",
     "AfPacketGenerator",
+    "Duration",
     "FileModel",
     "FrameRate",
     "Generator",

@@ -112,7 +112,7 @@ class AgentClient:
         *,
         generator: str = "afpacket",
         options: Mapping[str, Any] = NO_OPTIONS,
-        program: str | None = None,
+        program: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any]:
         """Makes a generator ready for trials; an earlier one is gone then.
 
@@ -120,7 +120,7 @@ class AgentClient:
             configuration: What it is made for.
             generator: Its name.
             options: Options of this generator in particular.
-            program: File on the node with the generator's program; None: the agent has it.
+            program: Sources of the generator's program, by the names of its modules; None: the agent has it.
 
         Returns:
             What the generator says about itself and its ports.

@@ -1,5 +1,12 @@
 """The traffic agent: the program that runs on the TG node.
 
 It needs nothing there but Python 3.8 or later (and what its generators need: numpy for `afpacket`). The controller's
-side packs this package into one file, so it imports nothing of ours from outside of it.
+side sends this package there as `lossratio_agent`, so it imports nothing of ours from outside of it. Programs of added
+generators import the names below from it.
 """
+
+from .configuration import Configuration, Direction
+from .generator import Generator
+from .protocol import AgentError, Message
+
+__all__ = ["AgentError", "Configuration", "Direction", "Generator", "Message"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Callable, Protocol
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Callable, Mapping, Protocol
 
 from .configuration import Configuration
 from .protocol import AgentError, Message
@@ -81,14 +83,16 @@ class Generator(Protocol):
         """Stops all traffic at once, and releases the ports."""
 
 
-def make_generator(name: str, configuration: Configuration, options: Message, program: str | None = None) -> Generator:
+def make_generator(
+    name: str, configuration: Configuration, options: Message, program: Mapping[str, str] | None = None
+) -> Generator:
     """Makes a generator by its name.
 
     Args:
         name: Its name.
         configuration: What it is made for, which is the same for every generator.
         options: Options of this generator in particular.
-        program: File with its program, a package that Python can import from; None: the agent has the program.
+        program: Sources of its program, by the names of its modules; None: the agent has the program.
 
     Raises:
         AgentError: If there is none of that name, or it cannot be had on this node, or its ports cannot.
@@ -106,17 +110,38 @@ def program_module(kind: str) -> str:
     return f"lossratio_agent_{kind}"
 
 
-def _added(name: str, configuration: Configuration, options: Message, program: str) -> Generator:
-    if program not in sys.path:
-        sys.path.insert(0, program)
+class _Program:
+    """Lets Python import a program from its sources, of which no file is on the node."""
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = sources
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name not in self._sources:
+            return None
+        is_package = any(other.startswith(name + ".") for other in self._sources)
+        return ModuleSpec(name, self, is_package=is_package)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Python makes the module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        exec(compile(self._sources[name], name + ".py", "exec"), module.__dict__)  # noqa: S102
+
+
+def _added(name: str, configuration: Configuration, options: Message, program: Mapping[str, str]) -> Generator:
+    module = program_module(name)
+    if module not in sys.modules:
+        sys.meta_path.insert(0, _Program(program))
     try:
-        made: Generator = import_module(program_module(name)).make_generator(configuration, options)
+        made: Generator = import_module(module).make_generator(configuration, options)
     except AgentError:
         raise
     # Somebody else's code may raise anything.
     except Exception as error:
         raise AgentError(
-            "program", f"The program of generator {name} cannot be used on this node: {type(error).__name__}: {error}"
+            "program", f"The program of generator {name} cannot be used on this node: {type(error).__name__}: {error}."
         ) from error
     return made
 

@@ -16,7 +16,6 @@ class AfPacket(Generator[AfPacketGenerator]):
     """Plain Linux packet sockets."""
 
     settings_type = AfPacketGenerator
-    kind = "afpacket"
 
     @classmethod
     def needs(cls, settings: AfPacketGenerator, session: NodeSession) -> Iterator[str]:

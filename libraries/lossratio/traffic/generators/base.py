@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +15,8 @@ from lossratio.topology import Port, RealGenerator
 from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.agent.generator import program_module
 from lossratio.traffic.agent_client import AgentClient
-from lossratio.traffic.delivery import deliver
-from lossratio.traffic.package import AgentPackage
 
 SettingsT = TypeVar("SettingsT", bound=RealGenerator)
-
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,6 @@ class Generator(ABC, Generic[SettingsT]):
 
     Attributes:
         settings_type: Model of its settings in the topology file.
-        kind: Its kind in the topology file: the name of its entry point.
         program: Name of the Python module or package that the agent runs for it on the TG; it has a function
             ``make_generator(configuration, options)``. None: the agent has the program already.
         settings: Its settings in the topology file.
@@ -67,7 +59,6 @@ class Generator(ABC, Generic[SettingsT]):
     """
 
     settings_type: ClassVar[type[RealGenerator]]
-    kind: ClassVar[str]
     program: ClassVar[str | None] = None
 
     def __init__(self, settings: SettingsT, node: GeneratorNode, ports: Sequence[Port]) -> None:
@@ -133,13 +124,13 @@ class Generator(ABC, Generic[SettingsT]):
             LossRatioError: If that is not possible.
         """
         options = self.ready()
-        program = None if self.program is None else deliver(self.node.session, pack_program(self.kind, self.program))
-        facts = agent.configure(configuration, generator=self.kind, options=options, program=program)
+        program = None if self.program is None else program_sources(self.settings.kind, self.program)
+        facts = agent.configure(configuration, generator=self.settings.kind, options=options, program=program)
         return facts if self.distribution is None else {"version": self.distribution, **facts}
 
 
-def pack_program(kind: str, name: str) -> AgentPackage:
-    """Packs a generator's program for the agent into one file, the same bytes from the same sources.
+def program_sources(kind: str, name: str) -> dict[str, str]:
+    """Sources of a generator's program for the agent, by the names that its modules have on the node.
 
     Args:
         kind: The generator's kind.
@@ -156,15 +147,14 @@ def pack_program(kind: str, name: str) -> AgentPackage:
         raise TrafficError(f"The generator {kind!r} has no program for the agent: there is no Python module {name!r}.")
     origin, module = Path(spec.origin), program_module(kind)
     if spec.submodule_search_locations is None:
-        sources = {f"{module}.py": origin.read_bytes()}
-    else:
-        folder = origin.parent
-        sources = {f"{module}/{path.relative_to(folder)}": path.read_bytes() for path in folder.rglob("*.py")}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for path, source in sorted(sources.items()):
-            archive.writestr(zipfile.ZipInfo(path, _LONG_AGO), source)
-    return AgentPackage(buffer.getvalue(), hashlib.sha256(buffer.getvalue()).hexdigest())
+        return {module: origin.read_text(encoding="utf-8")}
+    folder = origin.parent
+    return {
+        ".".join((module, *path.relative_to(folder).with_suffix("").parts)).removesuffix(".__init__"): path.read_text(
+            encoding="utf-8"
+        )
+        for path in sorted(folder.rglob("*.py"))
+    }
 
 
 def linux_name(port: Port) -> str:

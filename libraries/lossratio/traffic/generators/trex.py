@@ -41,7 +41,6 @@ class Trex(Generator[TrexGenerator]):
     """TRex in its stateless mode. See `Generator` for the arguments."""
 
     settings_type = TrexGenerator
-    kind = "trex"
 
     def __init__(self, settings: TrexGenerator, node: GeneratorNode, ports: Sequence[Port]) -> None:
         super().__init__(settings, node, ports)

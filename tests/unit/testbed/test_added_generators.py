@@ -1,0 +1,209 @@
+"""Generators of other packages, installed as the reader of the how-to would install them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from local_testbeds import local_topology, needs_testbed, own_state
+from measurement_examples import PROFILE, place
+
+from lossratio import load_profile, open_testbed
+from lossratio.commands.main import main
+from lossratio.errors import TopologyError, TrafficError
+from lossratio.measurements.mrr import MrrRequest, measure_mrr
+from lossratio.topology import load_topology
+from lossratio.traffic import Generator, load_generator
+
+TEXT = (Path(__file__).parents[3] / "docs" / "how-to" / "add-a-generator.md").read_text()
+OWN = "{kind: afpacket, max_rate: 200 kfps, catch_up: 5 ms}"
+BROKEN = """
+from lossratio.topology import RealGenerator
+from lossratio.traffic import AfPacket, Generator
+
+class Settings(RealGenerator):
+    pass
+
+class NoMethods(Generator):
+    settings_type = Settings
+
+class NoSettings:
+    pass
+
+class NoGenerator:
+    settings_type = Settings
+
+class NoProgram(AfPacket):
+    settings_type = Settings
+    program = "no_such_program"
+
+    def ready(self):
+        return {}
+
+class BrokenProgram(NoProgram):
+    program = "broken_program"
+"""
+
+
+def example(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Installs a package as pip would: its modules, and its entry points."""
+
+    def install(name, entry_points, **modules):
+        metadata = tmp_path / f"{name}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (metadata / "entry_points.txt").write_text("\n".join(["[lossratio.generator]", *entry_points]))
+        for module, source in modules.items():
+            monkeypatch.delitem(sys.modules, module, raising=False)
+            (tmp_path / f"{module}.py").write_text(source)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return install
+
+
+@pytest.fixture
+def our_generators(install):
+    controller, program = example("python")
+    group, entry = example("toml")[0].strip().splitlines()
+    assert group == '[project.entry-points."lossratio.generator"]'
+    install("our_generators", [entry.replace('"', "")], our_generators=controller, our_generators_program=program)
+
+
+@pytest.fixture
+def broken(install):
+    targets = {
+        "absent": "no_such_module:Any",
+        "unreadable": "unreadable:Any",
+        "no_methods": "broken_generators:NoMethods",
+        "no_settings": "broken_generators:NoSettings",
+        "no_generator": "broken_generators:NoGenerator",
+        "no_program": "broken_generators:NoProgram",
+        "broken_program": "broken_generators:BrokenProgram",
+    }
+    entries = [f"{name} = {target}" for name, target in targets.items()]
+    program = "from lossratio_agent import Nothing"
+    install("broken_generators", entries, broken_generators=BROKEN, unreadable="class", broken_program=program)
+    return targets
+
+
+def topology(directory, generator, name="added"):
+    file = local_topology(directory, name)
+    assert OWN in file.read_text()
+    file.write_text(file.read_text().replace(OWN, generator))
+    return file
+
+
+def test_its_settings_are_fields_of_the_topology_file(our_generators, tmp_path):
+    (line,) = example("yaml")
+    settings = load_topology(topology(tmp_path, line.removeprefix("generator: ").strip())).nodes["TG"].generator
+    assert (settings.kind, settings.load, settings.duration, settings.python) == ("warmed_up", 2000.0, 0.05, "python3")
+    assert settings.model_dump(exclude_unset=True) == {"kind": "warmed_up", "load": 2000.0, "duration": 0.05}
+
+
+def test_a_wrong_setting_is_refused_with_file_line_and_field(our_generators, tmp_path):
+    file = topology(tmp_path, "\n      kind: warmed_up\n      load: lots\n      lode: 1 kfps")
+    with pytest.raises(TopologyError) as raised:
+        load_topology(file)
+    first, second = str(raised.value).splitlines()
+    assert re.search(rf"{file}:13: nodes\.TG\.generator\.load: .*'lots'", first)
+    assert f"{file}:14: nodes.TG.generator.lode: unknown field" in second
+
+
+def test_an_unknown_generator_is_refused_with_those_that_there_are(our_generators, tmp_path):
+    with pytest.raises(TopologyError, match=r"afpacket, simulated, trex, warmed_up\. Did you mean 'warmed_up'\?"):
+        load_topology(topology(tmp_path, "{kind: warmed_down, load: 1}"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("absent", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("unreadable", "cannot be loaded: SyntaxError"),
+        ("no_methods", "lacks what every generator has: needs, ready"),
+        ("no_settings", "has no 'settings_type' that is a subclass of lossratio.topology.RealGenerator"),
+    ],
+)
+def test_a_broken_package_is_one_error_that_names_the_distribution(broken, tmp_path, kind, problem):
+    file = topology(tmp_path, f"{{kind: {kind}}}")
+    with pytest.raises(TopologyError) as raised:
+        load_topology(file)
+    (line,) = str(raised.value).splitlines()
+    generator = f"the generator {kind!r} of broken_generators 1.0 ({broken[kind]})"
+    assert line.startswith(f"{file}:11: nodes.TG.generator: {generator} {problem}")
+
+
+def test_a_class_that_is_no_generator_is_refused_before_any_node_is_reached(broken, tmp_path):
+    with pytest.raises(TopologyError, match=r"'no_generator' of broken_generators 1\.0 .* is not a subclass of"):
+        load_generator("no_generator")
+
+
+def test_other_testbeds_work_beside_a_broken_package(broken, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["lossratio", "check", str(local_topology(tmp_path, "well"))])
+    main()
+    assert "generator: afpacket, maximum load 200.00 kfps" in capsys.readouterr().out
+
+
+def test_a_second_package_with_the_same_generator_is_refused(our_generators, install):
+    install("other_generators", ["warmed_up = others:WarmedUp", "afpacket = others:AfPacket"])
+    with pytest.raises(
+        TopologyError, match=r"Several packages have a generator 'warmed_up': .*\(our_generators 1\.0\)"
+    ):
+        load_generator("warmed_up")
+    with pytest.raises(TopologyError, match=r"'afpacket': .*\(lossratio\), .*\(other_generators 1\.0\)"):
+        load_generator("afpacket")
+
+
+def test_every_method_of_a_generator_is_in_the_table():
+    documented = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", TEXT, flags=re.MULTILINE))))
+    own = {name for name in vars(Generator) if not name.startswith("_")} - {"configure"}
+    assert own <= documented
+
+
+@pytest.fixture(scope="module")
+def state_home():
+    with own_state():
+        yield
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_a_generator_of_another_package_measures(our_generators, state_home, tmp_path):
+    file = topology(tmp_path, "{kind: warmed_up, load: 1 kfps, duration: 400 ms}")
+    request = MrrRequest(PROFILE, max_load=2e3, trials=2, trial_duration=0.1)
+    with open_testbed(file, dut="linux_bridge") as testbed:
+        result = measure_mrr(testbed, request, place(tmp_path / "results"))
+    assert [direction.intended_frames for trial in result.trials for direction in trial.directions] == [200] * 4
+    assert min(trial.elapsed_s for trial in result.trials) > 0.5
+    generator = result.conditions.generator
+    assert (generator["kind"], generator["load"], generator["duration"]) == ("warmed_up", 1000.0, 0.4)
+    assert (generator["generator"], generator["version"]) == ("warmed_up", "our_generators 1.0")
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.parametrize(
+    ("generator", "package", "problem"),
+    [
+        ("{kind: warmed_up, load: 1 Mfps}", "our_generators", "A warm-up has at most 100,000 frames per second"),
+        ("{kind: no_program}", "broken", "there is no Python module 'no_such_program'"),
+        ("{kind: broken_program}", "broken", "program of generator broken_program cannot be used .* 'Nothing'"),
+    ],
+)
+def test_a_program_that_cannot_run_is_an_error_of_the_traffic(
+    request, state_home, tmp_path, generator, package, problem
+):
+    request.getfixturevalue(package)
+    profile = load_profile("ethip4-udp", frame_size=64)
+    with (
+        open_testbed(topology(tmp_path, generator), dut="linux_bridge") as testbed,
+        pytest.raises(TrafficError, match=problem),
+        testbed.ready_for(profile),
+    ):
+        pass
