@@ -59,7 +59,7 @@ class BuildError(LossRatioError):
     """A build cannot be set up or measured.
 
     Attributes:
-        status: The exit status of a command that ends with this error.
+        status: The `lossratio.exit_status.ExitStatus` of a command that ends with this error.
     """
 
     def __init__(self, message: str, status: int) -> None:

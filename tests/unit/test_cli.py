@@ -5,8 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from local_testbeds import LOCAL, local_topology, needs_testbed
+
+from lossratio.commands.main import COMMANDS, commands
+from lossratio.errors import ArchiveError, BuildError, JobError, NodeError, ReservationError, StorageError
+from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 
 ROOT = Path(__file__).parents[2]
 
@@ -138,9 +143,73 @@ def test_a_testbed_that_is_not_local_cannot_be_brought_up(lossratio):
     assert "simulated" in err
 
 
-def test_the_version_and_the_help_are_told(lossratio):
+def test_the_version_is_shown(lossratio):
     assert lossratio("--version")[1].startswith("lossratio, version")
-    assert "testbed" in lossratio("--help")[1]
+
+
+def test_the_help_shows_every_command_in_its_group_and_every_exit_status(lossratio):
+    text = lossratio("--help").out
+    for title, group in COMMANDS.items():
+        _, _, section = text.partition(f"\n{title}:\n")
+        names = [line.split()[0] for line in section.partition("\n\n")[0].splitlines() if line[2] != " "]
+        assert names == list(group)
+    for status, meaning in MEANINGS.items():
+        assert f"{status:<5}{meaning}" in text
+    assert "soak" not in text
+
+
+@pytest.mark.parametrize("name", [name for group in COMMANDS.values() for name in group])
+def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own_help(name):
+    (line,) = [group[name][1] for group in COMMANDS.values() if name in group]
+    command = commands.get_command(click.Context(commands), name)
+    assert command.help.splitlines()[0] == line
+
+
+def test_the_help_imports_none_of_the_libraries_that_commands_need():
+    code = (
+        "import sys\n"
+        "from lossratio.commands import main\n"
+        "sys.argv = ['lossratio', '--help']\n"
+        "main()\n"
+        "print(*sys.modules)\n"
+    )
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    loaded = {name.partition(".")[0] for name in output.splitlines()[-1].split()}
+    assert "click" in loaded
+    assert not loaded & {"numpy", "scipy", "pydantic", "robot", "paramiko", "yaml", "jinja2", "pyarrow", "duckdb"}
+
+
+def test_the_page_on_exit_statuses_has_those_of_the_table():
+    page = (ROOT / "docs" / "reference" / "exit-statuses.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| ([^|:;]+)", page, flags=re.MULTILINE)
+    assert [(int(status), meaning.strip()) for status, meaning in rows] == [
+        (int(status), meaning) for status, meaning in MEANINGS.items()
+    ]
+    assert list(MEANINGS) == list(ExitStatus)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (JobError("no such suite"), 2),
+        (FileNotFoundError(2, "No such file", "lab.yaml"), 2),
+        (OSError(28, "No space left on device", "report.md"), 69),
+        (NodeError("TG: no connection"), 69),
+        (StorageError("the disk is full"), 69),
+        (ArchiveError("s3://bucket does not answer"), 69),
+        (ReservationError("reserved for ann@host"), 75),
+        (BuildError("build B cannot be set up", ExitStatus.FAILED), 1),
+    ],
+)
+def test_an_error_ends_every_command_with_the_same_status(lossratio, monkeypatch, error, status):
+    def failing(*arguments):
+        raise error
+
+    monkeypatch.setattr(commands, "get_command", failing)
+    done = lossratio("check", "lab.yaml")
+    assert (done.status, status_of_error(error)) == (status, status)
+    assert done.err.startswith("Error: ")
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.netns

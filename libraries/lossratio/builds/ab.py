@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lossratio.builds.comparison import Build, BuildComparison, ComparisonResult, ComparisonVerdict
 from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError
+from lossratio.exit_status import ExitStatus
 
 MeasureBuild = Callable[[Build, BuildRecord], Mapping[str, float]]
 
@@ -51,7 +52,9 @@ def compare_builds(
             }
         if values.keys() != comparisons.keys():
             missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
-            raise BuildError(f"Measurement {step + 1}, of build {build.value}, has other tests: {missing}.", 1)
+            raise BuildError(
+                f"Measurement {step + 1}, of build {build.value}, has other tests: {missing}.", ExitStatus.FAILED
+            )
         for name, comparison in comparisons.items():
             if comparison.next_build() is not None:
                 comparison.record(values[name])

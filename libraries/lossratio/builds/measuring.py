@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lossratio.errors import BuildError
+from lossratio.exit_status import ExitStatus
 from lossratio.results import Finding, Outcome, RunDirectory, caveats_of, findings_of, is_at_limit, is_too_slow
-from lossratio.runs import ExitStatus, RunOutcome, RunRequest, run
+from lossratio.runs import RunOutcome, RunRequest, run
 
 SKIP = 125
 """Exit status of a set-up command that says that this revision cannot be measured, as with ``git bisect run``."""
@@ -51,12 +52,12 @@ class BuildBench:
         options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "dotted")
         outcome = self.run_suites(replace(self.request, robot_options=options))
         # A failed demand is a verdict about the build, and its throughput was measured all the same.
-        if outcome.status not in (ExitStatus.PASSED, ExitStatus.TESTS_FAILED, ExitStatus.REGRESSION):
+        if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):
             reason = outcome.error or f"see {directory}"
-            raise BuildError(f"The run failed with exit status {int(outcome.status)}: {reason}.", int(outcome.status))
+            raise BuildError(f"The run failed with exit status {int(outcome.status)}: {reason}.", outcome.status)
         values = self._values(directory)
         if not values:
-            raise BuildError(f"The run measured nothing{self._asked}: see {directory}.", int(ExitStatus.TESTS_FAILED))
+            raise BuildError(f"The run measured nothing{self._asked}: see {directory}.", ExitStatus.FAILED)
         return values
 
     @property
@@ -76,7 +77,7 @@ class BuildBench:
             return 0.0
         if finding.value is None or not (finding.outcome is Outcome.MEASURED or is_at_limit(finding)):
             reason = f"{finding.outcome.value}: {finding.reason}"
-            raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", 1)
+            raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", ExitStatus.FAILED)
         for caveat in caveats_of(finding):
             self.warn(f"{name}: {caveat}")
         return finding.value.aggregate_fps
@@ -104,5 +105,7 @@ def set_up_build(command: str, build: str, variable: str = "LOSSRATIO_BUILD") ->
         return False
     if done.returncode != 0:
         last = "\n".join(done.stdout.splitlines()[-_LINES:])
-        raise BuildError(f"The set-up of {build} failed with exit status {done.returncode}: {command}\n{last}", 1)
+        raise BuildError(
+            f"The set-up of {build} failed with exit status {done.returncode}: {command}\n{last}", ExitStatus.FAILED
+        )
     return True

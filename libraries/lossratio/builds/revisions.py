@@ -9,6 +9,7 @@ from pathlib import Path
 from lossratio.builds.bisection import Bisection, BisectionResult, BisectionVerdict
 from lossratio.builds.record import BuildRecord
 from lossratio.errors import BuildError
+from lossratio.exit_status import ExitStatus
 
 MeasureRevision = Callable[[str, BuildRecord], Mapping[str, float] | None]
 
@@ -24,7 +25,7 @@ def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
     between = _git(repository, "rev-list", "--reverse", "--first-parent", f"{first[0]}..{last[0]}")
     parents = _git(repository, "rev-list", "--first-parent", last[0])
     if not between or first[0] not in parents:
-        raise BuildError(f"{bad} does not come after {good} along first parents in {repository}.", 2)
+        raise BuildError(f"{bad} does not come after {good} along first parents in {repository}.", ExitStatus.BAD_INPUT)
     return (first[0], *between)
 
 
@@ -55,7 +56,8 @@ def bisect(
         if len(values) != 1:
             names = ", ".join(values)
             raise BuildError(
-                f"One value is needed, and these were measured: {names}. Choose a test, and --quantity.", 2
+                f"One value is needed, and these were measured: {names}. Choose a test, and --quantity.",
+                ExitStatus.BAD_INPUT,
             )
         (value,) = values.values()
         search.record(revision, value)
@@ -94,7 +96,9 @@ def _git(repository: Path, *arguments: str) -> list[str]:
             ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=True, errors="replace"
         )
     except FileNotFoundError as error:
-        raise BuildError("The program git is missing.", 2) from error
+        raise BuildError("The program git is missing.", ExitStatus.BAD_INPUT) from error
     except subprocess.CalledProcessError as error:
-        raise BuildError(f"git {arguments[0]} failed in {repository}: {error.stderr.strip()}", 2) from error
+        raise BuildError(
+            f"git {arguments[0]} failed in {repository}: {error.stderr.strip()}", ExitStatus.BAD_INPUT
+        ) from error
     return done.stdout.splitlines()

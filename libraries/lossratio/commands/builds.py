@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lossratio.errors import BuildError
+from lossratio.exit_status import ExitStatus
+
 if TYPE_CHECKING:
     from lossratio.builds import BuildBench
 
 FILE = click.Path(path_type=Path)
-SLOWER = 3
-"""Exit status where B is slower than A: as that of a regression in a run."""
-UNDECIDED = 1
-"""Exit status where the limit was reached before it was clear."""
 
 
 def _measured_with(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that both commands have."""
+    """Adds the options that both commands have."""
     options = (
         click.argument("suites", metavar="TEST...", nargs=-1, type=FILE, required=True),
         click.option("--topology", metavar="FILE", type=FILE, required=True, help="The testbed."),
@@ -35,7 +34,9 @@ def _measured_with(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Per cent; smaller changes do not matter.",
         ),
         click.option("--limit", type=click.IntRange(min=8), default=40, show_default=True, help="Most measurements."),
-        click.option("--output", metavar="DIR", type=FILE, required=True, help="Where runs go; the same one goes on."),
+        click.option(
+            "--output", metavar="DIR", type=FILE, required=True, help="Where runs go. A comparison in it is continued."
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -47,13 +48,14 @@ def _measured_with(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--set-up-b", metavar="COMMAND", required=True, help="Sets build B up, e.g. the patch.")
 @_measured_with
 def ab(set_up_a: str, set_up_b: str, **given: Any) -> None:
-    """Compare two builds of the SUT: measure TEST on both, interleaved as A B B A, until the verdict is clear.
+    """Compare two builds of the SUT: measure TEST on both until the verdict is clear.
 
-    TEST are files or directories with suites. The set-up commands run in a shell before each measurement.
+    TEST are files or directories with suites. The builds are measured in turns, A B B A. Their set-up commands run in
+    a shell before each measurement.
 
-    Exit status: 0 B is no slower, 3 B is slower, 1 undecided at the limit; else that of the run that failed.
+    Exit status: 0 B is no slower, 3 B is slower, 1 undecided at the limit; or that of the run that failed.
     """
-    # Imported here because Robot Framework and all that measures take a while, which a wrong option need not wait for.
+    # Imported here because Robot Framework and all that measures take a while; a wrong option need not wait for them.
     from lossratio.builds import (
         AbRequest,
         Build,
@@ -70,18 +72,18 @@ def ab(set_up_a: str, set_up_b: str, **given: Any) -> None:
 
     def measure(build: Build, record: BuildRecord) -> Any:
         if not set_up_build(commands[build], build.value):
-            raise click.ClickException(f"Build {build.value} cannot be measured, says its set-up.")
+            raise BuildError(f"The set-up of build {build.value} says that it cannot be measured.", ExitStatus.FAILED)
         return bench.measure(record.next_directory(build.value))
 
     request = AbRequest(given["least_change"] / 100, given["limit"])
-    results = _exiting(lambda: compare_builds(request, record, measure, click.echo))
+    results = compare_builds(request, record, measure, click.echo)
     for name, result in results.items():
         click.echo(describe_comparison(name, result))
     verdicts = {result.verdict for result in results.values()}
     if ComparisonVerdict.SLOWER in verdicts:
-        sys.exit(SLOWER)
+        sys.exit(ExitStatus.REGRESSION)
     if ComparisonVerdict.UNDECIDED in verdicts:
-        sys.exit(UNDECIDED)
+        sys.exit(ExitStatus.FAILED)
 
 
 @click.command()
@@ -96,9 +98,11 @@ def ab(set_up_a: str, set_up_b: str, **given: Any) -> None:
 )
 @_measured_with
 def bisect(good: str, bad: str, repository: Path, set_up: str, **given: Any) -> None:
-    """Find the revision that changed the throughput of TEST, repeating measurements as the noise needs it.
+    """Find the revision that changed the throughput of TEST.
 
-    Exit status: 0 it was found, 1 undecided at the limit or no change that matters; else that of the run that failed.
+    Measurements are repeated as often as the noise needs it.
+
+    Exit status: 0 found, 1 undecided at the limit or no change that matters; or that of the run that failed.
     """
     from lossratio.builds import (
         Bisection,
@@ -112,7 +116,7 @@ def bisect(good: str, bad: str, repository: Path, set_up: str, **given: Any) -> 
     from lossratio.builds import bisect as search_revisions
 
     bench = _bench(given)
-    revisions = _exiting(lambda: revisions_between(good, bad, repository))
+    revisions = revisions_between(good, bad, repository)
     asked = {"good": revisions[0], "bad": revisions[-1], "set_up": set_up, **_asked(given)}
     record = BuildRecord(given["output"], asked)
 
@@ -121,11 +125,11 @@ def bisect(good: str, bad: str, repository: Path, set_up: str, **given: Any) -> 
         return bench.measure(record.next_directory(revision)) if is_set_up else None
 
     search = Bisection(revisions, least_change=given["least_change"] / 100, limit=given["limit"])
-    click.echo(f"{len(revisions) - 1} revisions could have changed it.")
-    result = _exiting(lambda: search_revisions(search, record, measure, click.echo))
+    click.echo(f"{len(revisions) - 1} revisions could have changed the throughput.")
+    result = search_revisions(search, record, measure, click.echo)
     click.echo(describe_bisection(result, subject_of(repository)))
     if result.verdict is not BisectionVerdict.FOUND:
-        sys.exit(UNDECIDED)
+        sys.exit(ExitStatus.FAILED)
 
 
 def _bench(given: dict[str, Any]) -> BuildBench:
@@ -134,23 +138,12 @@ def _bench(given: dict[str, Any]) -> BuildBench:
 
     options = tuple(part for name in given["tests"] for part in ("--test", name))
     request = RunRequest((given["topology"],), given["suites"], given["include"], options, purpose="builds compared")
-    return BuildBench(request, given["quantity"], lambda caveat: click.echo(f"Mind: {caveat}", err=True))
+    return BuildBench(request, given["quantity"], lambda caveat: click.echo(f"Note: {caveat}", err=True))
 
 
 def _asked(given: dict[str, Any]) -> dict[str, Any]:
-    """What must be the same for a comparison to go on."""
-    kept = ("suites", "topology", "tests", "include", "quantity", "least_change")
+    """What must be the same when a comparison is continued."""
+    names = ("suites", "topology", "tests", "include", "quantity", "least_change")
     return {
-        name: [str(each) for each in value] if isinstance(value := given[name], tuple) else str(value) for name in kept
+        name: [str(item) for item in value] if isinstance(value := given[name], tuple) else str(value) for name in names
     }
-
-
-def _exiting(action: Callable[[], Any]) -> Any:
-    """Does something; what fails is one message, with the exit status that it means."""
-    from lossratio.errors import BuildError
-
-    try:
-        return action()
-    except BuildError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.status)

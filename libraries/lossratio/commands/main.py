@@ -1,66 +1,93 @@
-"""The `lossratio` command."""
+"""The `lossratio` command: its commands by group, each imported when it is used, and how errors end it."""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import click
 
 import lossratio
-from lossratio.commands.group import CommandGroup
-from lossratio.errors import LossRatioError, ReservationError
+from lossratio.errors import LossRatioError
+from lossratio.exit_status import MEANINGS, ExitStatus, status_of_error
 
-BAD_INPUT = 2
-"""Exit status where what was asked for cannot be done."""
-
-NOT_AVAILABLE = 75
-"""Exit status where a testbed is somebody else's (sysexits: EX_TEMPFAIL)."""
-
-_COMMANDS = {
-    "ab": "lossratio.commands.builds:ab",
-    "bisect": "lossratio.commands.builds:bisect",
-    "check": "lossratio.commands.testbed:check",
-    "compare": "lossratio.commands.report:compare",
-    "csit": "lossratio.commands.report:csit",
-    "fetch": "lossratio.commands.archive:fetch",
-    "matrix": "lossratio.commands.plan:matrix",
-    "plan": "lossratio.commands.plan:plan",
-    "release": "lossratio.commands.reserve:release",
-    "repair": "lossratio.commands.report:repair",
-    "report": "lossratio.commands.report:report",
-    "reserve": "lossratio.commands.reserve:reserve",
-    "run": "lossratio.commands.run:run",
-    "self-test": "lossratio.commands.self_test:self_test",
-    "send": "lossratio.commands.archive:send",
-    "soak": "lossratio.commands.replay:soak",
-    "status": "lossratio.commands.reserve:status",
-    "study": "lossratio.commands.study:study",
-    "testbed": "lossratio.commands.testbed:testbed",
-    "trend": "lossratio.commands.trend:trend",
+COMMANDS = {
+    "Measure": {
+        "run": ("run:run", "Run suites on a testbed, which is reserved for the time of the run."),
+        "self-test": ("self_test:self_test", "Find the largest load that the tester itself can send and receive."),
+    },
+    "Read results": {
+        "report": ("report:report", "Report the runs in directories DIR."),
+        "compare": ("report:compare", "Compare the tests of run B with those of run A."),
+        "trend": ("trend:trend", "Report what changed lately in HISTORY, a folder or the URL of an archive."),
+        "replay": ("replay:replay", "Compute the result of a search again from the trials in its JOURNAL."),
+        "repair": ("report:repair", "Save the good part of damaged journals and results."),
+        "csit": ("report:csit", "Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER."),
+    },
+    "Testbeds": {
+        "check": ("testbed:check", "Check a topology FILE, and draw what it describes."),
+        "testbed": ("testbed:testbed", "Build and take down local testbeds: network namespaces of this machine."),
+        "reserve": ("reserve:reserve", "Reserve the testbed of a topology FILE for some time, e.g. to work by hand."),
+        "release": ("reserve:release", "End the reservation of the testbed of a topology FILE."),
+        "status": ("reserve:status", "Show who has reserved the testbeds of topology FILEs."),
+    },
+    "Nights and builds": {
+        "plan": ("plan:plan", "Show how long a night will take, and spread its tests over equal testbeds."),
+        "matrix": ("plan:matrix", "Print the jobs of a nightly as JSON for CI systems, one for each testbed."),
+        "send": ("archive:send", "Send the runs in directories DIR to the archive."),
+        "fetch": ("archive:fetch", "Fetch the newest runs of a testbed from the archive into DIR."),
+        "ab": ("builds:ab", "Compare two builds of the SUT: measure TEST on both until the verdict is clear."),
+        "bisect": ("builds:bisect", "Find the revision that changed the throughput of TEST."),
+    },
+    "Study": {"study": ("study:study", "Compare search algorithms side by side on simulated SUTs.")},
 }
-"""The commands, which the rooms bring along."""
+"""Module, attribute and first line of each command's help, by group and name. To print the help imports no command."""
+
+_HIDDEN = {"soak": "replay:soak"}
+_PLACES = {**_HIDDEN, **{name: place for group in COMMANDS.values() for name, (place, _) in group.items()}}
 
 
-@click.group(cls=CommandGroup, places=_COMMANDS)
+class _Commands(click.Group):
+    """The commands, which need different and mostly heavy libraries."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for group in COMMANDS.values() for name in group]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _PLACES:
+            return None
+        module, _, attribute = _PLACES[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f"lossratio.commands.{module}"), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, group in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, line) for name, (_, line) in group.items()])
+        with formatter.section("Exit statuses"):
+            formatter.write_dl([(str(int(status)), meaning) for status, meaning in MEANINGS.items()])
+
+
+@click.group(cls=_Commands)
 @click.version_option(lossratio.__version__, prog_name="lossratio")
 def commands() -> None:
     """Benchmark the data plane throughput of software networking."""
 
 
 def main() -> None:
-    """Runs the command; an error is one message and exit status 2 (75: not available), never a traceback."""
+    """Runs a command; an error is one message and the exit status that it means, never a traceback."""
     try:
         commands(standalone_mode=False)
     except click.exceptions.Abort:
-        sys.exit(130)
+        sys.exit(ExitStatus.INTERRUPTED)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        sys.exit(ExitStatus.BAD_INPUT)
     except LossRatioError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(NOT_AVAILABLE if isinstance(error, ReservationError) else BAD_INPUT)
+        sys.exit(status_of_error(error))
     except OSError as error:
         if error.filename is None:
             raise
         click.echo(f"Error: {error.filename}: {error.strerror}.", err=True)
-        sys.exit(BAD_INPUT)
+        sys.exit(status_of_error(error))

@@ -22,7 +22,7 @@ FILE = click.Path(path_type=Path)
 )
 @click.option("--job", "job_file", metavar="FILE", type=FILE, help="The job, in place of suites and topologies.")
 @click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
-@click.option("--history", metavar="DIR|URL", help="Results of earlier nights, which tell how long tests take.")
+@click.option("--history", metavar="DIR|URL", help="Results of earlier nights: how long tests took.")
 @click.option("--write", metavar="DIR", type=FILE, help="Write an argument file for Robot Framework per testbed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
@@ -34,35 +34,39 @@ def plan(
     write: Path | None,
     as_json: bool,
 ) -> None:
-    """Tell how long a night will take, and spread its tests over equal testbeds.
+    """Show how long a night will take, and spread its tests over equal testbeds.
 
-    Tests take as long as they did lately; those that were never measured, as long as their searches are forecast to.
+    A test is expected to take as long as it did lately. A test that was never measured takes the time that is forecast
+    for its search.
     """
-    # Imported here because Robot Framework, numpy and pyarrow take a while, and other commands need none of them.
+    # Imported here because Robot Framework, numpy and pyarrow take a while; a wrong option need not wait for them.
     from lossratio.runs import Testbed, describe_plan, load_job, plan_job, plan_suites, write_argument_files
     from lossratio.topology import load_topology
 
     times = _history(history)
     if job_file is not None:
         if suites or topologies or include:
-            raise click.UsageError("A job says which suites, testbeds and tags: give --job without any of them.")
-        found = plan_job(load_job(job_file), times)
+            raise click.UsageError("A job names suites, testbeds and tags: give --job without any of these.")
+        planned = plan_job(load_job(job_file), times)
     elif suites and topologies:
         testbeds = [Testbed(file, load_topology(file)) for file in topologies]
-        found = plan_suites(suites, testbeds, times, include)
+        planned = plan_suites(suites, testbeds, times, include)
     else:
-        raise click.UsageError("Say what to plan: SUITE... with --topology FILE, or --job FILE.")
+        raise click.UsageError("Name what to plan: SUITE... with --topology FILE, or --job FILE.")
     if write is not None:
-        for file in write_argument_files(found, write):
+        for file in write_argument_files(planned, write):
             click.echo(f"Wrote {file}.", err=True)
-    click.echo(json.dumps({**asdict(found), "seconds": found.seconds}) if as_json else describe_plan(found))
+    click.echo(json.dumps({**asdict(planned), "seconds": planned.seconds}) if as_json else describe_plan(planned))
 
 
 @click.command()
 @click.argument("places", metavar="FILE|DIR...", type=FILE, nargs=-1, required=True)
 @click.option("--kind", "kinds", type=click.Choice(["lab", "local", "simulated"]), multiple=True, help="Only these.")
 def matrix(places: tuple[Path, ...], kinds: tuple[str, ...]) -> None:
-    """Print the jobs of a nightly as JSON for CI systems: one for each testbed in topologies, directories or jobs."""
+    """Print the jobs of a nightly as JSON for CI systems, one for each testbed.
+
+    The testbeds are those of topology files, of directories with such files, and of job files.
+    """
     from lossratio.runs import matrix as jobs
     from lossratio.topology import TestbedKind
 

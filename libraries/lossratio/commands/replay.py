@@ -1,54 +1,203 @@
-"""The command ``lossratio soak``."""
+"""The command ``lossratio replay``: the result of a search, computed again from its journal."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lossratio.commands.parameters import FRAME_RATE, RATIO
+from lossratio.errors import SearchError
+from lossratio.units import format_ratio
+
+if TYPE_CHECKING:
+    from lossratio.mlrsearch import SearchResult
+    from lossratio.plrsearch import CriticalLoadEstimate
+    from lossratio.trials import JournalContents
+
+_JOURNAL = click.Path(path_type=Path)
 
 
 @click.command()
-@click.option(
-    "--replay", "journal", metavar="JOURNAL", type=click.Path(path_type=Path), required=True, help="The trials."
-)
+@click.argument("journal", metavar="JOURNAL", type=_JOURNAL)
 @click.option(
     "--target-loss-ratio",
     metavar="RATIO",
     type=RATIO,
-    help="E.g. 1e-7 or 0.1 %. Left out: the search's.",
+    help="Estimate the critical load at it, e.g. 1e-7 or 0.1 %. Left out: that of the soak test.",
 )
-@click.option("--min-load", metavar="RATE", type=FRAME_RATE, help="Smallest possible answer. Left out: the search's.")
-@click.option("--max-load", metavar="RATE", type=FRAME_RATE, help="Largest possible answer. Left out: the search's.")
+@click.option("--min-load", metavar="RATE", type=FRAME_RATE, help="Smallest critical load. Left out: the search's.")
+@click.option("--max-load", metavar="RATE", type=FRAME_RATE, help="Largest critical load. Left out: the search's.")
 @click.option("--likelihood", type=click.Choice(["geometric", "poisson", "varying"]), help="Left out: the search's.")
 @click.option("--weighting", type=click.Choice(["evidence", "equal"]), help="Left out: the search's.")
-def soak(
-    journal: Path,
-    target_loss_ratio: float | None,
-    min_load: float | None,
-    max_load: float | None,
-    likelihood: str | None,
-    weighting: str | None,
-) -> None:
-    """Estimate the critical load again, from the trials in a JOURNAL, at this or another target loss ratio.
+def replay(journal: Path, **asked: Any) -> None:
+    """Compute the result of a search again from the trials in its JOURNAL.
 
-    Any search's journal will do; loads are per transmitting interface.
+    Of a search for conditional throughput: the bounds and the conditional throughput of each goal. Of a soak test: the
+    critical load. With --target-loss-ratio: the critical load, from the trials of any journal. Loads are per
+    transmitting interface.
     """
-    # Imported here because numpy and scipy take a while, and most other commands need neither.
-    from lossratio.commands.replay_estimate import ReplayRequest, describe_estimate, estimate_from
-    from lossratio.plrsearch import LikelihoodName, Weighting
+    # Imported here because numpy takes a while, and a wrong option need not wait for it.
     from lossratio.trials import NO_DIGESTS, read_journal
 
-    request = ReplayRequest(
-        target_loss_ratio,
-        min_load,
-        max_load,
-        None if likelihood is None else LikelihoodName(likelihood),
-        None if weighting is None else Weighting(weighting),
-    )
     contents = read_journal(journal)
     if not contents.has_digests:
         click.echo(f"Note: {NO_DIGESTS}", err=True)
-    for line in describe_estimate(estimate_from(contents, journal, request)):
-        click.echo(line)
+    is_throughput = contents.search.get("algorithm") == "MLRsearch"
+    if is_throughput:
+        for line in _describe_search(replay_search(contents, journal)):
+            click.echo(line)
+        options = [name for name, value in asked.items() if value is not None]
+        if options and asked["target_loss_ratio"] is None:
+            raise click.UsageError(
+                f"--{options[0].replace('_', '-')} is for a critical load: give --target-loss-ratio, too."
+            )
+    if not is_throughput or asked["target_loss_ratio"] is not None:
+        for line in _describe_estimate(replay_estimate(contents, journal, **asked)):
+            click.echo(line)
+
+
+def _replay_as_soak(journal: Path, **asked: Any) -> None:
+    click.echo("Note: 'lossratio soak --replay JOURNAL' is now called 'lossratio replay JOURNAL'.", err=True)
+    click.get_current_context().invoke(replay, journal=journal, **asked)
+
+
+soak = click.Command(
+    "soak",
+    params=[click.Option(["--replay", "journal"], type=_JOURNAL, required=True), *replay.params[1:]],
+    callback=_replay_as_soak,
+    help="The earlier name of 'lossratio replay'.",
+    hidden=True,
+)
+"""The command under the name that it had in earlier versions."""
+
+
+def replay_search(journal: JournalContents, path: Path) -> SearchResult:
+    """The result of a search for conditional throughput, from the trials in its journal.
+
+    Args:
+        journal: The journal's contents.
+        path: The journal's file, for messages.
+
+    Raises:
+        SearchError: If the journal does not say what was searched for.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from lossratio.mlrsearch import MLRsearch
+    from lossratio.results import Goal, search_goal
+
+    search, settings = journal.search, _settings(journal)
+    try:
+        goals = TypeAdapter(tuple[Goal, ...]).validate_python(search.get("goals"))
+    except ValidationError as error:
+        raise SearchError(f"The journal {path} does not say what its goals are: {error.errors()[0]['msg']}.") from error
+    controller = MLRsearch(
+        [search_goal(goal) for goal in goals],
+        _number(search, "min_load_fps", path),
+        _number(search, "max_load_fps", path),
+        timeout=_number_or_none(settings, "timeout_s", path),
+        warm_up_duration=_number_or_none(settings, "warm_up_duration_s", path),
+        fail_fast=settings.get("fail_fast") is not False,
+    )
+    for trial in journal.results:
+        controller.record(trial)
+    return controller.result()
+
+
+def replay_estimate(
+    journal: JournalContents,
+    path: Path,
+    *,
+    target_loss_ratio: float | None = None,
+    min_load: float | None = None,
+    max_load: float | None = None,
+    likelihood: str | None = None,
+    weighting: str | None = None,
+) -> CriticalLoadEstimate:
+    """The critical load, from the trials of any journal. What is None is taken from the journal's search.
+
+    Args:
+        journal: The journal's contents.
+        path: The journal's file, for messages.
+        target_loss_ratio: The loss ratio at the critical load; needed if the search was no soak test.
+        min_load: Smallest load that can be the answer, frames per second per interface.
+        max_load: Largest load that can be the answer, likewise.
+        likelihood: How counts of lost frames are distributed.
+        weighting: How the fitting functions are combined.
+
+    Raises:
+        SearchError: If an argument is needed, or makes no sense.
+    """
+    from lossratio.plrsearch import LikelihoodName, Weighting, estimate
+
+    search, settings = journal.search, _settings(journal)
+    warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
+    return estimate(
+        journal.results[warm_ups:],
+        target_loss_ratio=_given(target_loss_ratio, search, "target_loss_ratio", path),
+        min_load=_given(min_load, search, "min_load_fps", path),
+        max_load=_given(max_load, search, "max_load_fps", path),
+        likelihood=LikelihoodName(likelihood) if likelihood else settings.get("likelihood", LikelihoodName.VARYING),
+        weighting=Weighting(weighting) if weighting else settings.get("weighting", Weighting.EVIDENCE),
+    )
+
+
+def _describe_search(result: SearchResult) -> Iterator[str]:
+    """The result of a search in a few lines of text."""
+    end = "finished" if result.finished else "not finished"
+    yield f"Search with {result.trials} trials in {result.elapsed:,.1f} s, {end}; per interface:"
+    width = max(len(str(goal)) for goal in result)
+    for goal, outcome in result.items():
+        throughput = outcome.conditional_throughput
+        yield (
+            f"  {goal!s:<{width}}  conditional throughput {_rate(throughput)}  bounds "
+            f"{_rate(outcome.relevant_lower_bound)} to {_rate(outcome.relevant_upper_bound)}  "
+            f"{'regular' if outcome.reason is None else f'irregular: {outcome.reason}'}"
+        )
+
+
+def _describe_estimate(found: CriticalLoadEstimate) -> Iterator[str]:
+    """An estimate in a few lines of text, with the reasons to doubt it."""
+    yield (
+        f"Critical load (loss ratio {format_ratio(found.target_loss_ratio)} in the long run), "
+        f"{found.likelihood.value} likelihood, functions weighted by {found.weighting.value}; per interface:"
+    )
+    for function, weight in zip(found.combined.functions, found.combined.weights, strict=True):
+        numbers = _numbers(function.mean, function.stdev, function.interval(0.95))
+        yield f"  {function.name:<9} {numbers}  weight {weight:.3g}"
+    yield f"  {'combined':<9} {_numbers(found.mean, found.stdev, found.interval(0.95))}"
+    if found.limits is not None:
+        yield found.limits
+    yield "The model fits the trials." if found.misfit.fits else "The model does not fit: do not rely on the numbers."
+    yield from (f"  {reason}" for reason in found.misfit.reasons)
+
+
+def _settings(journal: JournalContents) -> Mapping[str, Any]:
+    settings = journal.search.get("settings")
+    return settings if isinstance(settings, dict) else {}
+
+
+def _number(values: Mapping[str, Any], name: str, path: Path, way_out: str = "") -> float:
+    if not isinstance(values.get(name), (int, float)):
+        raise SearchError(f"The journal {path} does not say {name}{way_out}.")
+    return float(values[name])
+
+
+def _number_or_none(values: Mapping[str, Any], name: str, path: Path) -> float | None:
+    return None if values.get(name) is None else _number(values, name, path)
+
+
+def _given(asked: float | None, search: Mapping[str, Any], name: str, path: Path) -> float:
+    option = name.removesuffix("_fps").replace("_", "-")
+    return _number(search, name, path, f": give it with --{option}") if asked is None else asked
+
+
+def _rate(rate: float | None) -> str:
+    return "none" if rate is None else f"{rate:,.1f} fps"
+
+
+def _numbers(mean: float, stdev: float, interval: tuple[float, float]) -> str:
+    return f"mean {mean:,.1f} fps  stdev {stdev:,.2f} fps  95 % {interval[0]:,.1f} to {interval[1]:,.1f} fps"

@@ -1,4 +1,4 @@
-"""The commands ``lossratio report``, ``lossratio compare`` and ``lossratio csit``."""
+"""The commands ``lossratio report``, ``repair``, ``compare`` and ``csit``: what a run's directory is read for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from lossratio.errors import ReportError
+from lossratio.exit_status import ExitStatus
 from lossratio.report import (
     FILE_NAMES,
     ReportFormat,
@@ -22,14 +23,6 @@ from lossratio.report import (
 from lossratio.results import repair as repair_files
 
 RUN_DIRECTORY = click.Path(path_type=Path)
-NOT_WHOLE = 1
-"""Exit status of a report of a run that was cut off or has damaged files."""
-
-REGRESSION = 1
-"""Exit status where something got worse."""
-
-TROUBLE = 2
-"""Exit status where nothing can be said."""
 
 
 @click.command()
@@ -37,7 +30,7 @@ TROUBLE = 2
 @click.option(
     "--format",
     "report_format",
-    type=click.Choice([each.value for each in ReportFormat]),
+    type=click.Choice([name.value for name in ReportFormat]),
     default=ReportFormat.HTML.value,
     show_default=True,
     help="What to write.",
@@ -50,14 +43,15 @@ TROUBLE = 2
 def report(directories: tuple[Path, ...], report_format: str, output: Path | None) -> None:
     """Report the runs in directories DIR.
 
-    The exit status is 1 if a run was cut off or has files that cannot be read; the rest is reported, and it is said.
+    The exit status is 1 if a run was cut off or has files that cannot be read; these are named, and the rest is
+    reported.
     """
     runs = read_runs(directories)
     chosen = ReportFormat(report_format)
     text = render(chosen, runs)
     if output is None and len(runs) > 1:
         raise click.UsageError(
-            "A report of several runs belongs to none of their directories; say where: --output FILE."
+            "A report of several runs belongs to none of their directories. Name the file: --output FILE."
         )
     path = directories[0] / FILE_NAMES[chosen] if output is None else output
     if str(path) == "-":
@@ -69,26 +63,28 @@ def report(directories: tuple[Path, ...], report_format: str, output: Path | Non
         for problem in (*run.problems, *(f"{test.name} was cut off." for test in run.cut_off)):
             click.echo(f"{run.path}: {problem}", err=True)
     if not all(run.is_whole for run in runs):
-        sys.exit(NOT_WHOLE)
+        sys.exit(ExitStatus.FAILED)
 
 
 @click.command()
 @click.argument("paths", metavar="PATH...", type=RUN_DIRECTORY, nargs=-1, required=True)
 def repair(paths: tuple[Path, ...]) -> None:
-    """Save what is good of damaged journals and results. PATH is such a file, or the directory of a run.
+    """Save the good part of damaged journals and results.
+
+    PATH is such a file, or the directory of a run.
 
     Of a journal, the trials before the first damaged line are kept; of a result, all of it if its journal proves it.
     The original stays beside it, with '.damaged' behind its name. The exit status is 0 if nothing is damaged, 1 if
     something is, and 2 if a file cannot be read, is no journal or result, or is of a newer version: it is left as it
     is.
     """
-    statuses = {0}
+    statuses = {ExitStatus.PASSED}
     for path in paths:
-        for found in repair_files(path):
-            click.echo(f"{found.path}: {found.done}.")
-            if found.damage is not None:
-                statuses.add(NOT_WHOLE if found.is_known else TROUBLE)
-                click.echo(found.damage, err=True)
+        for repaired in repair_files(path):
+            click.echo(f"{repaired.path}: {repaired.done}.")
+            if repaired.damage is not None:
+                statuses.add(ExitStatus.FAILED if repaired.is_known else ExitStatus.BAD_INPUT)
+                click.echo(repaired.damage, err=True)
     sys.exit(max(statuses))
 
 
@@ -104,23 +100,25 @@ def repair(paths: tuple[Path, ...]) -> None:
 )
 @click.option("--junit", type=click.Path(path_type=Path), help="Write a JUnit file, too.")
 def compare(before: Path, after: Path, least_change: float, junit: Path | None) -> None:
-    """Compare the tests of run B with those of run A; each is the directory of a run, or a folder of such directories.
+    """Compare the tests of run B with those of run A.
 
-    Repeat the runs: their spread is what tells a change from chance. The exit status is 0 if nothing got worse, 1 if
-    something did, and 2 if that cannot be told.
+    A and B are directories of runs, or folders of such directories. Repeat the runs: their spread distinguishes a
+    change from chance.
+
+    Exit status: 0 no test is worse, 3 a test is worse, 1 undecided.
     """
-    # Imported here because scipy takes a while, and the other commands need none of it.
+    # Imported here because scipy takes a while, and the other commands do not need it.
     from lossratio.report import compare as compare_runs
     from lossratio.report import comparison_cases, comparison_table
 
-    found = compare_runs(read_runs(runs_in(before)), read_runs(runs_in(after)), least_change=least_change / 100)
-    click.echo(comparison_table(found))
+    comparison = compare_runs(read_runs(runs_in(before)), read_runs(runs_in(after)), least_change=least_change / 100)
+    click.echo(comparison_table(comparison))
     if junit is not None:
-        write_report(junit, junit_xml({f"{before.name} and {after.name}": comparison_cases(found)}))
-    if found.regressions:
-        sys.exit(REGRESSION)
-    if not found.has_verdict:
-        sys.exit(TROUBLE)
+        write_report(junit, junit_xml({f"{before.name} and {after.name}": comparison_cases(comparison)}))
+    if comparison.regressions:
+        sys.exit(ExitStatus.REGRESSION)
+    if not comparison.has_verdict:
+        sys.exit(ExitStatus.FAILED)
 
 
 @click.command()
@@ -129,7 +127,7 @@ def compare(before: Path, after: Path, least_change: float, junit: Path | None) 
 def csit(directory: Path, folder: Path) -> None:
     """Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER.
 
-    A result that would mean something else there is refused, with the reason, and the exit status is 1.
+    A result that would mean something else there is refused, with the reason; then the exit status is 1.
     """
     run = read_run(directory)
     refused = [*run.problems, *(f"{test.name} was cut off." for test in run.cut_off)]
@@ -143,4 +141,4 @@ def csit(directory: Path, folder: Path) -> None:
     for reason in refused:
         click.echo(f"Not exported: {reason}", err=True)
     if refused:
-        sys.exit(NOT_WHOLE)
+        sys.exit(ExitStatus.FAILED)

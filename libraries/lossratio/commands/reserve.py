@@ -22,20 +22,22 @@ TOPOLOGY_FILE = click.Path(path_type=Path)
 @click.argument("file", type=TOPOLOGY_FILE)
 @click.option("--for", "seconds", type=DURATION, required=True, help="How long, e.g. 2h.")
 @click.option("--wait", type=DURATION, help="How long to wait for it at most, e.g. 2h.")
-@click.option("--purpose", default="", help="What for, as others see it.")
+@click.option("--purpose", default="", help="The reason, which other users see.")
 def reserve(file: Path, seconds: float, wait: float | None, purpose: str) -> None:
-    """Reserve the testbed of a topology FILE for some time, e.g. to work on it by hand."""
+    """Reserve the testbed of a topology FILE for some time, e.g. to work by hand."""
     with ExitStack() as undo:
         session, claim = _opened(file, undo, purpose=purpose, seconds=seconds)
         lease = Lease.take(session, claim, wait=wait or 0.0)
         lease.leave()
-    click.echo(f"Reserved for {claim.owner}, for {format_duration(seconds)}. Runs in a shell with this may use it:")
+    click.echo(
+        f"Reserved for {claim.owner}, for {format_duration(seconds)}. Runs may use it from a shell with this line:"
+    )
     click.echo(f"export {TOKEN_VARIABLE}={lease.token}")
 
 
 @click.command()
 @click.argument("file", type=TOPOLOGY_FILE)
-@click.option("--force", is_flag=True, help="Also if it is somebody else's; what they run there is ended.")
+@click.option("--force", is_flag=True, help="Also if somebody else has it; the programs of that user there are ended.")
 def release(file: Path, force: bool) -> None:
     """End the reservation of the testbed of a topology FILE."""
     with ExitStack() as undo:
@@ -46,7 +48,7 @@ def release(file: Path, force: bool) -> None:
 @click.command()
 @click.argument("files", metavar="FILE...", type=TOPOLOGY_FILE, nargs=-1, required=True)
 def status(files: tuple[Path, ...]) -> None:
-    """Tell who has reserved the testbeds of topology FILEs."""
+    """Show who has reserved the testbeds of topology FILEs."""
     for file in files:
         with ExitStack() as undo:
             holder = holder_of(*_opened(file, undo))
@@ -58,10 +60,10 @@ def _opened(
     file: Path, undo: ExitStack, *, purpose: str = "", seconds: float | None = None
 ) -> tuple[NodeSession, Claim]:
     """Logs in on the TG node of a testbed that can be reserved."""
-    each: Candidate = candidate(file, load_topology(file), purpose=purpose, seconds=seconds)
-    if each.claim is None:
+    wanted: Candidate = candidate(file, load_topology(file), purpose=purpose, seconds=seconds)
+    if wanted.claim is None:
         raise TopologyError(
-            f"{file}: there is nothing to reserve: the testbed is simulated, is a local one that is not up, or says "
+            f"{file}: there is nothing to reserve: the testbed is simulated, is a local one that is not up, or has "
             f"'reservation: null'."
         )
-    return undo.enter_context(log_in(each)), each.claim
+    return undo.enter_context(log_in(wanted)), wanted.claim

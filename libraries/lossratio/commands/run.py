@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from lossratio.commands.parameters import DURATION
+from lossratio.exit_status import with_trouble
 
 if TYPE_CHECKING:
     from lossratio.runs import TestVerdict
 
 
 class _RunCommand(click.Command):
-    """A command whose options end at ``--``: the rest belongs to Robot Framework, whatever it is."""
+    """A command whose options end at ``--``: the rest goes to Robot Framework."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -52,12 +53,12 @@ def _any_of_expanded(args: Sequence[str]) -> list[str]:
 @click.option("--job", metavar="FILE", type=click.Path(path_type=Path), help="The job, in place of suites.")
 @click.option("--include", metavar="TAG", multiple=True, help="Only tests with this tag, or pattern of tags.")
 @click.option("--wait", type=DURATION, help="How long to wait for the testbed at most, e.g. 2h.")
-@click.option("--purpose", default="", help="What it is for, as others see it who wait for the testbed.")
+@click.option("--purpose", default="", help="The reason, which other users of the testbed see.")
 @click.option("--resume", metavar="DIR", type=click.Path(path_type=Path), help="Go on with the run in this directory.")
-@click.option("--force", is_flag=True, help="Resume it although not everything is as it was.")
+@click.option("--force", is_flag=True, help="Resume it although conditions have changed.")
 @click.option("--test-timeout", type=DURATION, help="How long each test may take, e.g. 1h; its tear-down comes on top.")
-@click.option("--suite-timeout", type=DURATION, help="How long each suite may take; what is left of it fails.")
-@click.option("--run-timeout", type=DURATION, help="How long all of it may take; it is stopped in order then.")
+@click.option("--suite-timeout", type=DURATION, help="How long each suite may take; the rest of its tests fail.")
+@click.option("--run-timeout", type=DURATION, help="How long the run may take; then it is stopped in order.")
 @click.option("--results", metavar="URL", help="The archive to send the run to, e.g. s3://bucket/path or a folder.")
 @click.pass_context
 def run(
@@ -76,15 +77,15 @@ def run(
     run_timeout: float | None,
     results: str | None,
 ) -> None:
-    """Run suites on a testbed that is reserved meanwhile.
+    """Run suites on a testbed, which is reserved for the time of the run.
 
-    What follows -- goes to Robot Framework as it is.
+    Options behind -- go to Robot Framework as they are.
 
-    Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 69 infrastructure failed,
-    75 the testbed is not available, 130 stopped by somebody. 69 and 75 are worth another attempt.
+    Exit status: 0 all tests passed, 1 a test failed, 2 bad input, 3 a value has regressed, 69 the infrastructure
+    failed, 75 the testbed is not available, 130 the user stopped the run. After 69 and 75, try again.
     """
-    # Imported here, as Robot Framework and all that measures take a while, which a wrong option need not wait for.
-    from lossratio.runs import Limits, ResumeRequest, RunRequest, with_trouble
+    # Imported here because Robot Framework and all that measures take a while; a wrong option need not wait for them.
+    from lossratio.runs import Limits, ResumeRequest, RunRequest
     from lossratio.runs import resume as go_on
     from lossratio.runs import run as begin
 
@@ -92,13 +93,13 @@ def run(
     topologies = (*((topology,) if topology else ()), *any_of)
     if resume is not None:
         if topologies or suites or include or job or ctx.obj:
-            raise click.UsageError("A run that is resumed goes on as it began: give nothing else to run.")
+            raise click.UsageError("A resumed run has the suites and options that it began with: give no others.")
         outcome = go_on(ResumeRequest(resume, force, wait or 0.0, limits))
     else:
         if not topologies and job is None:
-            raise click.UsageError("Say which testbed: --topology FILE, or --any-of FILE FILE.")
+            raise click.UsageError("Name the testbed: --topology FILE, or --any-of FILE FILE.")
         if not suites and job is None:
-            raise click.UsageError("Say which suites to run, or --job FILE.")
+            raise click.UsageError("Name the suites to run, or --job FILE.")
         outcome = begin(RunRequest(topologies, suites, include, ctx.obj or (), wait or 0.0, purpose, job, limits))
     status = outcome.status
     if results is not None and outcome.directory is not None and not _is_kept(outcome.directory, results):
@@ -113,7 +114,7 @@ def run(
 
 
 def _is_kept(directory: Path, url: str) -> bool:
-    """Sends a run to the archive; one that cannot be reached is no failure of the run, which waits on this machine.
+    """Sends a run to the archive; where the archive cannot be reached, the run waits on this machine.
 
     Returns:
         Whether this machine's disk took it.
@@ -130,18 +131,16 @@ def _is_kept(directory: Path, url: str) -> bool:
         click.echo(f"Not sent: {error}", err=True)
         return False
     except (ArchiveError, ReportError) as error:
-        click.echo(
-            f"Not sent: {error} What is in {outbox.path} is sent by the next run, or 'lossratio send'.", err=True
-        )
+        click.echo(f"Not sent: {error} The next run, or 'lossratio send', sends the files in {outbox.path}.", err=True)
     return True
 
 
 def _summary(verdicts: Sequence[TestVerdict], status: int) -> str:
-    """One line on what became of the tests."""
+    """The outcome of the tests in one line."""
     passed = sum(verdict.status == "PASS" for verdict in verdicts)
     failures = Counter(verdict.failure.value for verdict in verdicts if verdict.failure is not None)
-    told = [
+    counts = [
         f"{passed} of {len(verdicts)} tests passed",
         *(f"{count} failed: {kind}" for kind, count in failures.items()),
     ]
-    return f"lossratio run: {'; '.join(told)}. Exit status {status}."
+    return f"lossratio run: {'; '.join(counts)}. Exit status {status}."

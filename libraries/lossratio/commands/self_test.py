@@ -44,7 +44,7 @@ def self_test(
 
     TOPOLOGY is a file in which a cable joins the ports of the TG, e.g. topologies/local-cable.yaml.
     """
-    # Imported here, as other commands need none of what it takes to reach a testbed.
+    # Imported here because all that reaches a testbed takes a while; a wrong option need not wait for it.
     from lossratio.measurements import TestPlace
     from lossratio.measurements.self_test import SelfTestRequest, check_cable, find_tester_limit
     from lossratio.results import RunDirectory, TestIdentity

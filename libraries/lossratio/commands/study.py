@@ -1,4 +1,4 @@
-"""The command that runs a study and prints its tables."""
+"""The command ``lossratio study``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ from lossratio.arena import (
     run_study,
     why_not_installed,
 )
-from lossratio.errors import SearchError
 
 PACKAGES = ("joblib", "pandas", "pyarrow")
 """What only studies need."""
@@ -134,10 +133,7 @@ def study(
     if not cells:
         raise click.UsageError("None of these algorithms can search for these goals.")
     with click.progressbar(length=len(cells), label="Cells finished", file=sys.stderr) as bar:
-        try:
-            run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda done: bar.update(done - bar.pos))
-        except SearchError as error:
-            raise click.ClickException(str(error)) from error
+        run_study(cells, store, jobs=jobs, scheduler=scheduler, on_progress=lambda done: bar.update(done - bar.pos))
     for title, table in _tables(store.load(cells), family_set):
         click.echo(f"\n{title}\n{table}")
 
@@ -151,7 +147,7 @@ def _check_packages() -> None:
 
 
 def _with_and_without_hints(changes: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for each in changes for name in (CHANGES[each].with_hints, CHANGES[each].without_hints))
+    return tuple(name for change in changes for name in (CHANGES[change].with_hints, CHANGES[change].without_hints))
 
 
 def _installed(algorithms: tuple[str, ...]) -> tuple[str, ...]:
@@ -168,8 +164,8 @@ def _tables(rows: Any, family_set: str) -> Iterator[tuple[str, str]]:
     if len(free):
         yield "Mean seconds of a search on quiet / jittery / mixed SUTs, overhead 0", group_table(free, groups)
     for (overhead, counted), chosen in rows.groupby(["overhead", "counted"]):
-        told = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
-        yield told, algorithm_table(chosen)
+        title = f"Overhead {overhead:g} s{', counted' if counted else ''}: searches (mean, median, 95th percentile)"
+        yield title, algorithm_table(chosen)
     if set(rows.algorithm) <= set(HINT_ALGORITHMS):
         if len(free):
             yield from hint_family_tables(free)

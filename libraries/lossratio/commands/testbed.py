@@ -30,7 +30,7 @@ _TOPOLOGY_FILE = click.Path(path_type=Path)
 @click.option("--nic", metavar="MODEL", help="Draw the path over NICs of this model.")
 @click.option("--duts", metavar="N", type=click.IntRange(min=0), help="Draw the path through the first N DUTs.")
 @click.option("--links", metavar="N", type=click.IntRange(min=1), default=1, help="Draw N parallel paths.")
-@click.option("--connect", is_flag=True, help="Log in on every node, and tell what it is and what it lacks.")
+@click.option("--connect", is_flag=True, help="Log in on every node, and show what it is and what it lacks.")
 def check(file: Path, nic: str | None, duts: int | None, links: int, connect: bool) -> None:
     """Check a topology FILE, and draw what it describes."""
     topology = load_topology(file)
@@ -42,12 +42,12 @@ def check(file: Path, nic: str | None, duts: int | None, links: int, connect: bo
     if connect:
         _connect(topology)
     elif topology.testbed is TestbedKind.LAB:
-        click.echo("No node was looked at: --connect logs in on them, and tells what they lack.")
+        click.echo("No node was looked at: --connect logs in on them, and shows what they lack.")
 
 
 @click.group()
 def testbed() -> None:
-    """Build and take down local testbeds, made of network namespaces of this machine."""
+    """Build and take down local testbeds: network namespaces of this machine."""
 
 
 @testbed.command()
@@ -61,27 +61,27 @@ def up(file: Path) -> None:
 @click.argument("name", required=False)
 def down(name: str | None) -> None:
     """Take down the local testbed NAME, or all that stay."""
-    staying = [each for each in running_testbeds() if each.keep and name in (None, each.name)]
-    for each in staying:
-        each.down()
-        click.echo(f"Testbed {each.name} is down.")
+    staying = [running for running in running_testbeds() if running.keep and name in (None, running.name)]
+    for running in staying:
+        running.down()
+        click.echo(f"Testbed {running.name} is down.")
     if not staying:
         click.echo("No testbed is up." if name is None else f"No testbed {name} is up.")
 
 
 @testbed.command()
 def status() -> None:
-    """Tell which local testbeds are up, and how to log in on their nodes."""
-    running = running_testbeds()
-    for each in running:
-        click.echo(describe(each))
-    if not running:
+    """Show which local testbeds are up, and how to log in on their nodes."""
+    testbeds = running_testbeds()
+    for running in testbeds:
+        click.echo(describe(running))
+    if not testbeds:
         click.echo("No testbed is up.")
 
 
 def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:
     """Finds what would end a measurement at its set-up, as far as the file shows it, on any path through it."""
-    # Imported here, as each takes a while, and the other commands need none of it.
+    # Imported here because they take a while, and the other commands do not need them.
     from lossratio.nodes import is_public_key
     from lossratio.testbed import own_record, sut_of
 
@@ -103,27 +103,27 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
 
 
 def _connect(topology: Topology) -> None:
-    """Tells what came of logging in on every node.
+    """Logs in on every node, and shows what it is and what it lacks.
 
     Raises:
         NodeError: If there is a problem on any of them.
     """
-    # Imported here, as it needs all that it takes to reach a node.
+    # Imported here because all that reaches a node takes a while.
     from lossratio.testbed import describe_node, inspect_nodes
 
     if topology.testbed is TestbedKind.SIMULATED:
         click.echo("It is simulated: there is no node to connect to.")
         return
     reports = inspect_nodes(topology)
-    for each in reports:
-        click.echo(describe_node(each))
-    faulty = [each.name for each in reports if each.problems]
+    for report in reports:
+        click.echo(describe_node(report))
+    faulty = [report.name for report in reports if report.problems]
     if faulty:
-        raise NodeError(f"There are problems on {', '.join(faulty)}; they are told above.")
+        raise NodeError(f"There are problems on {', '.join(faulty)}; they are listed above.")
 
 
 def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> str:
-    """Says in a few lines what a topology file describes, and draws it."""
+    """What a topology file describes, in a few lines, with a drawing."""
     generator = topology.nodes[topology.tg_name].generator
     limit = None if generator is None else generator.max_rate
     lines = [
@@ -131,8 +131,8 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
         draw_topology(topology, paths),
     ]
     if generator is not None:
-        told = _without_max_rate(topology, paths) if limit is None else f"{format_frame_rate(limit)} per interface"
-        lines.append(f"  generator: {generator.kind}, maximum load {told}")
+        load = _without_max_rate(topology, paths) if limit is None else f"{format_frame_rate(limit)} per interface"
+        lines.append(f"  generator: {generator.kind}, maximum load {load}")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lossratio.commands.report import REGRESSION, TROUBLE
+from lossratio.exit_status import ExitStatus
 from lossratio.history import FRESH, LAST, LEAST_CHANGE
 from lossratio.report import junit_xml, write_report
 
@@ -16,12 +16,22 @@ from lossratio.report import junit_xml, write_report
 @click.argument("history")
 @click.option("--add", "runs", metavar="DIR", type=click.Path(path_type=Path), multiple=True, help="Add a run first.")
 @click.option("--testbed", help="Only this testbed.")
-@click.option("--test", default="*", help="Only tests with full names like this, e.g. '*64B*'.")
+@click.option("--test", default="*", help="Only tests whose full names match, e.g. '*64B*'.")
 @click.option("--quantity", default="*", help="Only this quantity, e.g. NDR or MRR.")
 @click.option(
-    "--fresh", type=click.IntRange(min=1), default=FRESH, show_default=True, help="Newest results that are news."
+    "--fresh",
+    type=click.IntRange(min=1),
+    default=FRESH,
+    show_default=True,
+    help="A change is news if it began among this many newest results.",
 )
-@click.option("--last", type=click.IntRange(min=4), default=LAST, show_default=True, help="Newest results to look at.")
+@click.option(
+    "--last",
+    type=click.IntRange(min=4),
+    default=LAST,
+    show_default=True,
+    help="How many of the newest results are read.",
+)
 @click.option(
     "--least-change",
     type=click.FloatRange(min=0.0),
@@ -49,12 +59,13 @@ def trend(
     html: Path | None,
     junit: Path | None,
 ) -> None:
-    """Tell what changed lately in HISTORY: a folder of results, or the URL of an archive (e.g. s3://bucket/path).
+    """Report what changed lately in HISTORY, a folder or the URL of an archive.
 
-    The exit status is 0 if nothing got worse lately, 1 if something did or has no value any more, and 2 if nothing can
-    be said.
+    HISTORY is a folder of results, an archive in a folder, or an archive's URL (e.g. s3://bucket/path).
+
+    Exit status: 0 no test got worse lately, 3 a test got worse or has no value any more, 1 undecided: too few results.
     """
-    # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and the other commands need none of them.
+    # Imported here because numpy, scipy, pyarrow and DuckDB take a while, and a wrong option need not wait for them.
     from lossratio.history import (
         TrendRequest,
         add_runs,
@@ -79,6 +90,6 @@ def trend(
     if junit is not None:
         write_report(junit, junit_xml({"trend": trend_cases(analysis)}))
     if analysis.alarms:
-        sys.exit(REGRESSION)
+        sys.exit(ExitStatus.REGRESSION)
     if not analysis.has_verdict:
-        sys.exit(TROUBLE)
+        sys.exit(ExitStatus.FAILED)

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from lossratio.errors import ArchiveError
+from lossratio.errors import ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.object_store import ObjectStore
 from lossratio.history.store import History
@@ -24,7 +24,8 @@ def open_history(place: str) -> History:
     """The history in a folder, that of an archive in a folder, or a mirror of that of an archive with a URL.
 
     Raises:
-        ArchiveError: If the archive does not give it, or has no history.
+        ArchiveError: If the archive does not give it.
+        ReportError: If it has no history.
     """
     if is_url(place):
         return mirror_history(ObjectStore(place))
@@ -42,13 +43,14 @@ def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
         cache: Where to keep it; None: in this user's cache.
 
     Raises:
-        ArchiveError: If the archive does not give it, or has no history.
+        ArchiveError: If the archive does not give it.
+        ReportError: If it has no history.
     """
     folder = cache or _cache(store.url)
     names = store.names(f"{HISTORY}/**")
     wanted = {name.removeprefix(f"{HISTORY}/") for name in names if name.endswith((".parquet", ANNOTATIONS_NAME))}
     if not wanted:
-        raise ArchiveError(f"{store.url} has no history yet: nothing below {HISTORY}/.")
+        raise ReportError(f"{store.url} has no history yet: nothing below {HISTORY}/.")
     here = {path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet")} if folder.is_dir() else set()
     for name in sorted(wanted - here):
         store.get(f"{HISTORY}/{name}", folder / name)

@@ -1,7 +1,6 @@
 """Runs of Robot Framework: the night's job and plan, the reserved run, verdicts, resume."""
 
 from lossratio.runs.durations import History
-from lossratio.runs.exit_status import ExitStatus, with_trouble
 from lossratio.runs.job import Testbed, load_job
 from lossratio.runs.matrix import matrix
 from lossratio.runs.outcome import RunOutcome
@@ -13,7 +12,6 @@ from lossratio.runs.verdicts import TestVerdict
 from lossratio.runs.watchdog import Limits
 
 __all__ = [
-    "ExitStatus",
     "History",
     "Limits",
     "ResumeRequest",
@@ -28,6 +26,5 @@ __all__ = [
     "plan_suites",
     "resume",
     "run",
-    "with_trouble",
     "write_argument_files",
 ]

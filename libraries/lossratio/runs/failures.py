@@ -16,7 +16,8 @@ from typing import Any
 from robot.errors import ExecutionStatus
 
 from lossratio.errors import StorageError
-from lossratio.runs.verdicts import FailureKind, TestVerdict, failure_kind
+from lossratio.exit_status import FailureKind
+from lossratio.runs.verdicts import TestVerdict, failure_kind
 
 _FILE = "failures.jsonl"
 # Robot Framework's own messages of tests that it leaves out: after a fatal error, --exitonfailure, --exitonerror.

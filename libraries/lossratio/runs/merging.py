@@ -12,8 +12,9 @@ from robot.errors import DataError
 from robot.result import Result, TestSuite
 
 from lossratio.errors import StorageError
+from lossratio.exit_status import FailureKind
 from lossratio.runs.record import ResumeError
-from lossratio.runs.verdicts import FailureKind, TestVerdict
+from lossratio.runs.verdicts import TestVerdict
 
 
 def merged(outputs: Sequence[Path]) -> Result:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lossratio.errors import LossRatioError
-from lossratio.runs.exit_status import ExitStatus, status_of_kinds
-from lossratio.runs.verdicts import TestVerdict, kind_of_error
+from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
+from lossratio.runs.verdicts import TestVerdict, failure_kind
 
 
 @dataclass(frozen=True)
@@ -35,4 +35,4 @@ def outcome_of(perform: Callable[[], RunOutcome]) -> RunOutcome:
     try:
         return perform()
     except LossRatioError as error:
-        return RunOutcome(status_of_kinds({kind_of_error(error)}), error=str(error))
+        return RunOutcome(status_of_kinds({failure_kind(error, FailureKind.BAD_INPUT)}), error=str(error))

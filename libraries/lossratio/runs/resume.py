@@ -8,7 +8,6 @@ from pathlib import Path
 from lossratio.results import damages_in, result_stems, results_lost, results_set_aside
 from lossratio.runs.assignment import Assignment, assignments_of
 from lossratio.runs.attempts import Attempts, OnlyRest
-from lossratio.runs.exit_status import exit_status
 from lossratio.runs.failures import FailureRecord
 from lossratio.runs.merging import merged, verdicts_of, write_result
 from lossratio.runs.nodes import check_nodes
@@ -17,6 +16,7 @@ from lossratio.runs.own_lease import kept, left_behind
 from lossratio.runs.record import ResumeError, make_record, read_record
 from lossratio.runs.request import ResumeRequest
 from lossratio.runs.robot_run import RobotCommand, RobotOutcome, run_robot
+from lossratio.runs.verdicts import exit_status
 from lossratio.runs.watchdog import Watchdog
 from lossratio.testbed import Candidate, candidate, reserved
 
@@ -89,8 +89,8 @@ def _refuse_damage(directory: Path) -> None:
     if damages:
         listed = "\n".join(f"  {damage}" for damage in damages)
         raise ResumeError(
-            f"The run in {directory} is not resumed, as files of it are damaged:\n{listed}\n"
-            f"Save what is good, and resume it then: lossratio repair {directory}"
+            f"The run in {directory} is not resumed: files of it are damaged.\n{listed}\n"
+            f"Save the good part, and then resume the run: lossratio repair {directory}"
         )
 
 
@@ -98,6 +98,6 @@ def _refuse(directory: Path, differences: Sequence[str], force: bool) -> None:
     if differences and not force:
         listed = "\n".join(f"  {difference}" for difference in differences)
         raise ResumeError(
-            f"The run in {directory} is not resumed, as not everything is as it was:\n{listed}\n"
-            f"Put it back, begin a new run, or resume it all the same with --force; then the report says so."
+            f"The run in {directory} is not resumed: its conditions have changed.\n{listed}\n"
+            f"Undo these changes, begin a new run, or resume it with --force; then the report names the changes."
         )

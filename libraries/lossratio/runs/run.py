@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from lossratio.runs.assignment import assignments_of
-from lossratio.runs.exit_status import exit_status
 from lossratio.runs.failures import FailureRecord
 from lossratio.runs.nodes import check_nodes
 from lossratio.runs.outcome import RunOutcome, outcome_of
@@ -13,6 +12,7 @@ from lossratio.runs.own_lease import kept
 from lossratio.runs.record import make_record
 from lossratio.runs.request import RunRequest, default_directory
 from lossratio.runs.robot_run import run_robot
+from lossratio.runs.verdicts import exit_status
 from lossratio.runs.watchdog import Watchdog
 from lossratio.testbed import candidate, reserved
 

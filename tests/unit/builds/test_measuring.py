@@ -7,10 +7,10 @@ from report_examples import counted_trial, mrr, run, setup, throughput, throughp
 
 from lossratio.builds.measuring import BuildBench
 from lossratio.errors import BuildError
+from lossratio.exit_status import ExitStatus
 from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
 from lossratio.results.build import throughput_result
 from lossratio.results.run_directory import RunDirectory
-from lossratio.runs.exit_status import ExitStatus
 from lossratio.runs.outcome import RunOutcome
 from lossratio.runs.request import RunRequest
 from lossratio.simulation.knees import SharpKnee

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from click.testing import CliRunner
 from patches_examples import git, make_repository, set_up_revision, write_lab
 
 from lossratio.builds.revisions import revisions_between
-from lossratio.commands.builds import bisect
 from lossratio.errors import BuildError
 
 
@@ -14,47 +12,51 @@ def lab(tmp_path):
     return write_lab(tmp_path)
 
 
-def run_bisect(lab, good, bad, *more, test="64B-mrr"):
-    repository = lab.parent / "repository"
-    arguments = ["--good", good, "--bad", bad, "--repository", str(repository), "--topology", str(lab)]
-    arguments += ["--set-up", set_up_revision(repository, lab), "--output", str(lab.parent / "bisect"), *more]
-    if test is not None:
-        arguments += ["--test", test]
-    return CliRunner().invoke(bisect, [*arguments, str(lab.parent / "mrr.robot")], catch_exceptions=False)
+@pytest.fixture
+def run_bisect(lossratio):
+    def run(lab, good, bad, *more, test="64B-mrr"):
+        repository = lab.parent / "repository"
+        options = ["--good", good, "--bad", bad, "--repository", repository, "--topology", lab]
+        options += ["--set-up", set_up_revision(repository, lab), "--output", lab.parent / "bisect", *more]
+        if test is not None:
+            options += ["--test", test]
+        return lossratio("bisect", *options, lab.parent / "mrr.robot")
+
+    return run
 
 
-def test_the_revision_that_changed_it_is_named_with_its_subject(lab):
+def test_the_revision_that_changed_it_is_named_with_its_subject(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0] * 9 + [144.0] * 8)
     result = run_bisect(lab, revisions[0], "main")
-    assert result.exit_code == 0
-    assert "16 revisions could have changed it" in result.output
-    assert "It changed by -4.0" in result.output
-    assert result.output.endswith("change 9\n")
+    assert result.status == 0
+    assert "16 revisions could have changed the throughput" in result.out
+    assert "It changed by -4.0" in result.out
+    assert result.out.endswith("change 9\n")
     assert len(list((lab.parent / "bisect").glob("0*-*"))) < 14
 
 
-def test_revisions_that_cannot_be_built_are_left_out_and_named(lab):
+def test_revisions_that_cannot_be_built_are_left_out_and_named(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0, 150.0, 150.0, None, None, 140.0, 140.0])
     result = run_bisect(lab, revisions[0], revisions[-1])
-    assert result.exit_code == 0
-    assert "left out" in result.output
+    assert result.status == 0
+    assert "left out" in result.out
     for number in (3, 4, 5):
-        assert f"change {number}\n" in result.output
-    assert "change 2" not in result.output
+        assert f"change {number}\n" in result.out
+    assert "change 2" not in result.out
 
 
-def test_no_change_is_said_and_is_no_success(lab):
+def test_no_change_is_said_and_is_no_success(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0] * 4)
     result = run_bisect(lab, revisions[0], revisions[-1])
-    assert result.exit_code == 1
-    assert "No change that matters" in result.output
+    assert result.status == 1
+    assert "No change that matters" in result.out
 
 
-def test_several_values_need_a_choice(lab):
+def test_several_values_need_a_choice(lab, run_bisect):
     revisions = make_repository(lab.parent / "repository", [150.0, 140.0])
     result = run_bisect(lab, revisions[0], revisions[-1], test=None)
-    assert result.exit_code == 2
-    assert "One value is needed" in result.output
+    assert result.status == 2
+    assert "One value is needed" in result.err
 
 
 def test_revisions_are_those_of_first_parents_from_the_good_to_the_bad_one(tmp_path):

@@ -1,20 +1,21 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from lossratio.commands.replay import soak
-from lossratio.commands.replay_estimate import ReplayRequest, replay
+from lossratio.commands.replay import replay, replay_estimate, replay_search
 from lossratio.errors import SearchError
+from lossratio.mlrsearch import NDR, PDR, MLRsearch
 from lossratio.plrsearch import LikelihoodName, PLRsearch, Weighting
+from lossratio.results import describe_goal, read_result
 from lossratio.simulation import SimulatedMeasurer, sut_from
-from lossratio.trials.journal import Journal
-from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
+from lossratio.trials import Journal, TrialInput, TrialOutput, TrialResult, read_journal, run_search
 
 CAPACITY, MIN_LOAD, MAX_LOAD = 75e3, 9001.0, 200e3
 SEARCH = {"target_loss_ratio": 1e-5, "min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD, "settings": {}}
+EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +40,24 @@ def lossy(load, lost, sent=100_000):
     return TrialResult(TrialInput(1.0, load), TrialOutput(lost / sent, sent_frames=sent, lost_frames=lost))
 
 
+def estimate_of(path, **asked):
+    return replay_estimate(read_journal(path), path, **asked)
+
+
 def test_the_same_question_has_the_same_answer(searched):
     path, found = searched
-    again = replay(path, ReplayRequest())
+    again = estimate_of(path)
     assert (again.mean, again.stdev) == (found.mean, found.stdev)
 
 
 def test_a_larger_target_allows_a_larger_load(searched):
     path, found = searched
-    assert replay(path, ReplayRequest(target_loss_ratio=1e-2)).mean > found.mean
+    assert estimate_of(path, target_loss_ratio=1e-2).mean > found.mean
 
 
 def test_other_likelihoods_and_weightings_are_taken_when_asked_for(searched):
     path, _ = searched
-    found = replay(path, ReplayRequest(likelihood=LikelihoodName.POISSON, weighting=Weighting.EQUAL))
+    found = estimate_of(path, likelihood="poisson", weighting="equal")
     assert (found.likelihood, found.weighting) == (LikelihoodName.POISSON, Weighting.EQUAL)
     assert found.combined.weights == (0.5, 0.5)
 
@@ -61,8 +66,8 @@ def test_a_search_for_something_else_needs_a_target(tmp_path):
     search = {"algorithm": "MLRsearch", "min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD, "settings": {}}
     path = write_journal(tmp_path / "j.jsonl", search, [lossy(80e3, 5_000), lossy(70e3, 0)])
     with pytest.raises(SearchError, match="does not say target_loss_ratio: give it with --target-loss-ratio"):
-        replay(path, ReplayRequest())
-    assert 70e3 < replay(path, ReplayRequest(target_loss_ratio=1e-3)).mean < 80e3
+        estimate_of(path)
+    assert 70e3 < estimate_of(path, target_loss_ratio=1e-3).mean < 80e3
 
 
 def test_a_warm_up_is_no_evidence(tmp_path):
@@ -71,23 +76,24 @@ def test_a_warm_up_is_no_evidence(tmp_path):
         tmp_path / "warm.jsonl", {**SEARCH, "settings": {"warm_up_duration_s": 1.0}}, [lossy(20e3, 9_000), *trials]
     )
     plain = write_journal(tmp_path / "plain.jsonl", SEARCH, trials)
-    assert replay(warm, ReplayRequest()).mean == replay(plain, ReplayRequest()).mean
+    assert estimate_of(warm).mean == estimate_of(plain).mean
 
 
-def test_the_command_tells_both_functions_and_whether_the_model_fits(searched):
+@pytest.mark.parametrize(("words", "note"), [(["replay"], ""), (["soak", "--replay"], "is now called")])
+def test_the_command_shows_both_functions_and_whether_the_model_fits(lossratio, searched, words, note):
     path, found = searched
-    result = CliRunner().invoke(soak, ["--replay", str(path)], catch_exceptions=False)
-    assert result.exit_code == 0
-    assert f"combined  mean {found.mean:,.1f} fps" in result.output
+    status, out, err = lossratio(*words, path)
+    assert (status, note in err) == (0, True)
+    assert f"combined  mean {found.mean:,.1f} fps" in out
     for word in ("stretch", "erf", "weight", "The model"):
-        assert word in result.output
+        assert word in out
 
 
 def test_the_command_loads_no_library_that_it_does_not_need(searched):
     code = (
         "import sys\n"
         "from lossratio.commands.main import commands\n"
-        f"commands(['soak', '--replay', {str(searched[0])!r}], standalone_mode=False)\n"
+        f"commands(['replay', {str(searched[0])!r}], standalone_mode=False)\n"
         "print(*sys.modules)\n"
     )
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
@@ -97,7 +103,7 @@ def test_the_command_loads_no_library_that_it_does_not_need(searched):
 
 
 def test_the_command_takes_every_likelihood_and_weighting_there_is():
-    choices = {option.name: set(option.type.choices) for option in soak.params if hasattr(option.type, "choices")}
+    choices = {option.name: set(option.type.choices) for option in replay.params if hasattr(option.type, "choices")}
     assert choices["likelihood"] == {each.value for each in LikelihoodName}
     assert choices["weighting"] == {each.value for each in Weighting}
 
@@ -110,21 +116,96 @@ def test_the_command_takes_every_likelihood_and_weighting_there_is():
         (["--max-load", "fast"], "'fast' is not a frame rate"),
     ],
 )
-def test_what_is_no_quantity_is_an_error_that_names_the_option(searched, arguments, message):
-    done = CliRunner().invoke(soak, ["--replay", str(searched[0]), *arguments])
-    assert done.exit_code == 2
-    assert arguments[0] in done.stderr
-    assert message in done.stderr
+def test_what_is_no_quantity_is_an_error_that_names_the_option(lossratio, searched, arguments, message):
+    done = lossratio("replay", searched[0], *arguments)
+    assert done.status == 2
+    assert arguments[0] in done.err
+    assert message in done.err
 
 
-def test_a_loss_ratio_that_makes_no_sense_is_an_error(searched):
-    arguments = ["--replay", str(searched[0]), "--target-loss-ratio", "2"]
-    with pytest.raises(SearchError, match="ratio"):
-        CliRunner().invoke(soak, arguments, catch_exceptions=False)
+def test_a_loss_ratio_that_makes_no_sense_is_an_error(lossratio, searched):
+    done = lossratio("replay", searched[0], "--target-loss-ratio", "2")
+    assert (done.status, "ratio" in done.err) == (2, True)
 
 
 def test_a_damaged_journal_is_an_error_that_names_the_line(tmp_path):
     path = write_journal(tmp_path / "j.jsonl", SEARCH)
     path.write_text(path.read_text() + json.dumps({"input": {}}) + "\n")
     with pytest.raises(SearchError, match="line 2: there is no digest at its end"):
-        replay(path, ReplayRequest())
+        estimate_of(path)
+
+
+@pytest.fixture(scope="module")
+def throughput(tmp_path_factory):
+    """A journal of a search for NDR and PDR, with the result that the search ended with."""
+    path = tmp_path_factory.mktemp("replay") / "throughput.jsonl"
+    measurer = SimulatedMeasurer(sut_from({"model": "sharp_knee", "capacity": "75 kfps"}), seed=1)
+    search = {
+        "algorithm": "MLRsearch",
+        "goals": [describe_goal(goal).model_dump(mode="json") for goal in (NDR, PDR)],
+        "min_load_fps": MIN_LOAD,
+        "max_load_fps": MAX_LOAD,
+        "settings": {"timeout_s": None, "warm_up_duration_s": 1.0, "fail_fast": True},
+    }
+    controller = MLRsearch((NDR, PDR), MIN_LOAD, MAX_LOAD, warm_up_duration=1.0)
+    with Journal.open(path, search) as journal:
+        return path, run_search(controller, measurer, journal=journal)
+
+
+def test_a_search_for_conditional_throughput_ends_with_the_same_bounds_again(throughput):
+    path, found = throughput
+    again = replay_search(read_journal(path), path)
+    assert list(again.items()) == list(found.items())
+    assert (again.finished, again.trials, again.elapsed) == (True, found.trials, found.elapsed)
+
+
+def test_the_command_shows_bounds_and_conditional_throughput_of_each_goal(lossratio, throughput):
+    path, found = throughput
+    status, out, _ = lossratio("replay", path)
+    assert (status, "Critical load" in out) == (0, False)
+    for goal, line in zip(found, out.splitlines()[1:], strict=True):
+        result = found[goal]
+        assert line.split()[0] == str(goal)
+        assert f"throughput {result.conditional_throughput:,.1f} fps" in line
+        assert f"{result.relevant_lower_bound:,.1f} fps to {result.relevant_upper_bound:,.1f} fps  regular" in line
+
+
+def test_a_search_that_was_cut_off_is_replayed_as_far_as_it_goes(lossratio, throughput, tmp_path):
+    path = tmp_path / "cut.jsonl"
+    path.write_text("".join(throughput[0].read_text().splitlines(keepends=True)[:6]))
+    status, out, _ = lossratio("replay", path)
+    assert (status, "5 trials" in out, "not finished" in out) == (0, True, True)
+    assert "irregular: the search was stopped before its end" in out
+
+
+def test_the_critical_load_comes_on_top_where_it_is_asked_for(lossratio, throughput):
+    path, _ = throughput
+    out = lossratio("replay", path, "--target-loss-ratio", "1e-3").out
+    assert out.index("conditional throughput") < out.index("Critical load (loss ratio 0.1 %")
+    refused = lossratio("replay", path, "--max-load", "80 kfps")
+    assert (refused.status, "give --target-loss-ratio, too" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["Sim.Throughput", "Sim.Generators_Limit", "Real.Real_Throughput"])
+def test_journals_of_earlier_versions_give_the_numbers_of_their_results(name):
+    path = EARLIER / "trials" / f"{name}.jsonl"
+    result = read_result(EARLIER / "results" / f"{name}.json")
+    replayed = replay_search(read_journal(path), path)
+    assert [str(goal) for goal in replayed] == [report.goal.name for report in result.goals]
+    for again, report in zip(replayed.values(), result.goals, strict=True):
+        rates = (report.result.relevant_lower_bound, report.result.conditional_throughput)
+        assert (again.regular, again.relevant_lower_bound, again.conditional_throughput) == (
+            report.result.regular,
+            *(rate.per_interface_fps for rate in rates),
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"goals": "NDR"}, "what its goals are"), ({"max_load_fps": "fast"}, "does not say max_load_fps")],
+)
+def test_a_header_that_makes_no_sense_is_an_error(lossratio, throughput, tmp_path, change, message):
+    search = {**read_journal(throughput[0]).search, **change}
+    path = write_journal(tmp_path / "j.jsonl", search)
+    done = lossratio("replay", path)
+    assert (done.status, message in done.err) == (2, True)

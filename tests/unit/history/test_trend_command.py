@@ -22,19 +22,19 @@ def history_of(path, values):
     ("newest", "status", "told"),
     [
         ([], 0, "1 steady"),
-        ([90e3, 90.1e3, 90.2e3], 1, "regression: Suite.64B-ndrpdr, NDR, on lab-1"),
-        ([None], 1, "no value any more"),
+        ([90e3, 90.1e3, 90.2e3], 3, "regression: Suite.64B-ndrpdr, NDR, on lab-1"),
+        ([None], 3, "no value any more"),
     ],
 )
-def test_the_status_is_as_diff_has_it(tmp_path, newest, status, told):
+def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, told):
     answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY + newest)])
     assert answer.exit_code == status, answer.output
     assert told in answer.output
 
 
-def test_too_few_results_give_status_2(tmp_path):
+def test_too_few_results_are_undecided(tmp_path):
     answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY[:2])])
-    assert answer.exit_code == 2
+    assert answer.exit_code == 1
     assert "No verdict" in answer.output
 
 
@@ -56,7 +56,7 @@ def test_a_series_whose_test_is_not_run_any_more_is_told_to_be_old(tmp_path):
     History(tmp_path).add([entry(16, 100e3, test=other), entry(40, 1e6, testbed="lab-2")])
     for options in ((), ("--test=*64B*",)):
         answer = CliRunner().invoke(trend, [history, *options])
-        assert answer.exit_code == 1
+        assert answer.exit_code == 3
         told = "; old: not measured since 2026-01-10 03:00 UTC, 7 days before the testbed's newest result"
         assert answer.output.splitlines()[0].endswith(told)
         assert "Old: 1 of these series" in answer.output

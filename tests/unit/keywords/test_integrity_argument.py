@@ -3,7 +3,8 @@
 import pytest
 from robot_runs import SIMULATED, run_suite, write_suite
 
-from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.exit_status import FailureKind
+from lossratio.runs.verdicts import failure_kind
 from lossratio.trials.integrity import IntegrityError
 
 SUITE = """

@@ -4,11 +4,11 @@ import pytest
 from robot.errors import ExecutionFailed
 from runner_examples import SIMULATED, write_suite
 
-from lossratio.errors import DutError, NodeError
-from lossratio.runs.exit_status import ExitStatus, exit_status
+from lossratio.errors import ArchiveError, DutError, NodeError
+from lossratio.exit_status import ExitStatus, FailureKind
 from lossratio.runs.failures import FailureRecord
 from lossratio.runs.merging import merged, verdicts_of
-from lossratio.runs.verdicts import FailureKind, TestVerdict, failure_kind
+from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind
 from lossratio.traffic import AgentRefusalError
 from lossratio.trials.counters import NegativeLossError
 
@@ -56,7 +56,7 @@ def test_a_set_up_that_fails_counts_as_what_it_failed_of(lossratio, tmp_path):
         (["--topology", SIMULATED, "missing.robot"], "missing.robot"),
         (["--topology", SIMULATED, "suite.robot", "--", "--nonsense"], "--nonsense"),
         (["--topology", SIMULATED, "suite.robot", "--", "--help"], "ask robot itself"),
-        (["--topology", SIMULATED], "which suites"),
+        (["--topology", SIMULATED], "Name the suites"),
         (["suite.robot"], "--topology FILE"),
         (["--topology", SIMULATED, "--wait", "soon", "suite.robot"], "soon"),
         (["--any-of", SIMULATED, "missing.yaml", "suite.robot"], "Cannot read missing.yaml"),
@@ -94,6 +94,7 @@ def test_without_a_directory_the_output_is_under_the_name_of_the_testbed(lossrat
     [
         (NodeError("Node TG: no connection"), FailureKind.INFRASTRUCTURE),
         (AgentRefusalError("Node TG", "refused"), FailureKind.INFRASTRUCTURE),
+        (ArchiveError("s3://bucket does not answer"), FailureKind.INFRASTRUCTURE),
         (NegativeLossError("More frames were received than sent"), FailureKind.TEST),
         (DutError("DUT1 receives 10 frames and lets none out"), FailureKind.TEST),
         (ExecutionFailed("Execution terminated by signal"), FailureKind.INTERRUPTED),

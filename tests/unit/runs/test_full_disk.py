@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from lossratio.errors import StorageError
+from lossratio.exit_status import FailureKind
 from lossratio.history.entries import Entry
 from lossratio.history.object_store import ObjectStore
 from lossratio.history.outbox import Outbox
 from lossratio.history.store import History
 from lossratio.results.run_directory import RunDirectory
-from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.runs.verdicts import failure_kind
 from lossratio.trials.journal import read_journal
 
 ROOT = Path(__file__).parents[3]

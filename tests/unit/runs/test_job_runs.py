@@ -89,8 +89,8 @@ def test_an_archive_that_cannot_be_reached_changes_no_exit_status(place):
         (["--job", "nightly.yaml", "bridge.robot"], "name no others"),
         (["--job", "missing.yaml"], "Cannot read"),
         (["--job", "typo.yaml"], "selects no test"),
-        (["bridge.robot"], "Say which testbed"),
-        (["--topology", "lab.yaml"], "Say which suites to run"),
+        (["bridge.robot"], "Name the testbed"),
+        (["--topology", "lab.yaml"], "Name the suites to run"),
     ],
 )
 def test_what_makes_no_sense_is_bad_input(place, arguments, message):

@@ -207,4 +207,4 @@ def test_a_directory_without_a_run_is_one_clear_error(lossratio, tmp_path):
 
 def test_what_is_resumed_takes_nothing_else_to_run(lossratio, tmp_path):
     done = lossratio("run", "--resume", tmp_path, "--topology", SIMULATED)
-    assert (done.status, "goes on as it began" in done.err) == (2, True)
+    assert (done.status, "the suites and options that it began with" in done.err) == (2, True)

@@ -8,7 +8,7 @@ import pytest
 from fingerprint_examples import GOOD, NOW, SEEN, UP, WAY, later, with_node, with_port
 
 from lossratio.errors import DutError, LinkError, TesterError, TrafficError
-from lossratio.runs.verdicts import FailureKind, kind_of_error
+from lossratio.exit_status import FailureKind, kind_of_error
 from lossratio.testbed.changes import RULES, Act, Side, changes_between, error_of, faults_in, guilty_of
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint
 

@@ -13,11 +13,12 @@ from testbed_processes import lose_connections
 
 from lossratio.dut.linux import node_dut
 from lossratio.errors import DutError, LossRatioError, NodeError, TesterError
+from lossratio.exit_status import FailureKind
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed import repair
 from lossratio.testbed.changes import Way, changes_between
 from lossratio.testbed.fingerprint import FingerprintReader

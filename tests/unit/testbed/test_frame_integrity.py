@@ -11,6 +11,7 @@ import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import PROFILE, place
 
+from lossratio.exit_status import FailureKind
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.report.doubts import DoubtKind, doubts_of
@@ -20,7 +21,7 @@ from lossratio.results.frame_integrity import integrity_of
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.results.text import message
-from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.running_traffic import start_traffic
 from lossratio.trials.integrity import Integrity, IntegrityError

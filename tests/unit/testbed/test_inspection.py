@@ -82,7 +82,7 @@ def test_the_command_fails_when_a_node_cannot_be_reached(tmp_path, capsys, monke
     monkeypatch.setattr(sys, "argv", ["lossratio", "check", str(file), "--connect"])
     with pytest.raises(SystemExit) as end:
         main()
-    assert end.value.code == 2
+    assert end.value.code == 69
     written = capsys.readouterr()
     assert "TG: not reached" in written.out
     assert "There are problems on TG, DUT1" in written.err

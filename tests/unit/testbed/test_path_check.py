@@ -8,7 +8,8 @@ import pytest
 
 from lossratio.dut import DutCounters
 from lossratio.errors import TesterError
-from lossratio.runs.verdicts import FailureKind, failure_kind
+from lossratio.exit_status import FailureKind
+from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, read_controller
 from lossratio.testbed.path_check import DeadDutError, check_hops
 from lossratio.testbed.set_up import LiveLink

@@ -1,0 +1,116 @@
+"""The exit statuses of all commands, in one table, and the status that each kind of failure means."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Collection
+from enum import Enum, IntEnum
+
+from lossratio.errors import (
+    ArchiveError,
+    BuildError,
+    DutError,
+    NodeError,
+    RegressionError,
+    ReservationError,
+    StorageError,
+    TopologyError,
+    TrafficError,
+)
+
+
+class ExitStatus(IntEnum):
+    """The exit statuses of all commands. A pipeline repeats ``INFRASTRUCTURE`` and ``UNAVAILABLE``."""
+
+    PASSED = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    REGRESSION = 3
+    # 69, 70 and 75 are EX_UNAVAILABLE, EX_SOFTWARE and EX_TEMPFAIL of sysexits.h.
+    INFRASTRUCTURE = 69
+    INTERNAL = 70
+    UNAVAILABLE = 75
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitStatus.PASSED: "everything is fine",
+    ExitStatus.FAILED: "a test failed, a verdict is undecided, or something is incomplete",
+    ExitStatus.BAD_INPUT: "bad input",
+    ExitStatus.REGRESSION: "a value has regressed",
+    ExitStatus.INFRASTRUCTURE: "the infrastructure failed",
+    ExitStatus.INTERNAL: "Robot Framework itself failed",
+    ExitStatus.UNAVAILABLE: "the testbed is not available",
+    ExitStatus.INTERRUPTED: "the user stopped the command",
+}
+"""What each exit status says, for the help and for ``docs/reference/exit-statuses.md``."""
+
+
+class FailureKind(str, Enum):
+    """Why a test or a command failed; where several things failed, the first of these counts."""
+
+    REGRESSION = "regression"
+    """A value is lower than it used to be."""
+    INTERRUPTED = "interrupted"
+    """The user stopped the run."""
+    UNAVAILABLE = "testbed not available"
+    """Somebody else has reserved the testbed."""
+    INFRASTRUCTURE = "infrastructure"
+    """A node, a link, the traffic generator, a disk or the archive failed: another attempt may succeed, and the failure
+    says nothing about the DUT."""
+    BAD_INPUT = "bad input"
+    """The topology does not fit the testbed."""
+    TEST = "test"
+    """Any other reason: a device that does not work, a demand that was not met."""
+    NO_VERDICT = "no verdict"
+    """The test was not begun, or the run was cut off before the reason was recorded: another attempt shows it."""
+
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_KINDS: tuple[tuple[FailureKind, tuple[type[BaseException], ...]], ...] = (
+    (FailureKind.REGRESSION, (RegressionError,)),
+    (FailureKind.UNAVAILABLE, (ReservationError,)),
+    (FailureKind.TEST, (DutError,)),
+    (FailureKind.INFRASTRUCTURE, (NodeError, TrafficError, StorageError, ArchiveError)),
+    (FailureKind.BAD_INPUT, (TopologyError,)),
+)
+_STATUSES = {
+    FailureKind.INTERRUPTED: ExitStatus.INTERRUPTED,
+    # A regression is never hidden behind a failure that a pipeline would repeat.
+    FailureKind.REGRESSION: ExitStatus.REGRESSION,
+    FailureKind.UNAVAILABLE: ExitStatus.UNAVAILABLE,
+    # Before failed tests: a resumed run keeps these, and reports them when the rest has been run.
+    FailureKind.INFRASTRUCTURE: ExitStatus.INFRASTRUCTURE,
+    FailureKind.BAD_INPUT: ExitStatus.BAD_INPUT,
+    FailureKind.TEST: ExitStatus.FAILED,
+    FailureKind.NO_VERDICT: ExitStatus.FAILED,
+}
+
+
+def kind_of_error(error: BaseException, default: FailureKind = FailureKind.BAD_INPUT) -> FailureKind:
+    """What kind of failure an error is.
+
+    Args:
+        error: The error; its class counts, and not the words of its message.
+        default: The kind of errors that are not listed: input was checked before anything else was done.
+    """
+    if isinstance(error, OSError) and error.errno in _DISK_FULL:
+        return FailureKind.INFRASTRUCTURE
+    return next((kind for kind, errors in _KINDS if isinstance(error, errors)), default)
+
+
+def status_of_error(error: BaseException) -> ExitStatus:
+    """The exit status of a command that an error ended."""
+    return ExitStatus(error.status) if isinstance(error, BuildError) else _STATUSES[kind_of_error(error)]
+
+
+def status_of_kinds(kinds: Collection[FailureKind]) -> ExitStatus:
+    """The exit status of a run with some kinds of failures: that of the most important one."""
+    return next((status for kind, status in _STATUSES.items() if kind in kinds), ExitStatus.PASSED)
+
+
+def with_trouble(status: ExitStatus) -> ExitStatus:
+    """The exit status of a run whose files a disk did not take: a failed test does not hide this."""
+    order = list(_STATUSES.values())
+    is_first = status in order and order.index(status) < order.index(ExitStatus.INFRASTRUCTURE)
+    return status if is_first or status is ExitStatus.INTERNAL else ExitStatus.INFRASTRUCTURE
