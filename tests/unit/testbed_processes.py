@@ -21,4 +21,4 @@ def lose_connections(session):
 
 def agents(session):
     """Pids of the traffic agents."""
-    return session.run("pgrep", "-f", "^[^ ]*python[^ ]* [^ ]*/agent-", check=False).stdout.split()
+    return session.run("pgrep", "-f", "^[^ ]*python[^ ]* -c .*lossratio-agent", check=False).stdout.split()

@@ -5,6 +5,7 @@ from lossratio.nodes.facts import GatheredFacts, gather_facts
 from lossratio.nodes.keys import is_public_key
 from lossratio.nodes.node import DutNode, reason, shown
 from lossratio.nodes.process import NodeProcess
+from lossratio.nodes.program import NodeProgram, pack_program, read_sources
 from lossratio.nodes.pulse import Pulse
 from lossratio.nodes.session import CommandResult, CommandRunner, NodeSession
 
@@ -16,10 +17,13 @@ __all__ = [
     "DutNode",
     "GatheredFacts",
     "NodeProcess",
+    "NodeProgram",
     "NodeSession",
     "Pulse",
     "gather_facts",
     "is_public_key",
+    "pack_program",
+    "read_sources",
     "reason",
     "shown",
 ]

@@ -72,8 +72,9 @@ def decode(data: bytes) -> str:
 
 
 def shown(command: tuple[str, ...]) -> str:
-    """A command as errors show it: quoted, and shortened where it is long."""
-    text = shlex.join(command)
+    """A command as errors show it: in one line, quoted, with the first line of a script, and shortened."""
+    lines = [argument.strip().splitlines() if "\n" in argument else [argument] for argument in command]
+    text = shlex.join(line[0] if len(line) == 1 else f"{line[0]}..." for line in lines if line)
     return f"`{text if len(text) <= 200 else text[:197] + '...'}`"
 
 

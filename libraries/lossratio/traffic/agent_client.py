@@ -1,4 +1,4 @@
-"""The controller's side of the traffic agent: puts it on the TG node, starts it, and asks it."""
+"""The controller's side of the traffic agent: sends it to the TG node, starts it, and asks it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
-from lossratio.nodes import Pulse
+from lossratio.nodes import NodeProgram, Pulse, pack_program
 from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.agent.protocol import PROTOCOL
 from lossratio.traffic.answers import StoppedTraffic, read_counters, read_late, read_latency, read_stop
-from lossratio.traffic.delivery import Process, Session, deliver
-from lossratio.traffic.package import pack_agent
+from lossratio.traffic.session import Process, Session
 from lossratio.trials import DirectionCounters, LatencyOutput
 
 AnswerT = TypeVar("AnswerT")
@@ -26,6 +25,11 @@ LIFE_SECONDS = 1.0
 """Seconds between signs of life of the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
 _IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
+
+
+def pack_agent() -> NodeProgram:
+    """Packs the agent."""
+    return pack_program("traffic/agent", "lossratio-agent", "server")
 
 
 class AgentRefusalError(TrafficError):
@@ -86,7 +90,7 @@ class AgentClient:
 
     @classmethod
     def start(cls, session: Session, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> AgentClient:
-        """Puts the agent on a node, if it is not there already, and starts it.
+        """Sends the agent to a node, and starts it there.
 
         Args:
             session: The log-in on the node.
@@ -94,11 +98,10 @@ class AgentClient:
             patience: Seconds that an answer may take beyond what was asked for: the watchdog of every trial.
 
         Raises:
-            NodeError: If the node is lost, or the agent cannot be put there.
+            NodeError: If the node is lost.
             TrafficError: If it does not start, or is not ours.
         """
-        path = deliver(session, pack_agent())
-        return cls(session.name, session.start(python, path), patience)
+        return cls(session.name, pack_agent().start(session.start, python), patience)
 
     def __enter__(self) -> AgentClient:
         return self

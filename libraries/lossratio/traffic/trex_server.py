@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lossratio.errors import TrafficError
-from lossratio.traffic.delivery import Session
+from lossratio.traffic.session import Session
 
 PROGRAM = "_t-rex-64"
 """The server's program. The script ``t-rex-64`` around it kills other programs by name, and binds cards anew."""

@@ -3,8 +3,6 @@
 import ast
 import json
 import sys
-import zipfile
-from io import BytesIO
 
 import pytest
 from local_session import PYTHON
@@ -14,7 +12,7 @@ from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, 
 from lossratio.traffic.agent.guard import same_wire
 from lossratio.traffic.agent.links import Link
 from lossratio.traffic.agent.protocol import PROTOCOL
-from lossratio.traffic.package import pack_agent
+from lossratio.traffic.agent_client import pack_agent
 
 HELLO = {
     "protocol": PROTOCOL,
@@ -65,13 +63,7 @@ def configured(*lines):
 
 
 def sources():
-    with zipfile.ZipFile(BytesIO(pack_agent().data)) as archive:
-        return {name: archive.read(name).decode() for name in archive.namelist()}
-
-
-def test_the_package_is_the_same_every_time():
-    assert pack_agent() == pack_agent()
-    assert pack_agent().file_name == f"agent-{pack_agent().digest[:16]}.pyz"
+    return pack_agent().sources
 
 
 def test_the_agent_is_written_for_python_3_8():
@@ -218,21 +210,10 @@ def test_late_frames_are_those_of_all_directions():
 
 
 @pytest.mark.netns
-def test_the_agent_is_put_on_the_node_only_once(session):
-    puts = []
-    put = session.put
-
-    def counting_put(data, path):
-        puts.append(path)
-        put(data, path)
-
-    session.put = counting_put
-    for _ in range(2):
-        AgentClient.start(session, python=PYTHON).close()
-    assert len(puts) == 1
-    session.put(b"something else", puts[0])
+def test_the_agent_leaves_no_file_on_the_node(session):
+    session.put = None
     AgentClient.start(session, python=PYTHON).close()
-    assert len(puts) == 3
+    assert [path.name for path in session.directory.iterdir()] == ["stderr0"]
 
 
 @pytest.mark.netns

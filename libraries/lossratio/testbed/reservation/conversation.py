@@ -5,28 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from importlib.resources import files
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from lossratio.errors import NodeError, ReservationError
-from lossratio.nodes import NodeProcess, NodeSession
-from lossratio.testbed.reservation.keeper import MODULES
+from lossratio.nodes import NodeProcess, NodeSession, pack_program
 
-# The program comes over the wire, so that neither a full disk nor an old copy on the node gets in its way. What comes
-# after it is its input: no byte of that may be read here.
-_PACKAGE = "lossratio_keeper"
-_START = """\
-import json, os, sys, types
-data = b""
-while len(data) < SIZE:
-    data += os.read(0, SIZE - len(data)) or os._exit(1)
-for name, source in json.loads(data):
-    module = sys.modules[name] = types.ModuleType(name)
-    module.__package__, module.__path__ = "PACKAGE", []
-    exec(compile(source, name, "exec"), module.__dict__)
-module.main()
-"""
+_PROGRAM, _FOLDER, _MAIN = "lossratio-keeper", "testbed/reservation/keeper", "main"
 
 ANSWER_SECONDS = 30.0
 """Seconds that an answer may take."""
@@ -48,14 +34,12 @@ class Conversation:
     """
 
     def __init__(self, session: NodeSession, python: str, request: Mapping[str, Any]) -> None:
-        program = json.dumps(_sources())
-        start = _START.replace("SIZE", str(len(program) + 1)).replace("PACKAGE", _PACKAGE)
         self._node_name = session.name
         self.ended: Mapping[str, Any] | None = None
         self._answers: SimpleQueue[Mapping[str, Any] | NodeError] = SimpleQueue()
-        self._process: NodeProcess = session.start(python, "-I", "-S", "-c", start, plain=True)
+        program = pack_program(_FOLDER, _PROGRAM, _MAIN)
+        self._process: NodeProcess = program.start(partial(session.start, plain=True), python, "-I", "-S")
         threading.Thread(target=self._listen, daemon=True).start()
-        self._process.write_line(program)
         self.tell(request)
 
     def tell(self, message: Mapping[str, Any]) -> None:
@@ -116,10 +100,3 @@ class Conversation:
         if not isinstance(event, dict):
             raise NodeError(f"Its output held {line[:200]!r}. Does a log-in script write that?")
         return event
-
-
-def _sources() -> list[tuple[str, str]]:
-    """The keeper's modules by the names that they have on the node, each after those that it imports."""
-    folder = files("lossratio").joinpath("testbed/reservation/keeper")
-    modules = [(_PACKAGE, "__init__"), *((f"{_PACKAGE}.{name}", name) for name in MODULES)]
-    return [(name, folder.joinpath(f"{file}.py").read_text(encoding="utf-8")) for name, file in modules]

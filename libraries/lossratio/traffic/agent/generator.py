@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Callable, Mapping, Protocol
 
 from .configuration import Configuration
@@ -110,32 +108,11 @@ def program_module(kind: str) -> str:
     return f"lossratio_agent_{kind}"
 
 
-class _Program:
-    """Lets Python import a program from its sources, of which no file is on the node."""
-
-    def __init__(self, sources: Mapping[str, str]) -> None:
-        self._sources = sources
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if name not in self._sources:
-            return None
-        is_package = any(other.startswith(name + ".") for other in self._sources)
-        return ModuleSpec(name, self, is_package=is_package)  # type: ignore[arg-type]
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        """Python makes the module."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        name = module.__name__
-        exec(compile(self._sources[name], name + ".py", "exec"), module.__dict__)  # noqa: S102
-
-
 def _added(name: str, configuration: Configuration, options: Message, program: Mapping[str, str]) -> Generator:
-    module = program_module(name)
-    if module not in sys.modules:
-        sys.meta_path.insert(0, _Program(program))
+    # The start of the agent imports what it was sent from there: `lossratio.nodes.program`.
+    vars(sys.modules["__main__"])["SOURCES"].update(program)
     try:
-        made: Generator = import_module(module).make_generator(configuration, options)
+        made: Generator = import_module(program_module(name)).make_generator(configuration, options)
     except AgentError:
         raise
     # Somebody else's code may raise anything.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from lossratio.errors import TopologyError, TrafficError
-from lossratio.nodes import NodeSession
+from lossratio.nodes import NodeSession, read_sources
 from lossratio.topology import Port, RealGenerator
 from lossratio.traffic.agent.configuration import Configuration
 from lossratio.traffic.agent.generator import program_module
@@ -148,13 +148,7 @@ def program_sources(kind: str, name: str) -> dict[str, str]:
     origin, module = Path(spec.origin), program_module(kind)
     if spec.submodule_search_locations is None:
         return {module: origin.read_text(encoding="utf-8")}
-    folder = origin.parent
-    return {
-        ".".join((module, *path.relative_to(folder).with_suffix("").parts)).removesuffix(".__init__"): path.read_text(
-            encoding="utf-8"
-        )
-        for path in sorted(folder.rglob("*.py"))
-    }
+    return read_sources(origin.parent, module)
 
 
 def linux_name(port: Port) -> str:

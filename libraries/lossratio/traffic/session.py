@@ -1,17 +1,9 @@
-"""What the traffic agent needs of a log-in on the TG node, and how it gets there."""
+"""What the traffic agent and TRex's server need of a log-in on the TG node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
-
-from lossratio.errors import NodeError
-from lossratio.traffic.package import AgentPackage
-
-_FIND = """
-umask 077 && directory="${XDG_CACHE_HOME:-${HOME:?}/.cache}/lossratio" && mkdir -p "$directory" && cd "$directory" &&
-pwd -P && if [ -f "$1" ]; then sha256sum "$1"; fi
-"""
 
 
 class CommandOutput(Protocol):
@@ -58,25 +50,3 @@ class Session(Protocol):
 
     def start(self, *command: str) -> Process:
         """Starts a process that lives on."""
-
-
-def deliver(session: Session, package: AgentPackage) -> str:
-    """Puts the agent on a node, unless it is there already.
-
-    Args:
-        session: The log-in on the node.
-        package: The agent.
-
-    Returns:
-        Path of its file there.
-
-    Raises:
-        NodeError: If the node is lost, or there is no place for it.
-    """
-    found = session.run("sh", "-c", _FIND, "find", package.file_name).stdout.splitlines()
-    if not found or not found[0].startswith("/"):
-        raise NodeError(f"Node {session.name}: no directory for the traffic agent: {' '.join(found)!r}. Is HOME set?")
-    path = f"{found[0]}/{package.file_name}"
-    if not found[-1].startswith(package.digest):
-        session.put(package.data, path)
-    return path

@@ -1,0 +1,124 @@
+"""Programs of ours that run on a node's own Python: packed here, sent over the wire, and started from memory there.
+
+No file of a program is kept on the node. So no old version of it can be started, and a node with a full disk, or a
+user without a home, is no obstacle.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from lossratio.errors import NodeError
+
+_LIBRARY = Path(__file__).parents[1]
+
+# What follows the sources on the standard input is for the program: no byte of that may be read here.
+_START = """\
+import sys
+name, main, size = sys.argv[1:]
+if sys.version_info < (3, 8):
+    sys.exit(name + " needs Python 3.8 or later, and this is Python " + sys.version.split()[0] + ".")
+sys.path[:] = [path for path in sys.path if path]
+import binascii, json, os, zlib
+from importlib.machinery import ModuleSpec
+data = b""
+while len(data) < int(size):
+    data += os.read(0, int(size) - len(data)) or os._exit(1)
+SOURCES = json.loads(zlib.decompress(binascii.a2b_base64(data)))
+class Importer:
+    def find_spec(self, module, path=None, target=None):
+        if module in SOURCES:
+            return ModuleSpec(module, self, is_package=any(other.startswith(module + ".") for other in SOURCES))
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        exec(compile(SOURCES[module.__name__], module.__name__ + ".py", "exec"), module.__dict__)
+sys.meta_path.insert(0, Importer())
+__import__(main)
+sys.modules[main].main()
+"""
+"""The agent adds the modules of a generator to ``SOURCES`` of ``__main__``, and imports them."""
+
+
+class Process(Protocol):
+    """A process on a node that reads lines; `NodeProcess` is one."""
+
+    def write_line(self, text: str, /) -> None:
+        """Sends a line; raises NodeError if the process has ended."""
+
+
+ProcessT = TypeVar("ProcessT", bound=Process)
+
+
+@dataclass(frozen=True)
+class NodeProgram:
+    """A program that is packed. Get one from `pack_program`.
+
+    Attributes:
+        name: Its name in the list of processes of the node, and in messages, e.g. ``lossratio-agent``.
+        main: The module whose function `main` is called.
+        sources: Sources of its modules, by their names on the node.
+    """
+
+    name: str
+    main: str
+    sources: dict[str, str]
+
+    def start(self, start: Callable[..., ProcessT], python: str, *options: str) -> ProcessT:
+        """Starts it on a node, and sends it there.
+
+        Args:
+            start: Starts a command on the node, and returns its process.
+            python: The Python there: 3.8 or later.
+            *options: Options of Python.
+
+        Returns:
+            The process. The first line that is read from it is the program's own, or says that there can be none.
+
+        Raises:
+            NodeError: If the connection is lost.
+        """
+        line = base64.b64encode(zlib.compress(json.dumps(self.sources).encode())).decode()
+        # Errors and lists of processes show how a command begins.
+        code = f"# {self.name}\n{_START}"
+        process = start(python, *options, "-c", code, self.name, self.main, str(len(line) + 1))
+        # A process that ended at once has its reason on standard error, which the first question reports.
+        with suppress(NodeError):
+            process.write_line(line)
+        return process
+
+
+def pack_program(folder: str, name: str, main: str) -> NodeProgram:
+    """Packs the modules of a folder of the library.
+
+    Args:
+        folder: The folder, from that of the library.
+        name: Name of the program; its package on the node has underscores instead of hyphens.
+        main: Name of the module that has its function `main`.
+    """
+    package = name.replace("-", "_")
+    return NodeProgram(name, f"{package}.{main}", read_sources(_LIBRARY / folder, package))
+
+
+def read_sources(folder: Path, package: str) -> dict[str, str]:
+    """Sources of a package and the packages in it, by the names of their modules.
+
+    Args:
+        folder: The package's folder.
+        package: The name that it has on the node.
+    """
+    sources = {}
+    for entry in folder.iterdir():
+        if entry.is_dir() and entry.name.isidentifier():
+            sources.update(read_sources(entry, f"{package}.{entry.name}"))
+        elif entry.suffix == ".py":
+            name = package if entry.name == "__init__.py" else f"{package}.{entry.stem}"
+            sources[name] = entry.read_text(encoding="utf-8")
+    return sources

@@ -1,0 +1,66 @@
+"""Programs of ours on a node: what comes over the wire runs there, and leaves no file."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from lossratio.errors import NodeError
+from lossratio.nodes import NodeProgram, pack_program
+from lossratio.nodes import program as program_module
+
+MAIN = """
+import os, sys
+from .words import greeting
+
+def main():
+    line = b""
+    while not line.endswith(b"\\n"):
+        line += os.read(0, 1)
+    print(greeting, line.decode().strip(), __package__, sys.path.count(""), flush=True)
+    sys.exit(3 if line == b"end\\n" else 0)
+"""
+PROGRAM = NodeProgram(
+    "lossratio-test",
+    "test_program.main",
+    {"test_program": "", "test_program.words": "greeting = 'hello'", "test_program.main": MAIN},
+)
+
+
+def test_a_program_runs_from_memory_and_reads_its_own_input_only(session):
+    process = PROGRAM.start(session.start, sys.executable)
+    process.write_line("world")
+    assert process.read_line(20) == "hello world test_program 0"
+    assert process.close() == 0
+
+
+def test_a_program_that_ends_at_once_says_why_when_it_is_asked(session):
+    process = NodeProgram("lossratio-test", "test_program.main", {}).start(session.start, "/no/such/python")
+    with pytest.raises(NodeError, match="/no/such/python"):
+        process.read_line(20)
+
+
+def test_an_old_python_is_refused_with_the_name_of_the_program():
+    start = "import sys; sys.version_info = (3, 7); exec(sys.argv.pop(1))"
+    command = (sys.executable, "-c", start, program_module._START, "lossratio-test", "main", "1")
+    refused = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert refused.stderr.startswith("lossratio-test needs Python 3.8 or later, and this is Python 3.")
+
+
+def test_an_error_names_the_program_and_the_line_in_it(session):
+    sources = {"test_program": "", "test_program.main": "def main():\n    raise RuntimeError('no luck')\n"}
+    process = NodeProgram("lossratio-test", "test_program.main", sources).start(session.start, sys.executable)
+    where = r"-c .# lossratio-test\.\.\.. lossratio-test .* \"test_program.main.py\", line 2, .*no luck"
+    with pytest.raises(NodeError, match=where):
+        process.read_line(20)
+
+
+@pytest.mark.parametrize("folder", ["traffic/agent", "testbed/reservation/keeper"])
+def test_programs_are_packed_whole(folder):
+    sources = pack_program(folder, "lossratio-test", "main").sources
+    assert all(name.partition(".")[0] == "lossratio_test" for name in sources)
+    for name, source in {**sources, "the start": program_module._START}.items():
+        ast.parse(source, name, feature_version=(3, 8))
