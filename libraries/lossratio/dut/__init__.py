@@ -1,4 +1,4 @@
-"""Devices under test: set up a path through a node, describe it, count on it, and bring back what was there."""
+"""Devices under test: set up a path through a node, describe it, read its counters, and restore the earlier state."""
 
 from lossratio.dut.base import (
     EASTWARD,

@@ -1,7 +1,7 @@
-"""What a device under test is to everything else: something to check, set up, describe, count on, and tear down.
+"""The interface of a device under test: check, set up, describe, read counters, tear down.
 
-A DUT forwards what comes in on its west interface to its east one, and back. West and east are as seen from the path:
-the west interface faces the TG's first port.
+A DUT forwards frames from its west interface to its east one, and back. West and east are as seen from the path: the
+west interface faces the TG's first port.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ WESTWARD = "east>west"
 
 
 class DutOptions(BaseModel):
-    """What a suite may ask of a kind of DUT. Each kind has a class of its own; its fields are the options' names."""
+    """The options of a kind of DUT. Each kind has a class of its own, whose fields are the options."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     reset: bool = False
-    """Whether what trials leave behind (such as a policer's empty bucket) is brought back before each trial."""
+    """Whether state that trials leave behind (such as a policer's empty bucket) is reset before each trial."""
 
     def modelled_as(self) -> dict[str, Any] | None:
         """Data of the simulation model with the same truth; None: the DUT has no truth that is known beforehand."""
@@ -39,7 +39,7 @@ class DutOptions(BaseModel):
 
     @property
     def recovery_time(self) -> float:
-        """Idle seconds after which the DUT does not remember the trial before any more."""
+        """Idle seconds after which the trial before has no effect on the DUT any more."""
         return 0.0
 
     @property
@@ -53,11 +53,11 @@ OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)
 
 @dataclass(frozen=True)
 class DestinationMacs:
-    """What frames must carry as destination MAC address when they enter the DUT.
+    """The destination MAC addresses with which frames must enter the DUT.
 
     Attributes:
-        from_west: Of frames that enter on the west interface.
-        from_east: Of frames that enter on the east interface.
+        from_west: For frames that enter on the west interface.
+        from_east: For frames that enter on the east interface.
     """
 
     from_west: str
@@ -69,10 +69,10 @@ class DutCounters:
     """Frames that a DUT has counted so far, or (see `since`) between two readings.
 
     Attributes:
-        received: Frames that came in, by side (``west``, ``east``).
-        transmitted: Frames that went out, by side, the DUT's own ones among them.
+        received: Frames received, by side (``west``, ``east``).
+        transmitted: Frames transmitted, by side, the DUT's own frames among them.
         dropped: Frames that were dropped, by the name of the place. No frame is in two places.
-        details: What else the DUT can tell, by name.
+        details: Further counters of the DUT, by name.
     """
 
     received: Mapping[str, int]
@@ -81,7 +81,7 @@ class DutCounters:
     details: Mapping[str, int] = field(default_factory=dict)
 
     def since(self, earlier: DutCounters) -> DutCounters:
-        """What was counted after an earlier reading."""
+        """The counts since an earlier reading."""
         return DutCounters(
             _difference(self.received, earlier.received),
             _difference(self.transmitted, earlier.transmitted),
@@ -93,7 +93,7 @@ class DutCounters:
     def unaccounted(self) -> int:
         """Frames received that were neither transmitted nor dropped at a named place; 0 when all are accounted for.
 
-        Negative if the DUT transmitted frames of its own.
+        It is negative if the DUT transmitted frames of its own.
         """
         return sum(self.received.values()) - sum(self.transmitted.values()) - sum(self.dropped.values())
 
@@ -101,13 +101,13 @@ class DutCounters:
 class Dut(ABC, Generic[OptionsT_co]):
     """A device under test on the path of the traffic.
 
-    A kind of DUT is a subclass that says its `kind` and its `options_type`. The order of calls is `check`, `set_up`,
-    then any of the others, `tear_down`. A DUT is talked to between two trials only; `reconfigure` is the exception.
+    A kind of DUT is a subclass that has a `kind` and an `options_type`. The order of calls is `check`, `set_up`, then
+    any of the others, `tear_down`. All calls are made between trials, except for `reconfigure`.
 
     Attributes:
         session: Runs commands on the DUT's node.
-        hop: The two interfaces to set up a path between.
-        options: What the suite asks for.
+        hop: The two interfaces of the path.
+        options: The suite's options.
     """
 
     kind: ClassVar[str]
@@ -122,31 +122,31 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def check(self) -> None:
-        """Checks whether the DUT can be set up here, and touches nothing.
+        """Checks whether the DUT can be set up here, without a change.
 
         Raises:
-            DutError: If something is missing, or an interface is needed for something else; says what to do.
+            DutError: If something is missing, or an interface has another use; the message says what to do.
         """
 
     @abstractmethod
     def set_up(self, west_mac: str, east_mac: str) -> None:
-        """Sets up the path; a set-up that fails is undone. Where it is set up already, nothing changes.
+        """Sets up the path. A set-up that fails is undone. If the path is set up already, nothing changes.
 
         Args:
-            west_mac: MAC address of what is at the other end of the west link (the TG's port, or another DUT's).
-            east_mac: The same of the east link.
+            west_mac: MAC address of the west neighbour: the TG's port, or another DUT's, at the other end of the link.
+            east_mac: MAC address of the east neighbour.
 
         Raises:
-            DutError: If it cannot be set up, or somebody else has set up one of the interfaces.
-            LinkError: If a link does not come up, be it for its other end or the cable.
+            DutError: If it cannot be set up, or another run has set up one of the interfaces.
+            LinkError: If a link does not come up, because of its other end or the cable.
         """
 
     @abstractmethod
     def verify(self) -> None:
-        """Checks that the DUT is still as it was set up.
+        """Checks that the DUT has not changed since its set-up.
 
         Raises:
-            DutError: If it is not: rebooted, an interface down, configuration gone.
+            DutError: If it has: a reboot, an interface that is down, configuration that is gone.
         """
 
     @abstractmethod
@@ -155,59 +155,59 @@ class Dut(ABC, Generic[OptionsT_co]):
 
     @abstractmethod
     def read_counters(self) -> DutCounters:
-        """Reads the DUT's counters, to see around a trial of its own where frames were lost."""
+        """Reads the DUT's counters. Read before and after a trial, they show where frames were lost."""
 
     @abstractmethod
     def tear_down(self) -> None:
-        """Brings back exactly what was there before `set_up`; where nothing is set up, nothing changes.
+        """Restores exactly the state before `set_up`. If nothing is set up, nothing changes.
 
         Raises:
-            DutError: If something could not be brought back; all the rest is.
-            NodeError: If the node cannot be reached; calling this again goes on where it stopped.
+            DutError: If a part of the state could not be restored; all other parts are.
+            NodeError: If the node cannot be reached. The next call continues where this one stopped.
         """
 
     @abstractmethod
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """What frames must carry as destination MAC address to be forwarded.
+        """The destination MAC addresses with which frames are forwarded.
 
         Args:
-            west_mac: MAC address of what is at the other end of the west link.
-            east_mac: The same of the east link.
+            west_mac: MAC address of the west neighbour.
+            east_mac: MAC address of the east neighbour.
         """
 
     @property
     @abstractmethod
     def settle_time(self) -> float:
-        """Seconds for which frames may stay in flight inside the DUT after the traffic has stopped."""
+        """Seconds for which frames may stay inside the DUT after the traffic has stopped."""
 
     @property
     def recovery_time(self) -> float:
-        """Idle seconds after which the DUT does not remember the trial before any more."""
+        """Idle seconds after which the trial before has no effect on the DUT any more."""
         return self.options.recovery_time
 
     def reset(self) -> None:
-        """Brings state that trials leave behind (such as a policer's bucket) back to how it was after the set-up."""
+        """Resets state that trials leave behind, such as a policer's bucket, to the state after the set-up."""
         return
 
     def reconfigure(self, entries: int) -> None:
-        """Adds so many entries to what the DUT forwards by, e.g. routes, while traffic passes.
+        """Adds entries to the DUT's forwarding table, e.g. routes, while traffic passes.
 
-        None of them is of concern to test traffic. Tear-down takes them away with the rest.
+        No entry concerns test traffic. The tear-down removes them.
 
         Args:
-            entries: How many.
+            entries: Number of entries.
 
         Raises:
-            DutError: If this kind has nothing to add them to, or refuses them.
+            DutError: If this kind has no such table, or refuses the entries.
         """
-        raise DutError(f"{self.hop.node_name}: a {self.kind} has nothing that {entries} entries could be added to.")
+        raise DutError(f"{self.hop.node_name}: a {self.kind} has no table to add {entries} entries to.")
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
         """Observes the DUT while traffic passes in the ``with`` block.
 
         Yields:
-            What it tells about that traffic, as JSON data by topic; filled when the block ends.
+            The DUT's reports about that traffic, as JSON data by topic; filled when the block ends.
         """
         yield {}
 

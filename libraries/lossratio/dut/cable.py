@@ -1,4 +1,4 @@
-"""No DUT at all: a cable from the TG's one port to the other, to see what the generator can do by itself."""
+"""No DUT: a cable from the TG's one port to the other, which shows what the generator can do by itself."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ CABLE = "none"
 
 
 class CableOptions(DutOptions):
-    """A cable can be asked for nothing."""
+    """A cable has no options of its own."""
 
 
 class Cable(Dut[CableOptions]):
-    """What stands for a DUT where there is none; nothing can be set up on a node."""
+    """The kind of a path without a DUT. It cannot be set up on a node."""
 
     kind = CABLE
     options_type = CableOptions
@@ -37,24 +37,24 @@ class Cable(Dut[CableOptions]):
         self.check()
 
     def verify(self) -> None:
-        """Finds nothing to verify."""
+        """Does nothing: a cable has no state."""
 
     def describe(self) -> dict[str, Any]:
-        """Says that there is nothing."""
+        """Has the kind only."""
         return {"kind": self.kind}
 
     def read_counters(self) -> DutCounters:
-        """Counts nothing."""
+        """Has no counters."""
         return DutCounters({}, {}, {})
 
     def tear_down(self) -> None:
-        """Finds nothing to tear down."""
+        """Does nothing: nothing is set up."""
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The opposite port's."""
+        """The MAC addresses of the opposite ports."""
         return DestinationMacs(from_west=east_mac, from_east=west_mac)
 
     @property
     def settle_time(self) -> float:
-        """A cable holds no frames for longer than anybody could measure."""
+        """0: the time in which frames pass a cable cannot be measured."""
         return 0.0

@@ -1,4 +1,4 @@
-"""Changes to a node that can be undone: what a set-up does is recorded together with what brings the old state back."""
+"""Changes to a node that can be undone: each change is recorded with the command that undoes it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Setting:
     """A kernel setting that was changed.
 
     Attributes:
-        before: The text that its file held.
-        during: The text that it holds now.
+        before: The text of its file before the change.
+        during: The text of its file since the change.
     """
 
     before: str
@@ -27,11 +27,11 @@ class _Step:
     command: tuple[str, ...]
     stdin: str | None = None
     is_needed: bool = True
-    """False if nobody knows whether there is anything to undo."""
+    """False if the change may not have been made, so that the undo may fail."""
 
 
 class Changes:
-    """Changes a node step by step, and brings back what was there."""
+    """Changes a node step by step, and restores its earlier state."""
 
     def __init__(self, node: DutNode) -> None:
         self.commands: list[str] = []
@@ -44,19 +44,19 @@ class Changes:
     def run(
         self, *command: str, stdin: str | None = None, undo: Sequence[str] = (), undo_stdin: str | None = None
     ) -> None:
-        """Runs a command that changes something.
+        """Runs a command that changes the node.
 
         Args:
             *command: The command and its arguments. It either succeeds or changes nothing.
             stdin: Its standard input.
-            undo: The command that undoes it; none where the undoing of an earlier change does that.
-            undo_stdin: The standard input of that.
+            undo: The command that undoes it; empty where the undo of an earlier change undoes this one, too.
+            undo_stdin: The standard input of the undo.
 
         Raises:
             DutError: If it fails.
         """
         if undo:
-            # Before the change, as nobody may be left to do it afterwards.
+            # Recorded before the change, as this process may end right after it.
             self._add(_Step(tuple(undo), undo_stdin))
         try:
             self._node.run(*command, stdin=stdin)
@@ -65,19 +65,19 @@ class Changes:
                 self._drop_last()
             raise
         except BaseException:
-            # Interrupted, or the connection was lost: the node may have done it all the same.
+            # Interrupted, or the connection was lost: the node may have made the change nevertheless.
             if undo:
                 self._undo[-1] = replace(self._undo[-1], is_needed=False)
             raise
         self.commands.append(shown(command, stdin))
 
     def write(self, path: str, value: str, *, optional: bool = False) -> None:
-        """Gives a kernel setting a value; does nothing where it has that value already.
+        """Gives a kernel setting a value, unless it has that value already.
 
         Args:
             path: Its file in /proc/sys or /sys.
             value: The text to write.
-            optional: Whether nothing is to be done either where the kernel has no such setting.
+            optional: Whether a setting that the kernel does not have is ignored.
 
         Raises:
             DutError: If the node refuses it, or has no such setting.
@@ -92,19 +92,19 @@ class Changes:
         self.settings[path] = Setting(before, value)
 
     def write_back(self, path: str, value: str) -> None:
-        """Sees to it that a setting gets a value when the changes made after this call have been undone."""
+        """Records that a setting gets a value once all changes after this call have been undone."""
         self._add(_Step(("tee", path), f"{value}\n"))
 
     def clean_up(self, *command: str) -> None:
-        """Sees to it that a command is run when the changes made after this call have been undone; it may fail then."""
+        """Records a command to run once all changes after this call have been undone. The command may fail."""
         self._add(_Step(command, is_needed=False))
 
     def roll_back(self) -> None:
-        """Undoes everything, the last change first. What cannot be undone does not keep the rest from it.
+        """Undoes all changes, the last one first. An undo that fails does not stop the others.
 
         Raises:
-            DutError: If something could not be undone; names each.
-            NodeError: If the node cannot be reached; calling this again goes on where it stopped.
+            DutError: If changes could not be undone; names all of them.
+            NodeError: If the node cannot be reached. The next call continues where this one stopped.
         """
         failures = []
         while self._undo:
@@ -115,8 +115,8 @@ class Changes:
                 failures.append(f"{shown(step.command, step.stdin)}: {reason(result)}")
         if failures:
             raise DutError(
-                f"{self._node.name}: not everything could be brought back to how it was before the set-up; "
-                f"somebody else has changed it since. " + "; ".join(failures)
+                f"{self._node.name}: the state before the set-up could not be restored completely, as something else "
+                f"has changed it since. " + "; ".join(failures)
             )
 
     def _add(self, step: _Step) -> None:

@@ -19,21 +19,21 @@ _UNUSED = 0x02FF00 << 24
 
 
 class BridgeOptions(LinuxOptions):
-    """What a bridge can be asked for."""
+    """The options of a bridge."""
 
     rules: int = Field(default=0, ge=0, le=10_000)
-    """nftables rules that filter every frame: each looks at it, and none drops it."""
+    """nftables rules that filter every frame: each rule examines the frame, and no rule drops it."""
     vxlan: bool = False
-    """Whether frames come and go in VXLAN tunnels, one on each link; the bridge takes them out of one and puts them
-    into the other. The traffic profile ``ethip4vxlan-l2bdbase`` has such frames."""
+    """Whether frames come and go in VXLAN tunnels, one on each link; the bridge takes frames out of one tunnel and puts
+    them into the other. The traffic profile ``ethip4vxlan-l2bdbase`` has such frames."""
 
 
 class LinuxBridge(LinuxDut[BridgeOptions]):
-    """A bridge that does nothing but forward: no spanning tree, no snooping, no learning, no IPv6 of its own.
+    """A bridge that forwards only: no spanning tree, no snooping, no learning, no IPv6 of its own.
 
-    Its forwarding database holds the two neighbours' addresses as static entries, so nothing needs to be learned before
-    a trial, and nothing ages during one. Frames to other addresses are flooded, which between two ports is the same as
-    forwarded.
+    Its forwarding database holds the two neighbours' addresses as static entries: no address must be learned before a
+    trial, and no entry ages during a trial. Frames to other addresses are flooded, which between two ports is the same
+    as forwarding.
     """
 
     kind = "linux_bridge"
@@ -43,7 +43,7 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
 
     @property
     def walked_rules(self) -> int:
-        """As the options say."""
+        """The option ``rules``."""
         return self.options.rules
 
     @property
@@ -65,7 +65,7 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
 
     def configure(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Makes the bridge and puts both interfaces, or the tunnels on them, into it."""
-        # Otherwise bridged frames also walk the machine's IP firewall, which may well drop them.
+        # Otherwise bridged frames also pass the machine's IP firewall, which may drop them.
         for protocol in ("iptables", "ip6tables", "arptables"):
             changes.write(f"/proc/sys/net/bridge/bridge-nf-call-{protocol}", "0", optional=True)
         bridge = self.stem
@@ -92,12 +92,12 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
         """Adds static entries to the forwarding database, half of them for each port."""
         addresses = iter(range(_UNUSED, _UNUSED + entries))
         for port, count in zip(self._ports, (entries - entries // 2, entries // 2), strict=True):
-            added = ((each.to_bytes(6, "big").hex(":"), port) for each in islice(addresses, count))
+            added = ((address.to_bytes(6, "big").hex(":"), port) for address in islice(addresses, count))
             lines = (f"fdb replace {mac} dev {name} master static\n" for mac, name in added)
             self.present.changes.run("bridge", "-batch", "-", stdin="".join(lines))
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The opposite neighbour's, as a bridge forwards frames as they are; of tunnels its own interfaces'."""
+        """The opposite neighbours' addresses; with tunnels, those of its own interfaces."""
         if not self.options.vxlan:
             return DestinationMacs(from_west=east_mac, from_east=west_mac)
         return self.own_macs()

@@ -1,4 +1,4 @@
-"""A Linux router between two interfaces, for IPv4 or IPv6, that can be made slow enough to lose frames by itself."""
+"""A Linux router between two interfaces, for IPv4 or IPv6. Rules can make it slow enough to lose frames by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IPV6 = "/proc/sys/net/ipv6/conf"
 
 
 def check_forwarding(node: DutNode, ip_version: int) -> None:
-    """Checks that the kernel can be made to forward without losing its own default route.
+    """Checks that the kernel can forward without losing its own default route.
 
     Raises:
         DutError: If it cannot.
@@ -45,7 +45,7 @@ def check_forwarding(node: DutNode, ip_version: int) -> None:
 
 
 def enable_forwarding(changes: Changes, node: DutNode, interfaces: Sequence[str], ip_version: int) -> None:
-    """Switches forwarding on for the interfaces; redirects, source validation and automatic configuration off.
+    """Switches forwarding on for the interfaces, and redirects, source validation and automatic configuration off.
 
     Raises:
         DutError: If the kernel refuses it.
@@ -57,7 +57,7 @@ def enable_forwarding(changes: Changes, node: DutNode, interfaces: Sequence[str]
 
 
 def _enable_ipv4(changes: Changes, interfaces: Sequence[str]) -> None:
-    # Of these two the kernel takes the stricter of "all" and the interface's own. The global ip_forward is not touched:
+    # Of these two the kernel takes the stricter of "all" and the interface's own. The global ip_forward is not changed:
     # it would make a router of every interface, and reset their other settings.
     for scope in ("all", *interfaces):
         changes.write(f"{_IPV4}/{scope}/rp_filter", "0")
@@ -76,7 +76,7 @@ def _enable_ipv6(changes: Changes, node: DutNode, interfaces: Sequence[str]) -> 
         for name in interfaces:
             changes.write(f"{_IPV6}/{name}/force_forwarding", "1")
         return
-    # Older kernels only forward if all interfaces do, and switching that back sets every interface to the same.
+    # Older kernels forward only if all interfaces do. Switching that off again sets all interfaces to the same value.
     every = f"{_IPV6}/all/forwarding"
     for path, value in node.read_files("forwarding", under=_IPV6).items():
         if path != every:
@@ -88,7 +88,7 @@ def _forwards_by_interface(node: DutNode) -> bool:
     return bool(node.read_files(f"{_IPV6}/all/force_forwarding"))
 
 
-# Stand for the other end of the veth pair; link-local ones, so that no other route can lead to them.
+# Addresses of the veth pair's other end. They are link-local, so that no other route leads to them.
 _GATEWAYS: Mapping[int, IPv4Address | IPv6Address] = MappingProxyType(
     {4: IPv4Address("169.254.198.18"), 6: IPv6Address("fe80::198:18")}
 )
@@ -112,7 +112,7 @@ class Handover:
     Attributes:
         west: West side of the router.
         east: East side of the router.
-        west_end: Name of the veth that frames from the west are sent into.
+        west_end: Name of the veth's end into which frames from the west are sent.
         east_end: Name of the other end.
     """
 
@@ -128,7 +128,7 @@ class Handover:
 
     @property
     def entrances(self) -> dict[str, str]:
-        """By direction, the end on which its frames come in to the second stage."""
+        """By direction, the end through which frames enter the second stage."""
         return {EASTWARD: self.east_end, WESTWARD: self.west_end}
 
     @property
@@ -137,7 +137,7 @@ class Handover:
         return {EASTWARD: self.west_end, WESTWARD: self.east_end}
 
     def configure(self, changes: Changes, node: DutNode) -> None:
-        """Makes the stage, and leads the frames through it.
+        """Makes the stage, and routes the frames through it.
 
         Raises:
             DutError: If the kernel has no threaded NAPI for veth (it takes 5.13 or later).
@@ -150,7 +150,7 @@ class Handover:
         )
         enable_forwarding(changes, node, self.interfaces, self.west.network.version)
         for end in self.interfaces:
-            # A veth only queues if its other end may not send what the stack has not yet cut into frames.
+            # A veth queues only if its other end does not send data that the stack has not yet cut into frames.
             changes.run("ethtool", "-K", end, "tso", "off", "gro", "on")
             changes.run("ip", "link", "set", "dev", end, "up")
             changes.write(f"/sys/class/net/{end}/threaded", "1")
@@ -162,7 +162,7 @@ class Handover:
     def _lead(
         self, changes: Changes, source: RouterSide, target: RouterSide, ends: tuple[str, str], mac: str, table: int
     ) -> None:
-        """Leads frames from one side into the near end, addressed to the far one."""
+        """Routes frames from one side into the near end, addressed to the far end."""
         near = ends[0]
         gateway = _GATEWAYS[target.network.version]
         target.add_neighbour(changes, near, gateway, mac)
@@ -176,7 +176,7 @@ _MOST_HOSTS = 65_000
 _QUEUE = 256
 """Frames that the queue in front of a handover's thread holds."""
 _SECONDS_PER_RULE = 2e-7
-"""What walking a rule may take: measured 4e-8 on an idle core, five times that on a busy one."""
+"""Seconds that a frame may take for a rule: measured 4e-8 on an idle core, five times that on a busy one."""
 
 
 def _number(value: Any) -> Any:
@@ -184,21 +184,21 @@ def _number(value: Any) -> Any:
 
 
 class RouterOptions(LinuxOptions):
-    """What a router can be asked for."""
+    """The options of a router."""
 
     ip_version: Annotated[Literal[4, 6], BeforeValidator(_number)] = 4
-    """Version of IP that it routes."""
+    """IP version that it routes."""
     routes: int | None = Field(default=None, ge=2, le=130_000, multiple_of=2)
-    """Routes to single hosts, half of them to the first hosts of each side's network. There are no others then, so test
-    traffic must not go to more hosts. Where missing, there is one route to each side's network."""
+    """Routes to single hosts, half of them to the first hosts of each side's network. The router has no other routes
+    then, so test traffic must not go to more hosts. Where missing, there is one route to each side's network."""
     rules: int = Field(default=0, ge=0, le=10_000)
-    """nftables rules that every frame walks in a kernel thread of its direction's own, behind a queue of 256 frames.
-    With enough of them the router loses frames by itself: 1000 took 40 microseconds a frame where this was measured."""
+    """nftables rules that every frame passes in a kernel thread of its direction, behind a queue of 256 frames. With
+    enough rules the router loses frames by itself: 1000 rules took 40 microseconds a frame where this was measured."""
 
     @model_validator(mode="after")
     def _one_truth(self) -> RouterOptions:
         if self.rules and self.police is not None:
-            raise ValueError("police and rules do not go together: whichever is slower would hide the other")
+            raise ValueError("police and rules do not go together: the slower one would hide the other")
         if self.rules and self.routes is not None:
             raise ValueError("rules and routes do not go together: the second stage has a table of its own")
         return self
@@ -207,8 +207,8 @@ class RouterOptions(LinuxOptions):
 class LinuxRouter(LinuxDut[RouterOptions]):
     """A router between the networks of the two sides, with static routes and neighbours and no redirects.
 
-    It has an address on each side, the last but one of the side's network; its neighbour there is taken to have the one
-    before, and needs to answer for nothing: its MAC address is a permanent entry.
+    On each side it has the last address but one of the side's network. Its neighbour there counts as the address before
+    that. The neighbour need not answer requests, as its MAC address is a permanent entry.
     """
 
     kind = "linux_router"
@@ -217,31 +217,31 @@ class LinuxRouter(LinuxDut[RouterOptions]):
 
     @property
     def walked_rules(self) -> int:
-        """As the options say."""
+        """The option ``rules``."""
         return self.options.rules
 
     @property
     def entrances(self) -> dict[str, str]:
-        """The interfaces, or the far ends of the handover where there is one."""
+        """The interfaces, or the far ends of the handover if there is one."""
         return self._handover.entrances if self.options.rules else super().entrances
 
     @property
     def queues(self) -> dict[str, str]:
-        """Those of the handover."""
+        """The queues of the handover."""
         return self._handover.queues if self.options.rules else {}
 
     @property
     def made_interfaces(self) -> tuple[str, ...]:
-        """Those of the handover."""
+        """The interfaces of the handover."""
         return self._handover.interfaces if self.options.rules else ()
 
     @property
     def settle_time(self) -> float:
-        """Seconds for which frames may stay in flight: with a queue, until it has been worked off."""
+        """Seconds for which frames may stay inside; with a queue, until it is empty."""
         return super().settle_time + _QUEUE * self.options.rules * _SECONDS_PER_RULE
 
     def check_kind(self) -> None:
-        """Checks that the networks of test traffic are free here, and that forwarding cuts nothing off."""
+        """Checks that the networks of test traffic are free here, and that forwarding leaves the default route."""
         super().check_kind()
         check_free(self.node, [side.network for side in self._sides])
         check_forwarding(self.node, self.options.ip_version)
@@ -255,7 +255,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
             self._handover.configure(changes, self.node)
 
     def reconfigure(self, entries: int) -> None:
-        """Adds routes to single hosts, half of them on each side, the last ones of its network first."""
+        """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
         for side, count in zip(self._sides, (entries - entries // 2, entries // 2), strict=True):
             if (self.options.routes or 0) // 2 + count > _MOST_HOSTS:
                 raise DutError(f"{self.node.name}: a side has {_MOST_HOSTS} hosts; add fewer routes.")
@@ -263,7 +263,7 @@ class LinuxRouter(LinuxDut[RouterOptions]):
             self.depend_on_host_routes(side.interface, count)
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The router's own interfaces'."""
+        """The addresses of the router's own interfaces."""
         return self.own_macs()
 
     @property

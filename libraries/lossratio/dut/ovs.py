@@ -82,45 +82,45 @@ class OvsControl:
 
 
 def parse_fields(line: str) -> dict[str, int]:
-    """Counts that a line of ovs-ofctl tells as ``name=12`` or ``name:12``."""
+    """Counts in a line of ovs-ofctl, which are written as ``name=12`` or ``name:12``."""
     return {name: int(count) for name, count in re.findall(r"(\w+)[=:](\d+)", line)}
 
 
 def parse_ports(text: str) -> dict[str, dict[str, dict[str, int]]]:
-    """What ``ovs-ofctl dump-ports`` tells.
+    """Counts of each port, from the output of ``ovs-ofctl dump-ports``.
 
     Returns:
         Counts (``pkts``, ``drop``, ``errs`` ...) by name of the port and ``rx`` or ``tx``.
 
     Raises:
-        DutError: If it tells something else.
+        DutError: If the output has no ports.
     """
     ports: dict[str, dict[str, dict[str, int]]] = {}
     for match in re.finditer(r'port\s+"?([^\s":]+)"?:\s+rx (.*)\n\s+tx (.*)', text):
         name, received, transmitted = match.groups()
         ports[name] = {"rx": parse_fields(received), "tx": parse_fields(transmitted)}
     if not ports:
-        raise DutError(f"Open vSwitch told no counters of ports, but {text[:200]!r}.")
+        raise DutError(f"Open vSwitch reported no counters of ports, but {text[:200]!r}.")
     return ports
 
 
 def parse_meters(text: str) -> dict[int, int]:
-    """Frames that each meter has dropped, by its number, as ``ovs-ofctl meter-stats`` tells."""
-    found = re.findall(r"meter:(\d+) .*\n0:\s*packet_count:(\d+)", text)
-    return {int(number): int(count) for number, count in found}
+    """Frames that each meter has dropped, by its number, from the output of ``ovs-ofctl meter-stats``."""
+    meters = re.findall(r"meter:(\d+) .*\n0:\s*packet_count:(\d+)", text)
+    return {int(number): int(count) for number, count in meters}
 
 
 def parse_coverage(text: str) -> dict[str, int]:
-    """Frames dropped inside, by the name of the place, as ``ovs-appctl coverage/show`` tells.
+    """Frames dropped inside, by the name of the place, from the output of ``ovs-appctl coverage/show``.
 
-    What meters drop is not among them: that is told for each meter.
+    Frames that meters drop are not among them: each meter reports its own.
     """
-    found = re.findall(r"^((?:datapath_drop|drop_action)_\w+)\s.*total: (\d+)$", text, flags=re.MULTILINE)
-    return {name: int(count) for name, count in found if name != "datapath_drop_meter"}
+    places = re.findall(r"^((?:datapath_drop|drop_action)_\w+)\s.*total: (\d+)$", text, flags=re.MULTILINE)
+    return {name: int(count) for name, count in places if name != "datapath_drop_meter"}
 
 
 def parse_socket_drops(text: str, interface: str) -> int:
-    """Frames that packet sockets on an interface had no room for, as ``ss -0 -m -O`` tells."""
+    """Frames for which packet sockets on an interface had no room, from the output of ``ss -0 -m -O``."""
     sockets = re.findall(r"\*:(\S+)\s.*skmem:\(.*,d(\d+)\)", text)
     return sum(int(count) for name, count in sockets if name == interface)
 
@@ -155,18 +155,18 @@ class CardPort:
 
 
 class OvsOptions(ProgramOptions, PolicedOptions):
-    """What Open vSwitch can be asked for."""
+    """The options of Open vSwitch."""
 
     forwarding: OvsForwarding = OvsForwarding.OPENFLOW
     """``openflow`` (rules) or ``learning`` (a switch that learns addresses)."""
     rules: int = Field(default=1, ge=1, le=60_000)
-    """OpenFlow rules of each direction. With more than one, each is for one IPv4 destination: the first so many hosts
-    of the other side's network."""
+    """OpenFlow rules of each direction. With more than one, each rule is for one IPv4 destination, from the first host
+    of the other side's network up."""
 
     @model_validator(mode="after")
     def _rules_are_openflow(self) -> OvsOptions:
         if self.forwarding is OvsForwarding.LEARNING and (self.rules > 1 or self.police is not None):
-            raise ValueError("rules and police are OpenFlow's; they do not go with forwarding=learning")
+            raise ValueError("rules and police need OpenFlow; leave them out with forwarding=learning")
         return self
 
 
@@ -175,8 +175,8 @@ def bridge_arguments(bridge: str, ports: Sequence[str], cards: Sequence[CardPort
 
     Args:
         bridge: Name of the bridge.
-        ports: Names of the ports, west and east; of interfaces of the kernel where there are no cards.
-        cards: The cards, west and east; none: the ports are interfaces of the kernel.
+        ports: Names of the ports, west and east. Without cards these are the names of the kernel's interfaces.
+        cards: The cards, west and east; empty: the ports are interfaces of the kernel.
     """
     yield from ("add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=secure")
     yield from ("protocols=OpenFlow13", "other-config:disable-in-band=true")
@@ -199,7 +199,7 @@ def dpdk_settings(cores: CoreChoice) -> tuple[str, ...]:
 
 
 def meter_numbers(options: OvsOptions) -> tuple[int, ...]:
-    """Numbers of the meters that there are to be."""
+    """Numbers of the meters that the options ask for."""
     return tuple(METERS.values()) if options.police is not None else ()
 
 
@@ -225,7 +225,7 @@ def forwarding_rules(options: OvsOptions) -> str:
 
 
 def unused_rules(count: int) -> str:
-    """So many rules for MAC addresses that no test traffic has, one on each line."""
+    """Rules for MAC addresses that no test traffic has, one on each line."""
     return "".join(f"priority=5,dl_dst={_mac(_UNUSED + number)},actions=drop\n" for number in range(count))
 
 
@@ -240,7 +240,7 @@ _TOOLS = tuple(
 _SS = Tool(("ss", "--version"), "iproute2")
 _DATAPATH_TAP = "ovs-netdev"
 _SETTLE_TIME = 0.1
-"""Seconds that frames may wait in a packet socket while Open vSwitch does something else."""
+"""Seconds that frames may wait in a packet socket while Open vSwitch is busy."""
 _SHOWN_RULES = 20
 _SIDES = ("west", "east")
 
@@ -248,7 +248,7 @@ _SIDES = ("west", "east")
 class OpenVswitch(ProgramDut[OvsOptions]):
     """A private Open vSwitch with its userspace datapath.
 
-    On interfaces of the kernel it reads packet sockets; cards it polls by DPDK, where it was built with that.
+    On interfaces of the kernel it reads packet sockets. It polls cards by DPDK, if it was built with DPDK.
     """
 
     kind = "ovs"
@@ -266,12 +266,12 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         return self.options.recovery_time
 
     def check_kind(self) -> None:
-        """Checks that a userspace datapath can be had: only one on a node, with TAP devices, and DPDK for cards."""
+        """Checks that a userspace datapath is possible: only one on a node, with TAP devices, with DPDK for cards."""
         super().check_kind()
         if _DATAPATH_TAP in read_links(self.node):
             raise DutError(
-                f"{self.node.name}: a userspace Open vSwitch is there already (interface {_DATAPATH_TAP}), and a node "
-                f"can have one only. Stop it, or use one path through this node."
+                f"{self.node.name}: a userspace Open vSwitch runs there already (interface {_DATAPATH_TAP}), and a "
+                f"node can have only one. Stop it, or use one path through this node."
             )
         if self.node.attempt("ip", "tuntap", "add", "dev", self.stem, "mode", "tap").exit_status != 0:
             raise DutError(
@@ -293,7 +293,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         changes.run(*control.vsctl("--no-wait", "init"))
         if self.uses_cards:
             changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *dpdk_settings(cores)))
-        # TAP devices of the datapath stay when the switch ends.
+        # The datapath's TAP devices stay when the switch ends.
         for tap in (self.stem, _DATAPATH_TAP):
             changes.clean_up("ip", "link", "delete", "dev", tap)
         control.switch.start(changes, lambda: control.answers(control.switch))
@@ -312,11 +312,11 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         return [control.database, control.switch]
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The opposite neighbour's: a switch forwards frames as they are."""
+        """The opposite neighbours' addresses, as a switch does not change frames."""
         return DestinationMacs(from_west=east_mac, from_east=west_mac)
 
     def facts(self) -> dict[str, Any]:
-        """Version, configuration, rules and datapath, in Open vSwitch's own words."""
+        """Version, configuration, rules and datapath, as Open vSwitch reports them."""
         control = self._control
         flows = self.node.run(*control.ofctl("dump-flows", self.stem, "--no-stats")).splitlines()
         return {
@@ -348,20 +348,20 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         )
 
     def reconfigure(self, entries: int) -> None:
-        """Adds OpenFlow rules, each for a destination MAC address that no test traffic has."""
+        """Adds OpenFlow rules for destination MAC addresses that no test traffic has."""
         changes = self.present.changes
         changes.run(*self._control.ofctl("add-flows", self.stem, "-"), stdin=unused_rules(entries))
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
-        """What the datapath's threads spent their time on, besides what the node tells."""
+        """The time that the datapath's threads spent, and on which work, besides the reports of the node."""
         appctl = self._control.appctl
         self.node.run(*appctl("dpif-netdev/pmd-stats-clear"))
-        with super().telemetry() as told:
-            yield told
-        told["pmd-stats-show"] = self.node.run(*appctl("dpif-netdev/pmd-stats-show")).splitlines()
-        told["dpctl/show"] = self.node.run(*appctl("dpctl/show", "--statistics")).splitlines()
-        told["coverage/show"] = self.node.run(*appctl("coverage/show")).splitlines()
+        with super().telemetry() as report:
+            yield report
+        report["pmd-stats-show"] = self.node.run(*appctl("dpif-netdev/pmd-stats-show")).splitlines()
+        report["dpctl/show"] = self.node.run(*appctl("dpctl/show", "--statistics")).splitlines()
+        report["coverage/show"] = self.node.run(*appctl("coverage/show")).splitlines()
 
     @property
     def _control(self) -> OvsControl:

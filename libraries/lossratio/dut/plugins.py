@@ -1,7 +1,7 @@
 """Kinds of DUTs by name: those that come with lossratio, and those of other packages.
 
-Another package adds a kind by an entry point of the group ``lossratio.dut``; its name is the kind, its object a
-subclass of `lossratio.dut.Dut`.
+Another package adds a kind by an entry point of the group ``lossratio.dut``. The name of the entry point is the kind,
+and its object is a subclass of `lossratio.dut.Dut`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KINDS = PluginGroup(
 
 
 def dut_kinds() -> tuple[str, ...]:
-    """Names of all kinds there are, in alphabetical order."""
+    """Names of all kinds, in alphabetical order."""
     return _KINDS.names()
 
 
@@ -58,10 +58,10 @@ def load_kind(kind: str) -> type[Dut[DutOptions]]:
 
 
 def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
-    """Checks options, such as ``{"police": "50 kfps"}``, against those that a kind has.
+    """Checks options, such as ``{"police": "50 kfps"}``, against the options of a kind.
 
     Raises:
-        DutError: If the kind is unknown, or an option is unknown or has a value that it cannot have; names them all.
+        DutError: If the kind or an option is unknown, or an option has a wrong value; names all wrong options.
     """
     model = load_kind(kind).options_type
     try:
@@ -73,13 +73,13 @@ def parse_options(kind: str, options: Mapping[str, Any]) -> DutOptions:
 
 
 def create_dut(kind: str, session: CommandRunner, hop: Hop, options: Mapping[str, Any]) -> Dut[DutOptions]:
-    """Makes the object for a DUT; nothing is done on its node yet.
+    """Makes the object of a DUT. Its node is not touched yet.
 
     Args:
         kind: Name of the kind.
         session: Runs commands on the DUT's node.
         hop: Its interfaces on the path.
-        options: What the suite asks for, by the names of the kind's options.
+        options: The suite's options, by their names.
 
     Raises:
         DutError: If the kind is unknown or the options are wrong.

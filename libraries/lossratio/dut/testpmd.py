@@ -20,21 +20,21 @@ from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.errors import DutError
 
 PYTHON = Tool(("python3", "--version"), "python3")
-# It has no option that tells its version; its telemetry does.
+# It has no option for its version. Its telemetry reports it.
 TESTPMD = Tool(("sh", "-c", "command -v dpdk-testpmd"), "dpdk-dev")
 
 _SETTLE_TIME = 0.1
-"""Seconds: the ring of a packet socket is worked off, also when testpmd has to share its core."""
+"""Seconds in which the ring of a packet socket empties, also if testpmd shares its core."""
 _MEMORY_MEGABYTES = 256
 _FRAME_BYTES = 2048
 _FRAMES = 4096
 """Size and number of the frames in a packet socket's ring."""
 _RING_HEADROOM = 256
-"""Bytes of a frame's place in the ring, or of its buffer, that are not for the frame."""
+"""Bytes of a frame's place in the ring, or of its buffer, that the frame cannot use."""
 _MBUFS = 16_384
 _FOREVER = "86400"
 
-# DPDK's telemetry: a socket of its own kind that greets, and answers each request with one JSON message.
+# DPDK's telemetry: a sequenced packet socket that greets, and answers each request with one JSON message.
 _ASK = """
 import json, socket, sys
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as telemetry:
@@ -49,20 +49,20 @@ print(json.dumps(answers))
 
 
 class ForwardMode(str, Enum):
-    """What testpmd does to a frame; the values are testpmd's own names."""
+    """What testpmd does to a frame. The values are testpmd's own names."""
 
     IO = "io"
-    """Nothing: frames leave as they came."""
+    """Frames are not changed."""
     MAC = "mac"
-    """Puts its own and the neighbour's MAC address on them."""
+    """Frames get testpmd's and the neighbour's MAC address."""
     FIVE_TUPLE = "5tswap"
-    """Swaps source and destination of MAC addresses, IP addresses and ports."""
+    """Source and destination of MAC addresses, IP addresses and ports are swapped."""
     CSUM = "csum"
-    """Computes checksums anew, and changes MAC addresses as ``mac`` does."""
+    """Checksums are computed again, and MAC addresses change as with ``mac``."""
 
 
 class TestpmdOptions(ProgramOptions):
-    """What testpmd can be asked for."""
+    """The options of testpmd."""
 
     __test__ = False
 
@@ -71,7 +71,7 @@ class TestpmdOptions(ProgramOptions):
     burst: int = Field(default=32, ge=1, le=512)
     """Frames that it takes from a queue at once."""
     descriptors: int = Field(default=1024, ge=64, le=32_768)
-    """Descriptors of each queue of a card; of no concern to interfaces of the kernel."""
+    """Descriptors of each queue of a card. Interfaces of the kernel have none."""
     largest_frame: int = Field(default=1518, ge=64, le=9216)
     """Bytes of the largest frame that is to pass, with FCS."""
 
@@ -91,7 +91,7 @@ class Testpmd(ProgramDut[TestpmdOptions]):
         return _SETTLE_TIME
 
     def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
-        """Starts testpmd, which forwards at once."""
+        """Starts testpmd, and waits until it forwards."""
         command = (
             *("env", f"RUNTIME_DIRECTORY={directory}", "dpdk-testpmd"),
             *self._of_the_environment(cores),
@@ -103,25 +103,25 @@ class Testpmd(ProgramDut[TestpmdOptions]):
         return [daemon]
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """Its own where it puts its own on frames, otherwise the opposite neighbour's."""
+        """Its own addresses if it puts them on frames, otherwise the opposite neighbours' addresses."""
         if self.options.mode in (ForwardMode.MAC, ForwardMode.CSUM):
             return self.own_macs()
         return DestinationMacs(from_west=east_mac, from_east=west_mac)
 
     def facts(self) -> dict[str, Any]:
         """Version of DPDK, and the parameters as DPDK understood them."""
-        told = self._ask("/eal/params", "/eal/app_params", "/ethdev/info,0", "/ethdev/info,1")
-        return {**super().facts(), "version": told["greeting"]["version"], "dpdk": told}
+        answers = self._ask("/eal/params", "/eal/app_params", "/ethdev/info,0", "/ethdev/info,1")
+        return {**super().facts(), "version": answers["greeting"]["version"], "dpdk": answers}
 
     def read_counters(self) -> DutCounters:
-        """Reads the counters of both ports; kernel interfaces count what reached them before it.
+        """Reads the counters of both ports; received frames are those of the kernel's interfaces, if there are any.
 
-        What testpmd took in and did not hand to the other port (its queue had no room) is told by nobody, and is the
-        difference.
+        testpmd does not count the frames that it received and could not hand to the other port, as that port's queue
+        had no room. They are the difference of its other counters.
         """
         _ = self.present
-        told = self._ask("/ethdev/stats,0", "/ethdev/stats,1")
-        west, east = told["/ethdev/stats,0"], told["/ethdev/stats,1"]
+        answers = self._ask("/ethdev/stats,0", "/ethdev/stats,1")
+        west, east = answers["/ethdev/stats,0"], answers["/ethdev/stats,1"]
         received = {side: _all_received(stats) for side, stats in (("west", west), ("east", east))}
         if self.kernel_interfaces:
             links = existing_links(self.node, *self.kernel_interfaces)
@@ -140,13 +140,13 @@ class Testpmd(ProgramDut[TestpmdOptions]):
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
-        """The extended statistics of both ports, besides what the node tells."""
+        """The extended statistics of both ports, besides the reports of the node."""
         requests = ("/ethdev/xstats,0", "/ethdev/xstats,1")
         before = self._ask(*requests)
-        with super().telemetry() as told:
-            yield told
+        with super().telemetry() as report:
+            yield report
         after = self._ask(*requests)
-        told["xstats"] = {
+        report["xstats"] = {
             side: {name: value - before[request].get(name, 0) for name, value in after[request].items()}
             for side, request in zip(("west", "east"), requests, strict=True)
         }
@@ -175,7 +175,7 @@ class Testpmd(ProgramDut[TestpmdOptions]):
             *(f"--mbuf-size={max(room, _FRAME_BYTES + _RING_HEADROOM)}", f"--total-num-mbufs={_MBUFS}"),
             *(f"--eth-peer=0,{west_mac}", f"--eth-peer=1,{east_mac}"),
             *((f"--rxd={descriptors}", f"--txd={descriptors}") if self.uses_cards else ("--no-lsc-interrupt",)),
-            # Otherwise it ends when its standard input does.
+            # Without this it ends when its standard input ends.
             f"--stats-period={_FOREVER}",
         )
 
@@ -185,21 +185,21 @@ class Testpmd(ProgramDut[TestpmdOptions]):
         return len(cores.workers) if self.uses_cards else 1
 
     def _forwards(self, socket: str) -> bool:
-        """Whether its telemetry answers, and both of its links are there."""
+        """Whether its telemetry answers, and both of its links are up."""
         asked = self.node.attempt("python3", "-c", _ASK, socket, "/ethdev/link_status,0", "/ethdev/link_status,1")
         if asked.exit_status != 0:
             return False
-        told = json.loads(asked.stdout)
-        return all((told[f"/ethdev/link_status,{port}"] or {}).get("status") == "UP" for port in (0, 1))
+        answers = json.loads(asked.stdout)
+        return all((answers[f"/ethdev/link_status,{port}"] or {}).get("status") == "UP" for port in (0, 1))
 
     def _ask(self, *requests: str) -> dict[str, Any]:
-        """Answers of DPDK's telemetry by request; also what it greets with."""
+        """Answers of DPDK's telemetry by request, and its greeting."""
         self.check_running()
         (daemon,) = self.daemons
-        told = self.node.json("python3", "-c", _ASK, _telemetry_socket(daemon.directory), *requests)
-        if not isinstance(told, dict):
-            raise DutError(f"{self.node.name}: testpmd's telemetry told nothing.")
-        return told
+        answers = self.node.json("python3", "-c", _ASK, _telemetry_socket(daemon.directory), *requests)
+        if not isinstance(answers, dict):
+            raise DutError(f"{self.node.name}: testpmd's telemetry gave no answer.")
+        return answers
 
 
 def _telemetry_socket(directory: str) -> str:
@@ -220,5 +220,5 @@ def _dropped(side: str, stats: dict[str, int]) -> dict[str, int]:
 
 
 def _power_of_two(least: int) -> int:
-    """The smallest power of two that is not below a number."""
+    """The smallest power of two that is at least a number."""
     return 1 << (least - 1).bit_length()

@@ -78,7 +78,7 @@ def test_what_cannot_be_undone_is_named_and_the_rest_is_undone(changes, tmp_path
     for path in (first, second):
         changes.run("touch", str(path), undo=("rm", str(path)))
     second.unlink()
-    with pytest.raises(DutError, match=r"not everything could be brought back.* rm \S+second: "):
+    with pytest.raises(DutError, match=r"could not be restored completely.* rm \S+second: "):
         changes.roll_back()
     assert not first.exists()
 

@@ -216,7 +216,7 @@ def test_of_the_kernel_s_command_line_only_what_matters_is_described(dut_lab):
         (("nft", "flush", "table", "bridge", "lossratio-dut0"), "table bridge lossratio-dut0 was changed"),
         (
             ("nft", "add table bridge x; add chain bridge x y {type filter hook forward priority 9; policy drop;}"),
-            "the nftables table bridge x came in",
+            "the nftables table bridge x was added",
         ),
         (("ip", "link", "add", "name", "third", "master", "lr-dut0", "type", "veth"), "interface third was put into"),
         (("ip", "link", "set", "dev", "lr-dut0", "address", "02:00:00:00:00:99"), "MAC address of interface lr-dut0"),
@@ -248,9 +248,7 @@ def test_what_cannot_be_brought_back_is_named_and_the_rest_is(dut_lab, set_up):
     before = dut_lab.snapshot()
     bridge = set_up()
     dut_lab.on_dut("ip", "link", "delete", "dev", "lr-dut0")
-    with pytest.raises(
-        DutError, match=r"not everything could be brought back.* ip link delete dev lr-dut0: Cannot find"
-    ):
+    with pytest.raises(DutError, match=r"could not be restored completely.* ip link delete dev lr-dut0: Cannot find"):
         bridge.tear_down()
     assert dut_lab.snapshot() == before
 

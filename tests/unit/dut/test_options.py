@@ -76,7 +76,7 @@ def test_options_survive_being_written_down(kind, options):
         ("linux_bridge", {"police": "fast"}, "police: 'fast' is not a frame rate; write it like '10 kpps'"),
         ("linux_bridge", {"police": "0.5 fps"}, "police: '0.5 fps' is not a rate that the kernel can police"),
         ("linux_bridge", {"police": "2 Gfps"}, "police: '2 Gfps' is not a rate that the kernel can police"),
-        ("linux_bridge", {"burst": 100}, "burst is a policer's; give police, too"),
+        ("linux_bridge", {"burst": 100}, "burst is the size of a policer's bucket; give police, too"),
         ("linux_bridge", {"police": 1000, "burst": 0}, "burst: .*greater than or equal to 1"),
         ("linux_bridge", {"rps_cpus": "2-1"}, "rps_cpus: '2-1' are not CPU numbers"),
         ("linux_bridge", {"rps_cpus": "all", "police": -1}, "police: .*; rps_cpus: "),

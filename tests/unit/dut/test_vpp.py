@@ -77,7 +77,7 @@ def test_reconfiguration_adds_entries(dut_lab, set_up, forwarding, line):
 
 
 def test_a_cross_connect_has_nothing_to_reconfigure(set_up):
-    with pytest.raises(DutError, match="has nothing that 5 entries could be added to"):
+    with pytest.raises(DutError, match="has no table to add 5 entries to"):
         set_up().reconfigure(5)
 
 
@@ -134,7 +134,7 @@ def test_where_it_is_installed_may_come_from_the_environment(monkeypatch):
     [
         ({"routes": "10"}, "routes go with forwarding=ip4 or ip6"),
         ({"vxlan": "true"}, "vxlan goes with forwarding=l2bd"),
-        ({"burst": "10"}, "burst is a policer's"),
+        ({"burst": "10"}, "burst is the size of a policer's bucket"),
         ({"police": "100 bps"}, "whole kbit/s"),
         ({"forwarding": "ip4", "routes": "200000"}, "ask for fewer routes"),
     ],

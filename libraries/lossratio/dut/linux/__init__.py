@@ -1,4 +1,4 @@
-"""What DUTs on Linux nodes have in common, and the parts that those made of the kernel's forwarding consist of."""
+"""The common part of DUTs on Linux nodes, and the parts of DUTs made of the kernel's forwarding."""
 
 from lossratio.dut.linux.kernel_dut import LinuxDut
 from lossratio.dut.linux.node_dut import NodeDut

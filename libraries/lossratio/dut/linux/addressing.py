@@ -12,7 +12,7 @@ from lossratio.nodes import DutNode
 IpAddress = IPv4Address | IPv6Address
 
 _PROTOCOL = "198"
-"""Number of the routing protocol that the routes are marked with; none that is in use."""
+"""Number of the routing protocol that marks the routes; no protocol uses it."""
 
 _COUNT = """
 { ip -4 route show table main proto "$1"; ip -6 route show table main proto "$1"; } |
@@ -21,37 +21,37 @@ sed -n 's/.* dev \\([^ ]*\\).*/\\1/p' | sort | uniq -c
 
 
 def add_host_routes(changes: Changes, addresses: Iterable[IpAddress], via: IpAddress, interface: str) -> None:
-    """Adds a route to each of these addresses.
+    """Adds a route to each of these hosts, in one batch. A protocol number marks the routes.
 
     Args:
         changes: Makes changes that can be undone.
         addresses: The hosts.
-        via: The neighbour that they are behind.
-        interface: The interface that it is on.
+        via: The neighbour that leads to them.
+        interface: The neighbour's interface.
 
     Raises:
-        DutError: If one cannot be added.
+        DutError: If a route cannot be added.
     """
     family = f"-{via.version}"
-    # A batch that fails half-way has added some.
+    # A batch that fails half-way has added some routes.
     changes.clean_up("ip", family, "route", "flush", "table", "main", "proto", _PROTOCOL, "dev", interface)
     lines = (f"route add {host} via {via} dev {interface} proto {_PROTOCOL}\n" for host in addresses)
     changes.run("ip", family, "-batch", "-", stdin="".join(lines))
 
 
 def count_host_routes(node: DutNode) -> Mapping[str, int]:
-    """How many such routes there are, by interface."""
+    """The number of such routes, by interface."""
     lines = node.run("sh", "-c", _COUNT, "count", _PROTOCOL).splitlines()
     return {interface: int(count) for count, interface in (line.split() for line in lines)}
 
 
 @dataclass(frozen=True)
 class RouterSide:
-    """An interface of a router, and the network that is reached through it.
+    """One side of a router: its interface, and the network behind the neighbour on that link.
 
     Attributes:
         interface: Name of the interface.
-        network: The network. Its last addresses are for the router and its neighbour.
+        network: The network. Its last addresses are the router's and its neighbour's.
     """
 
     interface: str
@@ -64,22 +64,22 @@ class RouterSide:
 
     @property
     def neighbour(self) -> IPv4Address | IPv6Address:
-        """The address that stands for what is at the other end of the link."""
+        """The address of the neighbour at the other end of the link."""
         return self.network[-3]
 
     def hosts(self, count: int) -> list[IPv4Address | IPv6Address]:
-        """The first so many hosts behind the neighbour: those that test traffic goes to."""
+        """The first hosts behind the neighbour: test traffic goes to them."""
         return [self.network[number] for number in range(1, count + 1)]
 
     def last_hosts(self, count: int) -> list[IPv4Address | IPv6Address]:
-        """The last so many hosts behind the neighbour: the least likely ones to be those that test traffic goes to."""
+        """The last hosts behind the neighbour: test traffic is least likely to go to them."""
         last = int(self.neighbour) - 1
         return [type(self.neighbour)(last - number) for number in range(count)]
 
     def configure(self, changes: Changes, neighbour_mac: str, host_routes: int = 0) -> None:
-        """Adds the address, the neighbour and the route to the network, or to so many hosts of it."""
+        """Adds the address, the neighbour, and the route to the network or to a number of its hosts."""
         on_link = f"{self.address}/{self.network.max_prefixlen - 2}"
-        # Without duplicate address detection the address can be used at once; IPv4 has none.
+        # Without duplicate address detection the address can be used at once. IPv4 has no such detection.
         nodad = ("nodad",) if self.network.version == 6 else ()
         self.add(changes, "address", on_link, "dev", self.interface, *nodad)
         self.add_neighbour(changes, self.interface, self.neighbour, neighbour_mac)
@@ -91,7 +91,7 @@ class RouterSide:
     def add_neighbour(
         self, changes: Changes, interface: str, address: IPv4Address | IPv6Address, mac_address: str
     ) -> None:
-        """Adds a permanent entry for a neighbour that this side's network is reached through."""
+        """Adds a permanent entry for a neighbour that leads to this side's network."""
         self.add(changes, "neighbour", str(address), "lladdr", mac_address, "dev", interface, "nud", "permanent")
 
     def add(self, changes: Changes, what: str, *arguments: str) -> None:
@@ -101,7 +101,7 @@ class RouterSide:
 
 
 WEST_VNI, EAST_VNI = 24, 25
-"""VXLAN network identifiers of the tunnels; Linux knows those of one port apart by nothing else."""
+"""VXLAN network identifiers of the tunnels. Linux distinguishes tunnels of one port by nothing else."""
 
 PORT = 4789
 """UDP port of VXLAN (RFC 7348)."""
@@ -111,11 +111,11 @@ PORT = 4789
 class Tunnel:
     """The DUT's end of a tunnel to the neighbour on one link.
 
-    The neighbour sends from the first address of its own network to the second one of the opposite network: so all four
-    ends of both tunnels have different addresses, and test traffic needs no other networks than those it has.
+    The neighbour sends from the first address of its own network to the second address of the opposite network. So all
+    four ends of both tunnels have different addresses, and test traffic needs no further networks.
 
     Attributes:
-        interface: The interface that the tunnel goes over.
+        interface: The interface that carries the tunnel.
         name: Name of the tunnel's interface.
         near: Network of the neighbour's side.
         far: Network of the opposite side.
@@ -139,7 +139,7 @@ class Tunnel:
         return self.near[1]
 
     def configure(self, changes: Changes, neighbour_mac: str) -> None:
-        """Makes the tunnel's interface, and the way to the neighbour."""
+        """Makes the tunnel's interface, and the route to the neighbour."""
         device = ("dev", self.interface)
         for what, arguments in (
             ("address", (f"{self.local}/32", *device)),

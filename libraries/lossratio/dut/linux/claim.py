@@ -1,7 +1,7 @@
-"""Who has set up an interface: a mark in the node's kernel, so that two suites never share one.
+"""Claims on interfaces: a mark in the node's kernel, so that two runs never share an interface.
 
-The mark is an empty nftables table for each interface: the kernel makes it or refuses it in one step, it costs no frame
-anything, it lives as long as what was set up does, and no longer. The interface's alias says whose it is, for people.
+The mark is an empty nftables table for each interface. The kernel makes it or refuses it in one step, it costs no frame
+any time, and it exists exactly as long as the set-up. The interface's alias shows the owner to users.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST_ALIAS = 255
 
 
 def table_name(interface: str) -> str:
-    """Name of the tables that a DUT makes for an interface, which may also be given by its PCI address."""
+    """Name of the tables that a DUT makes for an interface, or for the PCI address of a card."""
     return f"lossratio-{interface.replace(':', '-')}"
 
 
@@ -39,9 +39,9 @@ def take_claim(
         links: The interfaces that the kernel knows, by name.
 
     Raises:
-        DutError: If one is marked already; says by whom.
+        DutError: If an interface is marked already; names the owner.
     """
-    names = [table_name(each) for each in interfaces]
+    names = [table_name(interface) for interface in interfaces]
     make, remove = (document(table(verb, _FAMILY, name) for name in names) for verb in ("create", "delete"))
     nft = ("nft", "-j", "-f", "-")
     try:
@@ -58,18 +58,18 @@ def take_claim(
 
 
 def check_unclaimed(node: DutNode, interfaces: Sequence[str]) -> None:
-    """Checks that nobody has set up any of the interfaces.
+    """Checks that no run has set up any of the interfaces.
 
     Raises:
-        DutError: If somebody has; says who, and how to take it away from them.
+        DutError: If a run has; names the owner, and how to remove a claim.
     """
     taken = claimed(node)
     for interface in interfaces:
         if table_name(interface) in taken:
-            owner = read_links(node).get(interface, {}).get("ifalias", "somebody's")
+            owner = read_links(node).get(interface, {}).get("ifalias", "an unknown run's")
             raise DutError(
                 f"{node.name}: interface {interface} is already set up, as {owner}. Wait for its tear-down. If that "
-                f"run is gone without one, reboot the node, or remove what it made: the nftables tables "
+                f"run has ended without one, reboot the node, or remove the run's parts: the nftables tables "
                 f"'lossratio-*' (nft list tables), the interfaces 'lr-*' (ip link), and the processes with "
                 f"'/tmp/lossratio-' in their command line (ps)."
             )
@@ -81,5 +81,5 @@ def claimed(node: DutNode) -> frozenset[str]:
     Raises:
         DutError: If the node's tables cannot be read.
     """
-    tables = (each["table"]["name"] for each in node.json("nft", "-j", "list", "tables", _FAMILY)["nftables"][1:])
+    tables = (entry["table"]["name"] for entry in node.json("nft", "-j", "list", "tables", _FAMILY)["nftables"][1:])
     return frozenset(name for name in tables if name.startswith(table_name("")))

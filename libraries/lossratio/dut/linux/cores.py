@@ -18,7 +18,7 @@ class Core:
 
     Attributes:
         cpus: Its logical CPUs that are online: SMT siblings.
-        numa_node: The NUMA node that it is on; 0 where the machine knows none.
+        numa_node: Its NUMA node; 0 where the machine has none.
     """
 
     cpus: tuple[int, ...]
@@ -31,9 +31,9 @@ class CoreChoice:
 
     Attributes:
         main: CPU of its main thread.
-        workers: CPUs of its workers: all siblings of each core that was asked for.
-        numa_node: The NUMA node that the workers are on.
-        shared: Whether the main thread is on the core that is left to the operating system, as there are so few.
+        workers: CPUs of its workers: all siblings of each of their cores.
+        numa_node: The NUMA node of the workers.
+        shared: Whether the main thread shares the operating system's core, as there are too few cores.
     """
 
     main: int
@@ -46,33 +46,33 @@ def read_cores(node: DutNode) -> tuple[Core, ...]:
     """The node's physical cores, in the order of their first CPUs.
 
     Raises:
-        DutError: If the node does not tell.
+        DutError: If the node does not report them.
     """
-    told = node.json("lscpu", "--json", "--online", "--extended=CPU,CORE,SOCKET,NODE") or {}
+    listing = node.json("lscpu", "--json", "--online", "--extended=CPU,CORE,SOCKET,NODE") or {}
     cpus: dict[tuple[int, int], list[int]] = {}
     numa_nodes: dict[tuple[int, int], int] = {}
-    for row in told.get("cpus", ()):
+    for row in listing.get("cpus", ()):
         core = (_number(row.get("socket")), int(row["core"]))
         cpus.setdefault(core, []).append(int(row["cpu"]))
         numa_nodes[core] = _number(row.get("node"))
-    cores = (Core(tuple(sorted(each)), numa_nodes[core]) for core, each in cpus.items())
+    cores = (Core(tuple(sorted(siblings)), numa_nodes[core]) for core, siblings in cpus.items())
     return tuple(sorted(cores, key=lambda core: core.cpus[0]))
 
 
 def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: str) -> CoreChoice:
     """Chooses the cores of a DUT's workers on one NUMA node.
 
-    The machine's first core is left to the operating system, and the next one on the NUMA node is the main thread's, as
-    in CSIT. Where that leaves too few, the main thread shares the operating system's core.
+    The operating system keeps the machine's first core, and the main thread gets the next one on the NUMA node, as in
+    CSIT. If too few cores are left then, the main thread shares the operating system's core.
 
     Args:
         cores: The machine's cores.
-        count: How many of them the workers get.
-        numa_node: The NUMA node that the interfaces are on.
+        count: Number of cores for the workers.
+        numa_node: The NUMA node of the interfaces.
         where: Name of the node, for errors.
 
     Raises:
-        DutError: If there are not so many.
+        DutError: If there are too few cores.
     """
     rest = [core for core in cores[1:] if core.numa_node == numa_node]
     if len(rest) < count:
@@ -87,21 +87,21 @@ def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: st
 
 
 def numa_node_of(node: DutNode, *, name: str | None = None, pci_address: str | None = None) -> int:
-    """The NUMA node that an interface is on; 0 where it is on none, as virtual ones are.
+    """The NUMA node of an interface; 0 where it has none, as virtual interfaces.
 
     Args:
-        node: Where the interface is.
+        node: The interface's node.
         name: Its name in Linux.
-        pci_address: Its PCI address, which is known also while the kernel does not have it.
+        pci_address: Its PCI address, which can be given also while the kernel does not have the interface.
     """
     place = f"/sys/class/net/{name}/device" if pci_address is None else f"/sys/bus/pci/devices/{pci_address}"
     file = f"{place}/numa_node"
-    # A device that belongs to no NUMA node says -1.
+    # The file of a device without a NUMA node holds -1.
     return max(0, int(node.read_files(file).get(file, "0")))
 
 
 def cpu_list(cpus: Sequence[int]) -> str:
-    """CPU numbers as most programs read them, e.g. ``2,18``."""
+    """CPU numbers in the form that most programs read, e.g. ``2,18``."""
     return ",".join(str(cpu) for cpu in cpus)
 
 

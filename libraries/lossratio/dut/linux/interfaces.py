@@ -1,4 +1,4 @@
-"""The node's network interfaces as ``ip -json`` tells them, and whether they may be used for test traffic."""
+"""The node's network interfaces from ``ip -json``, and the check whether test traffic may use them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lossratio.nodes import DutNode
 from lossratio.topology import default_networks
 
 Link = Mapping[str, Any]
-"""One interface, as ``ip -json -details -statistics address`` tells it."""
+"""One interface in the output of ``ip -json -details -statistics address``."""
 
 MADE = "lr-"
-"""Beginning of the names of interfaces that a DUT makes."""
+"""Prefix of the names of interfaces that a DUT makes."""
 
 
 def read_links(node: DutNode) -> dict[str, Link]:
@@ -25,23 +25,23 @@ def read_links(node: DutNode) -> dict[str, Link]:
 
 
 def existing_links(node: DutNode, *names: str) -> dict[str, Link]:
-    """All interfaces of the node by name, as `read_links` has them, with these among them.
+    """All interfaces of the node by name, as from `read_links`, after a check that they include some names.
 
     Raises:
-        DutError: If one of these is missing; names those that there are.
+        DutError: If one of these names is missing; names the existing interfaces.
     """
     links = read_links(node)
     for name in names:
         if name not in links:
             raise DutError(
                 f"{node.name} has no interface {name!r}; it has {', '.join(sorted(links))}. "
-                f"Correct its name in the topology file; if it has gone since the set-up, set the DUT up again."
+                f"Correct its name in the topology file; if it has gone since the set-up, set up the DUT again."
             )
     return links
 
 
 def is_up(link: Link) -> bool:
-    """Whether an interface was set up, whatever its link is."""
+    """Whether an interface was set up, with or without a link."""
     return "UP" in link["flags"]
 
 
@@ -55,7 +55,7 @@ def read_routes(node: DutNode, *selectors: str) -> list[dict[str, Any]]:
 
     Args:
         node: The node.
-        *selectors: Which of them, in the words of ``ip route show``, e.g. ``dev``, ``eth1``; all if missing.
+        *selectors: Selectors of ``ip route show``, e.g. ``dev``, ``eth1``; all routes if missing.
     """
     return [
         route
@@ -65,11 +65,10 @@ def read_routes(node: DutNode, *selectors: str) -> list[dict[str, Any]]:
 
 
 def check_interfaces(node: DutNode, interfaces: Sequence[str]) -> None:
-    """Checks that the node has these interfaces, and that nothing else needs them.
+    """Checks that the node has these interfaces, and that they have no other use.
 
     Raises:
-        DutError: If one is missing, is on the way to the default route or to the peer of the SSH session, or is in use;
-            says by what.
+        DutError: If one is missing, carries the default route or the SSH session, or has another use; names the use.
     """
     links = existing_links(node, *interfaces)
     lifelines = dict(_lifelines(node))
@@ -82,7 +81,7 @@ def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> 
     """Checks that the node has neither an address in these networks nor a route to a part of them.
 
     Raises:
-        DutError: If it has; names it.
+        DutError: If it has; names the address or route.
     """
     for route in read_routes(node):
         destination = route["dst"]
@@ -98,48 +97,48 @@ def check_free(node: DutNode, networks: Sequence[IPv4Network | IPv6Network]) -> 
 
 
 def _check_spare(node_name: str, name: str, links: Mapping[str, Link], lifelines: Mapping[str, str]) -> None:
-    for each in (name, *_above(name, links)):
-        if each in lifelines:
-            below = "" if each == name else f" (below {each})"
+    for upper in (name, *_above(name, links)):
+        if upper in lifelines:
+            below = "" if upper == name else f" (below {upper})"
             raise DutError(
-                f"{node_name}: interface {name}{below} carries {lifelines[each]}. Test traffic on it would cut the "
-                f"node off; give the topology file an interface that is there for tests only."
+                f"{node_name}: interface {name}{below} carries {lifelines[upper]}. Test traffic on it would cut the "
+                f"node off; name an interface in the topology file that is for tests only."
             )
 
 
 def _check_idle(node_name: str, name: str, links: Mapping[str, Link]) -> None:
     for above in _above(name, links):
         raise DutError(
-            f"{node_name}: interface {name} is busy: it is below {above}. If nobody needs that, take it out there "
+            f"{node_name}: interface {name} is busy: it is below {above}. If that is not needed, take it out there "
             f"(ip link set dev {name} nomaster, or ip link delete dev {above})."
         )
     for address in links[name].get("addr_info", ()):
         if (address["family"], address["scope"]) != ("inet6", "link"):
             cidr = f"{address['local']}/{address['prefixlen']}"
             raise DutError(
-                f"{node_name}: interface {name} is busy: it has the address {cidr}. If nobody needs that, remove it "
+                f"{node_name}: interface {name} is busy: it has the address {cidr}. If that is not needed, remove it "
                 f"(ip address delete {cidr} dev {name})."
             )
 
 
 def _above(name: str, links: Mapping[str, Link]) -> list[str]:
-    """Names of the interfaces on top of one: its bridge or bond, VLANs on it, what is on top of those."""
-    found = [name]
-    for below in found:
-        found += [name for name in links if name not in found and _is_on_top(name, below, links)]
-    return found[1:]
+    """Names of all interfaces on top of one: its bridge or bond, its VLANs, and the interfaces on top of those."""
+    stack = [name]
+    for below in stack:
+        stack += [name for name in links if name not in stack and _is_on_top(name, below, links)]
+    return stack[1:]
 
 
 def _is_on_top(name: str, below: str, links: Mapping[str, Link]) -> bool:
-    # Two ends of one cable, such as a veth's, are told as each on top of the other.
+    # The two ends of a veth have each other as link.
     is_stacked = links[name].get("link") == below and links[below].get("link") != name
-    # Tunnels tell it elsewhere.
+    # Tunnels have their link in another field.
     is_tunnel = links[name].get("linkinfo", {}).get("info_data", {}).get("link") == below
     return is_stacked or is_tunnel or links[below].get("master") == name
 
 
 def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:
-    """Interfaces that the node must keep, and what they carry."""
+    """Interfaces that the node must keep, each with the reason."""
     routes = [route for route in read_routes(node) if route.get("type", "unicast") == "unicast"]
     in_pieces = default_networks({ip_network(route["dst"]) for route in routes if route["dst"] != "default"})
     for route in routes:
@@ -147,10 +146,10 @@ def _lifelines(node: DutNode) -> Iterator[tuple[str, str]]:
             what = "the default route" if route["dst"] == "default" else f"a part of the default route ({route['dst']})"
             hops = (route, *route.get("nexthops", ()))
             yield from ((hop["dev"], what) for hop in hops if "dev" in hop)
-    # Empty under sudo, and for sessions that do not come by SSH.
+    # Empty under sudo, and for sessions without SSH.
     connection = node.attempt("printenv", "SSH_CONNECTION").stdout.split()
     if connection:
         client, _, zone = connection[0].partition("%")
-        found = node.attempt("ip", "-json", "route", "get", client)
-        routes = json.loads(found.stdout) if found.exit_status == 0 and not zone else []
+        answer = node.attempt("ip", "-json", "route", "get", client)
+        routes = json.loads(answer.stdout) if answer.exit_status == 0 and not zone else []
         yield from ((device, "the SSH session") for device in (zone, *(route.get("dev") for route in routes)) if device)

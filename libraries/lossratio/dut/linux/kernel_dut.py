@@ -25,7 +25,7 @@ def check_cpus(node: DutNode, cpus: Sequence[int]) -> None:
     """Checks that the node has these CPUs.
 
     Raises:
-        DutError: If it lacks one.
+        DutError: If it lacks a CPU.
     """
     online = node.read_files(_ONLINE).get(_ONLINE, "0")
     missing = sorted(set(cpus) - set(parse_cpus(online)))
@@ -36,10 +36,10 @@ def check_cpus(node: DutNode, cpus: Sequence[int]) -> None:
 
 
 def steer(changes: Changes, node: DutNode, interface: str, cpus: Sequence[int]) -> None:
-    """Hands the frames that arrive on an interface, on any of its queues, to these CPUs.
+    """Hands the frames that arrive on an interface to these CPUs (receive packet steering, RPS).
 
     Raises:
-        DutError: If the node refuses it.
+        DutError: If the node refuses the setting.
     """
     files = node.read_files("rps_cpus", under=f"/sys/class/net/{interface}/queues")
     if not files:
@@ -52,7 +52,7 @@ def steer(changes: Changes, node: DutNode, interface: str, cpus: Sequence[int]) 
 
 
 def cpu_mask(cpus: Sequence[int]) -> str:
-    """CPU numbers as the kernel reads them: hexadecimal, in groups of 32 bits."""
+    """CPU numbers as a mask for the kernel: hexadecimal, in groups of 32 bits."""
     mask = sum(1 << cpu for cpu in cpus)
     groups: list[str] = []
     while mask or not groups:
@@ -74,7 +74,7 @@ def read_linux_counters(
         west: The west interface.
         east: The east interface.
         ruleset: The DUT's rules, with its policers.
-        queues: By direction, the interface that drops what a queue inside the DUT has no room for.
+        queues: By direction, the interface that drops the frames for which a queue inside the DUT has no room.
     """
     links = existing_links(node, west, east, *queues.values())
     sides = {"west": links[west], "east": links[east]}
@@ -96,8 +96,8 @@ def read_linux_counters(
 def _policed(node: DutNode, ruleset: Ruleset) -> dict[str, int]:
     """Frames that each direction's policer has dropped."""
     listing = node.json("nft", "-j", "list", "counters")["nftables"]
-    counters = (each["counter"] for each in listing if "counter" in each)
-    ours = {each["name"]: int(each["packets"]) for each in counters if each["table"] == ruleset.table}
+    counters = (entry["counter"] for entry in listing if "counter" in entry)
+    ours = {counter["name"]: int(counter["packets"]) for counter in counters if counter["table"] == ruleset.table}
     return {direction: node.find("the counter", name, ours) for direction, name in ruleset.counters.items()}
 
 
@@ -106,7 +106,7 @@ def _count(link: Link, direction: str, name: str) -> int:
 
 
 def _softnet(node: DutNode) -> dict[str, int]:
-    """Sums over the CPUs."""
+    """Counters of arriving frames, summed over the CPUs."""
     by_cpu = read_softnet(node).values()
     return {f"softnet {name}": sum(counts[name] for counts in by_cpu) for name in _SOFTNET}
 
@@ -122,8 +122,8 @@ OptionsT_co = TypeVar("OptionsT_co", bound=LinuxOptions, covariant=True)
 class LinuxDut(NodeDut[OptionsT_co]):
     """A path through the kernel of a Linux node, with an optional policer.
 
-    A kind implements `configure` and `destination_macs`, and where it differs `entrances`, `queues`, `walked_rules`,
-    and what a `NodeDut` may differ in.
+    A kind implements `configure` and `destination_macs`. If it differs from other kinds, it also overrides `entrances`,
+    `queues`, `walked_rules`, and the optional methods of `NodeDut`.
     """
 
     family: ClassVar[Literal["bridge", "inet"]]
@@ -135,7 +135,7 @@ class LinuxDut(NodeDut[OptionsT_co]):
 
     @property
     def entrances(self) -> dict[str, str]:
-        """By direction, the interface on which frames come in to the forward hook."""
+        """By direction, the interface through which frames enter the forward hook."""
         return {EASTWARD: self.west, WESTWARD: self.east}
 
     @property
@@ -145,16 +145,16 @@ class LinuxDut(NodeDut[OptionsT_co]):
 
     @property
     def walked_rules(self) -> int:
-        """Number of nftables rules that each frame walks."""
+        """Number of nftables rules that each frame passes."""
         return 0
 
     @property
     def settle_time(self) -> float:
-        """Seconds for which frames may stay in flight: milliseconds, and more if they wait for another CPU."""
+        """Seconds for which frames may stay inside: milliseconds, and more if they wait for another CPU."""
         return _STEERED_SETTLE_TIME if self.options.rps_cpus else _SETTLE_TIME
 
     def check_kind(self) -> None:
-        """Checks that the CPUs that frames are to be steered to are there."""
+        """Checks that the CPUs of the option ``rps_cpus`` exist."""
         check_cpus(self.node, self.options.rps_cpus)
 
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
@@ -174,16 +174,16 @@ class LinuxDut(NodeDut[OptionsT_co]):
         return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
 
     def facts(self) -> dict[str, Any]:
-        """The nftables rules, without those that are only there to be walked."""
+        """The nftables rules, without the rules that only take time."""
         return {"nftables": self.ruleset.without_walked_rules(self.node.json("nft", "-j", "list", "ruleset"))}
 
     def read_counters(self) -> DutCounters:
-        """Reads interface, policer, queue and softnet counters; softnet counts for all of the machine."""
+        """Reads interface, policer, queue and softnet counters; softnet counters are for the whole machine."""
         _ = self.present
         return read_linux_counters(self.node, self.west, self.east, self.ruleset, self.queues)
 
     def reset(self) -> None:
-        """Fills the policer's bucket, and zeroes its counters."""
+        """Fills the policer's buckets, and sets its counters to zero."""
         _ = self.present
         if self.ruleset.policer:
             self.node.run(*_NFT, stdin=self.ruleset.renewal())

@@ -1,4 +1,4 @@
-"""The life of a DUT on a Linux node: it takes two interfaces over for a while, and gives them back as they were."""
+"""DUTs on Linux nodes: set-up, verification, description and tear-down of a path between two interfaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lossratio.nodes import CommandRunner, DutNode
 from lossratio.topology import Hop, Port
 
 LINK_TIMEOUT = 10.0
-"""Seconds that an interface may take to find its link after it was brought up."""
+"""Seconds in which an interface must have its link after it was brought up."""
 
 _POLL = 0.05
 
@@ -31,12 +31,12 @@ OptionsT_co = TypeVar("OptionsT_co", bound=DutOptions, covariant=True)
 
 @dataclass(frozen=True)
 class SetUp:
-    """What was set up.
+    """A completed set-up.
 
     Attributes:
-        changes: What was changed.
+        changes: The changes that it made.
         neighbours: MAC addresses of the neighbours, west and east.
-        state: What must stay as it is.
+        state: The node's state after it, which must not change.
     """
 
     changes: Changes
@@ -47,18 +47,19 @@ class SetUp:
 class NodeDut(Dut[OptionsT_co]):
     """A DUT on a Linux node.
 
-    A kind implements `build`, `destination_macs`, `read_counters` and `settle_time`, and where it differs `port_name`,
-    `kernel_interfaces`, `made_interfaces`, `check_kind`, `check_running`, `facts`, `tools_needed` and `telemetry`.
+    A kind implements `build`, `destination_macs`, `read_counters` and `settle_time`. If it differs from other kinds, it
+    also overrides `port_name`, `kernel_interfaces`, `made_interfaces`, `check_kind`, `check_running`, `facts`,
+    `tools_needed` and `telemetry`.
 
     Attributes:
         node: Runs commands on the node.
         west: Name of the west interface.
         east: Name of the east interface.
-        stem: Beginning of the names of interfaces that this DUT makes; 13 characters of the 15 that a name may have.
+        stem: Prefix of the names of interfaces that this DUT makes: 13 of the 15 characters that a name may have.
     """
 
     tools: ClassVar[tuple[Tool, ...]] = (IP, NFT, ETHTOOL)
-    """Programs that it always needs on the node."""
+    """Programs that the kind always needs on the node."""
 
     def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
         super().__init__(session, hop, options)
@@ -74,19 +75,19 @@ class NodeDut(Dut[OptionsT_co]):
         """Makes the path between the two interfaces, which are up already.
 
         Args:
-            changes: Makes changes that can be undone; none is made without it.
-            west_mac: MAC address of what is at the other end of the west link.
-            east_mac: The same of the east link.
+            changes: Makes all changes, so that they can be undone.
+            west_mac: MAC address of the west neighbour.
+            east_mac: MAC address of the east neighbour.
 
         Raises:
-            DutError: If it cannot be done; what was done so far is undone then.
+            DutError: If the path cannot be made. All changes are undone then.
         """
 
     def port_name(self, port: Port) -> str:
         """Name of the Linux interface of a port.
 
         Raises:
-            DutError: If the topology file gives none.
+            DutError: If the topology file gives no name.
         """
         if port.interface.name is None:
             raise DutError(f"{self.kind} needs a Linux interface for {port}: give its 'name' in the topology file.")
@@ -94,7 +95,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     @property
     def kernel_interfaces(self) -> tuple[str, ...]:
-        """Those of the two interfaces that the kernel keeps while the DUT is set up."""
+        """The path's interfaces that the kernel keeps while the DUT is set up."""
         return (self.west, self.east)
 
     @property
@@ -104,27 +105,27 @@ class NodeDut(Dut[OptionsT_co]):
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
-        """Programs that it needs with these options."""
+        """Programs that the kind needs with these options."""
         return self.tools
 
     def check_ports(self) -> None:
-        """Checks that the interfaces are there, and there for tests only."""
+        """Checks that the interfaces exist, and have no other use."""
         check_interfaces(self.node, (self.west, self.east))
 
     def check_kind(self) -> None:
-        """Checks what this kind needs beyond what every DUT on a node does."""
+        """Checks the further needs of this kind."""
         return
 
     def check_running(self) -> None:
-        """Checks what must be running while it is set up, beyond interfaces, routes and rules."""
+        """Checks that the programs of a DUT that is set up are running."""
         return
 
     def facts(self) -> dict[str, Any]:
-        """What this kind adds to its description."""
+        """The further facts of this kind for its description."""
         return {}
 
     def check(self) -> None:
-        """Checks programs, privileges and interfaces; where this DUT is set up already, that it still is."""
+        """Checks programs, privileges and interfaces. If this DUT is set up already, it is verified instead."""
         if self._present is not None:
             self.verify()
             return
@@ -154,17 +155,17 @@ class NodeDut(Dut[OptionsT_co]):
             names = dict.fromkeys((self.west, self.east, *self.interfaces))
             self._present = SetUp(changes, neighbours, read_state(self.node, tuple(names), changes.settings))
         except BaseException as cause:
-            # A test's timeout or an interrupt must not leave half a set-up behind, either.
+            # A test's timeout or an interrupt must not leave half a set-up behind.
             self._undo_after(cause)
             raise
 
     def depend_on_host_routes(self, interface: str, count: int) -> None:
-        """Counts routes to single hosts, which were added since the set-up, among what must stay as it is."""
+        """Adds routes to single hosts to the state that must not change. They were added since the set-up."""
         present = self.present
         self._present = replace(present, state=present.state.with_host_routes(interface, count))
 
     def verify(self) -> None:
-        """Checks that nothing that was set up has gone or changed."""
+        """Checks that the state of the set-up has not changed."""
         check_unchanged(self.node, self.present.state)
         self.check_running()
 
@@ -180,7 +181,7 @@ class NodeDut(Dut[OptionsT_co]):
             "settle_time": self.settle_time,
             "recovery_time": self.recovery_time,
             "commands": list(changes.commands),
-            "settings": {path: [each.before, each.during] for path, each in changes.settings.items()},
+            "settings": {path: [setting.before, setting.during] for path, setting in changes.settings.items()},
             "interfaces": {name: interface_facts(self.node, links[name]) for name in self.interfaces},
             **describe_node(self.node, self.tools_needed, self.kernel_interfaces),
             **self.facts(),
@@ -189,12 +190,12 @@ class NodeDut(Dut[OptionsT_co]):
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
         """Counts on the interfaces and in the kernel; see `Dut.telemetry`."""
-        told: dict[str, Any] = {}
-        with linux_telemetry(self.node, self.kernel_interfaces, told):
-            yield told
+        report: dict[str, Any] = {}
+        with linux_telemetry(self.node, self.kernel_interfaces, report):
+            yield report
 
     def tear_down(self) -> None:
-        """Brings back what was there before; see `Dut.tear_down`."""
+        """Restores the earlier state; see `Dut.tear_down`."""
         changes, present, self._present = self._changes, self._present, None
         if changes is None:
             return
@@ -210,15 +211,15 @@ class NodeDut(Dut[OptionsT_co]):
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """Its interfaces that the kernel knows."""
+        """All of its interfaces that the kernel has."""
         return (*self.kernel_interfaces, *self.made_interfaces)
 
     @property
     def present(self) -> SetUp:
-        """What is set up.
+        """The present set-up.
 
         Raises:
-            DutError: If nothing is.
+            DutError: If the DUT is not set up.
         """
         if self._present is None:
             raise DutError(f"{self.node.name}: the {self.kind} is not set up.")
@@ -246,9 +247,9 @@ class NodeDut(Dut[OptionsT_co]):
         try:
             self.tear_down()
         except LossRatioError as left:
-            # A connection that is lost says nothing about the DUT.
+            # A lost connection says nothing about the DUT.
             kind = NodeError if isinstance(cause, NodeError) else DutError
-            raise kind(f"{cause} And what was done until then could not be undone: {left}") from cause
+            raise kind(f"{cause} And the changes until then could not be undone: {left}") from cause
 
 
 def _without_link(links: Mapping[str, Link], interfaces: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Options that DUTs on Linux nodes share: a policer, and what the kernel's own forwarding can be asked for."""
+"""Options that DUTs on Linux nodes share: a policer, and options of the kernel's own forwarding."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def _whole_frame_rate(value: Any) -> int | None:
 
 
 def parse_cpus(value: Any) -> tuple[int, ...]:
-    """Reads CPU numbers as Linux writes them, such as ``1`` or ``0,2-3``.
+    """Reads a list of CPU numbers in Linux's form, such as ``1`` or ``0,2-3``.
 
     Raises:
-        ValueError: If they are not CPU numbers.
+        ValueError: If the text is not such a list.
     """
     if isinstance(value, tuple):
         return value
@@ -51,22 +51,22 @@ def _is_cpu(text: str) -> bool:
 
 
 class PolicedOptions(DutOptions):
-    """What a DUT with a policer of frames can be asked for: a token bucket for each direction."""
+    """The options of a DUT with a policer of frames: a token bucket for each direction."""
 
     police: Annotated[int | None, BeforeValidator(_whole_frame_rate)] = None
-    """Frame rate that each direction is policed to by a token bucket of its own, e.g. ``50 kfps``."""
+    """Frame rate to which each direction is policed by its own token bucket, e.g. ``50 kfps``."""
     burst: int | None = Field(default=None, ge=1, le=_LARGEST_BURST)
     """Frames that a full bucket of the policer holds; where missing, 20 ms of its rate."""
 
     @model_validator(mode="after")
     def _burst_belongs_to_a_policer(self) -> PolicedOptions:
         if self.burst is not None and self.police is None:
-            raise ValueError("burst is a policer's; give police, too")
+            raise ValueError("burst is the size of a policer's bucket; give police, too")
         return self
 
     @property
     def policed_rate(self) -> float | None:
-        """Frames per second that the policer really passes."""
+        """The exact rate of the policer in frames per second."""
         return None if self.police is None else float(self.police)
 
     @property
@@ -87,13 +87,13 @@ class PolicedOptions(DutOptions):
 
 
 class LinuxOptions(PolicedOptions):
-    """What every DUT made of the Linux kernel's own forwarding can be asked for."""
+    """The options of every DUT made of the Linux kernel's own forwarding."""
 
     rps_cpus: Annotated[tuple[int, ...], BeforeValidator(parse_cpus)] = ()
-    """CPUs that frames are handed to on arrival (receive packet steering), e.g. ``1`` or ``0,2-3``; where missing, this
-    stays as it is. Takes root on the machine, not only in a namespace."""
+    """CPUs to which arriving frames are handed (receive packet steering), e.g. ``1`` or ``0,2-3``; where missing, the
+    node's setting stays. It needs root on the machine, not only in a namespace."""
 
     @property
     def policed_rate(self) -> float | None:
-        """Frames per second that the policer really passes: the kernel reckons in whole nanoseconds a frame."""
+        """The exact rate of the policer in frames per second: the kernel counts whole nanoseconds per frame."""
         return None if self.police is None else _NANOSECONDS / (_NANOSECONDS // self.police)

@@ -1,4 +1,4 @@
-"""Network cards that a program takes from the kernel: bound to another driver, and given back to the one they had."""
+"""Network cards that a program takes from the kernel: bound to another driver, and later to the earlier one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEVICES = "/sys/bus/pci/devices"
 _PROBE = "/sys/bus/pci/drivers_probe"
 _NO_OVERRIDE = "\n"
 _BIFURCATED = ("mlx4_core", "mlx5_core")
-"""Drivers whose cards programs use while the kernel keeps them."""
+"""Drivers whose cards are used by programs and by the kernel together."""
 _USUAL_DRIVER = "vfio-pci"
 _MEBI = 1024
 
@@ -23,8 +23,8 @@ def card_driver(driver: str | None, uio_driver: str | None) -> str:
     """The driver that a card is bound to for a program.
 
     Args:
-        driver: The interface's in the topology file, which may also be the kernel's own one.
-        uio_driver: The node's, for all of its cards.
+        driver: The interface's driver in the topology file, which may also be the kernel's own driver.
+        uio_driver: The node's driver in the topology file, for all of its cards.
     """
     if driver is not None and driver in _BIFURCATED:
         return driver
@@ -32,10 +32,10 @@ def card_driver(driver: str | None, uio_driver: str | None) -> str:
 
 
 def check_pci(node: DutNode, address: str, driver: str) -> None:
-    """Checks that a card can be taken from the kernel, and that nothing else needs it.
+    """Checks that a card can be taken from the kernel, and has no other use.
 
     Raises:
-        DutError: If the card or the driver is missing, or the card's interface is in use; says by what.
+        DutError: If the card or the driver is missing, or the card's interface has another use; names the use.
     """
     if node.attempt("test", "-d", f"{_DEVICES}/{address}").exit_status != 0:
         raise DutError(
@@ -44,7 +44,7 @@ def check_pci(node: DutNode, address: str, driver: str) -> None:
     if node.attempt("test", "-d", f"/sys/bus/pci/drivers/{driver}").exit_status != 0:
         raise DutError(
             f"{node.name}: the kernel has not loaded the driver {driver!r} for PCI device {address}. "
-            f"Load it (modprobe {driver}); vfio-pci also takes an IOMMU that is switched on."
+            f"Load it (modprobe {driver}); vfio-pci also needs an IOMMU that is switched on."
         )
     interfaces = pci_interfaces(node, address)
     if interfaces:
@@ -52,10 +52,10 @@ def check_pci(node: DutNode, address: str, driver: str) -> None:
 
 
 def check_hugepages(node: DutNode, megabytes: int) -> None:
-    """Checks that so much memory in hugepages is free.
+    """Checks that enough memory in hugepages is free.
 
     Raises:
-        DutError: If it is not; says how to get it.
+        DutError: If it is not; says how to reserve it.
     """
     fields = {
         name: value.split()[0]
@@ -73,30 +73,30 @@ def check_hugepages(node: DutNode, megabytes: int) -> None:
 
 
 def bound_driver(node: DutNode, address: str) -> str | None:
-    """Name of the driver that has a card; None if none has."""
-    found = node.attempt("readlink", f"{_DEVICES}/{address}/driver")
-    return found.stdout.strip().rpartition("/")[2] if found.exit_status == 0 else None
+    """Name of a card's driver; None if it has none."""
+    link = node.attempt("readlink", f"{_DEVICES}/{address}/driver")
+    return link.stdout.strip().rpartition("/")[2] if link.exit_status == 0 else None
 
 
 def pci_interfaces(node: DutNode, address: str) -> Sequence[str]:
-    """Names of the Linux interfaces of a card; none if the kernel does not have it."""
-    found = node.attempt("ls", f"{_DEVICES}/{address}/net")
-    return found.stdout.split() if found.exit_status == 0 else ()
+    """Names of the Linux interfaces of a card; none if the kernel does not have the card."""
+    names = node.attempt("ls", f"{_DEVICES}/{address}/net")
+    return names.stdout.split() if names.exit_status == 0 else ()
 
 
 def pci_facts(node: DutNode, address: str) -> dict[str, Any]:
     """Vendor, device, driver and NUMA node of a card, as JSON data for the test report."""
     names = ("vendor", "device", "subsystem_vendor", "subsystem_device", "numa_node", "current_link_speed")
     texts = node.read_files(*(f"{_DEVICES}/{address}/{name}" for name in names))
-    told = {path.rpartition("/")[2]: text for path, text in texts.items()}
-    return {"driver": bound_driver(node, address), **told}
+    values = {path.rpartition("/")[2]: text for path, text in texts.items()}
+    return {"driver": bound_driver(node, address), **values}
 
 
 def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
-    """Gives a card to a driver, and back in the end to the one that has it now.
+    """Binds a card to a driver. The undo binds it to its present driver again.
 
     Raises:
-        DutError: If the kernel refuses it.
+        DutError: If the kernel refuses.
     """
     before = bound_driver(node, address)
     if before == driver or driver in _BIFURCATED:
@@ -105,7 +105,7 @@ def bind(changes: Changes, node: DutNode, address: str, driver: str) -> None:
     override = ("tee", f"{_DEVICES}/{address}/driver_override")
     probe = ("tee", _PROBE)
     given = f"{address}\n"
-    # Undone from the last to the first: unbound, free of the override, and probed, which finds the driver from before.
+    # The undo runs backwards: unbind, remove the override, and probe, which finds the earlier driver.
     if before is not None:
         changes.run(*unbind, stdin=given, undo=probe, undo_stdin=given)
     changes.run(*override, stdin=f"{driver}\n", undo=override, undo_stdin=_NO_OVERRIDE)

@@ -1,4 +1,4 @@
-"""DUTs that are programs of their own on a Linux node: on interfaces of the kernel, or on cards taken from it."""
+"""DUTs that are programs on a Linux node: on interfaces of the kernel, or on cards taken from the kernel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lossratio.topology import Hop, Port
 
 
 class ProgramOptions(DutOptions):
-    """What every DUT that is a program can be asked for."""
+    """The options of every DUT that is a program."""
 
     cores: int = Field(default=1, ge=1, le=64)
     """Physical cores that forward, each with all of its hardware threads."""
@@ -39,11 +39,11 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     Where the topology file gives an interface's ``pci_address``, and its ``driver`` or the node's ``uio_driver`` (or no
     ``name``), the card is taken from the kernel and given back; otherwise the program gets the kernel's interface by a
-    packet socket. A kind implements `launch`, and what it answers with, see `NodeDut`.
+    packet socket. A kind implements `launch`, and the methods that `NodeDut` names.
     """
 
     hugepage_megabytes: ClassVar[int] = 1024
-    """Memory in hugepages that it needs for cards."""
+    """Megabytes of hugepages that it needs for cards."""
 
     def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
         super().__init__(session, hop, options)
@@ -55,14 +55,14 @@ class ProgramDut(NodeDut[OptionsT_co]):
         """Starts and configures the program.
 
         Args:
-            changes: Makes changes that can be undone; none is made without it.
-            directory: Directory of its own on the node, for its files.
+            changes: Makes all changes, so that they can be undone.
+            directory: The program's directory on the node, for all its files.
             cores: The CPUs that it may use.
-            west_mac: MAC address of what is at the other end of the west link.
-            east_mac: The same of the east link.
+            west_mac: MAC address of the west neighbour.
+            east_mac: MAC address of the east neighbour.
 
         Returns:
-            The programs that must run from now on.
+            The programs that must run until the tear-down.
         """
 
     @property
@@ -70,7 +70,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         """Whether it takes cards from the kernel.
 
         Raises:
-            DutError: If the topology file does not say enough, or one thing of one interface and another of the other.
+            DutError: If the topology file makes one interface a card, and the other one an interface of the kernel.
         """
         west, east = (self._is_card(port) for port in (self.hop.west, self.hop.east))
         if west != east:
@@ -88,7 +88,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
-        """Its tools, and what tells the CPUs."""
+        """Its tools, and the program that lists the CPUs."""
         return (*self.tools, LSCPU)
 
     @property
@@ -105,7 +105,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         return port.interface.pci_address
 
     def check_ports(self) -> None:
-        """Checks the interfaces; of cards also the driver, and that there are hugepages."""
+        """Checks the interfaces; with cards, their drivers and the hugepages."""
         if not self.uses_cards:
             check_interfaces(self.node, (self.west, self.east))
             return
@@ -114,7 +114,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         check_hugepages(self.node, self.hugepage_megabytes)
 
     def check_kind(self) -> None:
-        """Checks that there are as many cores as were asked for."""
+        """Checks that there are enough cores."""
         self._choose_cores()
 
     def check_running(self) -> None:
@@ -127,10 +127,10 @@ class ProgramDut(NodeDut[OptionsT_co]):
         self.daemons = []
         links = existing_links(self.node, *self.kernel_interfaces)
         for name in self.kernel_interfaces:
-            # The kernel would announce itself in the middle of a trial.
+            # With IPv6 the kernel would send frames of its own during a trial.
             changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
             if "PROMISC" not in links[name]["flags"]:
-                # Programs switch it on, and not all switch it off again.
+                # Programs switch it on, and some do not switch it off again.
                 set_link = ("ip", "link", "set", "dev", name, "promisc")
                 changes.run(*set_link, "on", undo=(*set_link, "off"))
         cores = self._choose_cores()
@@ -141,7 +141,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         self.daemons = self.launch(changes, directory, cores, west_mac, east_mac)
 
     def facts(self) -> dict[str, Any]:
-        """CPUs, and cards that were taken."""
+        """The CPUs, and the cards."""
         cards = {address: pci_facts(self.node, address) for address, _ in self._cards()} if self.uses_cards else {}
         cores = self._choose_cores()
         return {"cores": {**asdict(cores), "workers": list(cores.workers)}, "cards": cards}
@@ -150,7 +150,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
         """MAC addresses of its own interfaces.
 
         Raises:
-            DutError: If nobody knows them: a card that another driver has, without ``mac_address``.
+            DutError: If an address is unknown: that of a card with another driver, and without ``mac_address``.
         """
         return DestinationMacs(from_west=self._mac(self.hop.west), from_east=self._mac(self.hop.east))
 
@@ -159,12 +159,12 @@ class ProgramDut(NodeDut[OptionsT_co]):
             return port.interface.mac_address.lower()
         name = self.port_name(port)
         if self.uses_cards:
-            found = pci_interfaces(self.node, name)
-            if not found:
+            names = pci_interfaces(self.node, name)
+            if not names:
                 raise DutError(
                     f"{port}: give its 'mac_address' in the topology file; the kernel does not have the card."
                 )
-            name = found[0]
+            name = names[0]
         return str(existing_links(self.node, name)[name]["address"])
 
     def _cards(self) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What a DUT needs on its node: programs, and the right to change its network."""
+"""Requirements of a DUT on its node: programs, and the right to change the network."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Tool:
     """A program that must be on the node.
 
     Attributes:
-        ask_version: The command that tells its version; the first word is the program.
-        package: The Debian package that it comes from.
+        ask_version: The command that prints its version; the first word is the program.
+        package: The Debian package that contains it.
     """
 
     ask_version: tuple[str, ...]
@@ -34,10 +34,10 @@ ETHTOOL = Tool(("ethtool", "--version"), "ethtool")
 
 
 def check_tools(node: DutNode, tools: Sequence[Tool]) -> None:
-    """Checks that the programs are there.
+    """Checks that the programs are installed.
 
     Raises:
-        DutError: If some are missing; names them all, and the packages to install.
+        DutError: If some are missing; names all of them, and the packages to install.
     """
     missing = [tool for tool in tools if not node.has_command(*tool.ask_version)]
     if missing:
@@ -49,7 +49,7 @@ def check_tools(node: DutNode, tools: Sequence[Tool]) -> None:
 
 
 def tool_versions(node: DutNode, tools: Sequence[Tool]) -> dict[str, str]:
-    """What each program says its version is."""
+    """The version of each program, as the program prints it."""
     return {tool.name: node.run(*tool.ask_version).strip() for tool in tools}
 
 
@@ -57,12 +57,12 @@ def check_privileges(node: DutNode) -> None:
     """Checks that the session may change the node's network (CAP_NET_ADMIN), and that the kernel has nftables.
 
     Raises:
-        DutError: If it may not.
+        DutError: If it may not, or the kernel has no nftables.
     """
     result = node.attempt("nft", "-j", "list", "tables")
     if result.exit_status != 0:
         raise DutError(
-            f"{node.name}: the network cannot be configured there (nft: {reason(result)}). It takes root or "
-            f"CAP_NET_ADMIN: log in as root, or say 'sudo: true' for this node in the topology file; and a kernel "
-            f"with nf_tables."
+            f"{node.name}: the network cannot be configured there (nft: {reason(result)}). It needs root or "
+            f"CAP_NET_ADMIN: log in as root, or write 'sudo: true' for this node in the topology file. It also needs a "
+            f"kernel with nf_tables."
         )

@@ -1,4 +1,4 @@
-"""The nftables rules of a DUT, as JSON for ``nft -j``: policers, and rules that are there to be walked."""
+"""The nftables rules of a DUT, as JSON for ``nft -j``: policers, and rules that only take time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PORTION = 500
 
 @dataclass(frozen=True)
 class Policer:
-    """A token bucket; what it does not pass is dropped and counted.
+    """A token bucket. Frames that it does not pass are dropped and counted.
 
     Attributes:
         rate: Tokens per second, one for each frame.
@@ -31,14 +31,14 @@ class Policer:
 
 @dataclass(frozen=True)
 class Ruleset:
-    """A table with everything that a DUT does to frames which it forwards.
+    """A table with all rules for the frames that a DUT forwards.
 
     Attributes:
         family: Family of nftables whose forward hook the frames pass.
-        table: Name of the table, of nobody else's.
-        entrances: By direction, the interface on which the frames of that direction come in to the forward hook.
-        policer: What each direction is policed to, with a bucket of its own.
-        walked_rules: Number of rules that each frame walks, and that match none.
+        table: Name of the table; it is unique.
+        entrances: By direction, the interface through which its frames enter the forward hook.
+        policer: The policer of each direction, which has a bucket of its own.
+        walked_rules: Number of rules that each frame passes, and that match no frame.
     """
 
     family: Literal["bridge", "inet"]
@@ -51,19 +51,19 @@ class Ruleset:
         return self.policer is not None or self.walked_rules > 0
 
     def creation(self) -> str:
-        """Input for ``nft -j -f -`` that makes the table, unless there is one of its name."""
+        """Input for ``nft -j -f -`` that makes the table, and fails if a table of that name exists."""
         return document([self._table("create"), *self._content()])
 
     def additions(self) -> Iterable[str]:
-        """Inputs that then add the rules to be walked: in portions, as the kernel takes no more at once."""
+        """Inputs that then add the walked rules, in portions that the kernel accepts."""
         for first in range(1, self.walked_rules + 1, _PORTION):
             last = min(self.walked_rules, first + _PORTION - 1)
             yield document(self._walked_rule(mark) for mark in range(first, last + 1))
 
     def renewal(self) -> str:
-        """Input that makes the policers anew, in one step: buckets are full then, and counters zero."""
+        """Input that replaces the policers in one step: buckets are full then, and counters zero."""
         flush: Command = {"flush": self._named("chain", name=_FORWARD)}
-        counters: list[Command] = [{"delete": self._named("counter", name=_counter(each))} for each in self.entrances]
+        counters: list[Command] = [{"delete": self._named("counter", name=_counter(name))} for name in self.entrances]
         return document([flush, *counters, *self._rules()])
 
     def deletion(self) -> str:
@@ -72,15 +72,15 @@ class Ruleset:
 
     @property
     def counters(self) -> dict[str, str]:
-        """Names of the counters of what policers drop, by direction."""
+        """Names of the counters of dropped frames, by direction."""
         return {direction: _counter(direction) for direction in self.entrances} if self.policer else {}
 
     def without_walked_rules(self, listing: Any) -> list[Any]:
-        """What ``nft -j list ruleset`` wrote, without the many rules that are only there to be walked."""
+        """The output of ``nft -j list ruleset``, without the many walked rules."""
         return [
-            each
-            for each in listing["nftables"]
-            if (each.get("rule", {}).get("table"), each.get("rule", {}).get("chain")) != (self.table, _WALK)
+            entry
+            for entry in listing["nftables"]
+            if (entry.get("rule", {}).get("table"), entry.get("rule", {}).get("chain")) != (self.table, _WALK)
         ]
 
     def _content(self) -> Iterable[Command]:
@@ -103,7 +103,7 @@ class Ruleset:
             yield self._rule(_FORWARD, entrance, {"limit": over}, {"counter": _counter(direction)}, {"drop": None})
 
     def _walked_rule(self, mark: int) -> Command:
-        # Nothing marks test traffic. If something did, then nothing would come of it: the rule has no verdict.
+        # Test traffic has no marks. A mark would have no effect either, as the rule has no verdict.
         return self._rule(_WALK, _match({"meta": {"key": "mark"}}, mark))
 
     def _rule(self, chain: str, *expressions: Command) -> Command:
@@ -125,7 +125,7 @@ def table(verb: str, family: str, name: str) -> Command:
 
 
 def document(commands: Iterable[Command]) -> str:
-    """Input for ``nft -j -f -``; either all of its commands take effect or none."""
+    """Input for ``nft -j -f -``. Either all of its commands take effect, or none does."""
     return json.dumps({"nftables": list(commands)})
 
 

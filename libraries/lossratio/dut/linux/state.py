@@ -1,4 +1,4 @@
-"""What must stay as it is on a node while a Linux DUT is set up there."""
+"""The state of a node that must not change while a Linux DUT is set up there."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lossratio.errors import DutError
 from lossratio.nodes import DutNode
 
 _PROTOCOLS = ("kernel", "boot")
-"""What brings in the routes that a DUT depends on: addresses, and commands."""
+"""Protocols of the routes that a DUT depends on: routes of addresses, and of commands."""
 
-# Without counters, and without the elements of named sets, which daemons change all day long.
+# Without counters, and without the elements of named sets, which daemons change all the time.
 _TABLES = """
 tables=$(nft list tables) || exit
 echo "$tables" | while read -r _ family name; do
@@ -31,16 +31,16 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 @dataclass(frozen=True)
 class LinuxState:
-    """State of a node as far as a DUT depends on it.
+    """The state of a node that a DUT depends on.
 
     Attributes:
         names: Names of the DUT's interfaces, or PCI addresses of its cards.
-        boot_id: Changes with every boot of the node.
-        interfaces: Each interface's master (or None), by name; those that are set up, whatever their links are.
+        boot_id: The kernel's identifier of the boot.
+        interfaces: Each interface's master (or None), by name, of the interfaces that are up, with or without a link.
         ports: Names of all interfaces whose master is one of these.
-        ways: By interface, what else decides over a frame there: MAC address, XDP program, queueing disciplines.
-        routes: Routes through the interfaces, for people.
-        host_routes: How many host routes there are, by interface; those without any are missing.
+        ways: By interface, further settings that decide about frames: MAC address, XDP program, queueing disciplines.
+        routes: Routes through the interfaces, as text.
+        host_routes: Number of host routes, by interface; interfaces without host routes are missing.
         tables: A digest of each nftables table by its family and name, without those of DUTs on other interfaces.
         settings: Kernel settings that the DUT has changed, by the path of their file.
     """
@@ -56,7 +56,7 @@ class LinuxState:
     settings: Mapping[str, str]
 
     def with_host_routes(self, interface: str, count: int) -> LinuxState:
-        """The state with so many host routes more."""
+        """The state with more host routes."""
         return replace(self, host_routes={**self.host_routes, interface: self.host_routes.get(interface, 0) + count})
 
 
@@ -65,12 +65,12 @@ def read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]
 
     Args:
         node: The node.
-        interfaces: The interfaces (or cards, by their PCI addresses) that are of concern.
-        settings: The kernel settings that are, by the paths of their files.
+        interfaces: The DUT's interfaces, or the PCI addresses of its cards.
+        settings: The paths of the files of the kernel settings to read.
     """
     paths = tuple(settings)
     links = read_links(node)
-    # Not all of them: of host routes there may be very many, so these are counted.
+    # Only these protocols: there may be very many host routes, which are counted instead.
     routes = [route for protocol in _PROTOCOLS for route in read_routes(node, "proto", protocol)]
     present = [name for name in interfaces if name in links]
     queues = dict(line.split(" ", 1) for line in node.run("sh", "-c", _QUEUES, "queues", *present).splitlines())
@@ -99,19 +99,19 @@ def read_state(node: DutNode, interfaces: Sequence[str], settings: Iterable[str]
 
 
 def boot_id(node: DutNode) -> str:
-    """What changes with every boot of the node."""
+    """The kernel's identifier of the boot, which changes with every boot of the node."""
     return node.read_files(_BOOT_ID).get(_BOOT_ID, "")
 
 
 def check_unchanged(node: DutNode, since: LinuxState) -> None:
-    """Checks that nothing that was there is gone, no rule came in, and every setting is as it was.
+    """Checks that nothing has gone, no nftables table was added, and no setting has changed.
 
     Raises:
-        DutError: If something is not; says what.
+        DutError: If the state has changed; names all changes.
     """
     now = read_state(node, since.names, since.settings)
     if now.boot_id != since.boot_id:
-        raise DutError(f"{node.name} was rebooted since it was set up; set it up again.")
+        raise DutError(f"{node.name} was rebooted since its set-up; set it up again.")
     lost = [
         *(f"interface {name} is gone, or was set down" for name in since.interfaces.keys() - now.interfaces.keys()),
         *(
@@ -119,7 +119,7 @@ def check_unchanged(node: DutNode, since: LinuxState) -> None:
             for name, master in now.interfaces.items()
             if master != since.interfaces[name]
         ),
-        *(f"the route to {each} is gone" for each in since.routes - now.routes),
+        *(f"the route to {route} is gone" for route in since.routes - now.routes),
         *(
             f"interface {name} had {since.host_routes.get(name, 0)} routes to single hosts, and has "
             f"{now.host_routes.get(name, 0)}"
@@ -136,12 +136,12 @@ def check_unchanged(node: DutNode, since: LinuxState) -> None:
             for what, value in since.ways[name].items()
             if now.ways[name][what] != value
         ),
-        *(f"the nftables table {each} is gone" for each in since.tables.keys() - now.tables.keys()),
-        *(f"the nftables table {each} came in" for each in now.tables.keys() - since.tables.keys()),
+        *(f"the nftables table {table} is gone" for table in since.tables.keys() - now.tables.keys()),
+        *(f"the nftables table {table} was added" for table in now.tables.keys() - since.tables.keys()),
         *(
-            f"the nftables table {each} was changed"
-            for each in since.tables.keys() & now.tables.keys()
-            if now.tables[each] != since.tables[each]
+            f"the nftables table {table} was changed"
+            for table in since.tables.keys() & now.tables.keys()
+            if now.tables[table] != since.tables[table]
         ),
         *(
             f"{path} was {value}, and is {now.settings.get(path, 'gone')}"

@@ -1,4 +1,4 @@
-"""What a Linux node tells while traffic passes: counts of the kernel, of its interfaces and of its CPUs."""
+"""Telemetry of a Linux node while traffic passes: counts of the kernel, of its interfaces and of its CPUs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ _CPU_COLUMN = 12
 
 
 def read_softnet(node: DutNode) -> dict[int, dict[str, int]]:
-    """Counts by name, by the number of the CPU.
+    """The kernel's counters of arriving frames: counts by name, by the number of the CPU.
 
-    CPUs that are offline have no line. Where the kernel does not write the number (before 5.10), lines are counted.
+    They are for all interfaces of the machine, in all namespaces. CPUs that are offline have no line. Kernels before
+    5.10 do not write the CPU's number; then it is the number of the line.
     """
-    found: dict[int, dict[str, int]] = {}
+    counts: dict[int, dict[str, int]] = {}
     for index, line in enumerate(node.read_files(_FILE).get(_FILE, "").splitlines()):
         row = [int(column, 16) for column in line.split()]
         cpu = row[_CPU_COLUMN] if len(row) > _CPU_COLUMN else index
-        found[cpu] = {name: row[column] for name, column in _COLUMNS.items() if column < len(row)}
-    return found
+        counts[cpu] = {name: row[column] for name, column in _COLUMNS.items() if column < len(row)}
+    return counts
 
 
 _PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses"
 _LONGEST = 600
-"""Seconds after which a perf that nobody stops ends by itself."""
+"""Seconds after which a perf that was not stopped ends by itself."""
 
-# perf ends, and writes what it has counted, when the program does that it is given to watch.
+# perf ends, and writes its counts, when the program ends that it watches.
 _START_PERF = """
 directory=$(mktemp -d) && echo "$directory" && cd "$directory" || exit 1
 setsid perf stat --all-cpus --json --output perf.json --event "$1" -- \\
@@ -47,24 +48,24 @@ cd / && rm -rf -- "$1"
 
 
 @contextmanager
-def linux_telemetry(node: DutNode, interfaces: Sequence[str], told: dict[str, Any]) -> Iterator[None]:
-    """Adds to `told` what was counted on the node inside the ``with`` block.
+def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, Any]) -> Iterator[None]:
+    """Counts on a node inside the ``with`` block, and adds the counts to a report.
 
-    These are ``interfaces`` (by name, what ``ip -statistics`` and ``ethtool -S`` count), ``softnet`` (by CPU, for all
-    of the machine) and ``perf`` (all CPUs; why not, where perf is not there or not allowed).
+    These are ``interfaces`` (by name, the counters of ``ip -statistics`` and ``ethtool -S``), ``softnet`` (by CPU, for
+    the whole machine) and ``perf`` (all CPUs; the reason where perf is missing or not allowed).
 
     Args:
         node: The node.
-        interfaces: Interfaces whose counters are of interest.
-        told: Where to add it.
+        interfaces: Interfaces whose counters are read.
+        report: The report to add to.
     """
     perf = _start_perf(node)
     before = _counts(node, interfaces)
     try:
         yield
     finally:
-        told["perf"] = _stop_perf(node, perf)
-    told.update(_difference(_counts(node, interfaces), before))
+        report["perf"] = _stop_perf(node, perf)
+    report.update(_difference(_counts(node, interfaces), before))
 
 
 def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
@@ -80,8 +81,8 @@ def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:
 
 
 def _driver_counts(node: DutNode, interface: str) -> dict[str, int]:
-    told = (line.strip().partition(": ") for line in node.attempt("ethtool", "-S", interface).stdout.splitlines())
-    return {name: int(value) for name, _, value in told if value.isdecimal()}
+    lines = (line.strip().partition(": ") for line in node.attempt("ethtool", "-S", interface).stdout.splitlines())
+    return {name: int(value) for name, _, value in lines if value.isdecimal()}
 
 
 def _difference(now: Any, before: Any) -> Any:
@@ -91,7 +92,7 @@ def _difference(now: Any, before: Any) -> Any:
 
 
 def _start_perf(node: DutNode) -> str | None:
-    """Starts perf if it is there, and returns its directory."""
+    """Starts perf if it is installed, and returns its directory."""
     if not node.has_command("perf", "--version"):
         return None
     started = node.attempt("sh", "-c", _START_PERF, "perf", _PERF_EVENTS, str(_LONGEST))

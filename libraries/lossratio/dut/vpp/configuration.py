@@ -1,4 +1,4 @@
-"""VPP's configuration: the options of a suite, startup.conf, and the commands that make VPP forward."""
+"""VPP's configuration: a suite's options, startup.conf, and the commands that make VPP forward."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lossratio.topology import EAST, WEST, Side
 from lossratio.units import parse_bit_rate
 
 HOME_VARIABLE = "VPP_HOME"
-"""Environment variable that says where VPP is installed, unless a suite does."""
+"""Environment variable with the directory of VPP's installation, for suites without the option."""
 
 _BURST_SECONDS = 0.02
-"""Seconds of its rate that a policer's bucket holds: frames come in bursts, and less loses some below the rate."""
+"""Seconds of its rate that a policer's bucket holds: with less, bursts of frames lose some below the rate."""
 _MOST_IPV4_ROUTES = 130_000
 _KILO = 1000
 _BITS_PER_BYTE = 8
@@ -32,7 +32,7 @@ class VppForwarding(str, Enum):
     """How VPP forwards."""
 
     CROSS_CONNECT = "l2xc"
-    """Layer 2 cross-connect: what comes in on one interface goes out on the other."""
+    """Layer 2 cross-connect: frames that enter on one interface leave on the other."""
     BRIDGE_DOMAIN = "l2bd"
     """Bridge domain with MAC learning."""
     IP4 = "ip4"
@@ -51,27 +51,27 @@ def _whole_kilobits(value: Any) -> int | None:
 
 
 class VppOptions(ProgramOptions):
-    """What VPP can be asked for."""
+    """The options of VPP."""
 
     home: str = Field(default_factory=lambda: os.environ.get(HOME_VARIABLE, "/usr"))
-    """Directory on the node that VPP is installed in, with ``bin/vpp`` and ``bin/vppctl``; where missing, what the
-    environment variable ``VPP_HOME`` says where the suite runs, or ``/usr``."""
+    """Directory of VPP on the node, with ``bin/vpp`` and ``bin/vppctl``; where missing, the value of the environment
+    variable ``VPP_HOME`` on the machine that runs the suite, or ``/usr``."""
     forwarding: VppForwarding = VppForwarding.CROSS_CONNECT
     """``l2xc``, ``l2bd``, ``ip4`` or ``ip6``."""
     routes: int | None = Field(default=None, ge=2, le=2_000_000, multiple_of=2)
-    """Routes to single hosts, half of them to the first hosts of each side's network, and no others. IPv4 has room for
-    130,000 of them."""
+    """Routes to single hosts, half of them to the first hosts of each side's network, and no others. With IPv4 at most
+    130,000."""
     vxlan: bool = False
     """Whether frames come and go in VXLAN tunnels, one on each link, with a bridge domain between them."""
     acl: int | None = Field(default=None, ge=1, le=100)
-    """Rules of an access control list that every frame walks; the last one permits it."""
+    """Rules of an access control list that every frame passes; the last rule permits the frame."""
     police: Annotated[int | None, BeforeValidator(_whole_kilobits)] = None
-    """Bits per second that what comes in on each interface is policed to, e.g. ``50 Mbps``, reckoned of frames without
-    their FCS."""
+    """Bits per second to which the frames that enter on each interface are policed, e.g. ``50 Mbps``, computed from
+    frames without their FCS."""
     burst: int | None = Field(default=None, ge=1, le=2**32 - 1)
     """Bytes that a full bucket of the policer holds; where missing, 20 ms of its rate."""
     frame_queue: int = Field(default=1024, ge=64, le=65_536)
-    """Descriptors of each queue of a card; of no concern to interfaces of the kernel."""
+    """Descriptors of each queue of a card. Interfaces of the kernel have none."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> VppOptions:
@@ -83,7 +83,7 @@ class VppOptions(ProgramOptions):
         if self.vxlan and self.forwarding is not VppForwarding.BRIDGE_DOMAIN:
             raise ValueError("vxlan goes with forwarding=l2bd")
         if self.burst is not None and self.police is None:
-            raise ValueError("burst is a policer's; give police, too")
+            raise ValueError("burst is the size of a policer's bucket; give police, too")
         return self
 
     @property
@@ -129,12 +129,12 @@ class Card:
 def startup_configuration(directory: str, cores: CoreChoice, cards: Sequence[Card]) -> str:
     """The file's text.
 
-    Without cards it does without hugepages: left to itself, VPP would raise the machine's number of them.
+    Without cards VPP is configured without hugepages, as by default it raises the machine's number of them.
 
     Args:
-        directory: Directory for everything that this VPP leaves on the node.
+        directory: Directory for all files of this VPP on the node.
         cores: The CPUs that it may use.
-        cards: The cards that it polls; none: it has interfaces of the kernel only.
+        cards: The cards that it polls; empty: it has interfaces of the kernel only.
     """
     return "\n".join(
         (
@@ -173,7 +173,7 @@ BRIDGE_DOMAIN = 10
 """Number of the bridge domain."""
 
 ROUTES_ADDED = r"(\S+ routes/sec\s*)*"
-"""What VPP writes when it has added many routes: how fast; nothing else does."""
+"""VPP's answer to a command that adds many routes: their rate."""
 
 _UNUSED = 0x02FF00 << 24
 """The first of the MAC addresses that no test traffic has."""
@@ -181,11 +181,11 @@ _UNUSED = 0x02FF00 << 24
 
 @dataclass(frozen=True)
 class Command:
-    """A command of VPP's.
+    """A command to VPP.
 
     Attributes:
         text: The command.
-        answer: Regular expression of what VPP writes if it has done it.
+        answer: Regular expression of VPP's answer to a command that succeeds.
     """
 
     text: str
@@ -198,7 +198,7 @@ class VppPort:
 
     Attributes:
         interface: Name of its interface in VPP.
-        neighbour_mac: MAC address of what is at the other end of the link.
+        neighbour_mac: MAC address of the neighbour at the other end of the link.
         side: Networks behind the neighbour.
         opposite: Networks behind the other neighbour.
         vni: VXLAN network identifier of the tunnel on this link, if there is one.
@@ -229,7 +229,7 @@ def both_ports(interfaces: tuple[str, str], neighbours: tuple[str, str]) -> tupl
 
 
 def forwarding_commands(options: VppOptions, west: VppPort, east: VppPort) -> Iterator[Command]:
-    """What makes VPP forward, once its interfaces are there."""
+    """The commands that make VPP forward, once its interfaces exist."""
     ports = (west, east)
     for port in ports:
         yield Command(f"set interface state {port.interface} up")
@@ -249,12 +249,12 @@ def forwarding_commands(options: VppOptions, west: VppPort, east: VppPort) -> It
 
 
 def policer_name(port: VppPort) -> str:
-    """Name of the policer of what comes in on a port."""
+    """Name of the policer of frames that enter on a port."""
     return f"police-{port.interface}"
 
 
 def entries_commands(options: VppOptions, ports: tuple[VppPort, VppPort], count: int) -> Iterator[str]:
-    """Lines that add so many routes or entries which are of no concern to test traffic; none if there is no table."""
+    """Commands that add routes or entries which do not concern test traffic; none if there is no table."""
     if options.forwarding is VppForwarding.BRIDGE_DOMAIN:
         interface = ports[0].tunnel.name if options.vxlan else ports[0].interface
         for number in range(_UNUSED, _UNUSED + count):
@@ -302,7 +302,7 @@ def _access_list(options: VppOptions, ports: tuple[VppPort, VppPort]) -> Iterato
     any_network: IPv4Network | IPv6Network = IPv4Network("0.0.0.0/0")
     if options.forwarding is VppForwarding.IP6:
         any_network = IPv6Network("::/0")
-    # Every rule but the last one is for a protocol that nobody has: 255 is reserved.
+    # All rules but the last one are for a protocol that no frame has: 255 is reserved.
     others = [f"deny src {any_network} dst {any_network} proto 255"] * (options.acl - 1)
     rules = ", ".join((*others, f"permit src {any_network} dst {any_network}"))
     yield Command(f"set acl-plugin acl {rules} tag lossratio", answer=r"ACL index:\d+")

@@ -1,4 +1,4 @@
-"""Talks to one VPP by its command line, whose exit status tells nothing: what it writes does."""
+"""Controls one VPP by its command line. Its answers show success or failure, as its exit status does not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VppControl:
     directory: str
 
     def ask(self, command: str) -> str:
-        """What VPP writes to a command.
+        """VPP's answer to a command.
 
         Raises:
             DutError: If it does not answer.
@@ -40,19 +40,19 @@ class VppControl:
         return self.node.attempt(*self._line("show version")).exit_status == 0
 
     def configure(self, changes: Changes, command: str, *, answer: str = "") -> None:
-        """Gives VPP a command that changes its configuration; all of that is gone with VPP.
+        """Gives VPP a command that changes its configuration. The configuration ends with VPP, so there is no undo.
 
         Args:
-            changes: Keeps a record of it.
+            changes: Records the command.
             command: The command.
-            answer: Regular expression of what VPP writes if it has done it.
+            answer: Regular expression of VPP's answer to a command that succeeds.
 
         Raises:
-            DutError: If it writes something else; VPP has no other way of telling that it refused.
+            DutError: If the answer is another one: VPP reports a failure in no other way.
         """
         written = self.ask(command).strip()
         if re.fullmatch(answer, written) is None:
-            raise DutError(f"{self.node.name}: VPP refused {command!r}: {written or 'it did not say why'}.")
+            raise DutError(f"{self.node.name}: VPP refused {command!r}: {written or 'it gave no reason'}.")
         changes.commands.append(f"vppctl {command}")
 
     def _line(self, command: str) -> tuple[str, ...]:
@@ -60,10 +60,10 @@ class VppControl:
 
 
 def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
-    """Counts of each interface, as ``show interface`` tells them.
+    """Counts of each interface, from the output of ``show interface``.
 
     Returns:
-        By interface, the counts by name, e.g. ``rx packets``; what is not there is zero.
+        By interface, the counts by name, e.g. ``rx packets``; missing counts are zero.
     """
     interfaces: dict[str, dict[str, int]] = {}
     # The first line is the columns' headings.
@@ -71,19 +71,19 @@ def parse_interfaces(text: str) -> dict[str, dict[str, int]]:
     for line in text.splitlines()[1:]:
         if line and not line[0].isspace():
             counts = interfaces.setdefault(line.split()[0], {})
-        found = re.search(r"(?P<name>[a-z][a-z0-9 -]*[a-z0-9])\s+(?P<count>\d+)\s*$", line)
-        if found:
+        counter = re.search(r"(?P<name>[a-z][a-z0-9 -]*[a-z0-9])\s+(?P<count>\d+)\s*$", line)
+        if counter:
             # The first line has the state and the MTU in front of the first counter.
-            name = re.sub(r"^.*\b(up|down)\b", "", found["name"]).strip()
-            counts[name] = int(found["count"])
+            name = re.sub(r"^.*\b(up|down)\b", "", counter["name"]).strip()
+            counts[name] = int(counter["count"])
     return interfaces
 
 
 def parse_errors(text: str) -> dict[str, int]:
-    """Counts by place and reason, as ``show errors`` tells them; those that are no errors are left out."""
-    found = (_COUNTER.match(line) for line in text.splitlines())
+    """Counts by place and reason, from the output of ``show errors``; counts that are not of errors are left out."""
+    counters = (_COUNTER.match(line) for line in text.splitlines())
     return {
-        f"{each['node']}: {each['reason']}": int(each["count"])
-        for each in found
-        if each and each["severity"] not in _NOT_DROPPED
+        f"{counter['node']}: {counter['reason']}": int(counter["count"])
+        for counter in counters
+        if counter and counter["severity"] not in _NOT_DROPPED
     }

@@ -29,16 +29,16 @@ from lossratio.dut.vpp.configuration import (
 from lossratio.dut.vpp.control import VppControl, parse_errors, parse_interfaces
 
 _SETTLE_TIME = 0.5
-"""Seconds that frames may wait in the ring of a packet socket, which holds tens of thousands."""
+"""Seconds that frames may wait in the ring of a packet socket, which holds tens of thousands of frames."""
 _CARD_SETTLE_TIME = 0.01
 _REPORTS_SECONDS = 3.0
-"""Seconds in which VPP has reported its multicast groups; it looks for new interfaces each second."""
+"""Seconds in which VPP has reported its multicast groups. It checks for new interfaces each second."""
 _POLL = 0.1
 _SHOWN_ON_TRIALS = ("show runtime", "show errors", "show interface", "show hardware-interfaces")
 
 
 class Vpp(ProgramDut[VppOptions]):
-    """A VPP of this DUT's own, beside any that the system runs."""
+    """A VPP that belongs to this DUT, beside any VPP of the system."""
 
     kind = "vpp"
     options_type = VppOptions
@@ -46,7 +46,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def tools_needed(self) -> tuple[Tool, ...]:
-        """Those of every program, and VPP where the options say."""
+        """The tools of every program, and VPP in the directory of the option ``home``."""
         vpp = Tool((f"{self.options.home}/bin/vpp", "--version"), "vpp vpp-plugin-core")
         return (*super().tools_needed, vpp)
 
@@ -56,7 +56,7 @@ class Vpp(ProgramDut[VppOptions]):
         return _CARD_SETTLE_TIME if self.uses_cards else _SETTLE_TIME
 
     def check_kind(self) -> None:
-        """Checks that there are CPUs enough, and that the addresses that it gets are free."""
+        """Checks that there are enough CPUs, and that VPP's addresses are free."""
         super().check_kind()
         ports = both_ports((self.west, self.east), ("", ""))
         if self.options.forwarding in (VppForwarding.IP4, VppForwarding.IP6):
@@ -81,7 +81,7 @@ class Vpp(ProgramDut[VppOptions]):
     def _outlast_reports(self, control: VppControl) -> None:
         """Waits until VPP has reported its multicast groups (RFC 3810) on both interfaces, which it does once.
 
-        These frames of its own would be in the counters of a trial. Where it reports nothing, nothing is missing.
+        Otherwise these frames would be in the counters of a trial. If VPP sends no reports, the wait ends in time.
         """
         end = time.monotonic() + _REPORTS_SECONDS
         while time.monotonic() < end:
@@ -91,14 +91,14 @@ class Vpp(ProgramDut[VppOptions]):
             time.sleep(_POLL)
 
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
-        """The opposite neighbour's on layer 2, its own interfaces' for routes and tunnels."""
+        """The opposite neighbours' addresses on layer 2, those of its own interfaces for routes and tunnels."""
         routed = self.options.forwarding in (VppForwarding.IP4, VppForwarding.IP6)
         if routed or self.options.vxlan:
             return self.own_macs()
         return DestinationMacs(from_west=east_mac, from_east=west_mac)
 
     def facts(self) -> dict[str, Any]:
-        """Version, start-up configuration, threads, placement and what it forwards by, in VPP's own words."""
+        """Version, start-up configuration, threads, placement and forwarding, as VPP reports them."""
         control = self._control
         shown = ("show version verbose", "show interface address", "show interface rx-placement", "show mode")
         return {
@@ -109,19 +109,23 @@ class Vpp(ProgramDut[VppOptions]):
         }
 
     def read_counters(self) -> DutCounters:
-        """Reads VPP's counters of its interfaces, and the kernel's where these are the kernel's.
+        """Reads VPP's counters of its interfaces, and the kernel's counters of interfaces of the kernel.
 
-        Only the difference of both tells what the rings between them had no room for. VPP names the reasons of its
-        drops for all interfaces together; they are in the details.
+        The difference of both is the number of frames for which the rings between them had no room. VPP counts the
+        reasons of its drops for all interfaces together; these counts are in the details.
         """
         control = self._control
         counts = parse_interfaces(control.ask("show interface"))
         names = zip(("west", "east"), self._vpp_names, strict=True)
         sides = {side: self.node.find("VPP's interface", name, counts) for side, name in names}
-        received = {side: each.get("rx packets", 0) + each.get("rx-miss", 0) for side, each in sides.items()}
-        transmitted = {side: each.get("tx packets", 0) for side, each in sides.items()}
-        dropped = {f"VPP, frames from the {side}": each.get("drops", 0) for side, each in sides.items()}
-        dropped |= {f"{side} card, rx-miss": each.get("rx-miss", 0) for side, each in sides.items() if self.uses_cards}
+        received = {
+            side: counters.get("rx packets", 0) + counters.get("rx-miss", 0) for side, counters in sides.items()
+        }
+        transmitted = {side: counters.get("tx packets", 0) for side, counters in sides.items()}
+        dropped = {f"VPP, frames from the {side}": counters.get("drops", 0) for side, counters in sides.items()}
+        dropped |= {
+            f"{side} card, rx-miss": counters.get("rx-miss", 0) for side, counters in sides.items() if self.uses_cards
+        }
         if not self.uses_cards:
             links = existing_links(self.node, *self.kernel_interfaces)
             for side, name in (("west", self.west), ("east", self.east)):
@@ -139,7 +143,7 @@ class Vpp(ProgramDut[VppOptions]):
                 control.ask(f"policer reset name {policer_name(port)}")
 
     def reconfigure(self, entries: int) -> None:
-        """Adds routes, or entries of the bridge domain, by one file."""
+        """Adds routes, or entries of the bridge domain, by a file of commands."""
         control = self._control
         lines = list(entries_commands(self.options, self._ports, entries))
         if not lines:
@@ -151,14 +155,14 @@ class Vpp(ProgramDut[VppOptions]):
 
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
-        """What VPP's graph nodes did, besides what the node tells."""
+        """The counters of VPP's graph nodes, besides the reports of the node."""
         control = self._control
         for command in ("clear runtime", "clear errors", "clear interfaces", "clear hardware-interfaces"):
             control.ask(command)
-        with super().telemetry() as told:
-            yield told
+        with super().telemetry() as report:
+            yield report
         for command in _SHOWN_ON_TRIALS:
-            told[command] = control.ask(command).splitlines()
+            report[command] = control.ask(command).splitlines()
 
     @property
     def _control(self) -> VppControl:
@@ -175,7 +179,7 @@ class Vpp(ProgramDut[VppOptions]):
 
     @property
     def _vpp_names(self) -> tuple[str, str]:
-        """What VPP calls its interfaces."""
+        """VPP's names of its interfaces."""
         return ("west", "east") if self.uses_cards else (f"host-{self.west}", f"host-{self.east}")
 
     def _vpp_cards(self, cores: CoreChoice) -> tuple[Card, ...]:
@@ -189,8 +193,8 @@ class Vpp(ProgramDut[VppOptions]):
         macs = self.own_macs()
         for name, mac in ((self.west, macs.from_west), (self.east, macs.from_east)):
             queues = f" num-rx-queues {self.options.queues}" if self.options.queues else ""
-            # With an address of its own choice VPP would answer to none that anybody knows.
-            # On an interface without offloads, VPP would announce a header before each frame, and send none: nothing
-            # comes through then. Test frames have their checksums, so nobody misses the offloads.
+            # Without hw-addr VPP would choose an address that no neighbour knows.
+            # On an interface without offloads, VPP would announce a header before each frame, but send none, and no
+            # frame would pass. Test frames have their checksums, so they need no offloads.
             command = f"create host-interface name {name} hw-addr {mac}{queues} cksum-gso-disable"
             control.configure(changes, command, answer=f"host-{name}")
