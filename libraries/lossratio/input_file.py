@@ -24,9 +24,9 @@ def read_input_file(path: str | Path, error: type[LossRatioError], most_bytes: i
 
     Args:
         path: The file.
-        error: What to raise.
-        most_bytes: How large it may be.
-        what: What the file is, for errors, e.g. ``the journal``.
+        error: The class of the error to raise.
+        most_bytes: Its largest size.
+        what: The kind of file, for errors, e.g. ``the journal``.
 
     Raises:
         LossRatioError: Of the given class, if it cannot be read, is a directory, pipe or device, or is too large.

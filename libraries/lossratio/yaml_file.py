@@ -23,7 +23,7 @@ from lossratio.input_file import read_input_file, shown_name
 ModelT = TypeVar("ModelT", bound=BaseModel)
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
-"""Where in the file (keys and indices), and what is wrong there."""
+"""A place in the file (keys and indices), and the problem there."""
 
 _MOST_BYTES = 1 << 19
 _MOST_VALUES = 50_000
@@ -54,7 +54,7 @@ def load_yaml_file(
         convert: Turns the data of another format into the model's fields. A field of both formats keeps its place.
 
     Raises:
-        LossRatioError: Of the given class, with one line per problem: file, line, field, what is wrong.
+        LossRatioError: Of the given class, with one line per problem: file, line, field, problem.
     """
     path = Path(path)
     loader, node = _compose(path, error)
@@ -195,8 +195,8 @@ def _broken_yaml(path: Path, cause: yaml.YAMLError) -> str:
     line = 1 if mark is None else mark.line + 1
     context, problem = getattr(cause, "context", None), getattr(cause, "problem", None) or str(cause)
     # PyYAML splits a sentence in two: "expected a single document in the stream", "but found another document".
-    said = f"{context}, {problem}" if context and problem.startswith("but ") else problem
-    return f"{path}:{line}: not YAML: {_shortened(said)}"
+    text = f"{context}, {problem}" if context and problem.startswith("but ") else problem
+    return f"{path}:{line}: not YAML: {_shortened(text)}"
 
 
 def _lines(node: yaml.Node, location: Location = ()) -> Iterator[tuple[Location, int]]:

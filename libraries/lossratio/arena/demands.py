@@ -183,7 +183,7 @@ def _of_change(change: Change, goals: str, rows: Any) -> Iterator[Figure]:
 
 
 def bias_by_hints(rows: Any, change: Change) -> float:
-    """Difference of lower bounds with hints from those without, in percent of these: mean over families."""
+    """Relative difference of lower bounds with hints from those without hints, in percent: mean over families."""
     lowers = [
         rows[(rows.algorithm == name) & rows.lower.notna()].groupby(["family", "seed", "goal"], sort=False).lower.mean()
         for name in (change.with_hints, change.without_hints)

@@ -29,7 +29,7 @@ class Row:
         family: Name of the SUT's family.
         seed: Seed of the SUT's parameters.
         repeat: Number of the search on this SUT.
-        overhead: What each trial took besides its traffic.
+        overhead: The overhead of each trial.
         counted: Whether that counted towards the duration sums.
         algorithm: Name of the algorithm.
         goal: Name of the goal.

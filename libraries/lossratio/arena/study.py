@@ -179,7 +179,7 @@ def _code(algorithm: str) -> tuple[str, ...]:
 
 @cache
 def code_digest(root: Path, names: tuple[str, ...]) -> str:
-    """A short digest of Python files, and of all those in directories; the names are relative to the root."""
+    """A short digest of Python files, and of all Python files in directories. The names are relative to the root."""
     digest = hashlib.sha256()
     for name in names:
         path = root / name

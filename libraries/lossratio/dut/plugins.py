@@ -1,4 +1,4 @@
-"""Kinds of DUTs by name: those that come with lossratio, and those of other packages.
+"""Kinds of DUTs by name: the built-in kinds, and the kinds of other packages.
 
 Another package adds a kind by an entry point of the group ``lossratio.dut``. The name of the entry point is the kind,
 and its object is a subclass of `lossratio.dut.Dut`.
@@ -46,7 +46,7 @@ def load_kind(kind: str) -> type[Dut[DutOptions]]:
     """Imports the class of a kind.
 
     Raises:
-        DutError: If there is no such kind, there are several, or its package is broken; names the distribution.
+        DutError: If no kind or several kinds have the name, or the kind's package is broken; names the distribution.
     """
     loaded = _KINDS.load(kind)
     if not (isinstance(loaded, type) and issubclass(loaded, Dut)):

@@ -1,4 +1,4 @@
-"""What a SUT model is made of: the model's protocol, the types of its fields, and its behaviour in overload."""
+"""The parts of SUT models: the protocol of a model, the types of its fields, and its behaviour in overload."""
 
 from __future__ import annotations
 

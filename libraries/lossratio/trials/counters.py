@@ -70,7 +70,7 @@ def output_from_counters(
         elapsed: Seconds that the trial took in all; None: the trial's duration.
 
     Returns:
-        The output. The ``unsent`` of its directions is the one of the formula.
+        The output. The ``unsent`` of its directions follows the formula above.
 
     Raises:
         NegativeLossError: If the policy refuses the trial.
@@ -179,7 +179,7 @@ def _checked(direction: DirectionCounters, least_expected: int) -> DirectionCoun
     if direction.sent - direction.intended > max(_FEW_FRAMES, MOST_EXCESS * direction.intended):
         raise CountersError(
             f"The generator was to send {direction.intended} frames in direction {direction.name}, and sent "
-            f"{direction.sent}: the load was not the one asked for. Look for other traffic on this port."
+            f"{direction.sent}: the load was higher than intended. Look for other traffic on this port."
         )
     expected = max(direction.sent, least_expected)
     if expected == 0:

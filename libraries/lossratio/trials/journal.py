@@ -95,7 +95,7 @@ def read_header(line: bytes) -> tuple[dict[str, Any], str | None]:
         raise ValueError(problem) if _was_known(data, given, line) else UnknownFormatError(problem)
     digest = None if given == WITHOUT_DIGESTS else take_digest(line)[1]
     if not isinstance(data.get("search"), dict) or not isinstance(data.setdefault("created", ""), str):
-        raise ValueError("it does not say what the search was")
+        raise ValueError("it does not describe the search")
     return data, digest
 
 
@@ -455,7 +455,9 @@ def _keep_copy(path: Path) -> None:
     try:
         shutil.copyfile(path, next(name for name in names if not name.exists()))
     except OSError as error:
-        raise StorageError(f"Cannot keep a copy of the journal {path}: {error.strerror}. It is as it was.") from error
+        raise StorageError(
+            f"Cannot keep a copy of the journal {path}: {error.strerror}. It was not changed."
+        ) from error
 
 
 def _first_trials(search: Mapping[str, Any]) -> tuple[Any, ...]:

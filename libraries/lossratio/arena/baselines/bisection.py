@@ -40,7 +40,7 @@ class TST009Bisection(ScriptedController):
             max_load: Largest load of a trial, frames per second per interface.
             max_repetitions: Most trials at one load (the specification's max(r)).
             verified_loss: A trial that loses more frames than this is not repeated (the specification's z).
-            timeout: No trial is asked for after this many seconds of trials; None: no limit.
+            timeout: The search ends after this many seconds of trials; None: no limit.
 
         Raises:
             SearchError: If an argument makes no sense.
@@ -104,7 +104,7 @@ class RFC2544Bisection(TST009Bisection):
             goal: The search goal; its loss ratio, final trial duration and width are used.
             min_load: Smallest load of a trial, frames per second per interface.
             max_load: Largest load of a trial, frames per second per interface.
-            timeout: No trial is asked for after this many seconds of trials; None: no limit.
+            timeout: The search ends after this many seconds of trials; None: no limit.
 
         Raises:
             SearchError: If an argument makes no sense.

@@ -65,24 +65,24 @@ def checked(goal: SearchGoal, trials: Sequence[TrialResult]) -> Checked:
 
 
 def _goal_faults(
-    said: GoalResult, trials: Sequence[TrialResult], min_load: float, max_load: float, any_failed: bool
+    claimed: GoalResult, trials: Sequence[TrialResult], min_load: float, max_load: float, any_failed: bool
 ) -> Iterator[str]:
-    goal = said.goal
+    goal = claimed.goal
     shown = checked(goal, trials)
     lower, upper = shown.relevant_lower_bound, shown.relevant_upper_bound
     at_max = lower is not None and lower >= max_load
-    if said.relevant_lower_bound != lower:
-        yield f"the relevant lower bound is {lower!r}, not {said.relevant_lower_bound!r}"
-    if said.relevant_upper_bound != (lower if at_max else upper):
-        yield f"the relevant upper bound is {upper!r}, not {said.relevant_upper_bound!r}"
-    if not _same(said.conditional_throughput, shown.conditional_throughput):
-        yield f"the conditional throughput is {shown.conditional_throughput!r}, not {said.conditional_throughput!r}"
+    if claimed.relevant_lower_bound != lower:
+        yield f"the relevant lower bound is {lower!r}, not {claimed.relevant_lower_bound!r}"
+    if claimed.relevant_upper_bound != (lower if at_max else upper):
+        yield f"the relevant upper bound is {upper!r}, not {claimed.relevant_upper_bound!r}"
+    if not _same(claimed.conditional_throughput, shown.conditional_throughput):
+        yield f"the conditional throughput is {shown.conditional_throughput!r}, not {claimed.conditional_throughput!r}"
     narrow = lower is not None and upper is not None and upper - lower <= goal.width * upper * (1.0 + ROUNDING)
-    if said.regular != narrow:
+    if claimed.regular != narrow:
         yield f"with bounds {lower!r} and {upper!r} the result is {'regular' if narrow else 'irregular'}"
-    if not said.regular and not narrow:
-        yield from _reason_faults(said.reason, at_max, upper is not None and upper <= min_load, any_failed)
-        if said.reason is IrregularReason.STALLED and not _has_stalled(goal, trials):
+    if not claimed.regular and not narrow:
+        yield from _reason_faults(claimed.reason, at_max, upper is not None and upper <= min_load, any_failed)
+        if claimed.reason is IrregularReason.STALLED and not _has_stalled(goal, trials):
             yield "the trials count for long enough to classify each load, so the search should not have given up"
 
 
@@ -169,7 +169,7 @@ def _quantile(goal: SearchGoal, trials: Iterable[TrialResult]) -> float:
     return 1.0
 
 
-def _same(said: float | None, shown: float | None) -> bool:
-    if said is None or shown is None:
-        return said is shown
-    return abs(said - shown) <= ROUNDING * max(abs(said), abs(shown))
+def _same(claimed: float | None, shown: float | None) -> bool:
+    if claimed is None or shown is None:
+        return claimed is shown
+    return abs(claimed - shown) <= ROUNDING * max(abs(claimed), abs(shown))

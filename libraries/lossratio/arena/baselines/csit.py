@@ -43,7 +43,7 @@ NEGATIVE_LOSS: Final = "csit"
 """The policy of `lossratio.trials.counters.output_from_counters`."""
 
 MEASURER_ARGUMENTS: Final = MappingProxyType({"overhead": TRIAL_OVERHEAD, "count_overhead": True})
-"""What makes a `lossratio.simulation.SimulatedMeasurer` spend and count time as CSIT's measurer does."""
+"""Arguments with which a `lossratio.simulation.SimulatedMeasurer` spends and counts time as CSIT's measurer does."""
 
 
 def controller(max_load: float, *, min_load: float = MIN_LOAD) -> MLRsearch:

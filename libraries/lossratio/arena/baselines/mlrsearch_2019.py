@@ -150,7 +150,7 @@ class MLRsearch2019(ScriptedController):
                 smaller load.
             max_load: Largest load of a trial, frames per second per interface.
             intermediate_phases: Number of phases between the initial and the final one.
-            timeout: No trial is asked for after this many seconds of trials; None: no limit.
+            timeout: The search ends after this many seconds of trials; None: no limit.
 
         Raises:
             SearchError: If an argument makes no sense, or the goals are not these two.

@@ -214,7 +214,7 @@ class MLRsearch2021(ScriptedController):
             max_load: Largest load of a trial, frames per second per interface.
             intermediate_phases: Number of phases between the initial and the final one.
             expansion_coefficient: Factor by which external search multiplies interval widths.
-            timeout: No trial is asked for after this many seconds of trials; None: no limit.
+            timeout: The search ends after this many seconds of trials; None: no limit.
 
         Raises:
             SearchError: If an argument makes no sense, or the goals differ in width or durations.

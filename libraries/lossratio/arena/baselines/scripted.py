@@ -45,7 +45,7 @@ class ScriptedController(ABC):
             goals: The search goals.
             min_load: Smallest load of a trial, frames per second per interface.
             max_load: Largest load of a trial, frames per second per interface.
-            timeout: No trial is asked for after this many seconds of trials; None: no limit.
+            timeout: The search ends after this many seconds of trials; None: no limit.
 
         Raises:
             SearchError: If there are no goals, or loads or times make no sense.

@@ -1,4 +1,4 @@
-"""DUTs made of the Linux kernel's own forwarding: what a bridge and a router share."""
+"""DUTs made of the Linux kernel's own forwarding: the common part of bridge and router."""
 
 from __future__ import annotations
 
