@@ -43,7 +43,7 @@ Where Frames Are Lost Those That Come Back Have A Latency
 Traffic Flows Until It Is Stopped
     [Documentation]    A policer passes its rate for as long as traffic flowed, and its burst.
     Start Traffic    40 kpps    frame_size=64B
-    Run Keyword And Expect Error    *Stop it before anything else is measured*    Measure MRR    64B
+    Run Keyword And Expect Error    *Stop it before the next measurement*    Measure MRR    64B
     # Until the bucket is empty.
     Sleep    500 ms
     ${traffic}    Stop Traffic

@@ -11,12 +11,12 @@ _NO_FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType({})
 
 
 def html_page(template: str, *, filters: Mapping[str, Callable[..., str]] = _NO_FILTERS, **values: object) -> str:
-    """Makes a page; what is put into it is escaped, unless the template says otherwise.
+    """Makes a page. Values are escaped, unless the template marks them as markup.
 
     Args:
         template: Name of the template's file.
-        filters: By name, what the template calls to put values into words.
-        **values: What it shows.
+        filters: Functions, by name, with which the template puts values into words.
+        **values: The values that the page shows.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("lossratio.drawing", "templates"),

@@ -1,4 +1,8 @@
-"""Plots: values placed on two axes, and drawn as lines, bands and marks."""
+"""Plots: values on two axes, drawn as lines, bands and marks.
+
+Marks of trials show by colour how much a trial lost, and by shape whether it lost frames. Everybody can distinguish the
+colours: those of Okabe and Ito, and a scale of reds that becomes darker.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,9 @@ class Mark:
 
     Attributes:
         name: Short name, without spaces.
-        label: What the legend says.
-        shape: Its shape: ``circle``, ``triangle`` (on its tip), ``square`` or ``cross``.
-        colour: Its colour.
+        label: Its text in the legend.
+        shape: ``circle``, ``triangle`` (on its tip), ``square`` or ``cross``.
+        colour: Colour of the shape.
         is_filled: Whether the shape is filled.
     """
 
@@ -39,7 +43,7 @@ LOSSY = (
     (0.1, Mark("loss-3", "loss ≤ 10 %", "triangle", "#B3261E")),
     (1.0, Mark("loss-4", "loss > 10 %", "triangle", "#5C0A14")),
 )
-"""Trials that lost frames: the largest loss ratio, and their mark."""
+"""Marks of trials that lost frames, each with the largest loss ratio that it is used for."""
 
 MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), UNSENT, WARM_UP, SET_ASIDE)
 """All marks, in the order of the legend."""
@@ -62,13 +66,13 @@ _FRAME = "#999999"
 
 @dataclass(frozen=True)
 class Axis:
-    """Where values are on a drawing.
+    """An axis: the positions of values in a drawing.
 
     Attributes:
         low: The smallest value.
         high: The largest value.
-        start: Pixels of the smallest value.
-        end: Pixels of the largest value.
+        start: Position of the smallest value, pixels.
+        end: Position of the largest value, pixels.
         is_logarithmic: Whether equal distances are equal ratios.
     """
 
@@ -83,7 +87,7 @@ class Axis:
         return self.low <= value <= self.high
 
     def place(self, value: float) -> float:
-        """Pixels of a value; one beyond an end of the axis is at that end."""
+        """Position of a value, pixels. A value beyond an end of the axis is placed at that end."""
         value = min(max(value, self.low), self.high)
         if self.is_logarithmic:
             share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -95,7 +99,7 @@ class Axis:
         """Round values on the axis.
 
         Args:
-            number_of_ticks: About how many there should be.
+            number_of_ticks: The approximate number of values.
             whole: Whether they must be whole numbers.
         """
         if self.is_logarithmic:
@@ -107,7 +111,7 @@ class Axis:
 
 
 class Plot:
-    """Something to draw on; what was drawn is in `parts`."""
+    """The area between two axes; the markup of everything drawn is in `parts`."""
 
     def __init__(self, x: Axis, y: Axis) -> None:
         self.x = x
@@ -122,7 +126,7 @@ class Plot:
         self._stroke("M" + "L".join(places), colour, width, dash)
 
     def steps(self, steps: Iterable[tuple[float, float, float]], colour: str) -> None:
-        """Draws level lines: from where to where, and at which height."""
+        """Draws horizontal lines; each step is start, end and height."""
         path = "".join(
             f"M{number(self.x.place(start))} {number(self.y.place(y))}H{number(self.x.place(end))}"
             for start, end, y in steps
@@ -131,7 +135,7 @@ class Plot:
             self._stroke(path, colour, 1.6, None)
 
     def bands(self, bands: Iterable[tuple[float, float, float, float]], colour: str, opacity: float) -> None:
-        """Fills rectangles: from where to where, between which heights."""
+        """Fills rectangles; each band is start, end, lower height and upper height."""
         path = "".join(
             f"M{number(self.x.place(start))} {number(self.y.place(low))}H{number(self.x.place(end))}"
             f"V{number(self.y.place(high))}H{number(self.x.place(start))}Z"
@@ -141,7 +145,7 @@ class Plot:
             self.parts.append(element("path", d=path, fill=colour, fill_opacity=opacity, shape_rendering="crispEdges"))
 
     def marks(self, mark: Mark, points: Iterable[tuple[float, float, str]]) -> None:
-        """Draws marks: at which values, and with what hint (none if empty)."""
+        """Draws marks; each point has its two values, and a hint (empty: no hint)."""
         shapes = [mark_at(mark, self.x.place(x), self.y.place(y), hint) for x, y, hint in points]
         if shapes:
             self.parts.append(element("g", *shapes, **mark_style(mark)))
@@ -153,7 +157,7 @@ class Plot:
         x_format: Callable[[float], str],
         y_format: Callable[[float], str],
     ) -> None:
-        """Draws the axes with their ticks, and faint lines across; to be called before what goes above these."""
+        """Draws the axes with their ticks, and faint lines across. Call it first: later drawings lie above it."""
         left, right, bottom, top = self.x.start, self.x.end, self.y.start, self.y.end
         grid = "".join(f"M{number(left)} {number(self.y.place(tick))}H{number(right)}" for tick in y_ticks)
         self._stroke(grid or "M0 0", FAINT, 1.0, None)
@@ -179,8 +183,8 @@ def mark_style(mark: Mark) -> dict[str, object]:
 
 
 def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
-    """A mark at a place of the drawing."""
-    # Written out, as there are hundreds of marks in a picture.
+    """A mark at a position of the drawing."""
+    # Plain strings, as a picture has hundreds of marks.
     inside = title(hint) if hint else ""
     r = _RADIUS
     if mark.shape == "circle":
@@ -195,13 +199,13 @@ def mark_at(mark: Mark, x: float, y: float, hint: str = "") -> str:
 
 
 def legend(marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x: float, y: float) -> list[str]:
-    """A line that says what marks and colours mean.
+    """The legend: one line that explains marks and colours.
 
     Args:
         marks: The marks.
-        swatches: What else is in the drawing: what it means, its colour and its opacity.
-        x: Where the line begins.
-        y: Its baseline.
+        swatches: The other colours: text, colour and opacity of each.
+        x: Start of the line.
+        y: Baseline of the line.
     """
     parts = []
     for mark in marks:
@@ -216,17 +220,17 @@ def legend(marks: Iterable[Mark], swatches: Iterable[tuple[str, str, float]], x:
 
 
 def unit_of(value: float) -> tuple[str, float]:
-    """The prefix and the scale in which an axis up to a value has the shortest numbers."""
+    """The unit prefix and its scale that give an axis up to this value the shortest numbers."""
     return next(((prefix, scale) for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)) if value >= scale), ("", 1))
 
 
 def in_unit(scale: float) -> Callable[[float], str]:
-    """What writes a value in a unit of so many, without needless zeros."""
+    """A function that formats a value in a unit of this scale, without needless zeros."""
     return lambda value: f"{value / scale:,.8g}"
 
 
 def _round_step(least: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is not below a value."""
+    """The smallest number of the series 1, 2, 5, 10, 20, 50, ... that is not below a value."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= least * (1 - 1e-9))
 

@@ -1,7 +1,7 @@
-"""SVG to be put into HTML pages as it is: into Robot's log.html, and into reports.
+"""SVG for HTML pages: Robot's log.html, and reports.
 
-There are no style sheets, identifiers, references or scripts in these drawings, so that any number of them can be in
-one page and none can change it.
+These drawings have no style sheets, identifiers, references or scripts. So a page can have any number of them, and none
+of them can change the page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def number(value: float) -> str:
-    """A coordinate with the digits that one can see."""
+    """A coordinate with one decimal; more would not be visible."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -28,8 +28,8 @@ def element(name: str, *content: str, **attributes: object) -> str:
 
     Args:
         name: Its name.
-        content: Markup inside it; text must have been through `plain`.
-        attributes: Its attributes, with ``_`` for ``-``. Floats are rounded; one that is None is left out.
+        content: Markup inside the element; convert text with `plain`.
+        attributes: Its attributes, with ``_`` for ``-``. Floats are rounded; attributes that are None are left out.
     """
     given = "".join(
         f' {key.replace("_", "-")}="{number(value) if isinstance(value, float) else escape(str(value))}"'
@@ -40,33 +40,33 @@ def element(name: str, *content: str, **attributes: object) -> str:
 
 
 def xml_text(text: str) -> str:
-    """Text without characters that XML cannot have; they become the replacement character."""
+    """Text in which the replacement character stands for characters that XML does not allow."""
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def plain(text: str) -> str:
-    """Text as markup that shows it."""
+    """The markup that shows a text."""
     return escape(xml_text(text), quote=False)
 
 
 def title(text: str) -> str:
-    """What is shown when the pointer is on the element around it, and read to those who cannot see it."""
+    """The title of an element: shown when the pointer is on the element, and read by screen readers."""
     return element("title", plain(text))
 
 
 def text_at(x: float, y: float, text: str, **attributes: object) -> str:
-    """Text whose baseline begins at a place."""
+    """Text whose baseline begins at a position."""
     return element("text", plain(text), x=x, y=y, **attributes)
 
 
 def drawing(width: float, height: float, description: str, parts: Iterable[str]) -> str:
-    """One ``<svg>`` element, which is as wide as there is room, and at most as wide as it was drawn.
+    """One ``<svg>`` element. It fills the width of the page, but never exceeds the width that it was drawn with.
 
     Args:
         width: Width, in pixels.
         height: Height, in pixels.
-        description: What it shows, for those who cannot see it.
-        parts: What is in it.
+        description: Description of the drawing for screen readers.
+        parts: The markup of its parts.
     """
     return element(
         "svg",

@@ -1,4 +1,4 @@
-"""The holder: builds a testbed, tells the run that asked for it, and ends everything when that run ends."""
+"""The holder: builds a testbed, reports this to the run, and ends the testbed when the run ends."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _STAND_IN_ID = 1000
 def main() -> None:
     """Reads a plan from standard input, which is a socket to the run, and holds the testbed until its end.
 
-    On that socket go, a line each: the plan, from the run; ``{"result": {"pid": ..., "nodes": {name: {"port": ...,
-    "host_key": ...}}}}`` or ``{"error": ...}``, from the holder; and ``keep``, from the run, if the testbed is to
-    outlive it. Otherwise the end of the run, of the connection, or SIGTERM ends the testbed and removes its directory.
+    The lines on that socket are: the plan, from the run; ``{"result": {"pid": ..., "nodes": {name: {"port": ...,
+    "host_key": ...}}}}`` or ``{"error": ...}``, from the holder; and ``keep``, from the run, if the testbed must
+    outlive the run. Without ``keep`` the testbed ends with the run, with the connection, or by SIGTERM, and its
+    directory is removed.
     """
     control = socket.socket(fileno=os.dup(0))
     with control.makefile() as lines:
@@ -34,7 +35,7 @@ def main() -> None:
     if line:
         _quiet_surroundings()
         plan = Plan.from_json(line)
-        # A testbed that stays must be nobody's child.
+        # The holder of a testbed that stays must not be a child of the run.
         if not plan.keep or os.fork() == 0:
             _hold(plan, control)
 
@@ -56,7 +57,7 @@ def _hold(plan: Plan, control: socket.socket) -> None:
         runner = os.pidfd_open(plan.runner)
         authorized_key = nodes.make_key(plan.tools.ssh_keygen, Path(plan.directory, "id_ed25519"))
         init = _start_init(plan, authorized_key, control)
-        # Nobody waits for the testbed any more if there is something to read from anywhere else first.
+        # If another descriptor is readable first, the run has ended, and nobody waits for the testbed.
         if select.select([init.pipe, control.fileno(), runner], [], [])[0] == [init.pipe]:
             _tell(control, {"result": {"pid": os.getpid(), "nodes": init.report()}})
             _wait_for_the_end(control, runner, init.pid)
@@ -67,7 +68,7 @@ def _hold(plan: Plan, control: socket.socket) -> None:
             signal.signal(number, signal.SIG_IGN)
         if init is not None:
             os.kill(init.pid, signal.SIGKILL)
-            # Returns only when the last process of the PID namespace is gone.
+            # This returns when the last process of the PID namespace has ended.
             os.waitpid(init.pid, 0)
         shutil.rmtree(plan.directory, ignore_errors=True)
 
@@ -96,17 +97,17 @@ def _start_init(plan: Plan, authorized_key: str, control: socket.socket) -> syst
     reading, writing = os.pipe()
 
     def be_init(report: Callable[[Any], None]) -> None:
-        # Their other ends show the end of the holder, so only the holder may have them.
+        # The other ends of these show when the holder ends, so only the holder may have them open.
         os.close(writing)
         control.close()
         system.die_with_parent()
-        # The holder may have died before that.
+        # The holder may have died before this call.
         if not select.select([reading], [], [], 0)[0]:
             _be_init(plan, authorized_key, reading, report)
 
     init = system.fork(be_init)
     os.close(reading)
-    # `writing` stays open until the holder ends: that is what tells init, should the kernel not.
+    # `writing` stays open until the holder ends. So init sees the end of the holder, even without the kernel's signal.
     return init
 
 
@@ -131,6 +132,6 @@ def _mount_own_proc() -> None:
     try:
         system.mount("proc", "/proc", "proc", system.NO_SUID | system.NO_DEVICES)
     except PermissionError:
-        # In many containers parts of /proc are hidden, and then none without them may be mounted; ours shows too much
-        # only, and everything here works with either.
+        # Many containers hide parts of /proc, and then allow no mount of another /proc. The one that is mounted shows
+        # more processes than needed, which does no harm.
         return

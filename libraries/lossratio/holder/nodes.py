@@ -32,12 +32,12 @@ _QUIET_IPV6 = {
     "router_solicitations": 0,
     "dad_transmits": 0,
 }
-"""What new interfaces of a node begin with. A DUT that routes IPv6 sets ``disable_ipv6`` of its interfaces to 0; the
-rest keeps the kernel from sending anything then: no link-local address, no router or neighbour solicitation."""
+"""Settings of new interfaces of a node. A DUT that routes IPv6 sets ``disable_ipv6`` of its interfaces to 0. The other
+settings then keep the kernel from sending: no link-local address, no router or neighbour solicitation."""
 
 
 def build(plan: Plan, report: Callable[[Any], None]) -> None:
-    """Builds all nodes and links in a process that may be spared, and reports the ids of the nodes' processes.
+    """Builds all nodes and links, and reports the ids of the nodes' processes. Runs in a process that then ends.
 
     The report is ``{"visible": {name: id as /proc shows it}, "own": [ids in this PID namespace]}``.
 
@@ -97,8 +97,8 @@ def _quiet_new_interfaces(name: str) -> None:
 
 
 def _pair(index: int, one: LinkEnd, other: LinkEnd, other_pid: int) -> str:
-    # Two ends with the same interface index, each in its own namespace, would look to the kernel like no pair, and it
-    # would take note of their carrier only within a second.
+    # If both ends had the same interface index, each in its own namespace, the kernel would not see them as a pair, and
+    # would notice their carrier up to a second later.
     ends = (
         f"name {end.interface} index {_FIRST_INDEX + 2 * index + side} mtu {MTU}"
         + ("" if end.mac_address is None else f" address {end.mac_address}")
@@ -120,7 +120,7 @@ def _start_interfaces(plan: Plan, name: str) -> None:
 
 
 def _wait_until_running(name: str, interfaces: list[str]) -> None:
-    # A bridge leaves a port out until then.
+    # A bridge does not use a port before that.
     deadline = time.monotonic() + _CARRIER_TIMEOUT
     while waiting := [interface for interface in interfaces if not system.is_running(interface)]:
         if time.monotonic() > deadline:
@@ -172,11 +172,11 @@ exec {nsenter} --target={pid} {user} --net --mount --ipc -- \
 
 @dataclass(frozen=True)
 class Server:
-    """A node's SSH server.
+    """The SSH server of a node.
 
     Attributes:
-        listener: The socket it listens on.
-        config: Its configuration file.
+        listener: The socket that it listens on.
+        config: Path of its configuration file.
         host_key: Its public host key.
     """
 
@@ -186,22 +186,22 @@ class Server:
 
 
 def prepare_servers(plan: Plan, nodes: dict[str, int], authorized_key: str) -> dict[str, Server]:
-    """Opens the servers' sockets, and lays out what sshd needs in a mount namespace of its own.
+    """Opens the servers' sockets, and makes the files that sshd needs, in a mount namespace of its own.
 
-    None of it is ever on the machine's disks: /run is a new file system here, with the directory that sshd insists on
-    and everything of ours, and the accounts are ours alone, so that no expired account, odd shell or directory
-    service gets in the way.
+    None of these files is on the machine's disks: /run is a new file system here, with the directory that sshd demands
+    and all files of the testbed. The accounts are the testbed's own, so no expired account, unusual shell or directory
+    service can prevent a log-in.
 
     Args:
-        plan: What is being built.
+        plan: The plan of the testbed.
         nodes: Id of each node's process, as /proc shows it.
         authorized_key: The public key that may log in.
 
     Raises:
-        OSError: If the kernel forbids one of the mounts, or no port is left.
+        OSError: If the kernel forbids one of the mounts, or no port is free.
     """
     system.mount("tmpfs", "/run", "tmpfs", system.NO_SUID | system.NO_DEVICES, "mode=755")
-    # sshd notes interactive log-ins there, and the machine's own records are none of our business.
+    # sshd records interactive log-ins there. It must not write into the machine's own records.
     if Path("/var/log").is_dir():
         system.mount("tmpfs", "/var/log", "tmpfs", system.NO_SUID | system.NO_DEVICES, "mode=755")
     Path("/run/sshd").mkdir(mode=0o755)
@@ -212,13 +212,13 @@ def prepare_servers(plan: Plan, nodes: dict[str, int], authorized_key: str) -> d
 
 
 def serve(servers: dict[str, Server], nodes: set[int], holder: int, plan: Plan) -> None:
-    """Starts an sshd for every connection, and reaps what has ended, until the holder or a node's process ends.
+    """Starts an sshd for each connection, and reaps ended processes, until the holder or a node's process ends.
 
     Args:
         servers: The servers.
-        nodes: Process ids that must live.
-        holder: Pipe whose other end only the holder has.
-        plan: What has been built.
+        nodes: Ids of the nodes' processes.
+        holder: A pipe whose other end only the holder has.
+        plan: The plan of the testbed.
     """
     waking, woken = socket.socketpair()
     for end in (waking, woken):
@@ -243,12 +243,13 @@ def serve(servers: dict[str, Server], nodes: set[int], holder: int, plan: Plan) 
 
 
 def _accept(server: Server, sshd: str, log: int) -> None:
-    # Whoever it was may be gone again, or sshd be replaced at this moment: that ends one connection, not the testbed.
+    # The client may have closed the connection, or sshd may be replaced by an upgrade at this moment. That must end
+    # one connection, not the testbed.
     with suppress(OSError):
         connection, _ = server.listener.accept()
         with connection:
             connection.setblocking(True)
-            # sshd itself does so only once a command runs; before, the client's delayed acknowledgement costs 40 ms.
+            # sshd itself sets this only when a command runs. Before, the client's delayed acknowledgement costs 40 ms.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             descriptor = connection.fileno()
             system.spawn([sshd, "-i", "-e", "-f", server.config], stdin=descriptor, stdout=descriptor, stderr=log)
@@ -282,10 +283,10 @@ def _prepare_server(plan: Plan, directory: Path, pid: int) -> Server:
 
 
 def make_key(ssh_keygen: str, path: Path) -> str:
-    """Makes an Ed25519 key pair without a passphrase, and gives the public key.
+    """Makes an Ed25519 key pair without a passphrase, and returns the public key.
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If the key cannot be written.
     """
     command = [ssh_keygen, "-q", "-t", "ed25519", "-N", "", "-C", "lossratio", "-f", str(path)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""What a holder is asked to build, as it goes from the run to the holder."""
+"""The plan of a testbed, which a run sends to the holder."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class LinkEnd:
     """One end of a veth pair.
 
     Attributes:
-        node: Name of the node it is in.
+        node: Name of the node that the end is in.
         interface: Name of the interface.
-        mac_address: Its MAC address; the kernel chooses one where missing.
+        mac_address: MAC address of the interface; None: the kernel chooses one.
     """
 
     node: str
@@ -33,7 +33,7 @@ class Tools:
         ssh_keygen: OpenSSH's key generator.
         ip: iproute2.
         nsenter: From util-linux.
-        sftp_server: OpenSSH's SFTP server; None where there is none, then the nodes have no SFTP.
+        sftp_server: OpenSSH's SFTP server; None: the nodes have no SFTP.
     """
 
     sshd: str
@@ -49,15 +49,15 @@ class Plan:
 
     Attributes:
         nodes: Names of the nodes.
-        links: The two ends of every link.
+        links: The two ends of each link.
         tools: The programs to use.
-        directory: The testbed's own directory; the user's private key is put there.
+        directory: The testbed's own directory; the holder puts the user's private key there.
         lock: File descriptor that holds the directory's lock.
         runner: Process id of the run that the testbed belongs to.
         user: Name to log in with.
         home: Home directory of the sessions.
         privileged: Whether no user namespace is needed.
-        keep: Whether the testbed may be told to outlive the run.
+        keep: Whether the run may ask the holder to outlive it.
     """
 
     nodes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The system calls that Python 3.10 lacks, and child processes that report once to their parent."""
+"""System calls that Python 3.10 lacks, and child processes that report once to their parent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RECURSIVE = 16384
 SLAVE = 1 << 19
 
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where programs are looked for, those of the superuser among them: the sessions are root's."""
+"""The search path of programs. It includes those of the superuser, as the sessions are root's."""
 
 _SET_PARENT_DEATH_SIGNAL = 1
 _GET_FLAGS = 0x8913
@@ -45,7 +45,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    """Gives the calling process namespaces of its own; ``flags`` are those of the system call.
+    """Gives the calling process its own namespaces; ``flags`` are those of the system call.
 
     Raises:
         OSError: If the kernel forbids it.
@@ -73,7 +73,7 @@ def mount(source: str, target: str, kind: str | None, flags: int = 0, options: s
 
 
 def die_with_parent() -> None:
-    """Has the kernel kill the calling process as soon as the thread that forked it is gone; see PR_SET_PDEATHSIG."""
+    """Lets the kernel kill the calling process when the thread that forked it has ended; see PR_SET_PDEATHSIG."""
     _check(_libc.prctl(ctypes.c_int(_SET_PARENT_DEATH_SIGNAL), ctypes.c_ulong(signal.SIGKILL), 0, 0, 0), "prctl")
 
 
@@ -91,7 +91,7 @@ def unshare_user(user: int, group: int) -> None:
 
 
 def switch_offloads_off(interface: str) -> None:
-    """Has an interface of the current network namespace send and receive frames one by one, as they are.
+    """Lets an interface of the current network namespace send and receive each frame as it is, without offloads.
 
     Raises:
         OSError: If there is no such interface.
@@ -103,13 +103,13 @@ def switch_offloads_off(interface: str) -> None:
             try:
                 fcntl.ioctl(anything, _ETHTOOL_REQUEST, request)
             except OSError as error:
-                # What a driver cannot switch, it does not do.
+                # A driver without the switch does not have the offload.
                 if error.errno not in _UNSUPPORTED:
                     raise
 
 
 def is_running(interface: str) -> bool:
-    """Whether an interface of the current network namespace is up, has a carrier, and the kernel has taken note of it.
+    """Whether an interface of the current network namespace is up and has a carrier, and the kernel knows it.
 
     Raises:
         OSError: If there is no such interface.
@@ -126,7 +126,7 @@ def visible_pid() -> int:
 
 
 def spawn(command: list[str], *, stdin: int, stdout: int, stderr: int) -> int:
-    """Starts a program on the given descriptors and with default signals, and gives its process id."""
+    """Starts a program with the given descriptors and with default signals, and returns its process id."""
     return os.posix_spawn(
         command[0],
         command,
@@ -147,7 +147,7 @@ def _check(result: int, what: str) -> None:
 
 
 class BuildError(Exception):
-    """Something of the testbed cannot be built."""
+    """A part of the testbed cannot be built."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Child:
 
     Attributes:
         pid: Its process id.
-        pipe: Where its report comes from.
+        pipe: The pipe that its report comes from.
     """
 
     pid: int
@@ -179,10 +179,10 @@ class Child:
 
 
 def fork(task: Callable[[Callable[[Any], None]], None]) -> Child:
-    """Forks a child that runs ``task`` and ends with it.
+    """Forks a child that runs ``task`` and then ends.
 
     Args:
-        task: Called in the child with the function that sends its report, which it must call once.
+        task: Runs in the child. Its argument is the function that sends the report, which it must call once.
     """
     reading, writing = os.pipe()
     pid = os.fork()
@@ -209,5 +209,5 @@ def _send(pipe: int, message: dict[str, Any]) -> None:
         os.write(pipe, json.dumps(message).encode() + b"\n")
         os.close(pipe)
     except OSError:
-        # Reported before, or the parent is gone.
+        # The child has already reported, or the parent has ended.
         return

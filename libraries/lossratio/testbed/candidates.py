@@ -1,4 +1,4 @@
-"""Takes a testbed for a run: the one there is, or the first one of several that is free."""
+"""The testbeds that a run may use, and the reservation of the first one that is free."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Candidate:
 
     Attributes:
         file: Its topology file.
-        topology: What is in it, with all that it takes to reach the nodes.
-        claim: What is asked for; None: nobody else can use it anyway. Once the testbed is reserved, with the token of
-            the lease, unless that belongs to somebody else.
+        topology: The topology, complete with how the nodes are reached.
+        claim: The claim on its lease; None: nobody else can use the testbed. As soon as the testbed is reserved, the
+            claim has the lease's token, unless the lease is borrowed.
     """
 
     file: Path
@@ -37,22 +37,28 @@ class Candidate:
 
     @property
     def token(self) -> str | None:
-        """Token of the lease; None: there is none, or it is somebody else's."""
+        """The lease's token; None: there is no lease, or it is borrowed."""
         return None if self.claim is None else self.claim.token
 
     def succeeding(self, token: str | None) -> Candidate:
-        """The same testbed, where a lease with this token, of a process that is known to be gone, is taken over."""
+        """The same testbed, with a claim that takes over the lease with this token.
+
+        Args:
+            token: Token of a lease whose process is known to have ended.
+        """
         return replace(self, claim=self.claim and replace(self.claim, succeeds=token))
 
 
 def candidate(file: Path, topology: Topology, *, purpose: str, seconds: float | None = None) -> Candidate:
-    """A testbed that may be reserved. A local one that is not up will be built by the run, which has it for itself.
+    """A testbed that may be reserved.
+
+    A local testbed that is not up needs no reservation: the run builds one of its own.
 
     Args:
         file: Its topology file.
-        topology: What is in it.
-        purpose: What it is for.
-        seconds: How long the lease lasts without being renewed; None: as the topology says.
+        topology: The topology, as the file has it.
+        purpose: What the testbed is reserved for.
+        seconds: How long the lease lasts if nobody renews it; None: as long as the topology says.
     """
     if topology.testbed is TestbedKind.LOCAL:
         running = find(topology.name)
@@ -66,18 +72,18 @@ def candidate(file: Path, topology: Topology, *, purpose: str, seconds: float | 
 def reserved(
     candidates: list[Candidate], wait: float, credentials: Credentials = NO_CREDENTIALS
 ) -> Iterator[Candidate]:
-    """Has the first testbed that is free, for as long as the block lasts.
+    """Reserves the first testbed that is free, until the block ends.
 
-    Whatever sets up that testbed meanwhile in this process, or in one that it starts, finds it reserved for itself.
+    In the block, this process and processes that it starts can set up the testbed: they borrow the reservation.
 
     Args:
-        candidates: The testbeds; with several, those that cannot be reached are left out.
+        candidates: The testbeds. If there are several, those that cannot be reached are left out.
         wait: Seconds to wait at most.
         credentials: What to log in with, where keys and the environment are not enough.
 
     Raises:
-        TestbedReservedError: If none became free in time.
-        NodeError: If none could be reached.
+        TestbedReservedError: If no testbed became free in time.
+        NodeError: If no testbed could be reached.
     """
     with ExitStack() as undo:
         chosen, lease = _first_free(candidates, credentials, undo, wait)
@@ -99,7 +105,7 @@ def log_in(candidate: Candidate, credentials: Credentials = NO_CREDENTIALS) -> N
     """Logs in on the TG node.
 
     Raises:
-        NodeError: If that fails.
+        NodeError: If the log-in fails.
     """
     name = candidate.topology.tg_name
     return NodeSession.connect(name, candidate.topology.nodes[name], credentials)
@@ -110,17 +116,18 @@ def _first_free(
 ) -> tuple[Candidate, Lease | None]:
     queues: list[tuple[Candidate, Claim, NodeSession]] = []
     errors: list[LossRatioError] = []
-    for each in candidates:
-        if each.claim is None:
-            return each, None
+    for testbed in candidates:
+        if testbed.claim is None:
+            return testbed, None
         try:
-            queues.append((each, each.claim, undo.enter_context(log_in(each, credentials))))
+            session = undo.enter_context(log_in(testbed, credentials))
+            queues.append((testbed, testbed.claim, session))
             if len(candidates) > 1 or not wait:
-                return each, undo.enter_context(Lease.take(queues[-1][2], each.claim, restores=True))
+                return testbed, undo.enter_context(Lease.take(session, testbed.claim, restores=True))
         except (NodeError, TestbedReservedError) as error:
             errors.append(error)
             if len(candidates) > 1:
-                _LOG.warning("%s: %s", each.file, error)
+                _LOG.warning("%s: %s", testbed.file, error)
     if not queues or not wait:
         raise errors[-1]
     chosen, lease = _first_granted(queues, wait)
@@ -128,18 +135,18 @@ def _first_free(
 
 
 def _first_granted(queues: list[tuple[Candidate, Claim, NodeSession]], wait: float) -> tuple[Candidate, Lease]:
-    """Queues up for all testbeds at once; whatever comes after the first one is given back."""
+    """Waits in the queues of all testbeds at once. The first lease is used, all later ones are released."""
     answers: SimpleQueue[tuple[Candidate, Lease] | LossRatioError] = SimpleQueue()
     first = threading.Lock()
 
-    def queue_up(each: Candidate, claim: Claim, session: NodeSession) -> None:
+    def queue_up(testbed: Candidate, claim: Claim, session: NodeSession) -> None:
         try:
             lease = Lease.take(session, claim, wait=wait, restores=True)
         except LossRatioError as error:
             answers.put(error)
             return
         if first.acquire(blocking=False):
-            answers.put((each, lease))
+            answers.put((testbed, lease))
         else:
             lease.release()
 
@@ -149,9 +156,9 @@ def _first_granted(queues: list[tuple[Candidate, Claim, NodeSession]], wait: flo
     for _ in queues:
         answer = answers.get()
         if not isinstance(answer, LossRatioError):
-            for each, _, session in queues:
-                if each is not answer[0]:
-                    # Whoever still waits there loses his place by it.
+            for testbed, _, session in queues:
+                if testbed is not answer[0]:
+                    # A thread that still waits in that testbed's queue leaves the queue.
                     session.close()
             return answer
         error = answer

@@ -16,7 +16,7 @@ from lossratio.units import format_ratio
 
 
 class Side(str, Enum):
-    """Who is guilty of a change."""
+    """The part of the testbed that is guilty of a change."""
 
     TG = "TG"
     WIRE = "wire"
@@ -27,8 +27,8 @@ class Side(str, Enum):
 ERRORS: Mapping[Side, type[LossRatioError]] = MappingProxyType(
     {Side.TG: TesterError, Side.WIRE: LinkError, Side.DUT: DutError}
 )
-"""The error that ends a measurement, by who is guilty; its name decides the exit status of `lossratio run`. What the
-controller is guilty of ends none."""
+"""The error that ends a measurement, for each guilty side. Its name decides the exit status of `lossratio run`. A
+change that the controller is guilty of ends no measurement."""
 
 
 class Act(str, Enum):
@@ -37,9 +37,10 @@ class Act(str, Enum):
     FAIL = "fail"
     """The measurement ends with the side's error."""
     REPAIR = "repair"
-    """What can be repaired is repaired, and the trial repeated; the side's error if that does not help."""
+    """The testbed is repaired as far as possible, and the trial is repeated. If that does not help, the measurement
+    ends with the side's error."""
     REPEAT = "repeat"
-    """The trial is repeated a few times; the last attempt stands, with a doubt."""
+    """The trial is repeated a few times. The last attempt stands, with a doubt."""
     NOTE = "note"
     """The trial stands, with a doubt."""
 
@@ -59,11 +60,11 @@ class Rule:
 
     Attributes:
         place: Where the change is seen.
-        change: What changes, in a word.
-        guilty: Whose fault that is.
-        act: What is done.
-        sentence: What is said, with ``{node}``, ``{name}`` of the interface or link, ``{before}`` and ``{after}``.
-        way_out: What to do about it, likewise.
+        change: The change, in a word.
+        guilty: The guilty side.
+        act: What is done about the change.
+        sentence: The message, with ``{node}``, ``{name}`` of the interface or link, ``{before}`` and ``{after}``.
+        way_out: What the user can do, with the same fields.
     """
 
     place: Place
@@ -121,32 +122,32 @@ RULES = (
     Rule(Place.DUT, "stolen", Side.DUT, Act.NOTE, _STOLEN, _HOST),
     Rule(Place.CONTROLLER, "clock", Side.CONTROLLER, Act.NOTE, _CLOCK, _ALONE),
 )
-"""The table: what is seen, whose fault it is, what is done. Of several changes the uppermost row's decides, so what
-explains others is above them: a link whose end was set down has no carrier either."""
+"""The table: what is seen, which side is guilty, what is done. Of several changes the one of the uppermost row decides.
+So causes are above their effects: a link whose end was set down has no carrier either."""
 
 
 def guilty_of(failure: BaseException | None) -> str | None:
-    """Whose fault it is that a measurement failed; None: nobody knows."""
+    """The side that is guilty of a measurement's failure; None: it is not known."""
     return next((side.value for side, error in ERRORS.items() if isinstance(failure, error)), None)
 
 
 LEAST_STOLEN_SHARE = 0.05
-"""Share of one CPU's time that a host takes away from a node: more, and a trial is not trusted."""
+"""Share of one CPU's time that a host takes away from a node, from which on a trial is not trusted."""
 
 LEAST_STOLEN = 0.03
-"""CPU seconds that count as stolen at least: the kernel counts hundredths."""
+"""CPU seconds. Less does not count as stolen: the kernel counts hundredths."""
 
 LEAST_PRESSURE = 0.5
-"""Share of a trial's time in which some process on the TG waits for a CPU: more, and a trial is not trusted."""
+"""Share of a trial's time in which some process on the TG waits for a CPU, from which on the trial is not trusted."""
 
 LEAST_SUSPENSION = 0.1
-"""Seconds that count as a suspension at least."""
+"""Seconds. Less does not count as a suspension."""
 
 LEAST_STANDSTILL = 0.5
-"""Seconds that a node's clock stands still at least while the controller's runs."""
+"""Seconds for which a node's clock stands still while the controller's runs. Less does not count as a standstill."""
 
 LEAST_CLOCK_STEP = 1.0
-"""Seconds that the time of day is set by at least: less is the work of NTP."""
+"""Seconds by which the time of day is set. Less is the work of NTP."""
 
 _BY_KEY = {(rule.place, rule.change): rule for rule in RULES}
 
@@ -156,7 +157,7 @@ class Change:
     """A change that was seen.
 
     Attributes:
-        rule: The row of the table that it belongs to.
+        rule: Its row of the table.
         node: The node, or both nodes of a link.
         interface: The interface, or both ends of a link; None: the node as a whole.
         before: The earlier value, as text.
@@ -174,19 +175,19 @@ class Change:
 
     @property
     def is_fatal(self) -> bool:
-        """Whether no attempt that saw it can be believed."""
+        """Whether a trial during which the change happened must not be believed."""
         return self.rule.act in (Act.FAIL, Act.REPAIR)
 
     @property
     def way_out(self) -> str:
-        """What to do about it."""
+        """What the user can do about the change."""
         return self._filled(self.rule.way_out)
 
     def incident(self, done: str) -> Incident:
-        """What the trial's record says.
+        """The change as an entry of the trial's record.
 
         Args:
-            done: What was done about it: ``repaired``, ``repeated``, or ``stands`` if nothing more was.
+            done: What was done about the change: ``repaired``, ``repeated``, or ``stands`` if the trial stands.
         """
         return Incident(self.rule.guilty.value, self.node, self.interface, str(self), done)
 
@@ -196,7 +197,7 @@ class Change:
 
 @dataclass(frozen=True)
 class End:
-    """One end of a link: a node, and the name of its Linux interface; None: the kernel does not have it."""
+    """One end of a link: a node, and the name of its Linux interface; None: the kernel does not have the interface."""
 
     node: str
     interface: str | None
@@ -207,7 +208,7 @@ class End:
 
 @dataclass(frozen=True)
 class Way:
-    """The way of the test traffic, as far as fingerprints see it.
+    """The path of the test traffic, as far as fingerprints see it.
 
     Attributes:
         tg_name: The TG.
@@ -219,46 +220,46 @@ class Way:
 
     @classmethod
     def of(cls, paths: Sequence[TrafficPath]) -> Way:
-        """The way of parallel paths."""
+        """The way of several parallel paths."""
         ends = [End(port.node_name, port.interface.name) for path in paths for port in path.ports]
         return cls(paths[0].tg_name, tuple(zip(ends[::2], ends[1::2], strict=True)))
 
     def interfaces(self, node: str) -> tuple[str, ...]:
-        """Names of a node's interfaces on the way."""
+        """Names of a node's interfaces on the path."""
         ends = itertools.chain(*self.links)
         return tuple(end.interface for end in ends if end.node == node and end.interface is not None)
 
     def place(self, node: str) -> Place:
-        """What a node is."""
+        """Whether a node is the TG or a DUT."""
         return Place.TG if node == self.tg_name else Place.DUT
 
 
 def error_of(changes: Sequence[Change]) -> LossRatioError:
-    """The error for changes, of which there is one at least; its class and its sentence are those of the first."""
+    """The error for one or more changes; the first change gives the class and the sentence."""
     first, *others = changes
     besides = f" Besides: {'; '.join(map(str, others))}." if others else ""
-    return ERRORS[first.rule.guilty](f"To blame is the {first.rule.guilty.value}: {first}. {first.way_out}{besides}")
+    return ERRORS[first.rule.guilty](f"The {first.rule.guilty.value} is to blame: {first}. {first.way_out}{besides}")
 
 
 def changes_between(before: Fingerprint, after: Fingerprint, way: Way) -> tuple[Change, ...]:
-    """What changed, in the order of the table.
+    """The changes between two fingerprints, in the order of the table.
 
     Args:
         before: An earlier fingerprint.
-        after: A later one; nodes that did not answer are missing.
-        way: The way of the test traffic.
+        after: A later fingerprint; nodes that did not answer are missing.
+        way: The path of the test traffic.
     """
     nodes = [node for node in after.nodes if node in before.nodes]
-    found = [
+    changes = [
         *_controller_changes(before.controller, after.controller),
         *(change for node in nodes for change in _node_changes(node, before, after, way)),
         *(change for link in way.links for change in _link_changes(link, before, after, way)),
     ]
-    return tuple(sorted(found, key=lambda change: RULES.index(change.rule)))
+    return tuple(sorted(changes, key=lambda change: RULES.index(change.rule)))
 
 
 def faults_in(now: Fingerprint, way: Way) -> tuple[Change, ...]:
-    """What keeps traffic from flowing at one moment: interfaces that are down, links without a carrier."""
+    """The interfaces that are down, and the links without a carrier, at one moment."""
 
     def flawless(node: NodePrint) -> NodePrint:
         ports = {name: replace(port, is_up=True, has_carrier=True) for name, port in node.ports.items()}
@@ -288,7 +289,7 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     awake = _difference(then.awake, now.awake)
     if awake is not None and elapsed - awake >= LEAST_SUSPENSION:
         yield Change(_BY_KEY[place, "suspended"], name, after=f"{elapsed - awake:.1f}")
-    # However long the two answers took, at least so much time has passed between them.
+    # The answers took some time, too. At least so much time has passed between them.
     standstill = now.asked - then.answered - elapsed
     if standstill >= LEAST_STANDSTILL:
         yield Change(_BY_KEY[place, "standstill"], name, after=f"{standstill:.1f}")
@@ -296,8 +297,8 @@ def _node_changes(name: str, before: Fingerprint, after: Fingerprint, way: Way) 
     if stolen >= max(LEAST_STOLEN, LEAST_STOLEN_SHARE * elapsed):
         yield Change(_BY_KEY[place, "stolen"], name, after=format_ratio(stolen / elapsed))
     pressure = _difference(then.pressure, now.pressure) or 0.0
-    # On a machine that the DUT is on, too, traffic itself keeps the CPUs busy.
-    is_alone = all(each.boot_id != now.boot_id for node, each in after.nodes.items() if node != name)
+    # If TG and DUT are one machine, traffic itself keeps its CPUs busy.
+    is_alone = all(other.boot_id != now.boot_id for node, other in after.nodes.items() if node != name)
     if place is Place.TG and is_alone and pressure >= LEAST_PRESSURE * elapsed:
         yield Change(_BY_KEY[place, "pressure"], name, after=format_ratio(pressure / elapsed))
 

@@ -1,4 +1,4 @@
-"""What is measured in the words of test reports: traffic profiles, loads, threads and cores of DUTs."""
+"""Traffic profiles, loads, and the threads and cores of DUTs, in the words of test reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lossratio.traffic import TrafficProfile, addresses, frame_format, ip_versio
 
 
 def describe_traffic(profile: TrafficProfile) -> Traffic:
-    """What a test report says about a traffic profile."""
+    """The description of a traffic profile for test reports."""
     weights = profile.size_weights
     total = sum(weights.values())
     return Traffic(
@@ -32,7 +32,7 @@ def describe_traffic(profile: TrafficProfile) -> Traffic:
 def describe_load(
     profile: TrafficProfile, pairs: Sequence[tuple[str, str]], *, encapsulation_overhead: int = 0
 ) -> LoadSemantics:
-    """What a load of this profile is.
+    """The description of what a load means with this profile.
 
     Args:
         profile: The traffic.
@@ -54,7 +54,7 @@ def threads_and_cores(duts: Sequence[Dut[DutOptions]]) -> tuple[str, ...]:
         duts: The DUTs, set up.
 
     Returns:
-        One tag for each combination there is; none for DUTs that have no cores of their own.
+        One tag for each combination; no tag for DUTs that have no cores of their own.
     """
     tags = (
         f"{len(dut.describe()['cores']['workers'])}t{dut.options.cores}c"

@@ -1,7 +1,7 @@
-"""Fingerprints of nodes: what may not change while a trial is measured, read in one line from each node.
+"""Fingerprints of nodes: the state that must not change during a trial, read in one line from each node.
 
-A shell on each node waits for a line, and answers with one. It starts no programs and does nothing while traffic flows:
-it is asked between trials, all nodes at once, which costs one round trip.
+A shell on each node waits for a line, and answers with one line. It starts no programs and does nothing while traffic
+flows. All nodes are asked at once between trials, which costs one round trip.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _IFF_UP = 0x1
 _TICKS = 100.0
 """Clock ticks per second in /proc/stat: the same on every Linux."""
 
-# Built-in commands only. A file that is missing or refuses to be read (the carrier of an interface that is down does)
-# is a minus sign.
+# Built-in commands only. A minus sign stands for a file that is missing or cannot be read, such as the carrier of an
+# interface that is down.
 _SCRIPT = r"""
 while read -r _; do
     {
@@ -50,15 +50,15 @@ done
 
 @dataclass(frozen=True)
 class PortPrint:
-    """What the kernel of a node says about one of its interfaces. None: it does not say.
+    """The state of an interface, as the kernel of its node reports it. None: the kernel does not report the value.
 
     Attributes:
-        mtu: Its MTU, bytes.
-        is_up: Whether it was set up, whatever its link is.
-        has_carrier: Whether its link is there.
-        carrier_changes: How often its link came or went.
-        speed: Speed of its link, Mbit/s.
-        damaged: Frames that arrived with a wrong checksum or cut off on the wire.
+        mtu: MTU, bytes.
+        is_up: Whether the interface is set up; its link may be lost all the same.
+        has_carrier: Whether its link has a carrier.
+        carrier_changes: How often the carrier came or went.
+        speed: Speed of the link, Mbit/s.
+        damaged: Frames that arrived with a wrong checksum, or were cut off on the wire.
         received: Frames that arrived.
         transmitted: Frames that left.
     """
@@ -75,17 +75,17 @@ class PortPrint:
 
 @dataclass(frozen=True)
 class NodePrint:
-    """What a node is at one moment. None: it does not say.
+    """The state of a node at one moment. None: the node does not report the value.
 
     Attributes:
         ports: Its interfaces on the path that the kernel has, by name.
-        boot_id: Changes with every boot.
-        stolen: CPU seconds so far that the host of a virtual machine gave to others.
-        pressure: Seconds so far in which some process waited for a CPU.
-        uptime: Seconds since it was booted, those in which it was suspended included.
-        awake: The same without those in which it was suspended.
-        asked: When the controller asked for it, on the controller's clock that runs on while it is suspended.
-        answered: When it had the answer, on the same clock.
+        boot_id: An identifier that changes with every boot.
+        stolen: CPU seconds since the boot that the host of a virtual machine gave to others.
+        pressure: Seconds since the boot in which some process waited for a CPU.
+        uptime: Seconds since the boot, including those in which the node was suspended.
+        awake: Seconds since the boot, without those in which the node was suspended.
+        asked: When the controller asked for the fingerprint, on its clock that also runs while it is suspended.
+        answered: When the controller had the answer, on the same clock.
     """
 
     ports: Mapping[str, PortPrint] = field(default_factory=dict)
@@ -103,9 +103,9 @@ class ControllerPrint:
     """The controller's clocks at one moment, in seconds.
 
     Attributes:
-        awake: Counts while it is not suspended.
-        running: Counts while it is suspended, too.
-        time: The time of day, which somebody may set.
+        awake: A clock that stops while the controller is suspended.
+        running: A clock that also runs while the controller is suspended.
+        time: The time of day, which can be set.
     """
 
     awake: float
@@ -115,10 +115,10 @@ class ControllerPrint:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The whole testbed between two trials.
+    """The state of the whole testbed between two trials.
 
     Attributes:
-        nodes: Its nodes, by name.
+        nodes: The nodes, by name.
         controller: The controller.
     """
 
@@ -127,12 +127,12 @@ class Fingerprint:
 
 
 def read_controller() -> ControllerPrint:
-    """The controller's clocks now."""
+    """Reads the controller's clocks."""
     return ControllerPrint(time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME), time.time())
 
 
 class FingerprintReader:
-    """Reads fingerprints over the sessions that there are. Close it in the end.
+    """Reads fingerprints over existing sessions. Close it in the end.
 
     Args:
         sessions: The log-ins, by node.
@@ -153,7 +153,7 @@ class FingerprintReader:
         return Fingerprint({name: shell.answer() for name, shell in self._shells.items()}, read_controller())
 
     def read_answering(self) -> Fingerprint:
-        """Reads those nodes that answer; the others are missing."""
+        """Reads the nodes that answer; the others are missing in the fingerprint."""
         answers: dict[str, NodePrint] = {}
         for name, shell in self._shells.items():
             with suppress(NodeError):
@@ -162,13 +162,13 @@ class FingerprintReader:
         return Fingerprint(answers, read_controller())
 
     def close(self) -> None:
-        """Ends what was started on the nodes; doing it again changes nothing."""
+        """Ends the shells on the nodes; a second call changes nothing."""
         for shell in self._shells.values():
             shell.close()
 
 
 class _Shell:
-    """The shell on one node, which is started when it is asked, and anew after its connection was lost."""
+    """The shell on one node. It is started when it is first asked, and again after its connection was lost."""
 
     def __init__(self, session: NodeSession, interfaces: Sequence[str]) -> None:
         self._session = session
@@ -180,7 +180,7 @@ class _Shell:
     def ask(self) -> None:
         """Asks for the node's fingerprint."""
         if not self._is_answered:
-            # The line that may still come would be taken for the next answer.
+            # The earlier answer may still come, and would be taken for the next one.
             self.close()
         try:
             self._write()
@@ -189,7 +189,7 @@ class _Shell:
             self._write()
 
     def answer(self) -> NodePrint:
-        """Waits for it."""
+        """Waits for the node's fingerprint."""
         try:
             line = self._read()
         except NodeError:
@@ -229,10 +229,10 @@ def _node_print(line: str, asked: float, answered: float) -> NodePrint:
     records = [record.split() for record in line.split(";")]
     values = {kind: fields for kind, *fields in records if kind != "port"}
     return NodePrint(
-        ports={name: _port_print(fields) for kind, name, *fields in (each for each in records if each[0] == "port")},
+        ports={name: _port_print(fields) for kind, name, *fields in (row for row in records if row[0] == "port")},
         boot_id=next(iter(values.get("boot", ())), None),
         stolen=_seconds(values.get("cpu", ())[7:8], 1.0 / _TICKS),
-        pressure=_seconds([each[6:] for each in values.get("pressure", ()) if each.startswith("total=")], 1e-6),
+        pressure=_seconds([word[6:] for word in values.get("pressure", ()) if word.startswith("total=")], 1e-6),
         uptime=_seconds(values.get("uptime", ()), 1.0),
         awake=_seconds(values.get("awake", ()), 1e-9),
         asked=asked,

@@ -1,4 +1,4 @@
-"""Looks at the nodes of a topology: whether they can be reached, what they are, and what they lack."""
+"""Inspects the nodes of a topology: whether they can be reached, what they have, and what they lack."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _PACKAGES = {"ip": "iproute2", "nft": "nftables", "ethtool": "ethtool"}
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What came of looking at a node.
+    """The findings of an inspection of a node.
 
     Attributes:
         name: The node.
-        facts: What it is; None if it could not be reached.
-        interfaces: Its interfaces by port name, those that are there.
-        problems: What keeps it from being used, each with the way out.
+        facts: Facts of the node; None: it could not be reached.
+        interfaces: Its interfaces that exist, by port name.
+        problems: Reasons why it cannot be used, each with the way out.
     """
 
     name: str
@@ -36,19 +36,19 @@ class NodeReport:
 
 
 def inspect_nodes(topology: Topology) -> tuple[NodeReport, ...]:
-    """Logs in on every node and looks; a local testbed that is not up is built for that.
+    """Logs in on every node and inspects it. A local testbed that is not up is built for that.
 
     Raises:
-        LossRatioError: If a local testbed cannot be built. What is wrong with a node is in its report.
+        LossRatioError: If a local testbed cannot be built. Problems of a node are in its report.
     """
     with ExitStack() as undo:
         return tuple(_inspect(name, node) for name, node in reachable(topology, undo).nodes.items())
 
 
 def describe_node(report: NodeReport) -> str:
-    """Says in a few lines what came of looking at a node."""
-    lines = [f"{report.name}: {'not reached' if report.facts is None else _told(report.facts)}"]
-    lines += [f"  {port}: {_told_interface(state)}" for port, state in report.interfaces.items()]
+    """Describes the findings of a node's inspection in a few lines."""
+    lines = [f"{report.name}: {'not reached' if report.facts is None else _facts_in_words(report.facts)}"]
+    lines += [f"  {port}: {_interface_in_words(state)}" for port, state in report.interfaces.items()]
     lines += [f"  PROBLEM: {problem}" for problem in report.problems]
     return "\n".join(lines)
 
@@ -83,7 +83,7 @@ def _missing_interfaces(node: Node, states: Mapping[str, InterfaceState]) -> Ite
 
 def _missing_tools(session: NodeSession, node: Node, facts: NodeFacts) -> Iterator[str]:
     if session.run("id", "-u").stdout.strip() != "0":
-        yield "commands do not run as root there; log in as root, or allow 'sudo -n' and say 'sudo: true'"
+        yield "commands do not run as root; log in as root, or allow 'sudo -n' and write 'sudo: true'"
     if node.type is NodeType.DUT:
         for tool, package in _PACKAGES.items():
             if getattr(facts.tools, tool) is None:
@@ -92,14 +92,14 @@ def _missing_tools(session: NodeSession, node: Node, facts: NodeFacts) -> Iterat
         yield from generator_needs(node.generator, session)
 
 
-def _told(facts: NodeFacts) -> str:
+def _facts_in_words(facts: NodeFacts) -> str:
     cpus = None if facts.cpus is None else f"{facts.cpus} CPUs"
     kernel = None if facts.kernel is None else f"kernel {facts.kernel}"
     known = (facts.os, kernel, facts.architecture, facts.cpu_model, cpus, *facts.tools.model_dump().values())
     return ", ".join(fact for fact in known if fact is not None)
 
 
-def _told_interface(state: InterfaceState) -> str:
-    speed = "speed not told" if state.speed is None else format_bit_rate(state.speed)
+def _interface_in_words(state: InterfaceState) -> str:
+    speed = "speed not known" if state.speed is None else format_bit_rate(state.speed)
     known = (state.name, state.driver, state.mac_address, state.state, speed)
     return ", ".join(fact for fact in known if fact)

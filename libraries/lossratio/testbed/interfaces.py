@@ -1,4 +1,4 @@
-"""What nodes say about their interfaces: whether links have the speed of the topology file, and room for frames."""
+"""The state of interfaces as nodes report it, and checks: presence, speeds of links, room for frames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lossratio.units import format_bit_rate
 from lossratio.yaml_file import describe_problem
 
 _SPEED_UNIT = 1e6
-"""The kernel tells the speed of a link in Mbit/s."""
+"""The kernel reports the speed of a link in Mbit/s."""
 
 _INTERFACES = r"""
 for port; do
@@ -34,15 +34,15 @@ done
 
 @dataclass(frozen=True)
 class InterfaceState:
-    """What a node says about one of its interfaces.
+    """The state of an interface, as its node reports it.
 
     Attributes:
-        name: Its name in Linux; empty if the kernel does not have it (a driver for user space has).
-        driver: The driver that it is bound to; empty if there is none, as for virtual ones.
-        mac_address: Its MAC address; empty if the kernel does not have it.
+        name: Name in Linux; empty if the kernel does not have the interface, but a driver for user space has.
+        driver: The driver that the interface is bound to; empty if there is none, as for virtual interfaces.
+        mac_address: MAC address; empty if the kernel does not have the interface.
         state: ``up`` or ``down``, in the kernel's words.
-        speed: Speed of its link, bits per second; None: it does not tell.
-        mtu: Its MTU, bytes; None: the kernel does not have it.
+        speed: Speed of the link, bits per second; None: the node does not report it.
+        mtu: MTU, bytes; None: the kernel does not have the interface.
     """
 
     name: str
@@ -61,16 +61,16 @@ def read_interfaces(session: NodeSession, interfaces: Mapping[str, Interface]) -
         interfaces: The interfaces by port name.
 
     Returns:
-        What it says, by port name; those that it does not have are missing.
+        The states by port name; interfaces that the node does not have are missing.
     """
-    asked = {port: known_as(interface) for port, interface in interfaces.items()}
-    answer = session.run("sh", "-c", _INTERFACES, "sh", *asked.values(), check=False).stdout
-    found = {row[0]: row[1:] for row in (line.split("\t") for line in answer.splitlines())}
-    return {port: _state(*found[name]) for port, name in asked.items() if name in found}
+    names = {port: known_as(interface) for port, interface in interfaces.items()}
+    answer = session.run("sh", "-c", _INTERFACES, "sh", *names.values(), check=False).stdout
+    states = {row[0]: row[1:] for row in (line.split("\t") for line in answer.splitlines())}
+    return {port: _state(*states[name]) for port, name in names.items() if name in states}
 
 
 def known_as(interface: Interface) -> str:
-    """What the node knows an interface as: its name, or its PCI address."""
+    """The interface's name, or its PCI address if the topology file gives no name."""
     return interface.name or interface.pci_address or ""
 
 
@@ -82,39 +82,39 @@ def _state(name: str, driver: str, mac_address: str, state: str, speed: str, mtu
 
 @dataclass(frozen=True)
 class PortState:
-    """A port of the topology, and what its node says about it."""
+    """A port of the topology, and the state that its node reports."""
 
     port: Port
     state: InterfaceState
 
 
 def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tuple[PortState, ...]:
-    """Asks nodes about ports; those that a node does not have are missing in the answer.
+    """Asks nodes about ports; ports that a node does not have are missing in the answer.
 
     Args:
         ports: The ports.
-        sessions: Log-ins on nodes; only these are asked.
+        sessions: Log-ins on nodes; only these nodes are asked.
     """
-    found: list[PortState] = []
+    port_states: list[PortState] = []
     for node, session in sessions.items():
-        asked = {port.name: port for port in ports if port.node_name == node}
-        states = read_interfaces(session, {name: port.interface for name, port in asked.items()}) if asked else {}
-        found += [PortState(asked[name], state) for name, state in states.items()]
-    return tuple(found)
+        own = {port.name: port for port in ports if port.node_name == node}
+        states = read_interfaces(session, {name: port.interface for name, port in own.items()}) if own else {}
+        port_states += [PortState(own[name], state) for name, state in states.items()]
+    return tuple(port_states)
 
 
-def check_presence(file: Path, path: TrafficPath, found: Sequence[PortState]) -> None:
+def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState]) -> None:
     """Checks that nodes have the interfaces of the path.
 
     Args:
         file: The topology file.
-        path: The way of the test traffic.
-        found: What `read_ports` says about the ports on it.
+        path: The path of the test traffic.
+        states: The states of its ports, from `read_ports`.
 
     Raises:
-        TopologyError: If interfaces are missing; each with file, line and field.
+        TopologyError: If interfaces are missing; names file, line and field of each.
     """
-    there = {str(each.port) for each in found}
+    present = {str(state.port) for state in states}
     problems = [
         describe_problem(
             file,
@@ -128,22 +128,22 @@ def check_presence(file: Path, path: TrafficPath, found: Sequence[PortState]) ->
             f"node {port.node_name} has no interface {known_as(port.interface)!r}; correct it in the topology file",
         )
         for port in path.ports
-        if str(port) not in there
+        if str(port) not in present
     ]
     if problems:
         raise TopologyError("\n".join(problems))
 
 
-def with_names(path: TrafficPath, found: Sequence[PortState]) -> TrafficPath:
-    """The path with the names that Linux has for interfaces of which the topology file gives PCI addresses only.
+def with_names(path: TrafficPath, states: Sequence[PortState]) -> TrafficPath:
+    """The path with Linux's names for the interfaces of which the topology file gives PCI addresses only.
 
-    Those of DUTs with a ``driver`` keep none: they are cards that the DUT takes from the kernel.
+    Interfaces of DUTs with a ``driver`` get no name: they are cards that the DUT takes from the kernel.
 
     Args:
-        path: The way of the test traffic.
-        found: What `read_ports` says about the ports on it.
+        path: The path of the test traffic.
+        states: The states of its ports, from `read_ports`.
     """
-    names = {str(each.port): each.state.name for each in found}
+    names = {str(state.port): state.state.name for state in states}
 
     def named(port: Port) -> Port:
         is_card = port.node_name != path.tg_name and port.interface.driver is not None
@@ -157,35 +157,35 @@ def with_names(path: TrafficPath, found: Sequence[PortState]) -> TrafficPath:
 
 
 def check_link_speeds(ports: Sequence[PortState]) -> None:
-    """Checks that links are as fast as the topology file says, where it says so and the node can tell.
+    """Checks that links have the speeds of the topology file, where the file and the node give one.
 
-    Interfaces without a driver of their own are virtual, and their speed says nothing; the kernel does not tell that of
-    interfaces that a driver for user space has.
+    Interfaces without a driver of their own are virtual, and their speed means nothing. The kernel does not report the
+    speed of interfaces that a driver for user space has.
 
     Raises:
         TopologyError: If a link has another speed.
     """
-    for each in ports:
-        stated, real = each.port.interface.speed, each.state.speed
-        if each.state.driver and stated is not None and real is not None and real != stated:
+    for end in ports:
+        stated, real = end.port.interface.speed, end.state.speed
+        if end.state.driver and stated is not None and real is not None and real != stated:
             raise TopologyError(
-                f"{each.port}: the link of {known_as(each.port.interface)} has {format_bit_rate(real)}, and the "
+                f"{end.port}: the link of {known_as(end.port.interface)} has {format_bit_rate(real)}, and the "
                 f"topology file says {format_bit_rate(stated)}. Look at the cable, the transceivers and "
                 "autonegotiation; or correct the 'speed' in the file."
             )
 
 
 def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None:
-    """Checks that ports have room for the largest frames, as far as the kernel has these ports.
+    """Checks that the MTUs of ports have room for the largest frames, as far as the kernel has these ports.
 
     Raises:
-        TrafficError: If one has not.
+        TrafficError: If an MTU is too small.
     """
     largest = max((direction.frames for direction in configuration.directions), key=lambda frames: frames.mtu)
-    for each in ports:
-        if each.state.mtu is not None and each.state.mtu < largest.mtu:
+    for end in ports:
+        if end.state.mtu is not None and end.state.mtu < largest.mtu:
             raise TrafficError(
-                f"Frames of {largest.max_size} bytes do not go through {each.port} ({each.state.name}), whose MTU is "
-                f"{each.state.mtu}. Raise it to {largest.mtu} (ip link set dev {each.state.name} mtu {largest.mtu}), "
+                f"Frames of {largest.max_size} bytes do not go through {end.port} ({end.state.name}), whose MTU is "
+                f"{end.state.mtu}. Raise it to {largest.mtu} (ip link set dev {end.state.name} mtu {largest.mtu}), "
                 "or use smaller frames."
             )

@@ -51,14 +51,14 @@ from lossratio.traffic import (
 from lossratio.trials import Integrity, Measurer
 
 LATE_WAIT = 0.2
-"""Seconds for which late frames of a measurement's last trial are waited for; those of the others have the next one."""
+"""Seconds to wait for late frames of a measurement's last trial. Those of other trials arrive during the next trial."""
 
 
 class LiveTestbed:
     """A testbed of real nodes, its DUTs set up; a `lossratio.testbed.testbed.Testbed`. Open it with `LiveTestbed.open`.
 
     Attributes:
-        request: What it was opened for.
+        request: The request that it was opened with.
     """
 
     def __init__(self, request: TestbedRequest, set_up: LiveSetUp, agent: AgentClient, undo: ExitStack) -> None:
@@ -71,7 +71,7 @@ class LiveTestbed:
         reader = _fingerprints(set_up.sessions, way)
         undo.callback(reader.close)
         self._watch = Watch(reader, way, self._verify_duts)
-        # A program may end without closing it; the DUTs are put back then all the same.
+        # A program may end without closing the testbed. The DUTs are put back all the same.
         atexit.register(self._leave)
 
     @classmethod
@@ -79,14 +79,14 @@ class LiveTestbed:
         """Logs in on all nodes, checks and sets up the DUTs, and starts the traffic agent.
 
         Raises:
-            LossRatioError: If any of this fails; what was done is undone then.
+            LossRatioError: If any of this fails. Changes made until then are undone.
         """
         with ExitStack() as undo:
             topology = reachable(request.topology, undo)
             paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
             generator = _generator(topology)
             tg = undo.enter_context(_log_in(topology.tg_name, topology, request))
-            # Before any log-in on a DUT, which would cost frames of whoever measures there.
+            # Before any log-in on a DUT, as that would cost frames of another run that measures there.
             lease = _lease(request, topology, tg)
             if lease is not None:
                 undo.enter_context(lease)
@@ -138,12 +138,12 @@ class LiveTestbed:
     def ready_for(
         self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
     ) -> Iterator[Ready]:
-        """Configures the generator and checks the path, over connections that are restored if they were lost.
+        """Configures the generator and checks the path. Lost connections are restored before.
 
-        When the block has ended, it makes sure once more that the testbed is ours, and the DUTs as they were set up.
+        At the end of the block it checks once more that the testbed is ours, and that the DUTs are as they were set up.
         """
         if self._is_in_use:
-            raise TrafficError("Traffic flows on this testbed. Stop it before anything else is measured.")
+            raise TrafficError("Traffic flows on this testbed. Stop it before the next measurement.")
         self._restore()
         try:
             self._is_in_use = True
@@ -167,10 +167,10 @@ class LiveTestbed:
             yield Ready(
                 repairing, source, with_ramp(conditions, ramp), self._late_frames, lambda: self._watch.known_good
             )
-            # What was measured is no result if the testbed was not ours any more, or a DUT not as it was set up.
+            # The trials are no result if the testbed was not ours any more, or a DUT was not as it was set up.
             self._restore()
         except BaseException as error:
-            # An agent that was interrupted, or has failed, may be in any state: the next measurement gets a new one.
+            # An agent that was interrupted or has failed may be in any state. The next measurement gets a new one.
             self._end_agent()
             if isinstance(error, DutError):
                 self._watch.save_trials()
@@ -189,20 +189,20 @@ class LiveTestbed:
     def close(self) -> None:
         """Ends the agent, and with it all traffic, puts the DUTs back and closes the sessions.
 
-        What it has not come to when it is interrupted is done when the program ends.
+        If it is interrupted, the rest is done when the program ends.
         """
         self._undo.callback(self._end_agent)
         self._undo.close()
         atexit.unregister(self._leave)
 
     def _leave(self) -> None:
-        """Closes it at the end of the program. If Ctrl-C is pressed meanwhile, the nodes put back their DUTs."""
+        """Closes the testbed at the end of the program. If Ctrl-C is pressed meanwhile, nodes put back their DUTs."""
         with ignored_interruption():
             leave_to_last_wills(self.duts)
         self.close()
 
     def _restore(self) -> None:
-        """Logs in again where a connection was lost, and makes sure that the testbed is ours and the DUTs are alive."""
+        """Logs in again where a connection was lost, and checks that the testbed is ours and the DUTs are alive."""
         sessions, tg_name = self._set_up.sessions, self._set_up.tg_name
         sessions[tg_name].restore()
         if self._set_up.lease is not None:
@@ -221,7 +221,7 @@ class LiveTestbed:
             self._set_up.lease.check()
 
     def _configured(self, configuration: Configuration) -> tuple[AgentClient, Mapping[str, Any]]:
-        """A running agent whose traffic gets through, and what its generator says about itself."""
+        """A running agent whose traffic gets through, and the facts that its generator reports."""
         generator = self._set_up.generator
         if self._agent is None:
             tg = self._set_up.sessions[self._set_up.tg_name]
@@ -256,7 +256,7 @@ class LiveTestbed:
         try:
             return self._agent.late_frames(LATE_WAIT)
         except TrafficError:
-            # What was measured before stands all the same; the next measurement gets a new agent.
+            # The trials before stand all the same. The next measurement gets a new agent.
             self._end_agent()
             return None
 
@@ -272,7 +272,7 @@ def _fingerprints(sessions: Mapping[str, NodeSession], way: Way) -> FingerprintR
 
 @contextmanager
 def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -> Iterator[None]:
-    """Says of a link that does not come up whether the TG's end of it is down; the DUT's is put back by then."""
+    """If a link does not come up, finds out whether the TG's end is down. The DUT's end is put back by then."""
     try:
         yield
     except LinkError as error:
@@ -280,7 +280,7 @@ def _naming_links_that_are_down(sessions: Mapping[str, NodeSession], way: Way) -
             faults = [fault for fault in faults_in(reader.read(), way) if fault.rule.guilty is Side.TG]
         if not faults:
             raise
-        raise TesterError(f"{error_of(faults)} It was noticed by this: {error}") from error
+        raise TesterError(f"{error_of(faults)} This error showed it: {error}") from error
 
 
 def _log_in(name: str, topology: Topology, request: TestbedRequest) -> NodeSession:
@@ -301,7 +301,7 @@ def _generator(topology: Topology) -> RealGenerator:
 
 
 def _lease(request: TestbedRequest, topology: Topology, tg: NodeSession) -> Lease | None:
-    """Takes the lease of a testbed, or borrows the lease that this run already has; None: nobody reserves it."""
-    purpose = "what is set up" if request.dut is None else request.dut.kind
+    """Takes the testbed's lease, or borrows the one that this run has; None: this testbed is never reserved."""
+    purpose = "DUTs that others set up" if request.dut is None else request.dut.kind
     claim = make_claim(topology, purpose=f"measuring {purpose}")
     return None if claim is None else Lease.take(tg, claim)

@@ -1,4 +1,4 @@
-"""Between which loads a measurement goes, and what limits them: the generator, the links, and the NICs."""
+"""The smallest and the largest load of a measurement, and what limits the load: generator, links, NICs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lossratio.units import L1_OVERHEAD, format_bit_rate, format_frame_rate
 
 @dataclass(frozen=True)
 class LoadLimit:
-    """Something that limits the load.
+    """A limit of the load.
 
     Attributes:
-        load: The largest load that it allows, frames per second of the interface that sends most.
-        origin: What it is.
-        reason: How the load is computed, for people.
+        load: The largest load that the limit allows, frames per second of the interface that sends most.
+        origin: What limits the load.
+        reason: How the limit is computed, for people.
     """
 
     load: float
@@ -31,10 +31,9 @@ class LoadLimit:
 
 
 def load_limits(testbed: Testbed, profile: TrafficProfile) -> tuple[LoadLimit, ...]:
-    """All limits of the load that are known, from the smallest on.
+    """All known limits of the load, the smallest first.
 
-    On each link it is the direction with more bits that counts. Frames between two DUTs are longer by what the
-    testbed's encapsulation adds.
+    On each link the direction with more bits counts. Between two DUTs, the DUTs' encapsulation makes frames longer.
 
     Args:
         testbed: The testbed.
@@ -62,7 +61,7 @@ def _tester_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLi
 
 def _port_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimit]:
     topology = testbed.request.topology
-    told: set[str] = set()
+    reasons: set[str] = set()
     for port in (port for path in testbed.request.paths for port in path.ports):
         is_inner = topology.tg_name not in {end.node_name for end in topology.links()[str(port.interface.link)]}
         overhead = testbed.request.encapsulation_overhead if is_inner else 0
@@ -70,8 +69,8 @@ def _port_limits(testbed: Testbed, profile: TrafficProfile) -> Iterator[LoadLimi
             *_link_limits(port, profile, overhead),
             *_nic_limits(topology.nic_model(port), profile, overhead),
         ):
-            if limit.reason not in told:
-                told.add(limit.reason)
+            if limit.reason not in reasons:
+                reasons.add(limit.reason)
                 yield limit
 
 
@@ -94,7 +93,7 @@ def _nic_limits(nic: NicModel | None, profile: TrafficProfile, overhead: int) ->
 
 
 def _within(bit_rate: float, profile: TrafficProfile, overhead: int) -> tuple[float, str]:
-    """The largest load within a bit rate, and how it is computed."""
+    """The largest load within a bit rate, and its computation in words."""
 
     def bits_per_load(direction: TrafficDirection) -> float:
         return direction.load_share * (direction.average_frame_size + overhead + L1_OVERHEAD) * 8
@@ -111,10 +110,10 @@ DEFAULT_MIN_LOAD = 9001.0
 """Frames per second per interface: the minimum load of FD.io CSIT's searches."""
 
 MAX_LOAD_REMARK = "the maximum load"
-"""How a remark begins that is a warning: the maximum load is above a limit."""
+"""The beginning of remarks that are warnings: the maximum load is above a limit."""
 
 MIN_LOAD_SHARE = 0.1
-"""Share of the maximum load that is the default minimum load where the maximum is below CSIT's minimum."""
+"""If the maximum load is below CSIT's minimum load, this share of the maximum load is the default minimum load."""
 
 _NAMES: Mapping[LoadOrigin, str] = MappingProxyType(
     {
@@ -133,8 +132,8 @@ class LoadRange:
         min_load: The smallest load.
         max_load: The largest load.
         origin: Where the largest load came from.
-        limits: What limits the load, from the smallest limit on.
-        remarks: What a reader of the numbers should know about them.
+        limits: The limits of the load, the smallest first.
+        remarks: Remarks for readers of the numbers.
     """
 
     min_load: float
@@ -147,7 +146,7 @@ class LoadRange:
         """The largest load in the words of test reports.
 
         Args:
-            conditions: What it was measured under.
+            conditions: The conditions of the measurement.
         """
         links = [limit.load for limit in self.limits if limit.origin is LoadOrigin.LINK]
         reasons = [limit.reason for limit in self.limits]
@@ -155,11 +154,11 @@ class LoadRange:
 
 
 def load_range(limits: Sequence[LoadLimit], *, min_load: float | None, max_load: float | None) -> LoadRange:
-    """Fills in what was not asked for.
+    """The loads of a measurement: those that were asked for, and defaults for the others.
 
     Args:
-        limits: What limits the load, from the smallest limit on; see `lossratio.testbed.loads.load_limits`.
-        min_load: The smallest load that was asked for; None: CSIT's, or a tenth of a maximum load below that.
+        limits: The limits of the load, the smallest first; see `load_limits`.
+        min_load: The smallest load that was asked for; None: CSIT's, or a tenth of a maximum load below CSIT's.
         max_load: The largest load that was asked for; None: the smallest limit.
 
     Raises:
@@ -171,8 +170,8 @@ def load_range(limits: Sequence[LoadLimit], *, min_load: float | None, max_load:
         origin, highest = limits[0].origin, limits[0].load
     else:
         raise SearchError(
-            "The maximum load is not known. Say max_load= with the measurement; or in the topology file max_rate with "
-            "the TG's generator, or the speed or the NIC model of interfaces."
+            "The maximum load is not known. Give max_load= to the measurement; or write into the topology file the "
+            "max_rate of the TG's generator, or the speed or the NIC model of interfaces."
         )
     lowest = _default_min_load(highest) if min_load is None else min_load
     if lowest > highest:

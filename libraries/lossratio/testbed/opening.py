@@ -1,4 +1,4 @@
-"""From a topology file to a testbed that is ready to measure on."""
+"""Opens testbeds: from a topology file to DUTs that are set up."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ def open_testbed(
 
     Args:
         topology: The topology file.
-        dut: Kind of the DUTs, e.g. ``linux_bridge``; None: they stay as they are.
+        dut: Kind of the DUTs, e.g. ``linux_bridge``; None: the DUTs stay as they are.
         options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
         credentials: What to log in with on all nodes, where keys are not enough; see `lossratio.nodes.Credentials`.
-        duts: Through how many DUTs the path goes, in the order of the file; None: through all.
+        duts: How many DUTs are on the path, in the order of the file; None: all.
         nic: NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``; None: any.
-        recovery: How much is done to go on after a fault of the infrastructure.
-        links: How many parallel paths the traffic takes at once; each has DUTs of its own, or its own part of them.
+        recovery: How often and how long faults of the infrastructure are repaired.
+        links: Number of parallel paths that the traffic takes at once; each has DUTs of its own, or its own part of
+            them.
 
     Raises:
         LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
-            be set up (what was done is undone then).
+            be set up (changes made until then are undone).
     """
     if dut == CABLE:
         duts = 0
@@ -53,7 +54,7 @@ def open_testbed(
         recovery=recovery,
         links=links,
     )
-    # A path that is not there is found before anything is touched.
+    # A path that does not exist is an error before anything is touched.
     _ = request.paths
     if request.topology.testbed is TestbedKind.SIMULATED:
         # The models of SUTs load scipy, which real testbeds need not wait for.

@@ -1,4 +1,4 @@
-"""Checks, before anything is measured, that frames get through; where they do not, says at which hop they are lost."""
+"""Checks before a measurement that frames get through the path, and finds the hop that loses them."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from lossratio.trials import DirectionCounters
 
 
 class DeadDutError(DutError):
-    """A DUT lets nothing through, in one direction at least."""
+    """A DUT lets nothing through in at least one direction."""
 
 
 class Nodes(Protocol):
-    """The nodes on the way; `lossratio.testbed.repair.Watch` is one."""
+    """The nodes on the path; `lossratio.testbed.repair.Watch` is one implementation."""
 
     def check_way(self) -> None:
-        """Raises the error of the guilty side if an interface or a link on the way is down."""
+        """Raises the error of the guilty side if an interface or a link on the path is down."""
 
     def read(self) -> Fingerprint:
-        """What all nodes say now."""
+        """Reads the present state of all nodes."""
 
 
 def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> None:
-    """Sends a few frames in each direction, and makes sure that some come through.
+    """Sends a few frames in each direction, and checks that some of them arrive.
 
     Args:
         agent: The agent on the TG, configured.
-        links: The parallel ways of the traffic, each with the DUTs on it that can be asked.
-        nodes: The nodes, for what is down, and for the counters of DUTs that nobody has set up.
+        links: The parallel paths of the traffic, each with its DUTs that can be asked for counters.
+        nodes: The nodes, for the state of interfaces, and for the counters of DUTs that lossratio did not set up.
 
     Raises:
-        DeadDutError: If nothing gets through in a direction, and frames are lost in a DUT; names the link (if there
-            are several), the direction, and the DUT.
-        DeadPathError: If they are lost between two nodes; names these.
-        LossRatioError: If an interface or a link on the way is down: the error of the guilty side.
+        DeadDutError: If a direction loses all frames in a DUT; names the link (if there are several), the direction,
+            and the DUT.
+        DeadPathError: If a direction loses all frames between two nodes; names the nodes.
+        LossRatioError: If an interface or a link on the path is down: the error of the guilty side.
     """
     try:
         check_path(agent)
@@ -53,20 +53,20 @@ def check_hops(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> N
             raise
         guilty = Side.DUT if any(loss.is_in_dut for loss in losses) else Side.WIRE
         kind = DeadDutError if guilty is Side.DUT else DeadPathError
-        raise kind(f"To blame is the {guilty.value}: {' '.join(loss.sentence for loss in losses)} {error}") from error
+        raise kind(f"The {guilty.value} is to blame: {' '.join(loss.sentence for loss in losses)} {error}") from error
 
 
 def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes, largest: Configuration) -> None:
-    """As `check_hops`, with the largest frames of a mix only; says so where they do not get through.
+    """Checks as `check_hops` does, with the largest frames of a mix only.
 
     Args:
-        agent: The agent on the TG, configured for them.
-        links: The parallel ways of the traffic.
+        agent: The agent on the TG, configured for these frames.
+        links: The parallel paths of the traffic.
         nodes: The nodes.
-        largest: What it was configured for.
+        largest: The configuration of the agent.
 
     Raises:
-        LossRatioError: As `check_hops`, with the size of the frames.
+        LossRatioError: As `check_hops`; the message names the size of the frames.
     """
     try:
         check_hops(agent, links, nodes)
@@ -79,11 +79,11 @@ def check_large_frames(agent: AgentClient, links: Sequence[LiveLink], nodes: Nod
 
 @dataclass(frozen=True)
 class _Loss:
-    """Where all frames of a direction are lost.
+    """The place where all frames of a direction are lost.
 
     Attributes:
-        is_in_dut: Whether that is in a DUT, and not between two nodes.
-        sentence: Where, for people.
+        is_in_dut: Whether the place is a DUT, and not between two nodes.
+        sentence: The place in words.
     """
 
     is_in_dut: bool
@@ -91,11 +91,11 @@ class _Loss:
 
 
 class _Counter(Protocol):
-    """Something on the way that counts frames."""
+    """A device on the path that counts frames."""
 
     @property
     def hop(self) -> Hop:
-        """Where it is."""
+        """Its place on the path."""
 
     def read_counters(self) -> DutCounters:
         """Reads its counters."""
@@ -103,13 +103,13 @@ class _Counter(Protocol):
 
 @dataclass(frozen=True)
 class _BlackBox:
-    """A DUT that nobody has set up: its node's kernel counts for it, as far as it has the interfaces."""
+    """A DUT that lossratio did not set up. Its node's kernel counts the frames of the interfaces that it has."""
 
     hop: Hop
     nodes: Nodes
 
     def read_counters(self) -> DutCounters:
-        """What the kernel counts by side; nothing of interfaces that it does not have."""
+        """The kernel's counters by side, without the interfaces that the kernel does not have."""
         ports = self.nodes.read().nodes.get(self.hop.node_name, NodePrint()).ports
         names = {"west": self.hop.west.interface.name, "east": self.hop.east.interface.name}
         known = {side: ports[name] for side, name in names.items() if name is not None and name in ports}
@@ -121,10 +121,10 @@ class _BlackBox:
 
 
 def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> list[_Loss]:
-    """Sends once more, and follows the frames by the counters of the hops; one loss for each dead direction."""
+    """Sends frames again, and follows them by the counters of the hops. Returns one loss for each dead direction."""
     ways: list[Sequence[_Counter]] = [link.duts or [_BlackBox(hop, nodes) for hop in link.path.hops] for link in links]
     before = [[hop.read_counters() for hop in way] for way in ways]
-    directions = {each.name: each for each in agent.trial(CHECK_LOAD, CHECK_DURATION)}
+    directions = {direction.name: direction for direction in agent.trial(CHECK_LOAD, CHECK_DURATION)}
     losses: list[_Loss] = []
     for number, (link, way, earlier) in enumerate(zip(links, ways, before, strict=True), start=1):
         where = f"Parallel link {number} of {len(links)}, " if len(links) > 1 else ""
@@ -150,22 +150,22 @@ def _losses(
 def _follow(
     start: str, end: str, entry: str, leaving: str, hops: Sequence[tuple[_Counter, DutCounters]], *, sent: int
 ) -> _Loss:
-    """Where frames are lost in one direction.
+    """Finds the place where frames of one direction are lost.
 
     Args:
         start: The TG's port that sends.
         end: The TG's port that receives.
-        entry: Side on which frames enter each DUT.
-        leaving: Side on which they leave it.
-        hops: The hops in the order of this direction, each with what it counted.
-        sent: How many frames were sent; a few of others may be counted along with them.
+        entry: The side on which frames enter each DUT.
+        leaving: The side on which frames leave each DUT.
+        hops: The hops in the order of this direction, each with its counters.
+        sent: Number of frames that were sent. Hops may have counted a few other frames, too.
     """
     last = start
     for hop, counted in hops:
         name = hop.hop.node_name
         if entry not in counted.received or leaving not in counted.transmitted:
             # All links have a carrier, so repeating would not help: blame the DUT (status 1), not the link (69).
-            return _Loss(True, f"{last} sends {sent} frames, its link is there, and nobody can ask {name} for them.")
+            return _Loss(True, f"{last} sends {sent} frames, its link is up, and {name} has no counters for them.")
         if 2 * counted.received[entry] < sent:
             or_filter = " and at the destination MAC addresses" if isinstance(hop, _BlackBox) else ""
             return _Loss(
@@ -174,7 +174,7 @@ def _follow(
         if 2 * counted.transmitted[leaving] < sent:
             places = ", ".join(f"{count} at {place}" for place, count in counted.dropped.items() if count)
             arrived = counted.received[entry]
-            dropped = f"(dropped: {places or 'nobody says where'})"
+            dropped = f"(dropped: {places or 'no counter shows where'})"
             return _Loss(True, f"{name} receives {arrived} frames and lets none out {dropped}.")
         last = name
     return _Loss(False, f"{last} sends {sent} frames on, and nothing arrives at {end}; look at the link between them.")

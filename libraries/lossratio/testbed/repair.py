@@ -26,28 +26,28 @@ from lossratio.traffic import REPEATS, AgentRefusalError, StoppedTraffic
 from lossratio.trials import CountersError, Incident, LatencyOutput, Measurer, TrialInput, TrialOutput
 
 VERIFY_SECONDS = 20.0
-"""Seconds of trials after which the configuration of the DUTs is compared with what was set up: that takes about 0.2 s,
-a hundredth of the time, and as much is lost if the configuration is found changed."""
+"""Seconds of trials after which the configuration of the DUTs is compared with the one that was set up. This takes
+about 0.2 s, a hundredth of the time. If the configuration has changed, the trials of these seconds are lost."""
 
 
 class Reader(Protocol):
-    """Reads fingerprints; `lossratio.testbed.fingerprint.FingerprintReader` is one."""
+    """Reads fingerprints; `lossratio.testbed.fingerprint.FingerprintReader` is one implementation."""
 
     def read(self) -> Fingerprint:
         """Reads all nodes at once; raises NodeError if one does not answer."""
 
     def read_answering(self) -> Fingerprint:
-        """Reads those nodes that answer."""
+        """Reads the nodes that answer."""
 
 
 class Watch:
-    """Compares fingerprints before and after each trial, and the DUTs' configuration every now and then.
+    """Compares fingerprints before and after each trial, and from time to time the DUTs' configuration.
 
     Args:
         reader: Reads the fingerprints.
-        way: The way of the test traffic.
+        way: The path of the test traffic.
         verify: Raises DutError if a DUT is not as it was set up.
-        clock: Seconds, to know when to verify again.
+        clock: A clock in seconds, for the time of the next verification.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Watch:
 
     @property
     def known_good(self) -> int:
-        """How many trials of the measurement had been trusted when the DUTs were last found as they were set up."""
+        """Number of trusted trials at the last time when the DUTs were found as they were set up."""
         return self._known_good
 
     def begin(self) -> None:
-        """Takes the present state, which was verified just now, for that in which a measurement begins.
+        """Begins a measurement: takes the present state, which was just verified, as its first state.
 
         Raises:
             NodeError: If a node does not answer.
@@ -79,11 +79,10 @@ class Watch:
         self._verified_at = self._clock()
 
     def go_on(self) -> tuple[Change, ...]:
-        """Takes the present state for a good one after a repair.
+        """Goes on after a repair: takes the present state as a good one.
 
         Returns:
-            What is not as it was when the measurement began, and is never brought back by a repair: if there is
-            anything, the measurement cannot go on.
+            Changes since the measurement began that no repair undoes. If there are any, the measurement cannot go on.
 
         Raises:
             NodeError: If a node does not answer.
@@ -95,7 +94,7 @@ class Watch:
         return tuple(change for change in changes if change.rule.act is Act.FAIL)
 
     def changes(self) -> tuple[Change, ...]:
-        """What changed since this was asked before (or the measurement began), in the order of the table.
+        """Changes since the last call (or since the measurement began), in the order of the table.
 
         Raises:
             NodeError: If a node does not answer.
@@ -104,14 +103,14 @@ class Watch:
         return () if before is None else changes_between(before, self._last, self._way)
 
     def trust(self, *, is_doubtful: bool = False) -> None:
-        """Counts a trial that no change speaks against, and verifies the DUTs if it is time for that.
+        """Counts a trial as trusted, and verifies the DUTs when that is due.
 
         Args:
-            is_doubtful: Whether the DUTs are verified in any case, as the trial lost all that it can.
+            is_doubtful: Whether the DUTs are verified in any case, because the trial lost all frames of a direction.
 
         Raises:
             DutError: If a DUT is not as it was set up.
-            NodeError: If one cannot be asked; then the trial does not count.
+            NodeError: If a DUT cannot be asked; then the trial does not count.
         """
         if is_doubtful or self._clock() - self._verified_at >= VERIFY_SECONDS:
             self._verify()
@@ -120,17 +119,17 @@ class Watch:
         self._trials += 1
 
     def save_trials(self) -> None:
-        """Verifies the DUTs if that is possible: then the trials so far are known to be good."""
+        """Verifies the DUTs if possible. If they are as they were set up, all trials until now are known to be good."""
         with suppress(LossRatioError):
             self._verify()
             self._known_good = self._trials
 
     def explain(self, error: LossRatioError) -> tuple[LossRatioError, tuple[Change, ...]]:
-        """Looks who is to blame for an error.
+        """Finds out which side is to blame for an error.
 
         Returns:
-            The error of the guilty side, with the first one's message, and what changed; the first one itself where
-            nobody is known to be guilty, or it is the guilty side's error already.
+            The error of the guilty side, which quotes the given error, and the changes. The given error itself if the
+            guilty side is not known, or if it already is the guilty side's error.
         """
         if type(error) in ERRORS.values():
             return error, ()
@@ -143,10 +142,10 @@ class Watch:
         if not any(change.is_fatal for change in changes):
             return error, ()
         blamed = error_of(changes)
-        return type(blamed)(f"{blamed} It was noticed by this: {error}"), changes
+        return type(blamed)(f"{blamed} This error showed it: {error}"), changes
 
     def _deaths(self) -> tuple[Change, ...]:
-        """DUTs whose links are lost, too, so that not only the connection to them is."""
+        """Changes by DUTs that do not answer and whose links are lost, too."""
         if self._last is None:
             return ()
         changes = changes_between(self._last, self._reader.read_answering(), self._way)
@@ -154,7 +153,7 @@ class Watch:
 
     @contextmanager
     def blaming(self) -> Iterator[None]:
-        """Turns errors of the block into those of the guilty side, where it is known."""
+        """Turns errors of the block into errors of the guilty side, if it is known."""
         try:
             yield
         except (TrafficError, NodeError) as error:
@@ -164,10 +163,10 @@ class Watch:
             raise blamed from error
 
     def check_way(self) -> None:
-        """Makes sure that nothing on the way is down.
+        """Checks that no interface or link on the path is down.
 
         Raises:
-            LossRatioError: The error of the guilty side if something is.
+            LossRatioError: The error of the guilty side, if one is down.
             NodeError: If a node does not answer.
         """
         faults = faults_in(self.read(), self._way)
@@ -175,7 +174,7 @@ class Watch:
             raise error_of(faults)
 
     def read(self) -> Fingerprint:
-        """The present state, which is compared with nothing.
+        """Reads the present state, without a comparison.
 
         Raises:
             NodeError: If a node does not answer.
@@ -195,20 +194,20 @@ REPAIRABLE_KINDS = frozenset(
         "server_lost",
     }
 )
-"""Kinds of the agent's errors that another attempt may not have."""
+"""Kinds of the agent's errors that another attempt may avoid."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class RepairingMeasurer:
-    """Performs trials with another measurer, which is replaced when the infrastructure below it had to be repaired.
+    """Performs trials with another measurer, which is replaced after each repair of the infrastructure.
 
     Args:
         measurer: Performs the trials.
-        repair: Repairs whatever it can, and gives a new measurer.
-        check: Raises an error if the testbed is not ours: no trial may begin then, and none is believed that ended.
-        watch: Finds what changed on the testbed during a trial, and who is to blame for it.
-        recovery: How much is done.
+        repair: Repairs the infrastructure as far as possible, and returns a new measurer.
+        check: Raises an error if the testbed is not ours. Then no trial may begin, and no trial that ended is believed.
+        watch: Finds the changes of the testbed during a trial, and which side is to blame for them.
+        recovery: How often and how long faults are repaired.
     """
 
     def __init__(
@@ -231,14 +230,15 @@ class RepairingMeasurer:
         """Performs one trial.
 
         Raises:
-            LossRatioError: If it could not be performed in spite of all repairs, or the DUT is dead.
+            LossRatioError: If the trial could not be performed in spite of all repairs, or the DUT is dead.
         """
         attempts = _Attempts()
         while True:
             self._check()
             try:
                 output = self._measurer.measure(trial)
-                # Whoever has the testbed meanwhile may have sent, too: such a trial must not get into the journal.
+                # If another run has the testbed now, it may have sent frames during this trial, which must not get
+                # into the journal then.
                 self._check()
                 changes = self._watch.changes()
                 fault = error_of(changes) if any(change.is_fatal for change in changes) else None
@@ -247,7 +247,7 @@ class RepairingMeasurer:
                     self._watch.trust(is_doubtful=lost_all)
                     return attempts.completed(output, changes)
             except (TrafficError, NodeError) as error:
-                # What has ended with the reservation needs no repair.
+                # If the reservation has ended, there is nothing to repair.
                 self._check()
                 fault, changes = self._watch.explain(error)
             if fault is None:
@@ -264,7 +264,7 @@ class RepairingMeasurer:
         return False
 
     def _recover(self, first: LossRatioError, changes: Sequence[Change], attempts: _Attempts) -> None:
-        """Repairs until a trial can be tried again; notes the fault and how often that was attempted."""
+        """Repairs until the trial can be tried again. Keeps a record of the faults and of the attempts to repair."""
         if not is_repairable(first) or any(change.rule.act is Act.FAIL for change in changes):
             raise first
         attempts.incidents += (change.incident("repaired") for change in changes)
@@ -288,22 +288,22 @@ class RepairingMeasurer:
                 return
         if isinstance(fault, DutError) or not repairs:
             raise fault
-        # The side that was guilty first stays so, however the attempts to repair it failed.
-        said = first if isinstance(first, TesterError | LinkError) else fault
-        kind = type(said) if isinstance(said, TesterError | LinkError) else TrafficError
-        last = "" if said is fault else f" The last one: {fault}"
-        raise kind(f"{said} Attempts to repair that, none of which helped: {len(repairs)}.{last}") from fault
+        # The side that was guilty first stays guilty, even if a repair failed for another reason.
+        cause = first if isinstance(first, TesterError | LinkError) else fault
+        kind = type(cause) if isinstance(cause, TesterError | LinkError) else TrafficError
+        last = "" if cause is fault else f" The last error: {fault}"
+        raise kind(f"{cause} Attempts to repair this, without success: {len(repairs)}.{last}") from fault
 
 
 @dataclass
 class _Attempts:
-    """What became of attempts at one trial.
+    """The attempts at one trial.
 
     Attributes:
-        repairs: What attempts failed of that was repaired.
-        incidents: What changed on the testbed.
-        repeats: How many were thrown away without a repair.
-        wasted: Seconds that these took.
+        repairs: The faults that were repaired.
+        incidents: The changes of the testbed.
+        repeats: Number of attempts that were thrown away without a repair.
+        wasted: Seconds that these attempts took.
     """
 
     repairs: list[str] = field(default_factory=list)
@@ -318,7 +318,7 @@ class _Attempts:
         self.wasted += output.elapsed or 0.0
 
     def completed(self, output: TrialOutput, changes: Sequence[Change]) -> TrialOutput:
-        """The output of the attempt that is believed, with what became of the others."""
+        """The output of the attempt that stands, with the record of the earlier attempts."""
         incidents = (*self.incidents, *(change.incident("stands") for change in changes))
         return replace(
             output,
@@ -330,7 +330,7 @@ class _Attempts:
 
 
 def is_repairable(error: LossRatioError) -> bool:
-    """Whether a trial failed of something that does not depend on the trial, and may be over."""
+    """Whether the cause of a failed trial does not depend on the trial, and may have ended."""
     if isinstance(error, DutError):
         return False
     if isinstance(error, AgentRefusalError):
@@ -339,7 +339,7 @@ def is_repairable(error: LossRatioError) -> bool:
 
 
 class ResettingMeasurer:
-    """Performs trials with another measurer, and resets DUTs before each of them; a `lossratio.trials.trial.Measurer`.
+    """Performs trials with another measurer, and resets DUTs before each trial.
 
     Args:
         measurer: Performs the trials.
@@ -362,17 +362,17 @@ class ResettingMeasurer:
 
 
 def resetting(measurer: Measurer, duts: Sequence[Dut[DutOptions]]) -> Measurer:
-    """The measurer, with those DUTs reset before each trial whose options ask for that."""
-    asked = [dut for dut in duts if dut.options.reset]
-    return ResettingMeasurer(measurer, asked) if asked else measurer
+    """A measurer that resets DUTs before each trial, if their options ask for it; otherwise the given measurer."""
+    reset_duts = [dut for dut in duts if dut.options.reset]
+    return ResettingMeasurer(measurer, reset_duts) if reset_duts else measurer
 
 
 class WatchedSource:
-    """Traffic besides trials that is not believed if the testbed changed; a `lossratio.testbed.testbed.TrafficSource`.
+    """A source of latency trials and of running traffic that raises an error if the testbed changes meanwhile.
 
     Args:
         source: Measures latency, and sends the traffic.
-        watch: Watches the testbed.
+        watch: Finds the changes of the testbed.
     """
 
     def __init__(self, source: TrafficSource, watch: Watch) -> None:

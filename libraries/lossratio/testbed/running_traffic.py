@@ -1,4 +1,4 @@
-"""Traffic apart from trials: it flows while something else is done, until it is stopped."""
+"""Running traffic: it flows beside other keywords or code until it is stopped, and belongs to no trial."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lossratio.trials import Integrity, NegativeLossError, check_integrity, faul
 from lossratio.units import format_frame_rate
 
 DEFAULT_LATE_WAIT = 0.5
-"""Seconds for which late frames are waited for, unless said otherwise."""
+"""Seconds to wait for late frames by default."""
 
 
 class RunningTraffic:
-    """Traffic of a constant load; begin it with `start_traffic`, and stop it before the next measurement.
+    """Traffic of a constant load. Begin it with `start_traffic`, and stop it before the next measurement.
 
-    As a context manager it is stopped in the end, whatever happens::
+    As a context manager it stops at the end of the block, also after an error::
 
         with start_traffic(testbed, profile, 10_000.0) as traffic:
             reconfigure()
@@ -29,14 +29,14 @@ class RunningTraffic:
     Attributes:
         profile: What the traffic is.
         load: Frames per second, per interface.
-        conditions: Everything that a test report states about it.
+        conditions: The conditions of the traffic for test reports.
     """
 
     def __init__(self, testbed: Testbed, profile: TrafficProfile, load: float, integrity: Integrity) -> None:
         """Begins the traffic.
 
         Raises:
-            LossRatioError: If it cannot be generated, or does not get through.
+            LossRatioError: If the traffic cannot be generated, or does not get through.
         """
         self.profile = profile
         self.load = load
@@ -59,39 +59,40 @@ class RunningTraffic:
             self.close()
             return
         self._flows = False
-        # An error goes through the testbed, which ends its agent then, and with it the traffic.
+        # The testbed gets the error, and then ends its agent, and with it the traffic.
         self._opened.__exit__(kind, error, traceback)
 
     def close(self) -> None:
-        """Stops it, if it still flows; whatever it counted is of no interest.
+        """Stops the traffic if it still flows, without its counters.
 
         Raises:
-            LossRatioError: If the agent is lost, or the testbed is not as it was when the traffic began.
+            LossRatioError: If the agent is lost, or the testbed has changed since the traffic began.
         """
         if self._flows:
             self._end(0.0)
 
     def stop(self, late_wait: float = DEFAULT_LATE_WAIT) -> StoppedTraffic:
-        """Stops it, waits for frames in flight, and says what was counted.
+        """Stops the traffic, waits for frames in flight, and returns the counters.
 
         Args:
-            late_wait: Seconds to wait on after that, for frames that are late; they are counted apart.
+            late_wait: Seconds to wait after that for late frames, which have a counter of their own.
 
         Raises:
-            NegativeLossError: If a direction received more than it sent.
-            IntegrityError: If frames did not come back as they were sent, and must.
-            TrafficError: If it was stopped before, or there are no counters worth anything.
+            NegativeLossError: If a direction received more frames than it sent.
+            IntegrityError: If frames came back changed, and integrity is ``fail``.
+            TrafficError: If the traffic was stopped before, or its counters are not valid.
         """
         if not self._flows:
             raise TrafficError("This traffic has been stopped before. Start it again to count anew.")
         stopped = self._end(late_wait)
         if self._integrity is Integrity.FAIL:
             check_integrity(stopped.directions, f"at {format_frame_rate(self.load)}")
-        for each in stopped.directions:
-            if each.received + stopped.late_by_direction[each.name] > each.sent:
+        for direction in stopped.directions:
+            late = stopped.late_by_direction[direction.name]
+            if direction.received + late > direction.sent:
                 raise NegativeLossError(
-                    f"{each.name}: {each.sent} frames were sent, and {each.received} received, besides "
-                    f"{stopped.late_by_direction[each.name]} late ones. Look for duplicated frames on these links."
+                    f"{direction.name}: {direction.sent} frames were sent, and {direction.received} received, besides "
+                    f"{late} late ones. Look for duplicated frames on these links."
                 )
         return stopped
 
@@ -110,21 +111,21 @@ def start_traffic(
         testbed: The testbed.
         profile: What the traffic is.
         load: Frames per second, per interface.
-        integrity: What happens if frames do not come back as they were sent, which is known when it is stopped.
+        integrity: What happens if frames come back changed; this is known when the traffic is stopped.
 
     Raises:
-        LossRatioError: If the traffic cannot be generated, or does not get through; or the testbed is simulated, where
-            no time passes between trials.
+        LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is simulated, as
+            no time passes between trials there.
     """
     return RunningTraffic(testbed, profile, load, integrity)
 
 
 def describe_stopped(stopped: StoppedTraffic) -> str:
-    """What traffic counted, in a line for each direction."""
+    """The counters of stopped traffic, in a line for each direction."""
     return "\n".join(
-        f"{each.name}: sent {each.sent:,}, received {each.received:,} and {late:,} late, "
-        f"lost {each.sent - each.received - late:,}; the generator could not send {each.unsent:,}, "
-        f"and dropped {each.generator_drops:,}" + (f"; {faults_in_words(each)}" if each.faulty else "")
-        for each in stopped.directions
-        for late in [stopped.late_by_direction[each.name]]
+        f"{direction.name}: sent {direction.sent:,}, received {direction.received:,} and {late:,} late, "
+        f"lost {direction.sent - direction.received - late:,}; the generator could not send {direction.unsent:,}, "
+        f"and dropped {direction.generator_drops:,}" + (f"; {faults_in_words(direction)}" if direction.faulty else "")
+        for direction in stopped.directions
+        for late in [stopped.late_by_direction[direction.name]]
     )

@@ -1,4 +1,4 @@
-"""Sets up the DUTs of parallel paths, and keeps what was set up, for the reports too."""
+"""The set-up of DUTs on parallel paths, how they are put back, and how test reports describe the set-up."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from lossratio.trials import START_TOLERANCE
 
 @dataclass(frozen=True)
 class Neighbours:
-    """MAC addresses that frames carry when they leave a DUT.
+    """Destination MAC addresses of frames that leave a DUT.
 
     Attributes:
-        west: Destination of frames that leave it on its west side.
-        east: Destination of frames that leave it on its east side.
+        west: Destination of frames that leave on the west side.
+        east: Destination of frames that leave on the east side.
     """
 
     west: str
@@ -48,10 +48,10 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Addressing:
-    """Whom frames are addressed to, all along the path.
+    """The destination MAC addresses of frames on each link of a path.
 
     Attributes:
-        from_tg: What frames must carry when they leave the TG's west port, and its east port.
+        from_tg: The destinations of frames that leave the TG's west port, and its east port.
         neighbours: The neighbours of each DUT, from west to east.
     """
 
@@ -60,9 +60,9 @@ class Addressing:
 
 
 def address_path(duts: Sequence[Dut[DutOptions]], west_mac: str, east_mac: str) -> Addressing:
-    """Works out from each end of the path what frames to that end must carry on every link.
+    """Finds the destinations on each link, beginning at the ends of the path.
 
-    A bridge leaves frames as they are, so before it they are addressed as beyond it; a router readdresses them.
+    A bridge does not change frames, so frames have the same destination before and behind it. A router changes it.
 
     Args:
         duts: The DUTs, from west to east.
@@ -82,12 +82,12 @@ def address_path(duts: Sequence[Dut[DutOptions]], west_mac: str, east_mac: str) 
 def checked_duts(
     request: DutRequest | None, paths: Sequence[TrafficPath], sessions: Mapping[str, NodeSession]
 ) -> tuple[tuple[Dut[DutOptions], ...], ...]:
-    """Makes the DUTs of parallel paths, and checks that they can be set up.
+    """Makes the objects for the DUTs of parallel paths, and checks that the DUTs can be set up.
 
-    It touches nothing but what dead controllers left.
+    It changes nothing on the nodes, except that it undoes the changes of dead controllers.
 
     Args:
-        request: What they are to be; None: they stay as they are, and are none of ours.
+        request: Kind and options of the DUTs; None: the DUTs stay as they are, and lossratio does not manage them.
         paths: The paths.
         sessions: The log-ins, by node.
 
@@ -95,7 +95,7 @@ def checked_duts(
         The DUTs of each path, from west to east.
 
     Raises:
-        DutError: If one cannot be set up.
+        DutError: If a DUT cannot be set up.
     """
     if request is None:
         return ((),) * len(paths)
@@ -112,7 +112,7 @@ def checked_duts(
 
 
 def _check_cores(duts: Sequence[Sequence[Dut[DutOptions]]]) -> None:
-    """Refuses programs that would forward on the same cores, and so halve each other's throughput."""
+    """Refuses programs that would share cores, and so halve each other's throughput."""
     for dut in itertools.chain(*duts[1:]):
         if isinstance(dut, ProgramDut):
             raise DutError(
@@ -135,13 +135,13 @@ def set_up_duts(
         sessions: The log-ins, by node.
         west_mac: MAC address of the TG's west port.
         east_mac: MAC address of its east port.
-        undo: Puts them back in the end.
+        undo: Puts the DUTs back in the end.
 
     Returns:
-        What frames must carry when they leave the TG; None if nobody knows, as there are no DUTs of ours.
+        The destinations of frames that leave the TG; None: not known, as lossratio does not manage the DUTs.
 
     Raises:
-        DutError: If one cannot be set up.
+        DutError: If a DUT cannot be set up.
     """
     if not duts:
         return None
@@ -156,33 +156,33 @@ def set_up_duts(
 
 
 def keep_last_wills(duts: tuple[Dut[DutOptions], ...]) -> None:
-    """Makes sure that the DUTs would be put back if this process died, after a connection may have been lost."""
+    """Renews the last wills, which put the DUTs back if this process dies, after a connection may have been lost."""
     for dut in duts:
         if isinstance(dut, NodeDut) and isinstance(dut.node.will, LastWill):
             dut.node.will.keep()
 
 
 def leave_to_last_wills(duts: tuple[Dut[DutOptions], ...]) -> None:
-    """Has the DUTs put back when this process ends, if it does not come to that itself."""
+    """Lets the last wills put the DUTs back at the end of this process, if the process does not do it itself."""
     for dut in duts:
         if isinstance(dut, NodeDut) and isinstance(dut.node.will, LastWill):
             dut.node.will.execute_at_end()
 
 
 def _put_back(dut: Dut[DutOptions], session: NodeSession) -> None:
-    """Tears a DUT down, also if the connection to it was lost, or Ctrl-C is pressed a second time meanwhile."""
+    """Puts a DUT back, also if the connection to it was lost, or if Ctrl-C is pressed a second time meanwhile."""
     with put_off_interruption():
         leave_to_last_wills((dut,))
         try:
             session.restore()
         except NodeError as error:
-            # A connection that is lost says nothing about the DUT.
-            raise NodeError(f"{dut.hop.node_name} cannot be put back to how it was: {error}") from error
+            # A lost connection is no fault of the DUT.
+            raise NodeError(f"{dut.hop.node_name} cannot be put back to its earlier state: {error}") from error
         dut.tear_down()
 
 
 UNKNOWN_SETTLE_TIME = 0.5
-"""Seconds to wait for frames in flight through a DUT that nothing is known about."""
+"""Seconds to wait for frames in flight through a DUT that lossratio did not set up."""
 
 
 @dataclass(frozen=True)
@@ -190,9 +190,9 @@ class LiveLink:
     """One of the parallel paths, its DUTs set up.
 
     Attributes:
-        path: The way of its traffic.
-        duts: Its DUTs, from west to east; none if they are none of ours.
-        destinations: What frames must carry when they leave the TG; None: not known.
+        path: The path of its traffic.
+        duts: Its DUTs, from west to east; empty if lossratio did not set them up.
+        destinations: The destinations of frames that leave the TG; None: not known.
     """
 
     path: TrafficPath
@@ -201,11 +201,11 @@ class LiveLink:
 
     @property
     def settle_time(self) -> float:
-        """Seconds for which frames may stay in flight on the whole path."""
+        """Seconds for which frames may be in flight on the whole path."""
         return sum(dut.settle_time for dut in self.duts) if self.duts else UNKNOWN_SETTLE_TIME
 
     def port_pair(self, generator: Generator[RealGenerator]) -> PortPair:
-        """Its ends, as the generator calls them."""
+        """Its ends, with the generator's names for them."""
         path, destinations, port_name = self.path, self.destinations, generator.port_name
         return PortPair(
             TrafficPort(path.west.name, port_name(path.west), None if destinations is None else destinations.from_west),
@@ -215,13 +215,13 @@ class LiveLink:
 
 @dataclass(frozen=True)
 class LiveSetUp:
-    """What `lossratio.testbed.live.LiveTestbed.open` has found and made.
+    """Everything that `lossratio.testbed.live.LiveTestbed.open` found and set up.
 
     Attributes:
-        links: The parallel paths; one at least.
-        ports: What nodes say about all ports on them.
+        links: The parallel paths; at least one.
+        ports: The states of all ports on them.
         generator: The generator.
-        lease: The reservation; None: there is none.
+        lease: The lease of the testbed; None: this testbed is never reserved.
         sessions: The log-ins, by node.
         facts: Facts of the nodes, by name.
         descriptions: Whole configuration of each DUT that was set up, by its label.
@@ -247,28 +247,28 @@ class LiveSetUp:
 
     @property
     def settle_time(self) -> float:
-        """Seconds for which frames may stay in flight on the longest path."""
+        """Seconds for which frames may be in flight on the longest path."""
         return max(link.settle_time for link in self.links)
 
     @property
     def idle_time(self) -> float:
-        """Seconds that the DUT that needs longest takes to forget a trial."""
+        """Seconds that DUTs need at most to recover from a trial."""
         return max((dut.recovery_time for dut in self.duts), default=0.0)
 
     @property
     def port_pairs(self) -> tuple[PortPair, ...]:
-        """The ends of each path, as the generator calls them."""
+        """The ends of each path, with the generator's names for them."""
         return tuple(link.port_pair(self.generator) for link in self.links)
 
     def conditions(
         self, request: TestbedRequest, profile: TrafficProfile, generator_facts: Mapping[str, Any]
     ) -> Conditions:
-        """Everything that a test report states.
+        """The conditions of a measurement for test reports.
 
         Args:
-            request: What the testbed was opened for.
+            request: The request that the testbed was opened with.
             profile: The traffic.
-            generator_facts: What the generator says about itself.
+            generator_facts: Facts that the generator reports.
         """
         paths = [link.path for link in self.links]
         return Conditions(
@@ -291,6 +291,8 @@ class LiveSetUp:
         )
 
     def _timing(self) -> TrialTiming:
+        # A journal is resumed only with the same timing, word by word: with other words, journals of earlier versions
+        # could not be resumed.
         return trial_timing(
             learning="before the search",
             learning_time=CHECK_DURATION,

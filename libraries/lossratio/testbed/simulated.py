@@ -1,4 +1,4 @@
-"""A simulated testbed: a model of the SUT on a virtual clock, behind what measurements see of a real one."""
+"""The simulated testbed: a model of the SUT on a virtual clock, with the interface of a real testbed."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _FAULTS = "faults"
 
 
 class SimulatedSource:
-    """Latency by a model, and no traffic apart from trials; a `lossratio.testbed.testbed.TrafficSource`.
+    """Latency trials by a model; a `lossratio.testbed.testbed.TrafficSource` that has no running traffic.
 
     Args:
         measurer: Performs the trials.
-        capacity: Frames per second that the SUT's queue can serve; None: it has no queue.
-        shared: Whether the traffic of all directions goes through that queue.
+        capacity: Frames per second that the SUT's queue can serve; None: the SUT has no queue.
+        shared: Whether the traffic of all directions goes through one queue.
         seed: Seed of all random numbers.
     """
 
@@ -48,20 +48,20 @@ class SimulatedSource:
         self._rng = np.random.default_rng(seed)
 
     def latency(self, load: float, duration: float) -> LatencyOutput:
-        """Performs a trial, and draws the latencies of some of its frames."""
+        """Performs a trial, and draws random latencies for some of its frames."""
         directions = self._measurer.measure(TrialInput(duration, load)).directions
         at_queue = load * (len(directions) if self._shared else 1)
         latencies = []
-        for each in directions:
-            sent = math.ceil(min(LATENCY_RATE * duration, LATENCY_SHARE * each.sent))
-            received = int(self._rng.binomial(sent, min(1.0, each.received / each.sent)))
-            latencies.append(simulated_latency(each.name, at_queue, self._capacity, sent, received, self._rng))
+        for direction in directions:
+            sent = math.ceil(min(LATENCY_RATE * duration, LATENCY_SHARE * direction.sent))
+            received = int(self._rng.binomial(sent, min(1.0, direction.received / direction.sent)))
+            latencies.append(simulated_latency(direction.name, at_queue, self._capacity, sent, received, self._rng))
         return LatencyOutput(directions, tuple(latencies))
 
     def start_traffic(self, load: float) -> None:
         """Raises TrafficError: on a virtual clock no time passes between trials."""
         raise TrafficError(
-            "On a simulated testbed no time passes between trials, so that traffic cannot flow there meanwhile. "
+            "On a simulated testbed no time passes between trials, so traffic cannot flow between them. "
             "Use a local testbed."
         )
 
@@ -71,20 +71,20 @@ class SimulatedSource:
 
 
 class SimulatedTestbed:
-    """A testbed without anything real; a `lossratio.testbed.testbed.Testbed`.
+    """A testbed without devices and frames; a `lossratio.testbed.testbed.Testbed`.
 
-    A kind of DUT with a known truth (such as a policer) is simulated as that, in each direction for itself. Anything
-    else is the model that the topology has for the DUT, which the traffic of all directions goes through together.
+    A kind of DUT with a known truth (such as a policer) has a model of its own, one for each direction. For all other
+    kinds, the topology file gives the model of the SUT, and the traffic of all directions goes through it together.
 
     Attributes:
-        request: What it was opened for.
+        request: The request that it was opened with.
     """
 
     def __init__(self, request: TestbedRequest) -> None:
         """Makes the model.
 
         Raises:
-            TopologyError: If there is no model for the DUT, or it is wrong.
+            TopologyError: If there is no model for the DUT, or if the model is wrong.
         """
         self.request = request
         topology = request.topology
@@ -105,7 +105,7 @@ class SimulatedTestbed:
 
     @property
     def duts(self) -> tuple[Dut[DutOptions], ...]:
-        """None, as nothing is real."""
+        """Always empty, as there are no devices."""
         return ()
 
     @property
@@ -117,7 +117,7 @@ class SimulatedTestbed:
     def ready_for(
         self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
     ) -> Iterator[Ready]:
-        """A measurer on a virtual clock, which begins anew each time.
+        """Gives a measurer on a virtual clock, which starts from the same state each time.
 
         Raises:
             TrafficError: If the directions do not send the same load.
@@ -146,11 +146,11 @@ class SimulatedTestbed:
         self.close()
 
     def close(self) -> None:
-        """There is nothing to put back."""
+        """Does nothing, as there is nothing to put back."""
 
     @property
     def _capacity(self) -> float | None:
-        """Frames per second that its queue can serve; None: it has none, as a policer, or its limit is not known."""
+        """Frames per second that the queue can serve; None: there is no queue, as in a policer, or it has no limit."""
         if self._has_known_truth:
             return None
         truth = self._sut.truth(loss_ratio=0.0, duration=1.0, exceed_ratio=0.5)
@@ -187,12 +187,12 @@ class SimulatedTestbed:
             if model is not None:
                 return model
         raise TopologyError(
-            f"{self.request.file}: no DUT has a model of the SUT, and this suite asks for nothing with a known truth. "
+            f"{self.request.file}: no DUT has a model of the SUT, and this suite's kind of DUT has no known truth. "
             f"Add 'sut: {{model: sharp_knee, capacity: 150 kfps}}' to a DUT."
         )
 
     def _made(self, model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
-        """The model, and what it does to frames besides losing them; None: nothing is said about that."""
+        """The model of the SUT, and how it damages frames; None: it does not."""
         try:
             return sut_of(model)
         except ValueError as error:
@@ -200,10 +200,10 @@ class SimulatedTestbed:
 
 
 def sut_of(model: dict[str, Any]) -> tuple[Sut, FrameFaults | None]:
-    """The SUT that a topology file describes, and what it does to frames besides losing them; None: nothing is said.
+    """The model of the SUT that a topology file describes, and how it damages frames; None: it does not.
 
     Raises:
-        ValueError: If the description makes no sense.
+        ValueError: If the description is wrong.
     """
     rest = {name: value for name, value in model.items() if name != _FAULTS}
     return sut_from(rest), faults_from(model[_FAULTS]) if _FAULTS in model else None

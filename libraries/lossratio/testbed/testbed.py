@@ -1,4 +1,4 @@
-"""What a measurement needs of a testbed, whatever is behind it; and what a testbed's devices are asked to be."""
+"""The interface that all testbeds have, and the request that opens one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lossratio.yaml_file import describe_problem
 
 @dataclass(frozen=True)
 class DutRequest:
-    """What the DUTs of a testbed are to be. Make it with `dut_request`.
+    """Kind and options of a testbed's DUTs. Make it with `dut_request`.
 
     Attributes:
         kind: Kind of the DUTs.
-        options: What they are asked for.
+        options: Options of this kind.
     """
 
     kind: str
@@ -36,26 +36,29 @@ class DutRequest:
 
 
 def dut_request(kind: str | None, options: Mapping[str, Any]) -> DutRequest | None:
-    """Checks what the DUTs are asked to be; None: they stay as they are.
+    """Checks kind and options of the DUTs.
+
+    Returns:
+        The request; None: no kind is given, and the DUTs stay as they are.
 
     Raises:
-        DutError: If the kind or an option is unknown, or has a value that it cannot have.
+        DutError: If the kind or an option is unknown, or the value of an option is wrong.
     """
     if kind is not None:
         return DutRequest(kind, parse_options(kind, options))
     if options:
-        raise DutError(f"The options {', '.join(options)} belong to a kind of DUT; say which one, e.g. linux_bridge.")
+        raise DutError(f"The options {', '.join(options)} belong to a kind of DUT. Name the kind, e.g. linux_bridge.")
     return None
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """How much is done to go on after a fault.
+    """How often and how long faults of the infrastructure are repaired.
 
     Attributes:
-        pauses: Seconds before each attempt to repair what a trial failed of; as many attempts as there are pauses.
-        most: Repairs of one measurement at most.
-        patience: Seconds after a trial's end within which its answer must be there: the watchdog of every trial.
+        pauses: Seconds before each attempt to repair the fault of a trial. There are as many attempts as pauses.
+        most: The most repairs in one measurement.
+        patience: Seconds after the end of a trial within which the agent must answer: the watchdog of every trial.
     """
 
     pauses: tuple[float, ...] = (1.0, 5.0, 20.0)
@@ -64,22 +67,22 @@ class Recovery:
 
 
 DEFAULT_RECOVERY = Recovery()
-"""What is done unless said otherwise: it outlasts the restart of a service, not a broken cable."""
+"""The default. It outlasts the restart of a service, but not a broken cable."""
 
 
 @dataclass(frozen=True)
 class TestbedRequest:
-    """What testbed to measure on, and what its devices are to be.
+    """The testbed to measure on, and the kind of its DUTs.
 
     Attributes:
         topology: The topology, as its file has it.
-        file: The file.
-        dut: What the DUTs are to be; None: they stay as they are.
+        file: The topology file.
+        dut: Kind and options of the DUTs; None: they stay as they are.
         credentials: What to log in with on all nodes, where keys are not enough.
-        duts: Through how many DUTs the path goes, in the order of the file; None: through all.
+        duts: How many DUTs are on the path, in the order of the file; None: all.
         nic: NIC model that the DUTs' ports on the path must have; None: any.
-        recovery: How much is done to go on after a fault of the infrastructure.
-        links: How many parallel paths the traffic takes at once.
+        recovery: How often and how long faults of the infrastructure are repaired.
+        links: Number of parallel paths that the traffic takes at once.
     """
 
     __test__ = False
@@ -95,10 +98,10 @@ class TestbedRequest:
 
     @property
     def paths(self) -> tuple[TrafficPath, ...]:
-        """The parallel ways of the test traffic.
+        """The parallel paths of the test traffic.
 
         Raises:
-            TopologyError: If the topology does not have them, or says too little about the TG's ports on them.
+            TopologyError: If the topology has no such paths, or lacks facts about the TG's ports on them.
         """
         try:
             paths = self.topology.paths(self.links, duts=self.duts, nic=self.nic)
@@ -117,47 +120,48 @@ class TestbedRequest:
 
 
 class TrafficSource(Protocol):
-    """What can be done with traffic besides measuring loss; `lossratio.traffic.TrafficMeasurer` is one."""
+    """Latency trials, and traffic that runs beside trials; `lossratio.traffic.TrafficMeasurer` implements it."""
 
     def latency(self, load: float, duration: float, /) -> LatencyOutput:
-        """Performs a trial whose frames say how long they took.
+        """Performs a trial that measures the latency of frames.
 
         Args:
             load: Frames per second, per interface.
             duration: Seconds.
 
         Raises:
-            TrafficError: If that is not possible.
+            TrafficError: If the generator cannot do this.
         """
 
     def start_traffic(self, load: float, /) -> None:
         """Begins traffic of a constant load, in frames per second per interface, until `stop_traffic`.
 
         Raises:
-            TrafficError: If that is not possible.
+            TrafficError: If the generator cannot do this.
         """
 
     def stop_traffic(self, late_wait: float, /) -> StoppedTraffic:
-        """Ends it, and returns what was counted.
+        """Ends the traffic, and returns its counters.
 
         Args:
-            late_wait: Seconds to wait on after the wait for frames in flight, for late ones.
+            late_wait: Seconds to wait for late frames, after the wait for frames in flight.
 
         Raises:
-            TrafficError: If there was no traffic, or there are no counters worth anything.
+            TrafficError: If there was no traffic, or its counters are not valid.
         """
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A testbed that is ready to measure with one kind of traffic.
+    """A testbed that is ready to measure with one traffic profile.
 
     Attributes:
         measurer: Performs trials.
-        source: Measures latency, and sends traffic apart from trials.
-        conditions: Everything that a test report states about them.
-        late_frames: Waits, and says how many frames of the trial before came back too late, over all directions; None:
+        source: Measures latency, and sends running traffic.
+        conditions: The conditions of the trials, for test reports.
+        late_frames: Waits, and returns how many frames of the last trial came back too late, over all directions; None:
             not known.
+        known_good: Returns how many trials are known to be good: those before the last check of the DUTs.
     """
 
     measurer: Measurer
@@ -168,15 +172,15 @@ class Ready:
 
 
 class Testbed(Protocol):
-    """Something to measure on, with its DUTs set up; as a context manager it is closed at the end."""
+    """A testbed with its DUTs set up. As a context manager it is closed at the end of the block."""
 
     @property
     def request(self) -> TestbedRequest:
-        """What it was opened for."""
+        """The request that it was opened with."""
 
     @property
     def duts(self) -> tuple[Dut[DutOptions], ...]:
-        """The DUTs that were set up, from west to east; none where that was not asked for, or nothing is real."""
+        """The DUTs that were set up, from west to east; empty if none were asked for, or the testbed is simulated."""
 
     @property
     def generator_limit(self) -> float | None:
@@ -185,22 +189,22 @@ class Testbed(Protocol):
     def ready_for(
         self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
     ) -> AbstractContextManager[Ready]:
-        """Makes it ready for a traffic profile, and checks that this gets through; afterwards no traffic is left.
+        """Makes the testbed ready for a traffic profile, and checks that frames get through. No traffic is left then.
 
         Args:
             profile: What the traffic is.
-            ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
-            integrity: Whether frames that come back are looked at: unless it is ``off``, as far as the generator can.
+            ramp: Seconds before each trial in which the load grows from 0, and nothing is counted.
+            integrity: Whether the generator examines the frames that come back, as far as it can; ``off``: it does not.
 
         Raises:
-            LossRatioError: If the traffic cannot be generated, or does not get through; or the testbed is in use.
+            LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
 
     def close(self) -> None:
-        """Stops all traffic and puts back how the nodes were; doing it again changes nothing.
+        """Stops all traffic, and puts the nodes back to their earlier state; a second call changes nothing.
 
         Raises:
-            LossRatioError: If something could not be put back.
+            LossRatioError: If a node could not be put back.
         """
 
     def __enter__(self) -> Testbed:

@@ -1,4 +1,4 @@
-"""What self-tests of a tester found, kept in a file that topologies name: ``self_test`` of their generator."""
+"""Records of a tester's self-tests: a file that topology files name in the field ``self_test`` of the generator."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lossratio.traffic import TrafficProfile
 from lossratio.yaml_file import load_yaml_file
 
 FORMAT: Literal["lossratio-self-test/1"] = "lossratio-self-test/1"
-"""Format of the files that this version writes."""
+"""Format of the records that this version writes."""
 
 
 class TesterLimit(FileModel):
-    """The largest load that a tester could send and receive in full."""
+    """The largest load at which a tester sent and received all frames."""
 
     __test__ = False
 
@@ -29,40 +29,40 @@ class TesterLimit(FileModel):
     max_load: FrameRate
     """The load of each transmitting interface, in frames per second."""
     links: int = 1
-    """Over how many parallel links at once it was found."""
+    """Number of parallel links in the self-test."""
     profile: str
-    """The traffic profile that it was found with."""
+    """The traffic profile of the self-test."""
     measured: str
-    """When, RFC 3339."""
+    """Time of the self-test, RFC 3339."""
 
     @property
     def key(self) -> tuple[str, bool, int]:
-        """What a later limit must have in common to take its place."""
+        """The values that identify a limit: a later limit with the same key replaces this one."""
         return str(self.frame_size), self.bidirectional, self.links
 
     def is_for(self, profile: TrafficProfile, links: int) -> bool:
-        """Whether it was found with frames of the same sizes, in as many directions, over as many links."""
+        """Whether its self-test had the same frame sizes, and as many directions and links."""
         same_size = str(self.frame_size).casefold() == str(profile.frame_size).casefold()
         return same_size and self.bidirectional == profile.bidirectional and self.links == links
 
 
 class SelfTestRecord(FileModel):
-    """The limits of one tester, by frame size, number of directions and of links."""
+    """The limits of one tester, by frame size, number of directions and number of links."""
 
     format: Literal["lossratio-self-test/1"] = FORMAT
     """Format of the file."""
     generator: str
     """Kind of the generator."""
     limits: tuple[TesterLimit, ...] = ()
-    """What was found."""
+    """The limits."""
 
     def limit_for(self, profile: TrafficProfile, links: int) -> TesterLimit | None:
-        """What was found with such frames over so many links; None: nothing."""
+        """The limit for such frames over this number of links; None: there is none."""
         return next((limit for limit in self.limits if limit.is_for(profile, links)), None)
 
     def with_limit(self, limit: TesterLimit) -> SelfTestRecord:
-        """The record with one more limit, in place of an earlier one of the same frames."""
-        others = [each for each in self.limits if each.key != limit.key]
+        """The record with one more limit, which replaces an earlier limit with the same key."""
+        others = [other for other in self.limits if other.key != limit.key]
         return self.model_copy(update={"limits": (*others, limit)})
 
 
@@ -70,16 +70,16 @@ def read_record(file: Path) -> SelfTestRecord:
     """Reads a record.
 
     Raises:
-        TopologyError: If there is none in that file.
+        TopologyError: If the file is no record.
     """
     return load_yaml_file(file, SelfTestRecord, TopologyError)
 
 
 def write_limit(file: Path, generator: str, limit: TesterLimit) -> None:
-    """Writes a limit into a record, which is made if it is not there.
+    """Writes a limit into a record. A record that does not exist is made.
 
     Raises:
-        TopologyError: If the file is something else, is of another generator, or cannot be written.
+        TopologyError: If the file is no record, is the record of another generator, or cannot be written.
     """
     record = read_record(file) if file.exists() else SelfTestRecord(generator=generator)
     if record.generator != generator:
@@ -95,20 +95,20 @@ def write_limit(file: Path, generator: str, limit: TesterLimit) -> None:
 
 
 def recorded_limit(request: TestbedRequest, profile: TrafficProfile) -> TesterLimit | None:
-    """What the self-test of a testbed's tester found with such frames; None: there is no such test.
+    """The limit that the self-test of a testbed's tester found with such frames; None: there is no such limit.
 
     Raises:
-        TopologyError: If the topology names a file that is no record, or one of another generator.
+        TopologyError: If the topology names a file that is no record, or the record of another generator.
     """
     record = own_record(request.topology, request.file)
     return None if record is None else record.limit_for(profile, request.links)
 
 
 def own_record(topology: Topology, topology_file: Path) -> SelfTestRecord | None:
-    """The record that a topology file names as its generator's; None: it names none.
+    """The record that a topology file names for its generator; None: it names none.
 
     Raises:
-        TopologyError: If it names a file that is no record, or one of another generator.
+        TopologyError: If it names a file that is no record, or the record of another generator.
     """
     generator = topology.nodes[topology.tg_name].generator
     if generator is None or generator.self_test is None:

@@ -18,13 +18,13 @@ pytestmark = [pytest.mark.netns, pytest.mark.timeout(280), needs_testbed]
 REPAIRED = {
     "agent_killed": "agent",
     "sshd_killed_and_back": "connection was lost",
-    "port_down_and_up": "To blame is the TG: interface tg0 of TG was set down",
+    "port_down_and_up": "The TG is to blame: interface tg0 of TG was set down",
 }
 SURVIVED = ("black_hole_for_a_while", "tg_disk_full")
 FAILED = {
-    "black_hole_for_ever": r"TrafficError: Node TG.* Attempts to repair that, none of which helped: 3",
+    "black_hole_for_ever": r"TrafficError: Node TG.* Attempts to repair this, without success: 3",
     "reservation_taken_away": r"ReservationLostError: Node TG: .* somebody has released it",
-    "dut_port_down_and_up": r"DutError: To blame is the DUT: interface dut1 of DUT1 was set down",
+    "dut_port_down_and_up": r"DutError: The DUT is to blame: interface dut1 of DUT1 was set down",
     "dut_taken_apart": r"DutError: DUT1 .*dut0",
 }
 

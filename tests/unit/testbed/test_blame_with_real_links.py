@@ -101,7 +101,7 @@ def test_what_breaks_on_the_tg_is_never_the_duts_fault_and_its_good_trials_are_r
         error, kept, kind = failure_of(testbed, tmp_path, setting(lab, "TG", interface, broken))
     finally:
         setting(lab, "TG", interface, mended)()
-    assert f"To blame is the TG: {message}" in str(error)
+    assert f"The TG is to blame: {message}" in str(error)
     assert (type(error), kept, kind) == (TesterError, BEFORE, FailureKind.INFRASTRUCTURE)
     failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
     assert (failed.outcome, failed.guilty) == (Outcome.FAILED, "TG")
@@ -199,7 +199,7 @@ def test_what_breaks_on_the_dut_is_a_result_of_it(
         error, kept, kind = failure_of(testbed, tmp_path, setting(lab, "DUT1", "dut1", broken))
     finally:
         setting(lab, "DUT1", "dut1", mended)()
-    assert f"To blame is the DUT: {message}" in str(error)
+    assert f"The DUT is to blame: {message}" in str(error)
     assert (isinstance(error, DutError), kept, kind) == (True, known_good, FailureKind.TEST)
     failed = read_result(tmp_path / "results" / "a_suite.a_test.json")
     assert (failed.outcome, failed.guilty) == (Outcome.FAILED, "DUT")

@@ -186,7 +186,7 @@ def test_a_dut_that_is_gone_is_said_not_to_be_put_back(tmp_path):
     testbed = open_testbed(file, dut="linux_bridge")
     (running,) = (each for each in local.status() if each.name == file.stem)
     running.down()
-    with pytest.raises(NodeError, match=r"DUT1 cannot be put back to how it was: Node DUT1 "):
+    with pytest.raises(NodeError, match=r"DUT1 cannot be put back to its earlier state: Node DUT1 "):
         testbed.close()
 
 

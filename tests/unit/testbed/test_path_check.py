@@ -100,7 +100,7 @@ def test_a_dut_that_lets_nothing_out_is_named_with_the_place_where_it_drops():
     dut = CountingDut(HOPS[1], {"west": SENT, "east": SENT}, {"west": SENT, "east": 0}, {"policer west>east": SENT})
     message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(HOPS[0]), dut], DeadDutError)
     assert "works one way only" in message
-    assert message.startswith("To blame is the DUT: port0>port1: DUT2 receives 10 frames and lets none out (dropped:")
+    assert message.startswith("The DUT is to blame: port0>port1: DUT2 receives 10 frames and lets none out (dropped:")
     assert "10 at policer west>east" in message
 
 
@@ -113,7 +113,7 @@ def test_a_link_on_which_nothing_arrives_is_named_by_its_ends():
 
 def test_a_last_link_that_loses_everything_is_named():
     message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(each) for each in HOPS])
-    assert "To blame is the wire: port0>port1: DUT2 sends 10 frames on, and nothing arrives at TG.port1;" in message
+    assert "The wire is to blame: port0>port1: DUT2 sends 10 frames on, and nothing arrives at TG.port1;" in message
 
 
 ONE_HOP = TrafficPath("TG", port("TG", "port0"), port("TG", "port1"), HOPS[:1])
@@ -132,7 +132,7 @@ DEAD = {"port0>port1": 0, "port1>port0": 0}
         (NAMED, {"dut0": (SENT, 0), "dut1": (SENT, 0)}, DeadDutError, "DUT1 receives 10 frames and lets none out"),
         (NAMED, {"dut0": (0, 0), "dut1": (0, 0)}, DeadPathError, "nothing arrives at DUT1; look at the link"),
         (NAMED, {"dut0": (SENT, SENT), "dut1": (SENT, SENT)}, DeadPathError, "nothing arrives at TG.port1"),
-        (ONE_HOP, {}, DeadDutError, "nobody can ask DUT1"),
+        (ONE_HOP, {}, DeadDutError, "DUT1 has no counters"),
     ],
 )
 def test_a_dut_that_nobody_set_up_is_judged_by_what_the_kernel_of_its_node_counts(path, counted, error, message):
@@ -148,7 +148,7 @@ def test_without_any_dut_it_is_the_wires_fault():
 
 def test_an_interface_that_is_down_is_said_before_anybody_is_accused_of_losing_frames():
     def check_way():
-        raise TesterError("To blame is the TG: interface tg1 of TG was set down.")
+        raise TesterError("The TG is to blame: interface tg1 of TG was set down.")
 
     nodes = Nodes()
     nodes.check_way = check_way

@@ -102,7 +102,7 @@ def test_a_bad_result_is_a_result():
 def test_repairs_that_fail_are_told_and_end_with_the_last_error():
     gone = NodeError("Node TG: connection refused.")
     with pytest.raises(
-        TrafficError, match=r"connection refused\. Attempts to repair that, none of which helped: 3"
+        TrafficError, match=r"connection refused\. Attempts to repair this, without success: 3"
     ) as raised:
         measurer(Script(LOST), gone, gone, gone).measure(TRIAL)
     assert raised.value.__cause__ is gone
@@ -110,8 +110,8 @@ def test_repairs_that_fail_are_told_and_end_with_the_last_error():
 
 @pytest.mark.parametrize("kind", [TesterError, LinkError])
 def test_a_guilty_side_that_only_the_repairs_find_is_that_of_the_error(kind):
-    found = kind("To blame is somebody.")
-    with pytest.raises(kind, match=r"^To blame is somebody\. Attempts to repair that, none of which helped: 3\.$"):
+    found = kind("Somebody is to blame.")
+    with pytest.raises(kind, match=r"^Somebody is to blame\. Attempts to repair this, without success: 3\.$"):
         measurer(Script(LOST), found, found, found).measure(TRIAL)
 
 

@@ -177,7 +177,7 @@ def test_an_error_of_the_agent_is_explained_by_what_changed():
     error, changes = watch.explain(TrafficError("Node TG: Cannot send on tg0: Network is down."))
     assert isinstance(error, TesterError)
     assert "interface tg0 of TG was set down" in str(error)
-    assert str(error).endswith("It was noticed by this: Node TG: Cannot send on tg0: Network is down.")
+    assert str(error).endswith("This error showed it: Node TG: Cannot send on tg0: Network is down.")
     assert [change.rule.change for change in changes] == ["down"]
 
 
@@ -195,7 +195,7 @@ def test_an_error_that_names_the_guilty_side_is_not_explained_again():
     watch = watching(SEEN["link", "carrier"])
     with pytest.raises(LinkError) as raised, watch.blaming():
         watch.check_way()
-    assert str(raised.value).count("To blame is") == 1
+    assert str(raised.value).count("is to blame") == 1
 
 
 LOST = NodeError("Node DUT1: the connection is lost.")
@@ -268,7 +268,7 @@ def test_repairs_that_never_help_end_with_the_error_of_the_side_that_was_to_blam
     def repair():
         raise TrafficError("Frames of 512 bytes do not go through tg0.")
 
-    with pytest.raises(TesterError, match=r"^To blame is the TG: the MTU of .*none of which helped: 3\. The last one:"):
+    with pytest.raises(TesterError, match=r"^The TG is to blame: the MTU of .*without success: 3\. The last error:"):
         measurer(Trials(), watching(SEEN["TG", "mtu"]), repair).measure(TRIAL)
 
 

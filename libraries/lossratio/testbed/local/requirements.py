@@ -1,4 +1,4 @@
-"""What a local testbed needs of this machine, and what to do where it is missing."""
+"""The requirements of a local testbed on this machine, and the remedies for what is missing."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _NO_VETH = 2
 
 
 class TestbedUnavailableError(TopologyError):
-    """A local testbed cannot be built on this machine; the message says why, and how to allow it."""
+    """A local testbed cannot be built on this machine. The message gives the reason and the remedy."""
 
     __test__ = False
 
 
 def why_unavailable() -> str | None:
-    """Says in one line why no local testbed can be built here, and what to do about it; None if one can be.
+    """The reason in one line why no local testbed can be built here, with the remedy; None: one can be built.
 
-    Takes a few hundredths of a second: namespaces are tried, not guessed at from the kernel's settings.
+    It takes a few hundredths of a second: it tries to make namespaces, as the kernel's settings alone are no proof.
     """
     if not sys.platform.startswith("linux"):
         return "a local testbed needs Linux, and this is " + sys.platform
@@ -46,15 +46,15 @@ def why_unavailable() -> str | None:
         packages = " ".join(sorted({_PACKAGES[name] for name in missing}))
         return f"not installed: {', '.join(missing)}; on Debian: apt install {packages}"
     if not _has_account():
-        return f"user id {os.geteuid()} has no account (no line in /etc/passwd), and sshd lets nobody else in"
+        return f"user id {os.geteuid()} has no account (no line in /etc/passwd), and sshd refuses such users"
     return _why_no_namespaces()
 
 
 def find_tools() -> Tools:
-    """Looks up the programs that a testbed is built with.
+    """Finds the programs that a testbed is built with.
 
     Raises:
-        TestbedUnavailableError: If one is missing.
+        TestbedUnavailableError: If a program is missing.
     """
     sshd, ssh_keygen, ip, nsenter = (_find(name) for name in ("sshd", "ssh-keygen", "ip", "nsenter"))
     if sshd is None or ssh_keygen is None or ip is None or nsenter is None:
@@ -64,7 +64,7 @@ def find_tools() -> Tools:
 
 
 def is_privileged() -> bool:
-    """Whether this process can build namespaces, and sshd change its user, without a user namespace of their own."""
+    """Whether this process can build namespaces, and sshd can change its user, without a new user namespace."""
     if os.geteuid() != 0:
         return False
     status = dict(line.split(":\t", 1) for line in Path("/proc/self/status").read_text().splitlines())
@@ -74,7 +74,7 @@ def is_privileged() -> bool:
 
 
 def _has_account() -> bool:
-    # Imported here because there is no such module where there is no passwd.
+    # Imported here because the module exists only on systems with a passwd file.
     import pwd
 
     try:
@@ -95,10 +95,10 @@ def _why_no_namespaces() -> str | None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == 0:
         return None
-    said = " ".join(done.stderr.split())
+    message = " ".join(done.stderr.split())
     if done.returncode == _NO_VETH:
-        return f"the kernel makes no veth interfaces ({said}); try: sudo modprobe veth"
-    return f"{_forbidden_by()} ({said})"
+        return f"the kernel makes no veth interfaces ({message}); try: sudo modprobe veth"
+    return f"{_forbidden_by()} ({message})"
 
 
 def _forbidden_by() -> str:

@@ -1,7 +1,7 @@
-"""The directories on disk that running testbeds have, one each: keys, logs, and how to reach the nodes.
+"""The directories of running testbeds on disk, one for each: keys, logs, and how to reach the nodes.
 
-A testbed's holder keeps the lock on its directory for as long as it lives. So what is not locked was left by one that
-was killed, and is removed whenever somebody looks.
+A testbed's holder keeps the lock of its directory as long as it lives. So a directory without a lock belongs to a
+holder that was killed. It is removed the next time that a function here reads the directories.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Access(BaseModel):
     """How a node of a running testbed is reached.
 
     Attributes:
-        port: TCP port of its sshd on the loopback address.
-        host_key: Its public host key.
+        port: TCP port of the node's sshd on the loopback address.
+        host_key: Public host key of the sshd.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,13 +40,13 @@ class Access(BaseModel):
 
 
 class State(BaseModel):
-    """What is written down about a running testbed.
+    """The record of a running testbed.
 
     Attributes:
-        topology: What it was built from.
-        pid: Its holder's process id.
+        topology: The topology that it was built from.
+        pid: Process id of its holder.
         keep: Whether it outlives the run that built it.
-        username: User to log in as.
+        username: The user to log in as.
         nodes: How to reach the nodes, by name.
     """
 
@@ -68,7 +68,7 @@ class LockedDirectory:
 
 
 def create_directory(name: str) -> LockedDirectory:
-    """Makes a directory for a testbed that is to be built, and locks it; removes what killed ones have left."""
+    """Makes and locks the directory of a new testbed; removes directories of killed testbeds."""
     with _root_locked() as root:
         _remove_leftovers(root)
         path = root / f"{name}-{secrets.token_hex(4)}"
@@ -79,32 +79,32 @@ def create_directory(name: str) -> LockedDirectory:
 
 
 def write_state(directory: Path, state: State) -> None:
-    """Writes a testbed's state down, at once or not at all."""
+    """Writes the record of a testbed, in one step: a reader never sees a part of it."""
     temporary = directory / f"{_STATE}.new"
-    # Unset fields are left out, so that what is read back is still known to be unset.
+    # Unset fields are left out, so that they are still unset after the record is read again.
     temporary.write_text(state.model_dump_json(indent=1, exclude_unset=True))
     temporary.rename(directory / _STATE)
 
 
 def running() -> list[tuple[Path, State]]:
-    """This user's testbeds that are up, with their directories; removes what killed ones have left."""
-    found = []
+    """This user's testbeds that are up, with their directories; removes directories of killed testbeds."""
+    testbeds = []
     with _root_locked() as root:
         _remove_leftovers(root)
         for path in sorted(root.glob(f"*/{_STATE}")):
             with suppress(OSError, ValidationError):
-                found.append((path.parent, State.model_validate_json(path.read_bytes())))
-    return found
+                testbeds.append((path.parent, State.model_validate_json(path.read_bytes())))
+    return testbeds
 
 
 def remove_leftovers() -> None:
-    """Removes what killed testbeds of this user have left on disk."""
+    """Removes the directories of this user's killed testbeds."""
     with _root_locked() as root:
         _remove_leftovers(root)
 
 
 def is_locked(directory: Path) -> bool:
-    """Whether a holder is alive behind a directory."""
+    """Whether the holder of a directory is alive."""
     try:
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -144,7 +144,7 @@ def _root() -> Path:
             return root
     raise TopologyError(
         "No local testbed can be built: there is no directory for its keys, neither below ~/.local/state nor below "
-        f"{tempfile.gettempdir()}; set XDG_STATE_HOME to one that can be written."
+        f"{tempfile.gettempdir()}; set XDG_STATE_HOME to a directory that can be written."
     )
 
 
@@ -156,7 +156,7 @@ def _state_home() -> Path:
 def _temporary_home() -> Path:
     home = Path(tempfile.gettempdir(), f"lossratio-{os.geteuid()}")
     home.mkdir(mode=0o700, exist_ok=True)
-    # Everybody may write there, so somebody else may have been first.
+    # Every user may write there, so another user may have made the directory.
     if home.is_symlink() or home.stat().st_uid != os.geteuid():
         raise PermissionError
     return home

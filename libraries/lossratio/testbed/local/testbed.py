@@ -31,7 +31,7 @@ class Holder:
     """A holder that has built its testbed.
 
     Attributes:
-        pid: Its process id.
+        pid: Process id of the holder.
         nodes: How to reach the nodes, by name.
     """
 
@@ -42,7 +42,7 @@ class Holder:
         self._control = control
 
     def let_go(self) -> None:
-        """Has the holder outlive this process."""
+        """Lets the holder outlive this process."""
         self._control.sendall(b"keep\n")
         _wait_for_end_of(self._control)
 
@@ -56,15 +56,15 @@ class Holder:
 
 @contextmanager
 def launch(plan: Plan, name: str) -> Iterator[Holder]:
-    """Starts a holder, and waits until its testbed is up; should the block fail, it is taken down again.
+    """Starts a holder, and waits until its testbed is up. If the block fails, the testbed is taken down again.
 
     Args:
-        plan: What to build; the descriptor of its lock is closed here.
+        plan: The testbed to build; the descriptor of its lock is closed here.
         name: The testbed's name, for errors.
 
     Raises:
         TestbedUnavailableError: If this machine cannot have a local testbed.
-        TopologyError: If this one cannot be built.
+        TopologyError: If this testbed cannot be built.
     """
     control, theirs = socket.socketpair()
     try:
@@ -91,7 +91,7 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
         holder = Holder(process, control, _wait_until_built(control, name))
         yield holder
     except BaseException:
-        # Interrupted or not, no testbed stays behind. It may have been let go already.
+        # No testbed stays behind, after an interrupt neither. The holder may have been let go already.
         if holder is not None:
             with suppress(ProcessLookupError):
                 os.kill(holder.pid, signal.SIGTERM)
@@ -136,13 +136,14 @@ _END_TIMEOUT = 30.0
 class LocalTestbed:
     """A running local testbed: per node a set of namespaces on this machine, with an sshd on the loopback interface.
 
-    Build one with `LocalTestbed.up`, best in a ``with`` statement; `find` and `LocalTestbed.use` join one that stays.
+    Build one with `LocalTestbed.up`, best in a ``with`` statement. `find` and `LocalTestbed.use` join a testbed that is
+    up to stay.
 
     Attributes:
         name: The topology's name.
-        topology: The topology, with all that is needed to reach its nodes filled in.
-        pid: Process id of the holder; the testbed ends with it.
-        keep: Whether it outlives the run that built it.
+        topology: The topology, complete with how its nodes are reached.
+        pid: Process id of the holder; the testbed ends with the holder.
+        keep: Whether the testbed outlives the run that built it.
         directory: Its private directory, with the user's key, the logs, and an ``ssh_config`` for the nodes.
     """
 
@@ -160,12 +161,12 @@ class LocalTestbed:
         """Builds a testbed.
 
         Args:
-            topology: What to build; its file says ``testbed: local``.
-            keep: Whether it stays until `LocalTestbed.down`; otherwise it ends with this process, however that ends.
+            topology: The testbed to build; its file has ``testbed: local``.
+            keep: Whether it stays until `LocalTestbed.down`; otherwise it ends with this process, in any case.
 
         Raises:
-            TestbedUnavailableError: If this machine cannot have a local testbed; says why, and how to allow it.
-            TopologyError: If the topology does not describe one, or one of this name is there to stay already.
+            TestbedUnavailableError: If this machine cannot have a local testbed; gives the reason and the remedy.
+            TopologyError: If the topology is no local testbed, or a testbed of this name is already up to stay.
         """
         _check(topology)
         if keep and find(topology.name) is not None:
@@ -196,20 +197,20 @@ class LocalTestbed:
 
     @classmethod
     def use(cls, topology: Topology) -> LocalTestbed:
-        """Joins the testbed of this topology if one is there to stay, and builds one for this run if not.
+        """Joins the testbed of this topology if it is up to stay; otherwise builds one for this run.
 
         Raises:
-            TopologyError: If one is there, but was built from another description; and as `LocalTestbed.up`.
+            TopologyError: If it is up, but was built from another description; and as `LocalTestbed.up`.
         """
-        found = find(topology.name)
-        if found is None:
+        running = find(topology.name)
+        if running is None:
             return cls.up(topology)
-        if found._known.topology != topology:
+        if running._known.topology != topology:
             raise TopologyError(
-                f"Testbed {topology.name} is up, but was built from another description than is in the file now; "
-                f"take it down first: lossratio testbed down."
+                f"Testbed {topology.name} is up, but was built from an earlier description than the one that is in "
+                f"the file now; take it down first: lossratio testbed down."
             )
-        return found
+        return running
 
     def __enter__(self) -> LocalTestbed:
         return self
@@ -226,15 +227,15 @@ class LocalTestbed:
         return state.is_locked(self.directory)
 
     def release(self) -> None:
-        """Takes the testbed down, unless it is there to stay."""
+        """Takes the testbed down, unless it is up to stay."""
         if not self.keep:
             self.down()
 
     def down(self) -> None:
-        """Takes the testbed down, and waits until nothing of it is left; does nothing if it is down.
+        """Takes the testbed down, and waits until nothing of it is left. Does nothing if it is already down.
 
         Raises:
-            TopologyError: If it does not end.
+            TopologyError: If the testbed does not end.
         """
         with suppress(ProcessLookupError):
             self._end(os.pidfd_open(self.pid))
@@ -244,7 +245,7 @@ class LocalTestbed:
 
     def _end(self, holder: int) -> None:
         try:
-            # The lock says whether the process id is still the holder's.
+            # The lock shows whether the process id is still the holder's.
             for number in (signal.SIGTERM, signal.SIGKILL):
                 if not self.is_up:
                     return
@@ -257,17 +258,17 @@ class LocalTestbed:
 
 
 def find(name: str) -> LocalTestbed | None:
-    """Finds this user's testbed that was brought up to stay, by its topology's name."""
+    """Finds this user's testbed that is up to stay, by its topology's name."""
     return next((testbed for testbed in status() if testbed.keep and testbed.name == name), None)
 
 
 def status() -> list[LocalTestbed]:
-    """All of this user's testbeds that are up, also those of other runs; removes what killed ones have left on disk."""
+    """All of this user's testbeds that are up, also those of other runs; removes files of killed testbeds."""
     return [LocalTestbed(directory, known) for directory, known in state.running()]
 
 
 def describe(testbed: LocalTestbed) -> str:
-    """Says in a few lines that a testbed is up, and how to log in on its nodes."""
+    """Describes in a few lines a testbed that is up, and how to log in on its nodes."""
     stays = "stays until it is taken down" if testbed.keep else "ends with the run that it belongs to"
     lines = [f"Testbed {testbed.name} is up and {stays}; its holder is process {testbed.pid}."]
     lines += [f"  {name}: ssh -F {testbed.directory}/ssh_config {name}" for name in testbed.topology.nodes]
@@ -277,7 +278,7 @@ def describe(testbed: LocalTestbed) -> str:
 def _check(topology: Topology) -> None:
     if topology.testbed is not TestbedKind.LOCAL:
         raise TopologyError(
-            f"Topology {topology.name} is no local testbed: it says 'testbed: {topology.testbed.value}'."
+            f"Topology {topology.name} is no local testbed: it has 'testbed: {topology.testbed.value}'."
         )
     for ports in topology.links().values():
         for port in ports:
@@ -343,11 +344,11 @@ def _write_ssh_config(testbed: LocalTestbed) -> None:
 
 
 def reachable(topology: Topology, undo: ExitStack) -> Topology:
-    """The topology with everything that it takes to reach its nodes; a local testbed that is not up is built.
+    """The topology, complete with how its nodes are reached. A local testbed that is not up is built.
 
     Args:
         topology: The topology, as its file has it.
-        undo: Takes down in the end what was built.
+        undo: Takes the testbed down in the end, if it was built.
 
     Raises:
         LossRatioError: If a local testbed cannot be built.
