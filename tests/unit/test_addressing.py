@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossratio.topology.addressing import default_networks
-from lossratio.traffic.agent.guard import _default_networks
+from lossratio.traffic.agent.core.ports import _default_networks
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ _WORLDS: tuple[tuple[Network, Network], ...] = (
 def split_sides(paths: int) -> tuple[tuple[Side, Side], ...]:
     """Networks of parallel paths, west and east of each: equal parts of `WEST` and `EAST`.
 
-    So a router can tell the paths apart.
+    So a router can distinguish the paths.
 
     Args:
         paths: How many paths there are.

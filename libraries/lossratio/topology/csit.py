@@ -1,6 +1,7 @@
-"""Topology files of FD.io CSIT: turns what is in them into what is in ours.
+"""Topology files of FD.io CSIT: translates them into the fields of our own format.
 
-Fields that mean the same keep their names. What we do not need is carried along as ``other``. Secrets are left out.
+Fields that mean the same keep their names. Fields that lossratio does not use are kept as ``other``. Secrets are left
+out.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _EMBEDDED = {"kind": "afpacket"}
 
 
 def is_csit_topology(data: Mapping[str, Any]) -> bool:
-    """Whether this is what a topology file of CSIT holds."""
+    """Whether these are the contents of a topology file of CSIT."""
     return "format" not in data and "metadata" in data and "nodes" in data
 
 
 def from_csit(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The data of our own format that means the same; what is not well-formed stays as it is, for its checks to find.
+    """The same testbed as data of our own format. Parts that are not well-formed stay as they are, for the checks.
 
     Args:
         data: What the file holds.
@@ -36,7 +37,7 @@ def from_csit(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     secrets = sorted(_secrets_in(data))
     if secrets:
         logging.getLogger(__name__).warning(
-            "%s: %s ignored; secrets do not belong into a file. Use a key, or the environment variable "
+            "%s: %s ignored; secrets do not belong in a file. Use a key, or the environment variable "
             "LOSSRATIO_PASSWORD.",
             path,
             f"{', '.join(secrets)} {'is' if len(secrets) == 1 else 'are'}",
@@ -80,7 +81,7 @@ def _without_dangling_links(nodes: Any) -> Any:
     for port in ports:
         if ends[str(port["link"])] == 1:
             other = port.get("other", {})
-            # What is no mapping stays as it is, for the checks to find.
+            # Anything but a mapping stays as it is: the checks find it.
             port["other"] = {**other, "link": port.pop("link")} if isinstance(other, dict) else other
     return nodes
 
@@ -91,16 +92,16 @@ def _mappings(data: Any) -> list[dict[str, Any]]:
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): _without_secrets(each) for name, each in value.items() if name not in _SECRETS}
+        return {str(name): _without_secrets(item) for name, item in value.items() if name not in _SECRETS}
     if isinstance(value, list):
-        return [_without_secrets(each) for each in value]
+        return [_without_secrets(item) for item in value]
     return value
 
 
 def _secrets_in(value: Any) -> set[str]:
     if isinstance(value, dict):
-        found = {str(name) for name in value if name in _SECRETS}
-        return found.union(*(_secrets_in(each) for each in value.values()))
+        own = {str(name) for name in value if name in _SECRETS}
+        return own.union(*(_secrets_in(item) for item in value.values()))
     if isinstance(value, list):
-        return set().union(*(_secrets_in(each) for each in value))
+        return set().union(*(_secrets_in(item) for item in value))
     return set()

@@ -10,7 +10,7 @@ from lossratio.units import format_bit_rate, format_frame_rate
 
 
 def draw_topology(topology: Topology, paths: Sequence[TrafficPath]) -> str:
-    """Draws the ways of the test traffic from top to bottom, and lists below them what is not on any."""
+    """Draws the paths of the test traffic from top to bottom, and lists unused links and interfaces below them."""
     width = max(len(name) for name in topology.nodes)
     lines = []
     for number, path in enumerate(paths, start=1):

@@ -1,4 +1,4 @@
-"""Reads topology files, and finds what is wrong with those whose fields are right one by one."""
+"""Reads topology files, and checks what the fields of a file mean together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _convert(data: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def generator_problems(topology: Topology, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
-    """Finds what keeps the generator from sending, as far as the file shows it.
+    """Finds reasons why the generator could not send, as far as the file shows them.
 
     Args:
         topology: The topology.

@@ -28,7 +28,7 @@ _LONGEST_SHOWN = 100
 
 
 class GeneratorSettings(FileModel):
-    """What a topology file says about its generator, whatever kind that is."""
+    """The settings that generators of all kinds have in a topology file."""
 
     max_rate: FrameRate | None = None
     """The most frames per second that it is known to send per interface: the default max load of a search. A simulated
@@ -54,14 +54,14 @@ class RealGenerator(GeneratorSettings):
     """Python 3.8 or later on the TG node, with the modules that the generator's program needs."""
 
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
-        """Finds what keeps the generator from sending, as far as the topology file shows it.
+        """Finds reasons why the generator could not send, as far as the topology file shows them.
 
         Args:
             ports: The TG's ports that it sends from, by name.
             pairs: From how many pairs of ports it sends at once.
 
         Yields:
-            Where in the node, such as ``("interfaces", "port0")``, and what is wrong there.
+            The place in the node, such as ``("interfaces", "port0")``, and the problem.
         """
         yield from ()
 
@@ -73,7 +73,7 @@ class AfPacketGenerator(RealGenerator):
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with numpy."""
     catch_up: Duration | None = None
-    """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; what is older stays unsent.
+    """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; older frames stay unsent.
     Where missing, 1 ms. More only suits DUTs whose queues hold such a burst."""
 
 
@@ -104,7 +104,7 @@ class TrexGenerator(RealGenerator):
     master_core: int | None = Field(default=None, ge=0)
     """CPU of TRex's master thread."""
     latency_core: int | None = Field(default=None, ge=0)
-    """CPU of its thread for latency and for what is received."""
+    """CPU of its thread for latency and for received frames."""
     cores: tuple[TrexCores, ...] = ()
     """The CPUs of each pair of ports; where missing, TRex chooses one."""
     prefix: FileName | None = None

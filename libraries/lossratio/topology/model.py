@@ -38,7 +38,7 @@ class TestbedKind(str, Enum):
 
 
 class NodeType(str, Enum):
-    """What a node is there for."""
+    """The role of a node."""
 
     TG = "TG"
     DUT = "DUT"
@@ -78,7 +78,7 @@ class Node(FileModel):
     interfaces: dict[Label, Interface] = Field(min_length=1)
     """Interfaces by port name."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
-    """What else is known about it; it is carried along into results."""
+    """Further facts about it, which every result states."""
 
     @model_validator(mode="before")
     @classmethod
@@ -86,7 +86,7 @@ class Node(FileModel):
         for field in ("password", "passphrase"):
             if isinstance(data, dict) and field in data:
                 raise ValueError(
-                    f"has a {field}, which does not belong into a file; "
+                    f"has a {field}, which does not belong in a file; "
                     "use a key, or the environment variable LOSSRATIO_PASSWORD"
                 )
         return data
@@ -94,7 +94,7 @@ class Node(FileModel):
 
 @dataclass(frozen=True)
 class NicModel:
-    """What one port of a NIC of some model can do at most, in each direction.
+    """The limits of one port of a NIC model, in each direction.
 
     Attributes:
         name: The model's name, e.g. ``Intel-E810CQ``.
@@ -138,7 +138,7 @@ NIC_MODELS = _models(
 
 
 class NicLimits(FileModel):
-    """What one port of a NIC model can do at most, in each direction."""
+    """The limits of one port of a NIC model of the lab, in each direction."""
 
     max_frame_rate: FrameRate | None = None
     """Frames per second, of whatever size."""
@@ -150,7 +150,7 @@ class Reservation(FileModel):
     """How a testbed is reserved on its TG node, so that two never measure on it at once."""
 
     name: str = Field(default="testbed", pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)
-    """What is reserved. Topologies that share a TG, but no interface and no DUT, have a name each."""
+    """Name of the reserved thing. Topologies that share a TG, but no interface and no DUT, have different names."""
     lease: Duration = 60.0
     """Seconds after which the reservation of a job that has died ends by itself; it is renewed four times as often."""
     directory: NodePath | None = None
@@ -165,7 +165,7 @@ class Topology(FileModel):
     name: FileName
     """Name of the testbed; it is in every result."""
     description: str = ""
-    """What is special about it."""
+    """Remarks about it."""
     testbed: TestbedKind = TestbedKind.LAB
     """lab: the nodes are there. local: network namespaces are built. simulated: nothing real at all."""
     nics: dict[Label, NicLimits] = Field(default_factory=dict)
@@ -173,7 +173,7 @@ class Topology(FileModel):
     nodes: dict[FileName, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
     reservation: Reservation | None = Reservation()
-    """How it is reserved; null: not at all, where nobody else ever uses it."""
+    """How it is reserved; null: not at all, for a testbed that has one user only."""
 
     @property
     def tg_name(self) -> str:
@@ -237,7 +237,7 @@ class Topology(FileModel):
         return replace(path, hops=tuple(hops))
 
     def nic_model(self, port: Port) -> NicModel | None:
-        """What a port can do at most; None: its model is not given, or not known."""
+        """The limits of a port; None: its model is not given, or not known."""
         name = port.interface.model
         if name is None:
             return None

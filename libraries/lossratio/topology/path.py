@@ -30,7 +30,7 @@ class Interface(FileModel):
     speed: BitRate | None = None
     """Speed of the link, bits per second in each direction."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
-    """What else is known about it; it is carried along into results."""
+    """Further facts about it, which every result states."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Hop:
 
     @property
     def label(self) -> str:
-        """What tells it from others: its node, and the number of its path where there are several."""
+        """Its name in reports: its node, and the number of its path where there are several."""
         return self.node_name if self.link is None else f"{self.node_name} (link {self.link})"
 
 
@@ -131,11 +131,11 @@ def _take_links(
     """Takes the links of one way out of those that are free; each with its ends in the order of the way."""
     ends: list[tuple[Port, Port]] = []
     for here, there in itertools.pairwise((tg_name, *dut_names, tg_name)):
-        found = _first_link(free, here, there, lambda port: port.node_name == tg_name or _is_of(port, nic))
-        if found is None:
+        link = _first_link(free, here, there, lambda port: port.node_name == tg_name or _is_of(port, nic))
+        if link is None:
             return _Gap(here, there)
-        del free[str(found[0].interface.link)]
-        ends.append(found)
+        del free[str(link[0].interface.link)]
+        ends.append(link)
     return ends
 
 

@@ -40,10 +40,10 @@ InterfaceName = Annotated[
 """Name of a Linux interface."""
 
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
-"""Name of something of ours; it is a part of file names."""
+"""A name that becomes a part of file names."""
 
 Label = Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=100)]
-"""What people call something; one line."""
+"""A name for people; one line."""
 
 HostName = Annotated[str, Field(pattern=r"^[^-\s/@][^\s/@]*$", max_length=255)]
 """Name or address of a machine."""

@@ -1,14 +1,9 @@
-"""Test traffic: what to send, the agent that sends it on the TG node, and the measurer that asks it for trials."""
+"""Test traffic: profiles of frames, generators, the agent on the TG, and the measurer that asks it for trials."""
 
-from lossratio.traffic.agent.configuration import Configuration
-from lossratio.traffic.agent_client import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError
-from lossratio.traffic.answers import StoppedTraffic
-from lossratio.traffic.frame_sizes import parse_frame_size
-from lossratio.traffic.generators.afpacket import AfPacket
-from lossratio.traffic.generators.base import Generator, GeneratorNode
-from lossratio.traffic.generators.registry import generator_needs, load_generator, open_generator
-from lossratio.traffic.measurer import FALTERING, REPEATS, TrafficMeasurer
-from lossratio.traffic.path_check import (
+from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.client.agent import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError, StoppedTraffic
+from lossratio.traffic.client.measurer import FALTERING, REPEATS, TrafficMeasurer
+from lossratio.traffic.client.path_check import (
     CHECK_DURATION,
     CHECK_LOAD,
     DeadPathError,
@@ -16,9 +11,18 @@ from lossratio.traffic.path_check import (
     check_path,
     with_largest_frames,
 )
-from lossratio.traffic.ports import PortPair, TrafficPort, make_configuration
-from lossratio.traffic.profile import TrafficDirection, TrafficProfile, load_profile, profile_names
-from lossratio.traffic.wording import addresses, frame_format, ip_versions, modifiers
+from lossratio.traffic.generators import generator_needs, load_generator, open_generator
+from lossratio.traffic.generators.afpacket import AfPacket
+from lossratio.traffic.generators.base import Generator, GeneratorNode
+from lossratio.traffic.profile.configuration import PortPair, TrafficPort, make_configuration
+from lossratio.traffic.profile.profile import (
+    TrafficDirection,
+    TrafficProfile,
+    load_profile,
+    parse_frame_size,
+    profile_names,
+)
+from lossratio.traffic.profile.wording import addresses, frame_format, ip_versions, modifiers
 
 __all__ = [
     "ANSWER_SECONDS",

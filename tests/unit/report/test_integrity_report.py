@@ -11,7 +11,7 @@ from lossratio.results.build import TestRun, mrr_result
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
 from lossratio.results.model import TestIdentity
 from lossratio.results.text import message
-from lossratio.traffic.path_check import check_at_low_rate
+from lossratio.traffic.client.path_check import check_at_low_rate
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import (
     DirectionCounters,

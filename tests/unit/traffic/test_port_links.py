@@ -2,9 +2,9 @@
 
 import pytest
 
-from lossratio.traffic.agent import port_links
-from lossratio.traffic.agent.links import Link
-from lossratio.traffic.agent.protocol import AgentError
+from lossratio.traffic.agent.core import ports as port_links
+from lossratio.traffic.agent.core.links import Link
+from lossratio.traffic.agent.core.protocol import AgentError
 
 
 def link(**counters):

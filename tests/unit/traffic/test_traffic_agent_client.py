@@ -9,10 +9,10 @@ from local_session import PYTHON
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.guard import same_wire
-from lossratio.traffic.agent.links import Link
-from lossratio.traffic.agent.protocol import PROTOCOL
-from lossratio.traffic.agent_client import pack_agent
+from lossratio.traffic.agent.core.links import Link
+from lossratio.traffic.agent.core.ports import same_wire
+from lossratio.traffic.agent.core.protocol import PROTOCOL
+from lossratio.traffic.client.agent import pack_agent
 
 HELLO = {
     "protocol": PROTOCOL,

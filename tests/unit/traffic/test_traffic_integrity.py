@@ -16,13 +16,12 @@ from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR, configure
 
 from lossratio.traffic import AgentClient, load_profile, make_configuration
-from lossratio.traffic.agent import examination
-from lossratio.traffic.agent.configuration import Direction
-from lossratio.traffic.agent.examination import MOST_EXAMINED, Examiner
-from lossratio.traffic.agent.filters import Sample
-from lossratio.traffic.agent.links import Link
-from lossratio.traffic.agent.receive_ring import ReceiveRing
-from lossratio.traffic.frame_sizes import MOST_SIZES
+from lossratio.traffic.agent.afpacket import examination
+from lossratio.traffic.agent.afpacket.examination import MOST_EXAMINED, Examiner
+from lossratio.traffic.agent.afpacket.receive import ReceiveRing, Sample
+from lossratio.traffic.agent.core.configuration import Direction
+from lossratio.traffic.agent.core.links import Link
+from lossratio.traffic.profile.profile import MOST_SIZES
 
 pytestmark = pytest.mark.netns
 

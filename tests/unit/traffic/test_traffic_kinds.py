@@ -8,7 +8,7 @@ from traffic_lab import EAST, WEST, Capture, configure, drop
 
 from lossratio.errors import TrafficError
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.protocol import AgentError
+from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
 

@@ -7,9 +7,7 @@ import pytest
 from traffic_lab import configure, drop
 
 from lossratio.traffic import AgentRefusalError
-from lossratio.traffic.agent.clock import ClockWatch
-from lossratio.traffic.agent.latencies import summarize
-from lossratio.traffic.agent.stamps import Stamps
+from lossratio.traffic.agent.afpacket.latency import ClockWatch, Stamps, summarize
 
 real = pytest.mark.netns
 

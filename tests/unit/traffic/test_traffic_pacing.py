@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lossratio.traffic.agent.counting import check_countable
-from lossratio.traffic.agent.pacing import (
+from lossratio.traffic.agent.afpacket.receive import check_countable
+from lossratio.traffic.agent.core.pacing import (
     BATCH,
     CATCH_UP,
     RAMP_STEPS,
@@ -14,7 +14,7 @@ from lossratio.traffic.agent.pacing import (
     ramp_up,
     transmit,
 )
-from lossratio.traffic.agent.protocol import AgentError
+from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import DirectionCounters, TrialInput
 

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from lossratio.errors import TrafficError
-from lossratio.traffic import load_profile, profile_names, wording
+from lossratio.traffic import load_profile, profile_names
+from lossratio.traffic.profile import wording
 
 GOOD = """\
 format: lossratio-traffic-profile/1

@@ -10,11 +10,10 @@ from scapy.layers.inet6 import IPv6
 from trex_stand_in import CTRexVmInsFixHwCs, Server, StandIn, STLVmFixChecksumHw, STLVmFixIpv4, STLVmFlowVar
 
 from lossratio.traffic import load_profile, profile_names
-from lossratio.traffic.agent.configuration import Direction, SteppingField
-from lossratio.traffic.agent.frames import FrameBuilder, FrameOrder
-from lossratio.traffic.agent.protocol import AgentError
-from lossratio.traffic.agent.trex_frames import MOST_LISTED, make_template
-from lossratio.traffic.agent.trex_streams import StreamMaker
+from lossratio.traffic.agent.afpacket.frames import FrameBuilder, FrameOrder
+from lossratio.traffic.agent.core.configuration import Direction, SteppingField
+from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.traffic.agent.trex.streams import MOST_LISTED, StreamMaker, make_template
 
 RANDOM = ["ethip6-ip6scale2m-rnd"]
 SCALED = [name for name in profile_names() if load_profile(name, frame_size=128).flows > 1000]

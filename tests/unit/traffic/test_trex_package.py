@@ -5,12 +5,11 @@ import base64
 import pytest
 from frame_samples import DESTINATION_MAC, SOURCE_MAC, spec
 
-from lossratio.traffic.agent.configuration import Direction
-from lossratio.traffic.agent.protocol import AgentError
-from lossratio.traffic.agent.trex_connection import TrexConnection
-from lossratio.traffic.agent.trex_library import TrexLibrary
-from lossratio.traffic.agent.trex_settings import TrexSettings
-from lossratio.traffic.agent.trex_streams import StreamMaker
+from lossratio.traffic.agent.core.configuration import Direction
+from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.traffic.agent.trex.connection import TrexConnection
+from lossratio.traffic.agent.trex.settings import TrexLibrary, TrexSettings
+from lossratio.traffic.agent.trex.streams import StreamMaker
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from trex_lab import BOTH_WAYS, SETTINGS, generator, still_there, trial
 from trex_stand_in import MACS, Server, StandIn
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.protocol import AgentError, ControllerGoneError
-from lossratio.traffic.agent.trex import TrexGenerator
-from lossratio.traffic.agent.trex_library import TrexLibrary
-from lossratio.traffic.answers import read_latency, read_stop
+from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError
+from lossratio.traffic.agent.trex.generator import TrexGenerator
+from lossratio.traffic.agent.trex.settings import TrexLibrary
+from lossratio.traffic.client.agent import read_latency, read_stop
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
 

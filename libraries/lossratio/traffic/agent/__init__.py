@@ -5,8 +5,8 @@ side sends this package there as `lossratio_agent`, so it imports nothing of our
 generators import the names below from it.
 """
 
-from .configuration import Configuration, Direction
-from .generator import Generator
-from .protocol import AgentError, Message
+from .core.configuration import Configuration, Direction
+from .core.generator import Generator
+from .core.protocol import AgentError, Message
 
 __all__ = ["AgentError", "Configuration", "Direction", "Generator", "Message"]

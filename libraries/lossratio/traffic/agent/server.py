@@ -9,10 +9,10 @@ import signal
 import sys
 from typing import Callable
 
-from .configuration import Configuration
-from .generator import Generator, make_generator
-from .links import read_links
-from .protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
+from .core.configuration import Configuration
+from .core.generator import Generator, make_generator
+from .core.links import read_links
+from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
 
 _TEND_SECONDS = 0.2
 

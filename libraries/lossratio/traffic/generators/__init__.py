@@ -1,1 +1,63 @@
-"""Generators on the controller's side, one module each."""
+"""Generators by kind: those that come with lossratio, and those of other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from lossratio.nodes import NodeSession
+from lossratio.plugins import distribution_of
+from lossratio.topology import ADDED_GENERATORS, Port, RealGenerator
+from lossratio.traffic.generators.base import Generator, GeneratorNode
+
+_GENERATORS = replace(
+    ADDED_GENERATORS,
+    own=tuple(
+        EntryPoint(name, value, ADDED_GENERATORS.name)
+        for name, value in (
+            ("afpacket", "lossratio.traffic.generators.afpacket:AfPacket"),
+            ("trex", "lossratio.traffic.generators.trex:Trex"),
+        )
+    ),
+)
+
+
+def load_generator(kind: str) -> type[Generator[Any]]:
+    """Imports the class of a kind of generator.
+
+    Raises:
+        TopologyError: If there is no such generator, there are several, or its package is broken; names the
+            distribution.
+    """
+    loaded = _GENERATORS.load(kind)
+    if not (isinstance(loaded, type) and issubclass(loaded, Generator)):
+        raise _GENERATORS.broken(_GENERATORS.find(kind), "is not a subclass of lossratio.traffic.Generator")
+    return loaded
+
+
+def open_generator(settings: RealGenerator, node: GeneratorNode, ports: Sequence[Port]) -> Generator[RealGenerator]:
+    """Makes the controller's side of a TG's generator.
+
+    Args:
+        settings: Its settings in the topology file.
+        node: The TG.
+        ports: The TG's ports on the way of the traffic: pairs, west before east.
+
+    Raises:
+        TopologyError: If the topology says too little about it, or asks for something that the TG does not have.
+    """
+    generator: Generator[RealGenerator] = load_generator(settings.kind)(settings, node, ports)
+    entry = _GENERATORS.find(settings.kind)
+    generator.distribution = None if entry in _GENERATORS.own else distribution_of(entry)
+    return generator
+
+
+def generator_needs(settings: RealGenerator, session: NodeSession) -> Iterator[str]:
+    """Finds what a TG lacks for its generator, with the way out. Nothing is started or changed there.
+
+    Raises:
+        TopologyError: If the generator's package is broken.
+    """
+    yield from load_generator(settings.kind).needs(settings, session)

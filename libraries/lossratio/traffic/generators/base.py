@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.nodes import NodeSession, read_sources
 from lossratio.topology import Port, RealGenerator
-from lossratio.traffic.agent.configuration import Configuration
-from lossratio.traffic.agent.generator import program_module
-from lossratio.traffic.agent_client import AgentClient
+from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.generator import program_module
+from lossratio.traffic.client.agent import AgentClient
 
 SettingsT = TypeVar("SettingsT", bound=RealGenerator)
 

@@ -1,0 +1,267 @@
+"""Looks at frames that came back: whether each is one that was sent, as it was sent, once, and in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.configuration import FCS_BYTES, TAG_BYTES, Direction, FramesSpec
+from ..core.links import Link
+from ..core.protocol import Message
+from .cycle import FrameCycle
+from .frames import Bytes, Numbers, number_bytes, number_parts, tag_bytes
+from .receive import (
+    DIRECTIONS,
+    CapturedFrames,
+    ReceiveRing,
+    Sample,
+    let_nothing_through,
+    let_sample_through,
+    ring_slot_bytes,
+)
+
+MOST_EXAMINED = 1 << 14
+"""Frames of a trial and direction that are chosen to be examined at most, give or take a few: work of milliseconds.
+
+Copies of them, and odd frames, are examined besides: twice as many frames have room.
+"""
+
+_RING_BYTES = 1 << 24
+_ROOM = 2
+_LONG = 60.0
+"""Seconds of traffic without an end after which fewer of its frames are chosen."""
+_MACS, _WORD_BYTES = 12, 8
+_CACHED_BYTES = 1 << 20
+
+Flags = NDArray[np.bool_]
+
+
+class Examiner:
+    """Keeps some of the frames of a direction that arrive, and looks at them when the traffic has ended.
+
+    They are chosen by their sequence numbers, in runs of neighbours, so that all copies of a chosen frame are seen, and
+    frames that overtake each other. Of traffic without an end fewer and fewer are chosen, of all that it has sent.
+    Besides these, every frame is kept that belongs to another direction of the trial, has another length than any that
+    was sent, or another destination MAC address than the port's.
+
+    Args:
+        direction: The direction.
+        cycle: Its frames.
+        sink: The port that they come back to.
+
+    Raises:
+        OSError: If the kernel does not give the ring.
+    """
+
+    def __init__(self, direction: Direction, cycle: FrameCycle, sink: Link) -> None:
+        frames = direction.frames
+        self._expected = _ExpectedFrames(frames, cycle)
+        self._mac = sink.mac
+        self._lengths = tuple(size - FCS_BYTES for size, _ in frames.sizes)
+        self._sample = Sample(0, 1, sink.mac, self._lengths)
+        slot = ring_slot_bytes(max(self._lengths))
+        slots = min(_ROOM * MOST_EXAMINED, _RING_BYTES // slot)
+        self._ring = ReceiveRing(sink.name, sink.index, slot, slots)
+        self._kept: CapturedFrames | None = None
+
+    def watch(self, tag: int, load: float, duration: float | None) -> None:
+        """Chooses frames from now on.
+
+        Args:
+            tag: Their tag.
+            load: Frames per second that will be sent.
+            duration: Seconds; None: nobody knows.
+        """
+        self._stop()
+        frames = load * (_LONG if duration is None else duration)
+        one_in = 1
+        while frames / one_in > self._ring.slots / _ROOM:
+            one_in *= 2
+        self._sample = Sample(tag, one_in, self._mac, self._lengths)
+        let_sample_through(self._ring.socket, self._expected.place, self._sample)
+
+    def make_room(self) -> None:
+        """Halves the sample where the ring is half full; to be called now and then while traffic without an end flows.
+
+        Odd frames stay, as long as there is room for all of them.
+        """
+        if not self._ring.is_half_full() or (self._kept is not None and len(self._kept) >= self._ring.slots):
+            return
+        self._sample = replace(self._sample, one_in=2 * self._sample.one_in)
+        let_sample_through(self._ring.socket, self._expected.place, self._sample)
+        captured = self._ring.captured()
+        all_kept = captured if self._kept is None else self._kept.followed_by(captured)
+        # Nobody knows yet how many frames were sent, and nothing else of them is looked at.
+        seen = _look_at_all(all_kept, self._sample, self._expected, first=0, sent=0)
+        self._kept = all_kept.those(seen.is_chosen | seen.strayed | seen.wrong_length | seen.wrong_mac)
+        self._ring.release(len(captured))
+
+    def examine(self, first: int, sent: int) -> Message:
+        """What it saw since then; to be asked when the frames have had their time to come back.
+
+        Args:
+            first: Number of the frame with sequence number 0, in the order of all frames.
+            sent: How many were sent.
+
+        Returns:
+            The attributes of `lossratio.trials.integrity.Examination`.
+        """
+        overlooked, captured = self._ring.overlooked(), self._ring.captured()
+        if self._kept is not None:
+            captured = self._kept.followed_by(captured)
+        seen = _look_at_all(captured, self._sample, self._expected, first, sent)
+        of_all = {"wrong_length": seen.wrong_length, "wrong_mac": seen.wrong_mac, "strayed": seen.strayed}
+        in_order = seen.numbers[seen.is_intact]
+        numbers, firsts = np.unique(in_order, return_index=True)
+        once = in_order[np.sort(firsts)]
+        answer = {
+            "examined": int(np.count_nonzero(seen.is_chosen)),
+            "duplicated": len(in_order) - len(numbers),
+            "reordered": int(np.count_nonzero(once < np.maximum.accumulate(once))) if len(once) else 0,
+            "corrupted": int(np.count_nonzero(seen.corrupted)),
+            "readdressed": int(np.count_nonzero(seen.readdressed)),
+            # What there was no more room for was as those before it.
+            **{
+                name: -(-int(np.count_nonzero(flags)) * (len(captured) + overlooked) // max(1, len(captured)))
+                for name, flags in of_all.items()
+            },
+        }
+        self._stop()
+        return answer
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._ring.close()
+
+    def _stop(self) -> None:
+        let_nothing_through(self._ring.socket)
+        self._ring.overlooked()
+        self._ring.release(len(self._ring.captured()))
+        self._kept = None
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was seen of each frame that was captured; each has one of these faults at most.
+
+    Attributes:
+        numbers: Its sequence number.
+        is_chosen: Whether it was to be seen because of that number.
+        is_intact: Whether it was one of these, and has no fault.
+        strayed: Whether it belongs to another direction.
+        wrong_length: Whether it has a length that no frame has.
+        wrong_mac: Whether its destination MAC address is another one.
+        readdressed: Whether it was chosen, and its IP addresses are others.
+        corrupted: Whether it was chosen, and anything else is different.
+    """
+
+    numbers: Numbers
+    is_chosen: Flags
+    is_intact: Flags
+    strayed: Flags
+    wrong_length: Flags
+    wrong_mac: Flags
+    readdressed: Flags
+    corrupted: Flags
+
+
+class _ExpectedFrames:
+    """What frames must look like when they come back, and which bytes of them matter."""
+
+    def __init__(self, spec: FramesSpec, cycle: FrameCycle) -> None:
+        self.spec = spec
+        self.place = spec.tag_place
+        self._cycle = cycle
+        self.end = spec.max_size - FCS_BYTES
+        self.lengths = {size - FCS_BYTES for size, _ in spec.sizes}
+        self.matters = np.ones(self.end, dtype=bool)
+        for start, stop in spec.rewritable:
+            self.matters[start:stop] = False
+        self.is_address = np.zeros(self.end, dtype=bool)
+        for start, stop in spec.addresses:
+            self.is_address[start:stop] = True
+        self.checksums = [(each.start, each.end) for each in spec.checksums if each.end is not None]
+
+    def frames(self, tag: int, numbers: Numbers, first: int) -> tuple[Bytes, Numbers]:
+        """Frames by their sequence numbers, as they were sent, and their lengths."""
+        data, lengths = self._cycle.frames(numbers + first)
+        data[:, self.place.offset : self.place.offset + 4] = np.frombuffer(tag_bytes(tag)[:4], dtype=np.uint8)
+        for (start, width), written in zip(number_parts(self.place), number_bytes(self.place, tag, numbers)):
+            data[:, start : start + width] = written
+        return data, lengths.astype(np.int64)
+
+    def differ(self, got: Bytes, wanted: Bytes, sizes: Numbers) -> Flags:
+        """Whether frames differ in what the way may not rewrite, or a header's checksum is wrong."""
+        differences = np.zeros((len(got), -(-self.end // _WORD_BYTES) * _WORD_BYTES), dtype=np.uint8)
+        np.bitwise_xor(got[:, _MACS:], wanted[:, _MACS:], out=differences[:, _MACS : self.end])
+        for start, stop in self.spec.rewritable:
+            differences[:, start:stop] = 0
+        if len(self.lengths) > 1:
+            differences[:, : self.end] *= np.arange(self.end) < sizes[:, np.newaxis]
+        flags: Flags = np.bitwise_or.reduce(differences.view(np.uint64), axis=1) != 0
+        for start, end in self.checksums:
+            flags |= _sum(got[:, start:end]) != 0xFFFF
+        return flags
+
+    def compare(self, got: Bytes, wanted: Bytes, lengths: Numbers, sizes: Numbers) -> tuple[Flags, Flags]:
+        """Which frames are corrupted, and which have other addresses, of those that differ."""
+        different = (got != wanted) & self.matters & (np.arange(self.end) < sizes[:, np.newaxis])
+        is_readdressed: Flags = different[:, self.is_address].any(axis=1)
+        for start, width in number_parts(self.place):
+            # It is another frame's number, and so are the addresses that go with it.
+            is_readdressed &= ~different[:, start : start + width].any(axis=1)
+        wrong = (lengths != sizes) | different.any(axis=1)
+        for start, end in self.checksums:
+            wrong |= _sum(got[:, start:end]) != 0xFFFF
+        return wrong & ~is_readdressed, is_readdressed
+
+
+def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int, sent: int) -> _Seen:
+    """Looks at some frames at a time, as many as stay in a processor's cache."""
+    count = max(1, _CACHED_BYTES // expected.end)
+    parts = [
+        _look(captured.part(start, start + count), sample, expected, first, sent)
+        for start in range(0, max(1, len(captured)), count)
+    ]
+    return _Seen(**{each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(_Seen)})
+
+
+def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int, sent: int) -> _Seen:
+    contents, lengths = captured.contents(expected.end), captured.lengths
+    offset = expected.place.offset
+    tags, numbers = _words(contents, offset), _words(contents, offset + 4)
+    ours = tags == sample.tag
+    strayed = ~ours & ((tags ^ sample.tag) & ~DIRECTIONS == 0)
+    wrong_length = ours & ~np.isin(lengths, sorted(expected.lengths))
+    wrong_mac = ours & ~wrong_length & (contents[:, :6] != np.frombuffer(sample.mac, dtype=np.uint8)).any(axis=1)
+    is_chosen = ours & sample.chooses(numbers) & (lengths >= offset + TAG_BYTES)
+    if not expected.place.is_numbered:
+        is_chosen = np.zeros(len(numbers), dtype=bool)
+    left = is_chosen & ~wrong_length & ~wrong_mac
+    readdressed, corrupted = np.zeros(len(left), dtype=bool), np.zeros(len(left), dtype=bool)
+    rows = np.flatnonzero(left)
+    corrupted[rows] = numbers[rows] >= sent
+    rows = rows[numbers[rows] < sent]
+    wanted, sizes = expected.frames(sample.tag, numbers[rows], first)
+    got = contents if len(rows) == len(contents) else contents[rows]
+    # Few frames differ in what no router may change, and only these are looked at byte by byte.
+    odd = np.flatnonzero(expected.differ(got, wanted, sizes) | (lengths[rows] != sizes))
+    corrupted[rows[odd]], readdressed[rows[odd]] = expected.compare(
+        got[odd], wanted[odd], lengths[rows[odd]], sizes[odd]
+    )
+    is_intact = left & ~readdressed & ~corrupted
+    return _Seen(numbers, is_chosen, is_intact, strayed, wrong_length, wrong_mac, readdressed, corrupted)
+
+
+def _words(contents: Bytes, offset: int) -> Numbers:
+    words: Numbers = np.ascontiguousarray(contents[:, offset : offset + 4]).view(">u4")[:, 0].astype(np.int64)
+    return words
+
+
+def _sum(part: Bytes) -> NDArray[np.uint64]:
+    sums: NDArray[np.uint64] = np.ascontiguousarray(part).view(">u2").sum(axis=1, dtype=np.uint64)
+    for _ in range(2):
+        sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
+    return sums

@@ -1,0 +1,295 @@
+"""From the description of one direction's frames to their bytes, many at once, with tags and sequence numbers.
+
+Behind the tag of its trial each frame has the number of its place in the order of sending: 32 bits, from 0 on in each
+trial. Where a checksum covers both, a word elsewhere in the frame makes up for them (RFC 1071: the sum of the three is
+always the same), so that nothing else of the frame depends on its number.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import gcd
+from typing import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.configuration import (
+    COMPENSATION_BYTES,
+    FCS_BYTES,
+    TAG_BYTES,
+    ChecksumField,
+    FramesSpec,
+    SteppingField,
+    TagPlace,
+)
+from ..core.protocol import AgentError
+
+Bytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+
+_UDP_PROTOCOL = 17
+SEQUENCE_BYTES = 4
+_TAG_ALONE_BYTES = TAG_BYTES - SEQUENCE_BYTES
+_AT_ONCE = 1 << 12
+
+
+class FrameOrder:
+    """In what order frames of all sizes and flows follow each other, over and over.
+
+    Args:
+        spec: The description of the frames.
+
+    Attributes:
+        pattern: Sizes of the first frames in bytes with FCS, and of all others over and over.
+        flows: How many flows there are.
+        period: After how many frames everything repeats.
+    """
+
+    def __init__(self, spec: FramesSpec) -> None:
+        self.pattern = np.array(size_pattern(spec.sizes), dtype=np.int64)
+        self.flows = spec.flows
+        self.period = len(self.pattern) * self.flows
+        self._round = self.period // gcd(len(self.pattern), self.flows)
+
+    def flow_numbers(self, numbers: Numbers) -> Numbers:
+        """Which flows frames belong to.
+
+        Args:
+            numbers: Numbers of the frames, from 0 on.
+        """
+        if self._round < self.period:
+            # Flows slip by one each time both patterns come round together, so that every flow comes in every size.
+            numbers = numbers % self.period
+            numbers = numbers + numbers // self._round
+        return numbers % self.flows
+
+    def run(self, number: int) -> tuple[int, int]:
+        """Which flow a frame belongs to, and for how many frames from it on the flows follow one another.
+
+        Args:
+            number: Number of the frame, from 0 on.
+        """
+        number %= self.period
+        flow = (number + number // self._round) % self.flows
+        return flow, min(self.flows - flow, self._round - number % self._round)
+
+    def sizes(self, count: int) -> Numbers:
+        """Sizes of the first frames, in bytes with FCS."""
+        return np.resize(self.pattern, count)
+
+
+class FrameBuilder:
+    """Builds headers of one direction's frames.
+
+    Args:
+        spec: The description of the frames.
+        source_mac: Source MAC address of all frames.
+        destination_mac: Destination MAC address of all frames.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if a frame is too small for its headers.
+    """
+
+    def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
+        least = spec.tag_offset + TAG_BYTES + FCS_BYTES
+        smallest = min(size for size, _ in spec.sizes)
+        if smallest < least:
+            raise AgentError("unsupported", f"A frame of {smallest} bytes is too small: these headers need {least}.")
+        self._spec = spec
+        header = bytearray(bytes.fromhex(spec.header))
+        header[:12] = destination_mac + source_mac
+        beginning = (bytes(header) + tag_bytes(0)).ljust(spec.payload_offset, b"\0")
+        self._beginning = np.frombuffer(beginning, dtype=np.uint8)
+        self._payload_sums = _payload_sums(spec)
+        self._values = [_values(field) for field in spec.fields]
+
+    def beginnings(self, flows: Numbers, sizes: Numbers) -> Bytes:
+        """Headers and tags of frames, with correct lengths and checksums; what follows them is `payload`.
+
+        The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
+
+        Args:
+            flows: Number of each frame's flow.
+            sizes: Size of each frame, in bytes with FCS.
+        """
+        data = np.tile(self._beginning, (len(flows), 1))
+        lengths = sizes - FCS_BYTES
+        for field, values in zip(self._spec.fields, self._values):
+            data[:, field.offset : field.offset + field.width] = values[flows % field.count]
+        for length in self._spec.lengths:
+            data[:, length.offset : length.offset + 2] = _big_endian(lengths - length.start, 2)
+        for checksum in self._spec.checksums:
+            payload = None if checksum.end is not None else self._payload_sums[lengths]
+            data[:, checksum.offset : checksum.offset + 2] = _big_endian(
+                _checksums(data, lengths, checksum, payload), 2
+            )
+        return data
+
+
+def payload(length: int) -> Bytes:
+    """What frames hold behind headers and tags: each byte is its own place in the frame, modulo 256.
+
+    Args:
+        length: Bytes of a frame without FCS; what belongs to its headers is to be written over.
+    """
+    octets: Bytes = np.arange(length).astype(np.uint8)
+    return octets
+
+
+def tag_bytes(tag: int) -> bytes:
+    """What frames without a sequence number hold: a 32-bit tag, and its complement, so that checksums do not change."""
+    return tag.to_bytes(4, "big") + (tag ^ 0xFFFFFFFF).to_bytes(4, "big")
+
+
+def size_pattern(sizes: Sequence[tuple[int, int]]) -> list[int]:
+    """The shortest sequence of sizes with the given weights, each size spread as evenly as can be."""
+    divisor = reduce(gcd, (weight for _, weight in sizes))
+    weights = [weight // divisor for _, weight in sizes]
+    dues = [0] * len(sizes)
+    pattern: list[int] = []
+    for _ in range(sum(weights)):
+        dues = [due + weight for due, weight in zip(dues, weights)]
+        chosen = dues.index(max(dues))
+        dues[chosen] -= sum(weights)
+        pattern.append(sizes[chosen][0])
+    return pattern
+
+
+def _values(field: SteppingField) -> Bytes:
+    """The bytes of all values of a field, one row per value, in their order."""
+    steps = np.arange(field.count)
+    if field.seed is not None:
+        # This generator of numpy gives the same numbers in all of its versions.
+        steps = np.random.RandomState(field.seed).permutation(field.count)
+    return _big_endian(np.uint64(field.first) + steps.astype(np.uint64), field.width)
+
+
+def _payload_sums(spec: FramesSpec) -> NDArray[np.uint64]:
+    """Sums of the payload's words, by the length of the frame."""
+    sums = np.zeros(spec.max_size, dtype=np.uint64)
+    for size, _ in spec.sizes:
+        words = payload(size - FCS_BYTES)[spec.payload_offset :]
+        sums[size - FCS_BYTES] = _word_sums(np.pad(words, (0, len(words) % 2)).reshape(1, -1))[0]
+    return sums
+
+
+def _checksums(
+    data: Bytes, lengths: Numbers, field: ChecksumField, payload_sums: NDArray[np.uint64] | None
+) -> NDArray[np.uint64]:
+    part = data[:, field.start : data.shape[1] if field.end is None else field.end]
+    if part.shape[1] % 2:
+        part = np.pad(part, ((0, 0), (0, 1)))
+    sums = _word_sums(part)
+    if payload_sums is not None:
+        sums += payload_sums
+    if field.pseudo_header is not None:
+        start, stop, protocol = field.pseudo_header
+        sums += _word_sums(data[:, start:stop]) + np.uint64(protocol) + (lengths - field.start).astype(np.uint64)
+    for _ in range(3):
+        sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
+    complement: NDArray[np.uint64] = np.uint64(0xFFFF) - sums
+    if field.pseudo_header is not None and field.pseudo_header[2] == _UDP_PROTOCOL:
+        # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is none.
+        complement[complement == 0] = 0xFFFF
+    return complement
+
+
+def _word_sums(part: Bytes) -> NDArray[np.uint64]:
+    sums: NDArray[np.uint64] = np.ascontiguousarray(part).view(">u2").sum(axis=1, dtype=np.uint64)
+    return sums
+
+
+def _big_endian(values: NDArray[np.int64] | NDArray[np.uint64], width: int) -> Bytes:
+    every_byte: Bytes = values.astype(">u8").view(np.uint8)
+    return every_byte.reshape(-1, 8)[:, 8 - width :]
+
+
+class Numbering:
+    """Writes tags and sequence numbers into frames that wait to be sent.
+
+    Numbers are computed some thousands at a time: for each batch alone, that would cost several times as much.
+
+    Args:
+        memory: The frames, one in each row.
+        start: Where they begin in their rows.
+        place: Where their tag is.
+    """
+
+    def __init__(self, memory: Bytes, start: int, place: TagPlace) -> None:
+        self._place = place
+        self._whole_tags = memory[:, start + place.offset : start + place.offset + TAG_BYTES]
+        parts = number_parts(place) if place.is_numbered else []
+        self._parts = [_column(memory, start + offset, width) for offset, width in parts]
+        self._tables: list[NDArray[np.void]] = []
+        self._tag = self._first = 0
+
+    def begin(self, tag: int) -> None:
+        """Writes a tag into all frames; the next one to be numbered is number 0."""
+        self._whole_tags[:] = np.frombuffer(tag_bytes(tag), dtype=np.uint8)
+        self._tag = tag
+        self._compute(0)
+
+    def write(self, row: int, number: int, count: int) -> int:
+        """Numbers frames, as many of them as are computed at once.
+
+        Args:
+            row: The first frame's.
+            number: Its number.
+            count: How many frames, none beyond the last row.
+
+        Returns:
+            How many were numbered; at least one.
+        """
+        if not self._parts:
+            return count
+        if not 0 <= number - self._first < _AT_ONCE:
+            self._compute(number)
+        place = number - self._first
+        count = min(count, _AT_ONCE - place)
+        for column, table in zip(self._parts, self._tables):
+            column[row : row + count] = table[place : place + count]
+        return count
+
+    def _compute(self, first: int) -> None:
+        self._first = first
+        if self._parts:
+            written = number_bytes(self._place, self._tag, np.arange(first, first + _AT_ONCE))
+            self._tables = [each.view(f"V{each.shape[1]}").reshape(-1) for each in written]
+
+
+def number_parts(place: TagPlace) -> list[tuple[int, int]]:
+    """Where numbers are written in a frame: starts and widths, in the order of `number_bytes`."""
+    start = place.offset + _TAG_ALONE_BYTES
+    if place.compensation is None:
+        return [(start, SEQUENCE_BYTES)]
+    if place.compensation == start + SEQUENCE_BYTES:
+        return [(start, SEQUENCE_BYTES + COMPENSATION_BYTES)]
+    return [(start, SEQUENCE_BYTES), (place.compensation, COMPENSATION_BYTES)]
+
+
+def number_bytes(place: TagPlace, tag: int, numbers: Numbers) -> list[Bytes]:
+    """What is written there: for each part the bytes of all frames, one frame in each row.
+
+    Args:
+        place: Where the tag is.
+        tag: The tag.
+        numbers: The frames' numbers.
+    """
+    words = numbers.astype(np.uint64) & np.uint64(0xFFFFFFFF)
+    sequence = np.ascontiguousarray(words.astype(">u4")).view(np.uint8).reshape(-1, SEQUENCE_BYTES)
+    if place.compensation is None:
+        return [sequence]
+    sums = (words >> np.uint64(16)) + (words & np.uint64(0xFFFF)) + np.uint64((tag >> 16) + (tag & 0xFFFF))
+    for _ in range(2):
+        sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
+    compensation = (np.uint64(0xFFFF) - sums).astype(">u2").view(np.uint8).reshape(-1, COMPENSATION_BYTES)
+    if len(number_parts(place)) == 1:
+        return [np.hstack((sequence, compensation))]
+    return [sequence, compensation]
+
+
+def _column(memory: Bytes, start: int, width: int) -> NDArray[np.void]:
+    """The same part of all rows."""
+    column: NDArray[np.void] = np.ndarray((len(memory),), f"V{width}", memory, start, strides=memory.strides[:1])
+    return column

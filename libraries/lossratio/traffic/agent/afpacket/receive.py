@@ -1,0 +1,365 @@
+"""Sockets that receive: packet filters (classic BPF) by tag, a ring that keeps frames, and a counter of frames."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import socket
+import struct
+from dataclasses import dataclass
+from typing import List, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.configuration import VLAN_TAG_BYTES, TagPlace
+from ..core.protocol import AgentError
+from .frames import Bytes, Numbers
+
+DIRECTIONS = 0xFF
+"""Bits of a tag that tell the directions of a trial from each other; the others are the same for all of them."""
+
+_SO_ATTACH_FILTER = 26
+_PACKET_OUTGOING = 4
+_LOAD_WORD, _LOAD_HALF, _LOAD_WORD_BEHIND_X, _LOAD_LENGTH, _A_TO_X = 0x20, 0x28, 0x40, 0x80, 0x07
+_JUMP_IF_EQUAL, _AND, _XOR, _SHIFT_LEFT, _SUBTRACT_X, _RETURN = 0x15, 0x54, 0xA4, 0x64, 0x1C, 0x06
+_SHIFT_RIGHT, _MULTIPLY = 0x74, 0x24
+_ANCILLARY_PACKET_TYPE, _ANCILLARY_VLAN_PRESENT = 0xFFFFF004, 0xFFFFF030
+_VLAN_TAG_BITS = 2
+# X, zero at the beginning, becomes 4 in a frame that has its VLAN's tag yet; arriving ones mostly have lost it.
+_FIND_BEHIND_VLAN_TAG = (
+    (_LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT),
+    (_XOR, 0, 0, 1),
+    (_SHIFT_LEFT, 0, 0, _VLAN_TAG_BITS),
+    (_A_TO_X, 0, 0, 0),
+)
+_ALL_BITS = 0xFFFFFFFF
+_WHOLE_FRAME = 0x40000
+_TAKE, _LEAVE = -2, -1
+"""Jumps to the last two instructions of a program."""
+_ENDS = ((_RETURN, 0, 0, _WHOLE_FRAME), (_RETURN, 0, 0, 0))
+_RUN_BITS = 4
+# Multiplied only once, runs would be chosen in step with the flows where a Fibonacci number of runs has all of them.
+_MULTIPLIERS, _MIXED_BITS = (0x9E3779B1, 0x85EBCA6B), 8
+
+_Program = List[Tuple[int, int, int, int]]
+_SOL_PACKET = 263
+_PACKET_ADD_MEMBERSHIP, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 1, 5, 6, 10
+_PACKET_MR_PROMISC = 1
+_TPACKET_V2 = 1
+_ETH_P_ALL = 3
+_STATUS_VLAN_VALID = 0x10
+_MAC_HALF, _VLAN_HALF, _VLAN_TYPE_HALF = 6, 12, 13
+_HEADER_BYTES = 96
+_MACS = 12
+_BLOCK_BYTES = 1 << 15
+MOST_COUNTED = (1 << 32) - 1
+"""Frames that the kernel counts between two readings; then it begins at zero again."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Which arriving frames of a trial are to be seen: some of a direction's by their numbers, and all that are odd.
+
+    Frames are chosen in runs of 16 neighbours by a hash of the run, so that nothing that repeats in the traffic, such
+    as flows, is left out for good.
+
+    Attributes:
+        tag: The direction's tag.
+        one_in: Of how many runs one is to be seen; a power of two. A sample of fewer runs is a part of one of more.
+        mac: Destination MAC address that all frames must have.
+        lengths: Lengths that they may have, in bytes without FCS, as they were sent: 64 of them at most.
+    """
+
+    tag: int
+    one_in: int
+    mac: bytes
+    lengths: tuple[int, ...]
+
+    @property
+    def mask(self) -> int:
+        """Bits of the hash that are zero in runs to be seen: the highest ones, as they are mixed best."""
+        return -((_ALL_BITS + 1) // self.one_in) & _ALL_BITS
+
+    def chooses(self, numbers: Numbers) -> NDArray[np.bool_]:
+        """Whether frames are to be seen for their sequence numbers."""
+        runs = numbers.astype(np.uint64) >> np.uint64(_RUN_BITS)
+        mixed = (runs * np.uint64(_MULTIPLIERS[0]) & np.uint64(_ALL_BITS)) >> np.uint64(_MIXED_BITS)
+        chosen: NDArray[np.bool_] = (mixed * np.uint64(_MULTIPLIERS[1]) & np.uint64(self.mask)) == 0
+        return chosen
+
+
+def let_nothing_through(packets: socket.socket) -> None:
+    """Has a packet socket ignore every frame."""
+    _attach(packets, [(_RETURN, 0, 0, 0)])
+
+
+def let_tag_through(packets: socket.socket, place: TagPlace, tag: int) -> None:
+    """Has a packet socket take only arriving frames with a tag."""
+    start = _start(place)
+    _attach(packets, [*_direction(place), *_unless(start, _ALL_BITS, tag, _LEAVE), *_ENDS])
+
+
+def let_probes_through(packets: socket.socket, place: TagPlace, tag: int, mask: int, *, outgoing: bool) -> None:
+    """Has a packet socket take only latency frames: those with a tag and its complement behind it.
+
+    Args:
+        packets: The socket.
+        place: Where it is in each frame.
+        tag: The tag.
+        mask: The bits of the tag that matter.
+        outgoing: Whether to take frames that leave the interface, instead of those that arrive.
+    """
+    start = _start(place)
+    program = [*_direction(place, outgoing), *_unless(start, mask, tag, _LEAVE)]
+    _attach(packets, [*program, *_unless(start + 4, mask, ~tag, _LEAVE), *_ENDS])
+
+
+def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) -> None:
+    """Has a packet socket take only the frames that are to be seen.
+
+    Odd are frames with the tag of another direction of the trial, of another length, or with another destination.
+    """
+    start = _start(place)
+    program = [
+        *_direction(place),
+        *_unless(start, _ALL_BITS & ~DIRECTIONS, sample.tag, _LEAVE),
+        *_unless(start, _ALL_BITS, sample.tag, _TAKE),
+    ]
+    for load, offset, value in ((_LOAD_WORD, 0, sample.mac[:4]), (_LOAD_HALF, 4, sample.mac[4:])):
+        program += [(load, 0, 0, offset), (_JUMP_IF_EQUAL, 0, _TAKE, int.from_bytes(value, "big"))]
+    # X is zero in frames that have lost the tag of their VLAN.
+    lost = VLAN_TAG_BYTES if place.behind_vlan else 0
+    program += [(_LOAD_LENGTH, 0, 0, 0), (_SUBTRACT_X, 0, 0, 0)]
+    *others, last = sample.lengths
+    program += [(_JUMP_IF_EQUAL, len(others) - number, 0, length - lost) for number, length in enumerate(others)]
+    program.append((_JUMP_IF_EQUAL, 0, _TAKE, last - lost))
+    # Only now, as a number that a frame is too short for cannot be loaded, and the kernel would leave the frame.
+    if place.is_numbered:
+        program += [
+            (_LOAD_WORD_BEHIND_X, 0, 0, start + 4),
+            (_SHIFT_RIGHT, 0, 0, _RUN_BITS),
+            (_MULTIPLY, 0, 0, _MULTIPLIERS[0]),
+            (_SHIFT_RIGHT, 0, 0, _MIXED_BITS),
+            (_MULTIPLY, 0, 0, _MULTIPLIERS[1]),
+            (_AND, 0, 0, sample.mask),
+            (_JUMP_IF_EQUAL, _TAKE, _LEAVE, 0),
+        ]
+    else:
+        program.append((_RETURN, 0, 0, 0))
+    _attach(packets, [*program, *_ENDS])
+
+
+def _direction(place: TagPlace, outgoing: bool = False) -> _Program:
+    """Leaves frames that go the other way, and finds where the others begin."""
+    jumps = (0, _LEAVE) if outgoing else (_LEAVE, 0)
+    check = [(_LOAD_WORD, 0, 0, _ANCILLARY_PACKET_TYPE), (_JUMP_IF_EQUAL, *jumps, _PACKET_OUTGOING)]
+    return [*check, *(_FIND_BEHIND_VLAN_TAG if place.behind_vlan else ())]
+
+
+def _start(place: TagPlace) -> int:
+    """Where the tag is behind X."""
+    return place.offset - VLAN_TAG_BYTES if place.behind_vlan else place.offset
+
+
+def _unless(start: int, mask: int, value: int, jump: int) -> _Program:
+    """Jumps unless some bits of a word behind X have a value."""
+    load = [(_LOAD_WORD_BEHIND_X, 0, 0, start)]
+    return [*load, *([] if mask == _ALL_BITS else [(_AND, 0, 0, mask)]), (_JUMP_IF_EQUAL, 0, jump, value & mask)]
+
+
+def _attach(packets: socket.socket, program: Sequence[tuple[int, int, int, int]]) -> None:
+    size = len(program)
+    code = b"".join(
+        struct.pack("=HBBI", what, *(jump if jump >= 0 else size + jump - place - 1 for jump in jumps), value)
+        for place, (what, *jumps, value) in enumerate(program)
+    )
+    buffer = ctypes.create_string_buffer(code, len(code))
+    packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", size, ctypes.addressof(buffer)))
+
+
+def ring_slot_bytes(frame: int) -> int:
+    """Bytes of a slot that has room for so many bytes of a frame: a power of two."""
+    return 1 << (_HEADER_BYTES + frame - 1).bit_length()
+
+
+class ReceiveRing:
+    """A packet socket whose frames the kernel writes into memory; nothing passes until it gets a filter.
+
+    Args:
+        interface: Name of the interface.
+        index: The kernel's number of it.
+        slot: Bytes of each slot, a power of two; what a frame has beyond that is left out.
+        slots: How many slots there are to be at least.
+
+    Attributes:
+        socket: The socket, for its filter.
+
+    Raises:
+        OSError: If the kernel does not give the ring.
+    """
+
+    def __init__(self, interface: str, index: int, slot: int, slots: int) -> None:
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        let_nothing_through(self.socket)
+        block = max(slot, _BLOCK_BYTES)
+        blocks = -(-slots * slot // block)
+        slots = blocks * block // slot
+        self.socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
+        self.socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, struct.pack("=4I", block, blocks, slot, slots))
+        memory = mmap.mmap(self.socket.fileno(), blocks * block)
+        self._memory = np.frombuffer(memory, dtype=np.uint8).reshape(slots, slot)
+        self._status: NDArray[np.uint32] = self._memory.view(np.uint32)[:, 0]
+        self._head = 0
+        self.socket.bind((interface, _ETH_P_ALL))
+        membership = struct.pack("=IHH8x", index, _PACKET_MR_PROMISC, 0)
+        self.socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
+
+    @property
+    def slots(self) -> int:
+        """How many frames there is room for."""
+        return len(self._memory)
+
+    def overlooked(self) -> int:
+        """Frames that passed the filter and had no more room, since this was asked before."""
+        _, dropped = struct.unpack("=II", self.socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
+        return int(dropped)
+
+    def is_half_full(self) -> bool:
+        """Whether half of the room is taken."""
+        # The kernel fills the slots one after the other.
+        return bool(self._status[(self._head + self.slots // 2) % self.slots])
+
+    def captured(self) -> CapturedFrames:
+        """Frames since the last `release`, in the order in which the kernel saw them."""
+        is_filled = np.roll(self._status != 0, -self._head)
+        # One processor may still fill a slot while another has filled the next one.
+        count = self.slots if is_filled.all() else int(is_filled.argmin())
+        if self._head + count <= self.slots:
+            return CapturedFrames(self._memory[self._head : self._head + count])
+        return CapturedFrames(self._memory[(self._head + np.arange(count)) % self.slots])
+
+    def release(self, count: int) -> None:
+        """Gives slots back to the kernel, which may fill others meanwhile.
+
+        Args:
+            count: How many: the first ones of those `captured`, whose frames mean nothing from now on.
+        """
+        self._status[(self._head + np.arange(count)) % self.slots] = 0
+        self._head = (self._head + count) % self.slots
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self.socket.close()
+
+
+class CapturedFrames:
+    """Frames out of a ring, one in each row.
+
+    Args:
+        slots: Their slots, with the kernel's headers.
+
+    Attributes:
+        lengths: Bytes of each frame with all of its tags, without FCS.
+        times: When it was seen, in nanoseconds of the system's clock.
+    """
+
+    def __init__(self, slots: Bytes) -> None:
+        words, self._halves = slots.view(np.uint32), slots.view(np.uint16)
+        self._slots = slots
+        self._has_lost_tag = (words[:, 0] & _STATUS_VLAN_VALID) != 0
+        self.lengths: Numbers = words[:, 1].astype(np.int64) + VLAN_TAG_BYTES * self._has_lost_tag
+        self.times: Numbers = words[:, 4].astype(np.int64) * 1_000_000_000 + words[:, 5]
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def followed_by(self, others: CapturedFrames) -> CapturedFrames:
+        """A copy of these frames, and of others behind them."""
+        return CapturedFrames(np.concatenate((self._slots, others._slots)))
+
+    def those(self, flags: NDArray[np.bool_]) -> CapturedFrames:
+        """A copy of some of them."""
+        return CapturedFrames(self._slots[flags])
+
+    def part(self, start: int, end: int) -> CapturedFrames:
+        """Those from one number on to before another one."""
+        return CapturedFrames(self._slots[start:end])
+
+    def contents(self, end: int) -> Bytes:
+        """The first bytes of each frame, with the tag of its VLAN, which the kernel takes off when it arrives.
+
+        Args:
+            end: How many bytes; those behind the end of a shorter frame mean nothing.
+        """
+        starts = self._halves[:, _MAC_HALF].astype(np.int64)
+        if len(starts) and (starts == starts[0]).all():
+            # The usual case, in which nothing has to be copied.
+            plain = self._slots[:, starts[0] : starts[0] + end]
+        else:
+            plain = np.take_along_axis(self._slots, starts[:, np.newaxis] + np.arange(end), axis=1)
+        if not self._has_lost_tag.any():
+            return plain
+        tags = np.stack((self._halves[:, _VLAN_TYPE_HALF], self._halves[:, _VLAN_HALF]), axis=1).astype(">u2")
+        whole = np.hstack((plain[:, :_MACS], tags.view(np.uint8), plain[:, _MACS : end - VLAN_TAG_BYTES]))
+        return np.where(self._has_lost_tag[:, np.newaxis], whole, plain)
+
+
+def check_countable(name: str, sent: int) -> None:
+    """Makes sure that what came back of so many frames could be counted at once.
+
+    Args:
+        name: The direction.
+        sent: Frames sent since its counter was read before.
+
+    Raises:
+        AgentError: Of kind ``counters``.
+    """
+    if sent > MOST_COUNTED:
+        raise AgentError(
+            "counters",
+            f"{name} sent {sent} frames, and the kernel counts {MOST_COUNTED} arriving ones at most, so that nobody "
+            "knows how many came back. Stop the traffic earlier, or make shorter trials.",
+        )
+
+
+class FrameCounter:
+    """Counts arriving frames that carry a tag: a packet socket with a filter, whose frames nobody reads.
+
+    The kernel counts what passes the filter, and drops it as the smallest of buffers is full.
+
+    Args:
+        interface: Name of the interface.
+        index: The kernel's number of it.
+        place: Where the trial's tag is in each frame.
+
+    Raises:
+        OSError: If the kernel does not give the socket.
+    """
+
+    def __init__(self, interface: str, index: int, place: TagPlace) -> None:
+        self._place = place
+        self._count = 0
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
+        let_nothing_through(self._socket)
+        self._socket.bind((interface, _ETH_P_ALL))
+        membership = struct.pack("=IHH8x", index, _PACKET_MR_PROMISC, 0)
+        self._socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
+
+    def watch(self, tag: int) -> None:
+        """Counts frames with this tag from now on, from zero."""
+        let_tag_through(self._socket, self._place, tag)
+        self.read()
+        self._count = 0
+
+    def read(self) -> int:
+        """Frames counted since `watch`."""
+        # Reading clears the kernel's 32-bit count.
+        counted, _ = struct.unpack("=II", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))
+        self._count += counted
+        return self._count
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._socket.close()

@@ -1,0 +1,280 @@
+"""A process that transmits in one direction, so that no direction waits for another's turn in Python."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import mmap
+import multiprocessing
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Union
+
+from ..core.configuration import TagPlace
+from ..core.pacing import Transmission, ramp_up, transmit
+from ..core.protocol import AgentError
+from .cycle import FrameCycle
+from .transmit import ProbeSocket, TransmitRing
+
+_PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
+_STOP_SECONDS = 2.0
+
+PERMIT_SECONDS = 1.0
+"""Seconds for which a sender goes on without hearing from the agent."""
+STARVED_SECONDS = 10.0
+"""The same while the agent is ready to run and only gets no processor: senders go before it."""
+SENDING = 10
+"""Priority of processes that send."""
+
+COUNTING = 1
+"""Priority of the process that reads counters when frames have had their time to come back."""
+
+
+@dataclass(frozen=True)
+class SenderSetup:
+    """What a sender needs to know.
+
+    Attributes:
+        interface: Name of the interface to send on.
+        cycle: The frames, in their order.
+        tag_place: Where the trial's tag is in each frame.
+        drops_beyond: See `lossratio.traffic.agent.afpacket.transmit.TransmitRing`.
+        cpu: The processor to begin on.
+        catch_up: See `lossratio.traffic.agent.core.pacing.transmit`.
+        probes: Whether its frames measure latency: see `lossratio.traffic.agent.afpacket.transmit`.
+    """
+
+    interface: str
+    cycle: FrameCycle
+    tag_place: TagPlace
+    drops_beyond: bool
+    cpu: int
+    catch_up: float
+    probes: bool = False
+
+
+@dataclass(frozen=True)
+class SendOrder:
+    """What a sender is to send.
+
+    Attributes:
+        load: Frames per second.
+        duration: Seconds; None: until it is stopped.
+        tag: The tag of all frames that count.
+        ramp: Seconds of growing traffic before that, which does not count; 0: none.
+        ramp_tag: The tag of its frames.
+    """
+
+    load: float
+    duration: float | None
+    tag: int
+    ramp: float = 0.0
+    ramp_tag: int = 0
+
+
+@dataclass(frozen=True)
+class SenderReport:
+    """What a sender did in one transmission.
+
+    Attributes:
+        transmission: What it sent.
+        dropped_beyond: How many of the sent frames were lost at the far end of the link.
+        first: Number of the first frame, with sequence number 0, in the order of all frames.
+    """
+
+    transmission: Transmission
+    dropped_beyond: int
+    first: int
+
+
+class Permit:
+    """How long a sender may go on, in memory that it shares with the agent: a frozen agent cannot stop its senders."""
+
+    def __init__(self) -> None:
+        self._until = memoryview(mmap.mmap(-1, 8)).cast("d")
+        # Its id as /proc shows it, which may not be of this PID namespace.
+        self._agent = os.readlink("/proc/self")
+        self._looked = 0.0
+
+    def grant(self) -> None:
+        """Lets the sender begin."""
+        self._until[0] = time.monotonic() + PERMIT_SECONDS
+
+    def renew(self) -> None:
+        """Lets the sender go on, unless it was stopped."""
+        if self._until[0]:
+            self.grant()
+
+    def revoke(self) -> None:
+        """Stops the sender."""
+        self._until[0] = 0.0
+
+    def is_over(self) -> bool:
+        """Whether the sender must stop."""
+        return time.monotonic() >= self._until[0] and not self._is_agent_starved()
+
+    def was_revoked(self) -> bool:
+        """Whether somebody has stopped the sender."""
+        return self._until[0] == 0.0
+
+    def _is_agent_starved(self) -> bool:
+        until, now = self._until[0], time.monotonic()
+        if until == 0.0 or now >= until + STARVED_SECONDS:
+            return False
+        if now >= self._looked + PERMIT_SECONDS:
+            with open(f"/proc/{self._agent}/stat", "rb") as file:
+                if file.read().rpartition(b")")[2].split()[0] != b"R":
+                    return False
+            self._looked = now
+        return True
+
+
+_Answer = Union[SenderReport, AgentError, OSError, bool]
+
+
+class Sender:
+    """A sending process, from the side of the agent. Make it from the agent's only thread: it is forked.
+
+    Attributes:
+        connection: Readable once there is a report.
+        is_realtime: Whether the kernel lets it go before all ordinary processes.
+
+    Raises:
+        OSError: If the kernel does not give the ring.
+    """
+
+    def __init__(self, setup: SenderSetup) -> None:
+        context = multiprocessing.get_context("fork")
+        self._interface = setup.interface
+        self._permit = Permit()
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs, self._permit, setup, os.getpid()), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.is_realtime = bool(self._receive())
+
+    def start(self, order: SendOrder) -> None:
+        """Begins to transmit; it stops by itself unless it is renewed."""
+        self._permit.grant()
+        try:
+            self.connection.send(order)
+        except BrokenPipeError as error:
+            raise self._obituary() from error
+
+    def renew(self) -> None:
+        """Lets the transmission go on for a second."""
+        self._permit.renew()
+
+    def stop(self) -> None:
+        """Ends the transmission, if there is one; there is a report either way then."""
+        self._permit.revoke()
+
+    def report(self) -> SenderReport:
+        """Waits for the end of the transmission.
+
+        Raises:
+            AgentError: If it did not end well; ``sender_died`` if the process did not.
+        """
+        answer = self._receive()
+        if not isinstance(answer, SenderReport):
+            raise self._obituary()
+        return answer
+
+    def drain(self) -> None:
+        """Stops a transmission whose report nobody wants any more."""
+        self.stop()
+        with suppress(EOFError, ConnectionResetError):
+            if self.connection.poll(_STOP_SECONDS):
+                self.connection.recv()
+            else:
+                # Its report must not be taken for the next one's.
+                self._process.kill()
+
+    def close(self) -> None:
+        """Ends the process, and with it all traffic."""
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+    def _receive(self) -> _Answer:
+        try:
+            answer: _Answer = self.connection.recv()
+        except (EOFError, ConnectionResetError) as error:
+            raise self._obituary() from error
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _obituary(self) -> AgentError:
+        self._process.join(_STOP_SECONDS)
+        status = self._process.exitcode
+        how = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
+        return AgentError("sender_died", f"The process that sends on {self._interface} died ({how}); configure anew.")
+
+
+def _work(orders: Connection, permit: Permit, setup: SenderSetup, parent: int) -> None:
+    is_realtime = _prepare(setup.cpu, parent)
+    open_output = ProbeSocket if setup.probes else TransmitRing
+    try:
+        output = open_output(setup.interface, setup.cycle, setup.tag_place, drops_beyond=setup.drops_beyond)
+    except OSError as error:
+        orders.send(error)
+        return
+    orders.send(is_realtime)
+    while True:
+        order: SendOrder = orders.recv()
+        orders.send(_transmit(output, order, permit, setup.catch_up))
+
+
+def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, permit: Permit, catch_up: float) -> _Answer:
+    is_abandoned = False
+
+    def is_stopped() -> bool:
+        nonlocal is_abandoned
+        is_over = permit.is_over()
+        is_abandoned = is_abandoned or (is_over and not permit.was_revoked())
+        return is_over
+
+    dropped_before = output.dropped_beyond
+    try:
+        if order.ramp:
+            output.tag(order.ramp_tag)
+            ramp_up(output.offer, order.load, order.ramp, is_stopped)
+        output.tag(order.tag)
+        transmission = transmit(output.offer, order.load, order.duration, is_stopped, catch_up)
+    except AgentError as error:
+        return error
+    if is_abandoned:
+        return AgentError(
+            "abandoned", "The agent did not let its senders go on, so that they have stopped by themselves."
+        )
+    return SenderReport(transmission, output.dropped_beyond - dropped_before, output.first)
+
+
+def _prepare(cpu: int, parent: int) -> bool:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    # Dies with the agent, however that ends, and is woken when it asked to be, not some 50 microseconds later.
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+    gc.disable()
+    # It begins on a processor of its own and mostly stays there, but is not kept from fleeing another's load.
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    os.sched_setaffinity(0, allowed)
+    return raise_priority(SENDING)
+
+
+def raise_priority(priority: int) -> bool:
+    """Lets this process go before all ordinary ones (SCHED_FIFO); returns whether the kernel grants that."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except PermissionError:
+        return False
+    return True

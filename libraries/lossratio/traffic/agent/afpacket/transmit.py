@@ -1,0 +1,242 @@
+"""Sockets that send: a transmit ring of the kernel (TPACKET_V2) for the load, and a plain one for latency frames."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import socket
+import struct
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.configuration import TagPlace
+from ..core.protocol import AgentError
+from .cycle import SLOT_HEADER_BYTES, FrameCycle, HeaderPatches, slot_bytes, slots_per_block
+from .frames import Numbering, tag_bytes
+
+_SOL_PACKET = 263
+_PACKET_VERSION, _PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 10, 13, 14, 15, 20
+_SO_SNDBUFFORCE = 32
+_TPACKET_V2 = 1
+_AVAILABLE, _SEND_REQUEST = 0, 1
+_VNET_HEADER = struct.Struct("=BBHHHH")
+_SEND_BUFFER_BYTES = 1 << 24
+_MAX_BATCH = 128
+_GONE = (errno.ENETDOWN, errno.ENXIO, errno.ENODEV)
+
+
+class TransmitRing:
+    """Frames of one direction in memory shared with the kernel, which takes any number of them in one system call.
+
+    Args:
+        interface: Name of the interface to send on.
+        cycle: The frames, in their order.
+        place: Where the trial's tag is in each frame, with the sequence number.
+        drops_beyond: Whether this kind of interface, when it refuses a frame, has lost it at the far end of the link
+            (a veth does). Such a frame was sent. Otherwise the interface was busy, and the frame is offered again.
+
+    Attributes:
+        dropped_beyond: Frames sent so far that were lost at the far end of the link.
+        first: Number, since it was made, of the frame that was sent first with the present tag.
+
+    Raises:
+        OSError: If the kernel does not give the ring.
+    """
+
+    def __init__(self, interface: str, cycle: FrameCycle, place: TagPlace, *, drops_beyond: bool) -> None:
+        self.dropped_beyond = 0
+        self._interface = interface
+        self._drops_beyond = drops_beyond
+        self._head = 0
+        slot = slot_bytes(int(cycle.lengths.max()))
+        slots = _slot_count(len(cycle.lengths), slot)
+        self._socket = _open(interface, slot, slots)
+        memory = np.frombuffer(mmap.mmap(self._socket.fileno(), slots * slot), dtype=np.uint8).reshape(slots, slot)
+        lengths = np.resize(cycle.lengths, slots)
+        self._status: NDArray[np.uint32] = memory.view(np.uint32)[:, 0]
+        self._ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
+        self._lengths: NDArray[np.uint32] = memory.view(np.uint32)[:, 1]
+        self._lengths[:] = lengths + _VNET_HEADER.size
+        _fill(memory, cycle, lengths)
+        self._numbering = Numbering(memory, SLOT_HEADER_BYTES, place)
+        self._patches = cycle.patches
+        self._number = self.first = 0
+        self._parts = [] if cycle.patches is None else [_part(memory, *part) for part in cycle.patches.parts]
+
+    def tag(self, tag: int) -> None:
+        """Writes a trial's tag into all frames; their sequence numbers begin anew."""
+        self._numbering.begin(tag)
+        self.first = self._number
+
+    def offer(self, count: int) -> int:
+        """Sends the next frames, as many of them as go in one batch.
+
+        Args:
+            count: The most frames to send; at least one.
+
+        Returns:
+            How many frames left the generator. None did if the interface was busy.
+
+        Raises:
+            AgentError: Of kind ``interface_down`` or ``send_failed``.
+        """
+        count = min(count, _MAX_BATCH, len(self._status) - self._head)
+        if self._patches is not None:
+            count = min(count, self._patches.run(self._number))
+        status = self._status[self._head : self._head + count]
+        busy = np.flatnonzero(status)
+        if len(busy):
+            status = status[: int(busy[0])]
+        if not len(status):
+            return 0
+        status = status[: self._numbering.write(self._head, self._number - self.first, len(status))]
+        if self._patches is not None:
+            self._patch(self._patches, len(status))
+        status[:] = _SEND_REQUEST
+        error_number = self._hand_over(self._head, self._head + len(status))
+        left = self._take_back(status) if error_number else len(status)
+        self._head = (self._head + left) % len(self._status)
+        self._number += left
+        if error_number not in (0, errno.EAGAIN, errno.ENOBUFS):
+            kind = "interface_down" if error_number in _GONE else "send_failed"
+            raise AgentError(kind, f"Cannot send on {self._interface}: {os.strerror(error_number)}.")
+        return left
+
+    def _patch(self, patches: HeaderPatches, count: int) -> None:
+        """Makes the next slots' frames those whose turn it is."""
+        rows = patches.rows(self._number, count)
+        for slots, (_, table) in zip(self._parts, patches.parts):
+            slots[self._head : self._head + count] = table.take(rows)
+
+    def _hand_over(self, place: int, end: int) -> int:
+        """Has the kernel take the frames of these slots; says what kept it from taking all of them, 0 if nothing."""
+        dropped: list[int] = []
+        while True:
+            try:
+                taken = self._socket.send(b"", socket.MSG_DONTWAIT)
+                error_number = 0 if taken == self._ends[end] - self._ends[place] else errno.EAGAIN
+            except OSError as error:
+                error_number = int(error.errno or 0)
+            if error_number != errno.ENOBUFS or not self._drops_beyond:
+                break
+            while place < end and self._status[place] != _SEND_REQUEST:
+                place += 1
+            if place == end:
+                break
+            # The kernel would try this frame again; it skips one that is shorter than its header.
+            self._lengths[place] = 0
+            dropped.append(place)
+            place += 1
+        for slot in dropped:
+            self._lengths[slot] = self._ends[slot + 1] - self._ends[slot] + _VNET_HEADER.size
+        self.dropped_beyond += len(dropped)
+        return error_number
+
+    def _take_back(self, status: NDArray[np.uint32]) -> int:
+        """Withdraws the frames that the kernel did not take; says how many it took."""
+        waiting = np.flatnonzero(status == _SEND_REQUEST)
+        status[waiting] = _AVAILABLE
+        return int(waiting[0]) if len(waiting) else len(status)
+
+
+def _open(interface: str, slot: int, slots: int) -> socket.socket:
+    ring = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    ring.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
+    ring.setsockopt(_SOL_PACKET, _PACKET_QDISC_BYPASS, 1)
+    # With this header the kernel copies whole frames. Otherwise frames in flight would share the ring's memory (the
+    # next trial's tag would be written into them), and sending small ones would cost twice the time.
+    ring.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
+    # Frames that make no sense are skipped: how a frame that was lost beyond the link is left behind.
+    ring.setsockopt(_SOL_PACKET, _PACKET_LOSS, 1)
+    try:
+        ring.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BUFFER_BYTES)
+    except PermissionError:
+        ring.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+    block = max(slot, mmap.PAGESIZE)
+    ring.setsockopt(_SOL_PACKET, _PACKET_TX_RING, struct.pack("=4I", block, slots * slot // block, slot, slots))
+    ring.bind((interface, 0))
+    return ring
+
+
+def _slot_count(cycle: int, slot: int) -> int:
+    # Whole cycles and whole blocks.
+    per_block = slots_per_block(slot)
+    return cycle * (per_block // gcd(cycle, per_block))
+
+
+def _fill(memory: NDArray[np.uint8], cycle: FrameCycle, lengths: NDArray[np.uint32]) -> None:
+    headers = b"".join(_VNET_HEADER.pack(0, 0, length, 0, 0, 0) for length in lengths.tolist())
+    start = SLOT_HEADER_BYTES
+    memory[:, start - _VNET_HEADER.size : start] = np.frombuffer(headers, dtype=np.uint8).reshape(len(lengths), -1)
+    rows = np.resize(np.arange(len(cycle.lengths)), len(lengths))
+    memory[:, start : start + cycle.data.shape[1]] = cycle.data[rows]
+
+
+def _part(memory: NDArray[np.uint8], place: int, table: NDArray[np.void]) -> NDArray[np.void]:
+    """The same part of all frames in a ring."""
+    view: NDArray[np.void] = np.ndarray(
+        (len(memory),), table.dtype, memory, SLOT_HEADER_BYTES + place, strides=memory.strides[:1]
+    )
+    return view
+
+
+class ProbeSocket:
+    """Sends the frames of a direction in their order, each with the next number in its tag.
+
+    Unlike the load's, these frames pass the tap of the interface, where the kernel notes the time.
+
+    Args:
+        interface: Name of the interface to send on.
+        cycle: The frames, in their order.
+        place: Where the tag is in each frame.
+        drops_beyond: See `lossratio.traffic.agent.afpacket.transmit.TransmitRing`.
+
+    Attributes:
+        dropped_beyond: Frames sent so far that were lost at the far end of the link.
+        first: 0: the frames begin anew with each tag.
+
+    Raises:
+        OSError: If the kernel does not give the socket.
+    """
+
+    def __init__(self, interface: str, cycle: FrameCycle, place: TagPlace, *, drops_beyond: bool) -> None:
+        self.dropped_beyond = self.first = 0
+        self._interface = interface
+        self._drops_beyond = drops_beyond
+        self._cycle = cycle
+        self._tag_offset = place.offset
+        self._tag = 0
+        self._number = 0
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        self._socket.bind((interface, 0))
+
+    def tag(self, tag: int) -> None:
+        """Sets the tag of the first frame; the numbers begin anew."""
+        self._tag = tag
+        self._number = 0
+
+    def offer(self, count: int) -> int:
+        """Sends the next frame, and returns how many frames left the generator: one, or none if it was busy.
+
+        Raises:
+            AgentError: Of kind ``interface_down`` or ``send_failed``.
+        """
+        row = self._number % len(self._cycle.lengths)
+        frame = bytearray(self._cycle.data[row, : self._cycle.lengths[row]].tobytes())
+        tag = tag_bytes(self._tag + self._number)
+        frame[self._tag_offset : self._tag_offset + len(tag)] = tag
+        try:
+            self._socket.send(frame, socket.MSG_DONTWAIT)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.ENOBUFS):
+                if not (error.errno == errno.ENOBUFS and self._drops_beyond):
+                    return 0
+                self.dropped_beyond += 1
+            else:
+                kind = "interface_down" if error.errno in _GONE else "send_failed"
+                raise AgentError(kind, f"Cannot send on {self._interface}: {os.strerror(error.errno or 0)}.") from error
+        self._number += 1
+        return 1

@@ -1,0 +1,1 @@
+"""What all generators share: protocol, configuration, ports, the pace of sending."""

@@ -1,0 +1,133 @@
+"""The methods that every generator has on the node, and how the agent makes one by its name."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Callable, Mapping, Protocol
+
+from .configuration import Configuration
+from .protocol import AgentError, Message
+
+_OWN = ("afpacket", "trex")
+
+
+class Generator(Protocol):
+    """Sends and counts test traffic. One is made for each configuration; its constructor takes the ports."""
+
+    def facts(self) -> Message:
+        """Facts about the generator and its ports, which results state.
+
+        Its ``integrity`` has ``checked`` and ``not_checked``, lists of what of frames that come back, and
+        ``in_trials``: whether that is so in trials, or with latency frames only.
+        """
+
+    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+        """Performs a trial, and returns the counters of each direction.
+
+        Counters are read when the traffic has stopped and its last frames have had the settle time to come back. Each
+        direction's ``examination`` has the attributes of `lossratio.trials.Examination`, and is null where frames
+        are counted only; ``received`` are all that came back, whatever they are.
+
+        Args:
+            load: Frames per second in each direction.
+            duration: Seconds of traffic.
+            ramp: Seconds of growing traffic right before it, which is not counted; 0: it starts at once.
+            check: To be called every now and then; what it raises ends the trial.
+
+        Raises:
+            AgentError: If the counters would not be worth anything; of kind ``unsupported`` if it cannot do this.
+        """
+
+    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+        """Performs a trial in which some of the load's frames measure their latency.
+
+        Returns:
+            ``directions``, the counters of each direction as `trial` returns them, with all frames in them; and
+            ``latency``, a list with an object for each direction: ``name``; ``sent``, ``received``, ``out_of_order``
+            and ``duplicates`` of its latency frames; ``min_us``, ``average_us``, ``max_us``, ``jitter_us`` and
+            ``resolution_us`` in microseconds; ``hdr``, an HdrHistogram of microseconds, compressed and in base64, or
+            null; ``histogram``, a list of pairs of a lower edge in microseconds and a count, empty if there is an
+            ``hdr``; ``error``, null, or why this direction's latency is not known (then the latencies are null).
+
+        Raises:
+            AgentError: As `trial` does.
+        """
+
+    def start(self, load: float) -> None:
+        """Begins traffic of a constant load, in frames per second in each direction, until `stop`."""
+
+    def renew(self) -> None:
+        """Lets the traffic that `start` began go on; called several times a second."""
+
+    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+        """Ends the traffic that `start` began, and returns the counters of each direction.
+
+        Args:
+            late_wait: Seconds to wait on after the settle time.
+            check: To be called every now and then.
+
+        Returns:
+            What `trial` returns, and in each direction ``late``: how many frames came back only in that wait.
+        """
+
+    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+        """How many frames of the trial before came back too late, by direction; the next trial tells no more of these.
+
+        Args:
+            wait: Seconds to wait for them, after the settle time.
+            check: To be called every now and then.
+        """
+
+    def close(self) -> None:
+        """Stops all traffic at once, and releases the ports."""
+
+
+def make_generator(
+    name: str, configuration: Configuration, options: Message, program: Mapping[str, str] | None = None
+) -> Generator:
+    """Makes a generator by its name.
+
+    Args:
+        name: Its name.
+        configuration: What it is made for, which is the same for every generator.
+        options: Options of this generator in particular.
+        program: Sources of its program, by the names of its modules; None: the agent has the program.
+
+    Raises:
+        AgentError: If there is none of that name, or it cannot be had on this node, or its ports cannot.
+    """
+    if program is not None:
+        return _added(name, configuration, options, program)
+    if name not in _OWN:
+        raise AgentError("unsupported", f"There is no generator {name!r}; there are {', '.join(_OWN)}.")
+    try:
+        own = import_module(f"..{name}", __package__)
+    except ImportError as error:
+        raise AgentError(
+            "missing_module",
+            f"The generator {name} needs a Python module that is not there: {error}. Install it on this node "
+            "(Debian: apt install python3-numpy), or name another Python in the topology file.",
+        ) from error
+    made: Generator = own.make_generator(configuration, options)
+    return made
+
+
+def program_module(kind: str) -> str:
+    """Name of the module or package that an added generator's program is on the node."""
+    return f"lossratio_agent_{kind}"
+
+
+def _added(name: str, configuration: Configuration, options: Message, program: Mapping[str, str]) -> Generator:
+    # The start of the agent imports what it was sent from there: `lossratio.nodes.program`.
+    vars(sys.modules["__main__"])["SOURCES"].update(program)
+    try:
+        made: Generator = import_module(program_module(name)).make_generator(configuration, options)
+    except AgentError:
+        raise
+    # Somebody else's code may raise anything.
+    except Exception as error:
+        raise AgentError(
+            "program", f"The program of generator {name} cannot be used on this node: {type(error).__name__}: {error}."
+        ) from error
+    return made

@@ -1,0 +1,258 @@
+"""Linux interfaces as ports: whether test traffic may use them, and whether they stayed the same, and up.
+
+Interfaces that people need are refused: those of the default route and of the SSH session, and those of routers.
+"""
+
+from __future__ import annotations
+
+import os
+from ipaddress import collapse_addresses, ip_network
+from typing import Any, Iterable, Mapping, Sequence
+
+from .configuration import Configuration
+from .links import Link, Network, Route, address_links, read_links, read_routes, route_links
+from .protocol import AgentError
+
+_TEST_NETWORKS = {4: ip_network("198.18.0.0/15"), 6: ip_network("2001:2::/48")}
+_EVERYWHERE = {4: ip_network("0.0.0.0/0"), 6: ip_network("::/0")}
+
+
+def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
+    """Checks that test traffic on these interfaces cuts nobody off.
+
+    An interface is refused if it carries a default route or the SSH session that the agent runs in, or if it shares
+    its wire with one that does: as a port of the same bridge or bond, or below or beside a VLAN. A default route may be
+    written in pieces; see `_default_networks`. An interface is also refused if the node would forward the test traffic
+    that arrives on it through an interface that is none of these: test traffic does not belong into other networks.
+
+    Args:
+        names: The interfaces, which exist.
+        links: All interfaces, by name.
+
+    Raises:
+        AgentError: Of kind ``forbidden_interface``.
+    """
+    names = tuple(names)
+    routes = read_routes()
+    reasons = _default_route_links(routes)
+    reasons.update(dict.fromkeys(_ssh_links(links), "carries the SSH session"))
+    by_index = {link.index: link for link in links.values()}
+    for name in names:
+        for index in sorted(same_wire(links[name].index, by_index) & reasons.keys()):
+            other = "it" if index == links[name].index else f"{by_index[index].name}, on the same wire,"
+            raise AgentError(
+                "forbidden_interface",
+                f"Not transmitting on {name}: {other} {reasons[index]}. "
+                "Test traffic would cut this node off; give the generator interfaces of its own.",
+            )
+        _check_forwarding(name, _ways_out(routes, {links[each].index for each in names}))
+
+
+def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
+    """Indices of the interfaces that carry a default route, of any table and family, and how."""
+    reasons: dict[int, str] = {}
+    default = _default_networks({route.network for route in routes})
+    for route in routes:
+        if route.network in default:
+            is_whole = route.network.prefixlen == 0
+            how = "a default route" if is_whole else f"a part of the default route ({route.network})"
+            reasons.update(dict.fromkeys(route.links, f"carries {how}"))
+    return reasons
+
+
+def _default_networks(networks: set[Network]) -> set[Network]:
+    """Which of the networks that a node has routes to are a default route, in one or in several pieces.
+
+    These are networks of similar size that together are all addresses, such as 0.0.0.0/1 and 128.0.0.0/1, and each one
+    with more than the networks for benchmarking (RFC 2544, RFC 5180) that would carry test traffic, such as 2000::/3.
+    The DUT's check has the same rule: `lossratio.topology.addressing.default_networks`.
+    """
+    found: set[Network] = set()
+    for version, everywhere in _EVERYWHERE.items():
+        own: list[Any] = [network for network in networks if network.version == version]
+        test = _TEST_NETWORKS[version]
+        found.update(network for network in own if network != test and network.supernet_of(test))
+        # Below one set that is everything there may be another one, of smaller networks, that goes first.
+        shortest = 0
+        for length in sorted({network.prefixlen for network in own}):
+            pieces = [network for network in own if shortest <= network.prefixlen <= length]
+            if list(collapse_addresses(pieces)) == [everywhere]:
+                found.update(pieces)
+                shortest = length + 1
+    return found
+
+
+def _ways_out(routes: Sequence[Route], ports: set[int]) -> dict[int, Route]:
+    """A route that would take test traffic of each version of IP through another interface than the ports."""
+    return {
+        route.network.version: route
+        for route in routes
+        if _TEST_NETWORKS[route.network.version].overlaps(route.network) and not ports.issuperset(route.links)
+    }
+
+
+def _check_forwarding(name: str, ways_out: Mapping[int, Route]) -> None:
+    for version, route in ways_out.items():
+        setting = f"net.ipv{version}.conf.{name}.forwarding"
+        try:
+            with open(f"/proc/sys/net/ipv{version}/conf/{name}/forwarding", encoding="ascii") as file:
+                is_on = file.read().strip() != "0"
+        except FileNotFoundError:
+            continue
+        if is_on:
+            way = "its default route" if route.network.prefixlen == 0 else f"its route to {route.network}"
+            raise AgentError(
+                "forbidden_interface",
+                f"Not transmitting to {name}: this node would forward the test traffic to {way}. "
+                f"Switch that off (sysctl -w {setting}=0).",
+            )
+
+
+def _ssh_links(links: Mapping[str, Link]) -> set[int]:
+    connection = _ssh_connection()
+    if connection is None:
+        return set()
+    found: set[int] = set()
+    client, server = connection.split()[0], connection.split()[2]
+    for endpoint in (client, server):
+        address, _, zone = endpoint.partition("%")
+        found.update(route_links(address) if endpoint == client else address_links(address))
+        if zone in links:
+            found.add(links[zone].index)
+    return found
+
+
+def _ssh_connection() -> str | None:
+    # sudo clears the variable, so that the processes which started this one are looked at, too.
+    # Not as this process itself sees its id: it may be in a PID namespace that /proc is not of.
+    pid = int(os.readlink("/proc/self"))
+    while pid > 1:
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                variables = file.read().split(b"\0")
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            return None
+        for variable in variables:
+            if variable.startswith(b"SSH_CONNECTION=") and len(variable.split()) == 4:
+                return variable.partition(b"=")[2].decode()
+    return None
+
+
+def same_wire(start: int, by_index: Mapping[int, Link]) -> set[int]:
+    """Indices of all interfaces that are joined to one as ports of a bridge or bond, or by sitting upon each other.
+
+    Args:
+        start: Index of the one interface, which is among the result.
+        by_index: All interfaces, by index.
+    """
+    neighbours: dict[int, set[int]] = {index: set() for index in by_index}
+    for link in by_index.values():
+        for other in (link.master, link.lower):
+            if other in neighbours:
+                neighbours[other].add(link.index)
+                neighbours[link.index].add(other)
+    reached = {start}
+    todo: list[int] = [start]
+    while todo:
+        new = neighbours[todo.pop()] - reached
+        reached |= new
+        todo.extend(new)
+    return reached
+
+
+def usable_links(configuration: Configuration) -> dict[str, Link]:
+    """The links of a configuration's ports, by name, with all others of the node.
+
+    Raises:
+        AgentError: If a port does not exist, is down, must not be used, or is too small for the frames.
+    """
+    links = existing_links(configuration.ports)
+    check_may_transmit(configuration.ports, links)
+    for name in configuration.ports:
+        if not links[name].is_up:
+            raise AgentError(
+                "interface_down",
+                f"Interface {name} is down, or its link is. Set both ends of the link up (ip link set {name} up).",
+            )
+    for direction in configuration.directions:
+        for port in (direction.transmit, direction.receive):
+            if direction.frames.mtu > links[port].mtu:
+                raise AgentError(
+                    "unsupported",
+                    f"Frames of {direction.frames.max_size} bytes do not go through {port}, whose MTU is "
+                    f"{links[port].mtu}. Raise it to {direction.frames.mtu}, or use smaller frames.",
+                )
+    return links
+
+
+def existing_links(names: Iterable[str]) -> dict[str, Link]:
+    """All links of the node, by name, with these among them.
+
+    Raises:
+        AgentError: If one does not exist.
+    """
+    links = read_links()
+    for name in names:
+        if name not in links:
+            raise AgentError(
+                "no_such_interface",
+                f"There is no network interface {name} on this node; there are {', '.join(sorted(links))}.",
+            )
+    return links
+
+
+def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
+    """All links of the node, by name, where these are those that they were: their counters are on them alone.
+
+    Args:
+        names: The ports.
+        before: Links as they were before.
+
+    Raises:
+        AgentError: If a port does not exist any more, is another one of the same name, or has another MTU.
+    """
+    links = existing_links(names)
+    for name in names:
+        if links[name].index != before[name].index:
+            raise AgentError(
+                "interface_replaced",
+                f"Interface {name} was taken away, and another one of that name is in its place; configure anew.",
+            )
+        if links[name].mtu != before[name].mtu:
+            raise AgentError(
+                "mtu_changed",
+                f"The MTU of interface {name} was {before[name].mtu}, and is {links[name].mtu}, so that frames may be "
+                f"lost there. Set it back (ip link set dev {name} mtu {before[name].mtu}).",
+            )
+    return links
+
+
+def links_after(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
+    """All links of the node, by name, after these stayed up, and went on counting.
+
+    Args:
+        names: The ports.
+        before: Links as they were before.
+
+    Raises:
+        AgentError: If a port does not exist any more, is another one, has another MTU, is down, or was in the meantime;
+            or if its counters were set back.
+    """
+    links = same_links(names, before)
+    for name in names:
+        now, then = links[name], before[name]
+        if now.receive_drops < then.receive_drops or now.transmit_drops < then.transmit_drops:
+            raise AgentError(
+                "counters_reset",
+                f"The counters of interface {name} were set back while traffic was on it: its driver was reset, or "
+                "somebody cleared them. What was dropped is not known.",
+            )
+        if now.carrier_changes != then.carrier_changes or not now.is_up:
+            raise AgentError(
+                "interface_down",
+                f"Interface {name} went down (or its link did) while traffic was on it. "
+                "The counters mean nothing; look at this interface and at the other end of its link.",
+            )
+    return links

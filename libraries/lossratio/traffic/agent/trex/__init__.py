@@ -1,0 +1,14 @@
+"""TRex's program for the agent: it talks to a TRex server. It needs no numpy."""
+
+from ..core.configuration import Configuration
+from ..core.protocol import Message
+from .generator import TrexGenerator
+from .settings import TrexSettings, load_library
+
+__all__ = ["TrexGenerator", "make_generator"]
+
+
+def make_generator(configuration: Configuration, options: Message) -> TrexGenerator:
+    """Makes the generator; the options are those of `TrexSettings`."""
+    settings = TrexSettings.from_json(options)
+    return TrexGenerator(configuration, settings, load_library(settings.directory))

@@ -1,0 +1,248 @@
+"""The connection to a TRex server: all calls of TRex's client, whose errors come out as the agent's."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from contextlib import ExitStack
+from typing import Any, Callable, Mapping, NoReturn, Sequence
+
+from ..core.protocol import AgentError, Message
+from .settings import TrexLibrary, TrexSettings
+
+_RETRY_SECONDS = 0.25
+_LONGEST_SECONDS = 3600.0
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_TRANSMITTING = "TRANSMITTING"
+_DOWN = "DOWN"
+_MISMATCH = ("version mismatch", "mismatch between client and server")
+_TAKEN = ("already taken", "is owned by", "not owned", "acquired by")
+_LOST = (
+    "failed to get server response",
+    "failed to send message",
+    "not connected to server",
+    "while disconnected",
+    "connection to the server had been lost",
+    "connection lost",
+    "timeout",
+    "timed out",
+)
+
+
+class TrexConnection:
+    """A connected client with its ports acquired and reset.
+
+    Args:
+        library: TRex's client.
+        settings: How to reach the server.
+        clock: Tells the time, in seconds.
+        sleep: Waits for so many seconds.
+
+    Attributes:
+        origin: Where the client comes from, for people.
+
+    Raises:
+        AgentError: If the server does not answer, does not fit the client, or its ports belong to somebody else.
+    """
+
+    def __init__(
+        self,
+        library: TrexLibrary,
+        settings: TrexSettings,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._settings = settings
+        self.origin = library.origin
+        self._ports = sorted(settings.ports.values())
+        self._client = self._call(
+            "make a client",
+            library.api.STLClient,
+            server="127.0.0.1",
+            sync_port=settings.rpc_port,
+            async_port=settings.publisher_port,
+            verbose_level=_quietest(library.api),
+        )
+        _contain_crashes(self._client)
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self._connect(clock, sleep)
+            self._check_ports()
+            self._call("acquire the ports", self._client.acquire, ports=self._ports, force=settings.is_ours)
+            self._call("reset the ports", self._client.reset, ports=self._ports)
+            undo.pop_all()
+
+    def version(self) -> str:
+        """The server's version."""
+        answer = self._call("tell its version", self._client.get_server_version)
+        return str(answer.get("version", answer))
+
+    def port_info(self) -> dict[int, Message]:
+        """What the server says about each port, by its number."""
+        answers = self._call("describe the ports", self._client.get_port_info, ports=self._ports)
+        return dict(zip(self._ports, answers))
+
+    def is_transmitting(self, ports: Sequence[int]) -> bool:
+        """Whether one of the ports transmits."""
+        answers = self._call("describe the ports", self._client.get_port_info, ports=list(ports))
+        return any(answer.get("status") == _TRANSMITTING for answer in answers)
+
+    def check_links(self) -> None:
+        """Makes sure that no port's link is down, as far as TRex can tell.
+
+        Raises:
+            AgentError: Of kind ``interface_down``.
+        """
+        for number, answer in self.port_info().items():
+            if answer.get("link") == _DOWN:
+                raise AgentError(
+                    "interface_down",
+                    f"The link of TRex's port {number} is down. Look at both of its ends, and its cable.",
+                )
+
+    def add_streams(self, streams: Sequence[Any], port: int) -> list[int]:
+        """Adds streams to a port, and returns their numbers."""
+        numbers = self._call(f"add streams to port {port}", self._client.add_streams, list(streams), ports=[port])
+        return list(numbers) if isinstance(numbers, (list, tuple)) else [numbers]
+
+    def remove_streams(self, numbers: Sequence[int], port: int) -> None:
+        """Removes streams from a port."""
+        if not numbers:
+            return
+        self._call(f"remove streams from port {port}", self._client.remove_streams, list(numbers), ports=[port])
+
+    def clear(self) -> None:
+        """Sets all counters to zero."""
+        self._call("clear its counters", self._client.clear_stats, ports=self._ports)
+
+    def start(self, ports: Sequence[int], factor: float, duration: float | None) -> None:
+        """Starts the ports' streams.
+
+        Args:
+            ports: The ports.
+            factor: What the streams' rates are multiplied by.
+            duration: Seconds; None: until they are stopped, or for an hour: nobody may be left to stop them.
+        """
+        seconds = _LONGEST_SECONDS if duration is None else duration
+        try:
+            self._call("start traffic", self._client.start, ports=list(ports), mult=_decimal(factor), duration=seconds)
+        except AgentError:
+            # Some of the ports may have been started before.
+            self.stop_quietly(ports)
+            raise
+
+    def change(self, ports: Sequence[int], factor: float) -> None:
+        """Changes the factor of streams that run."""
+        self._call("change the load", self._client.update, ports=list(ports), mult=_decimal(factor))
+
+    def stop(self, ports: Sequence[int], settle_time: float = 0.0) -> None:
+        """Stops the ports' streams; those that have ended stay so.
+
+        Args:
+            ports: The ports.
+            settle_time: Seconds for which latency frames may still come back; it returns when these are over.
+        """
+        self._call("stop traffic", self._client.stop, ports=list(ports), rx_delay_ms=math.ceil(1e3 * settle_time))
+
+    def stop_quietly(self, ports: Sequence[int]) -> None:
+        """Stops the ports' streams after an error, which must not hide behind another one."""
+        try:
+            self.stop(ports)
+        except AgentError as error:
+            print(f"lossratio agent: {error}")
+
+    def stats(self) -> Mapping[Any, Any]:
+        """All counters since `clear`.
+
+        Raises:
+            AgentError: If the client lost its server, so that it would tell old ones.
+        """
+        stats: Mapping[Any, Any] = self._call("tell its counters", self._client.get_stats, ports=self._ports)
+        if not self._client.is_connected():
+            self._fail("tell its counters", "the connection was lost: no events came any more")
+        return stats
+
+    def close(self) -> None:
+        """Stops all traffic, releases the ports and disconnects; a server that is gone is no error here."""
+        try:
+            if self._client.is_connected():
+                self._client.disconnect(stop_traffic=True, release_ports=True)
+        except Exception as error:  # noqa: BLE001 (whatever it was, this was the last call)
+            print(f"lossratio agent: TRex did not let go of its ports: {_text(error)}")
+
+    def _connect(self, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
+        deadline = clock() + self._settings.connect_timeout
+        while True:
+            try:
+                self._call("answer", self._client.connect)
+                return
+            except AgentError as error:
+                if error.kind != "server_lost" or clock() > deadline:
+                    raise
+            sleep(_RETRY_SECONDS)
+
+    def _check_ports(self) -> None:
+        there = list(self._call("list its ports", self._client.get_all_ports))
+        if set(self._ports) - set(there):
+            raise AgentError(
+                "ports",
+                f"The TRex server has the ports {there}, and the traffic needs {self._ports}. Another "
+                "configuration file was used for it; stop it, so that one with this topology's can be started.",
+            )
+
+    def _call(self, doing: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except Exception as error:  # noqa: BLE001 (the clients raise errors of many kinds, some of them bare)
+            self._fail(doing, _text(error), error)
+
+    def _fail(self, doing: str, text: str, cause: Exception | None = None) -> NoReturn:
+        told = text.lower()
+        if any(words in told for words in _MISMATCH):
+            raise AgentError(
+                "version",
+                f"TRex's server and client are of different versions: {text}. The client is {self.origin}; set the "
+                "generator's 'directory' in the topology file to the installation that the server runs from.",
+            ) from cause
+        if any(words in told for words in _TAKEN):
+            raise AgentError(
+                "ports_taken",
+                f"TRex's ports belong to somebody else: {text}. Wait until they are released, or stop that program.",
+            ) from cause
+        if any(words in told for words in _LOST):
+            raise AgentError(
+                "server_lost", f"The TRex server was asked to {doing}, and does not answer (any more): {text}."
+            ) from cause
+        raise AgentError("trex", f"The TRex server was asked to {doing}, and would not: {text}.") from cause
+
+
+def _contain_crashes(client: Any) -> None:
+    """Keeps trex-stl-lib from killing a process group, which is not even its own, when its event thread fails."""
+    events = getattr(client, "event_handler", None)
+    if events is None or not hasattr(events, "on_async_crash"):
+        return
+    tell = events.on_async_crash
+
+    def end_thread() -> NoReturn:
+        tell()
+        raise SystemExit
+
+    events.on_async_crash = end_thread
+
+
+def _quietest(api: Any) -> Any:
+    logger = getattr(api, "LoggerApi", None)
+    return "none" if logger is None else logger.VERBOSE_QUIET
+
+
+def _decimal(factor: float) -> str:
+    """A number as TRex reads it: without an exponent."""
+    return f"{factor:.9f}"
+
+
+def _text(error: Exception) -> str:
+    # str() of an STLError of trex-stl-lib raises another error.
+    message = getattr(error, "msg", None)
+    text = str(message) if message is not None else f"{type(error).__name__}: {error}"
+    return "; ".join(line.strip() for line in _COLOURS.sub("", text).splitlines() if line.strip()).rstrip(".")

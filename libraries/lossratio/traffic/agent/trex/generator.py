@@ -1,0 +1,287 @@
+"""TRex as a generator, in its stateless mode: one connection, and for each trial clear, start, sleep, stop and read."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import Any, Callable, Mapping
+
+from ..core.configuration import Configuration, Direction
+from ..core.links import Link
+from ..core.ports import links_after, same_links, usable_links
+from ..core.protocol import AgentError, Message
+from .connection import TrexConnection
+from .run import Run, TrexCounters, TrexRunner
+from .settings import TrexLibrary, TrexSettings
+from .streams import StreamMaker
+
+_LOG_LINES = 200
+_PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr")
+_MOST_FRAMES_PER_SECOND = 9000.0
+_MOST_OF_THE_LOAD = 0.1
+_RESOLUTION = 1.0
+
+
+class TrexGenerator:
+    """Sends and counts with a TRex server.
+
+    Args:
+        configuration: Ports, directions and settle time.
+        settings: How to reach the server.
+        library: TRex's client.
+        clock: Tells the time, in seconds.
+        sleep: Waits for so many seconds.
+
+    Raises:
+        AgentError: If the server or its ports cannot, or must not, be used, or the frames cannot be sent.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        settings: TrexSettings,
+        library: TrexLibrary,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        _check(configuration, settings)
+        self._directions = configuration.directions
+        self._settle_time = configuration.settle_time
+        self._settings = settings
+        self._links = _LinuxLinks(configuration) if settings.uses_linux else None
+        self._started: Run | None = None
+        self._started_load = 0.0
+        self._connection = TrexConnection(library, settings, clock, sleep)
+        with ExitStack() as undo:
+            undo.callback(self._connection.close)
+            self._info = self._connection.port_info()
+            self._makers = self._stream_makers(library)
+            for direction in self._directions:
+                self._connection.add_streams(self._makers[direction.name].load_streams(), self._source(direction))
+            self._counters = TrexCounters(self._connection, configuration, settings.ports, clock)
+            sources = sorted(map(self._source, self._directions))
+            self._runner = TrexRunner(
+                self._connection, sources, settings.late_end, configuration.settle_time, clock, sleep
+            )
+            undo.pop_all()
+
+    def facts(self) -> Message:
+        """The server's version, what it has logged so far, where the client comes from, and the ports."""
+        return {
+            "generator": "trex",
+            "version": self._connection.version(),
+            "client": self._connection.origin,
+            "server_log": _end_of(self._settings.log),
+            "late_end": self._settings.late_end,
+            "integrity": {
+                "in_trials": False,
+                "checked": ["loss, duplicates and order of latency frames, before the first trial"],
+                "not_checked": ["anything in trials, where all frames on a port are counted, foreign ones too"],
+            },
+            "ports": {
+                name: {"mac": self._mac(name).hex(":"), **{fact: self._info[number].get(fact) for fact in _PORT_FACTS}}
+                for name, number in self._settings.ports.items()
+            },
+        }
+
+    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+        """See `Generator.trial`. After a ramp traffic pauses for the settle time: TRex cannot tell its frames apart."""
+        self._prepare()
+        if ramp:
+            self._runner.ramp_up(load, ramp, check)
+            self._runner.wait(self._settle_time, check)
+            self._counters.clear()
+        return self._measure(load, load, duration, check)
+
+    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+        """See `Generator.latency`."""
+        rate = latency_rate(load)
+        groups = {direction.name: group for group, direction in enumerate(self._directions, start=1)}
+        errors: dict[str, Message] = {}
+        added: list[tuple[list[int], int]] = []
+        try:
+            for direction in self._directions:
+                streams, error = self._latency_streams(direction, groups[direction.name], load, rate)
+                added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
+                if error is not None:
+                    errors[direction.name] = latency_error(direction.name, error)
+            self._prepare()
+            counters = self._measure(load, load - rate, duration, check)
+            statistics = self._counters.statistics()
+        finally:
+            for numbers, port in added:
+                self._connection.remove_streams(numbers, port)
+        return {
+            "directions": counters,
+            "latency": [errors.get(name) or latency_answer(name, statistics, group) for name, group in groups.items()],
+        }
+
+    def start(self, load: float) -> None:
+        """See `Generator.start`."""
+        self._prepare()
+        self._started, self._started_load = self._runner.start(load), load
+
+    def renew(self) -> None:
+        """See `Generator.renew`. The server ends with the reservation."""
+
+    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+        """See `Generator.stop`."""
+        run, self._started = self._started, None
+        if run is None:
+            raise AgentError("not_running", "There is no traffic to stop.")
+        run = self._runner.stop(run)
+        counters = self._read(self._started_load, run, run.stopping - run.started, check)
+        late = self.late(late_wait, check)
+        return [{**each, "late": late[each["name"]]} for each in counters]
+
+    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+        """See `Generator.late`."""
+        self._runner.wait(wait, check)
+        return self._counters.late()
+
+    def close(self) -> None:
+        """See `Generator.close`."""
+        self._connection.close()
+
+    def _measure(self, load: float, factor: float, duration: float, check: Callable[[], None]) -> list[Message]:
+        return self._read(load, self._runner.flow(factor, duration, check), duration, check)
+
+    def _prepare(self) -> None:
+        if self._links is not None:
+            self._links.mark()
+        self._counters.begin()
+
+    def _read(self, load: float, run: Run, duration: float, check: Callable[[], None]) -> list[Message]:
+        self._runner.wait(self._settle_time, check)
+        counters = self._counters.read(load, run, duration)
+        if self._links is not None:
+            self._links.check()
+        self._connection.check_links()
+        return counters
+
+    def _stream_makers(self, library: TrexLibrary) -> dict[str, StreamMaker]:
+        makers: dict[str, StreamMaker] = {}
+        for number, direction in enumerate(self._directions):
+            given = direction.destination_mac
+            destination = self._mac(direction.receive) if given is None else bytes.fromhex(given.replace(":", ""))
+            makers[direction.name] = StreamMaker(
+                library.api, direction, self._mac(direction.transmit), destination, number
+            )
+        return makers
+
+    def _latency_streams(
+        self, direction: Direction, group: int, load: float, rate: float
+    ) -> tuple[list[Any], str | None]:
+        """What a direction sends in place of a part of its load, and why it does not measure latency, if so."""
+        maker = self._makers[direction.name]
+        try:
+            # With its share of the load a direction gets its share of the latency frames, so that one factor fits all.
+            return [maker.latency_stream(group, rate * direction.load_share)], None
+        except AgentError as error:
+            # The factor of the load, which is lower now, is for these streams, too.
+            return maker.load_streams(rate / (load - rate)), str(error)
+
+    def _source(self, direction: Direction) -> int:
+        return self._settings.ports[direction.transmit]
+
+    def _mac(self, name: str) -> bytes:
+        return bytes.fromhex(str(self._info[self._settings.ports[name]]["src_mac"]).replace(":", ""))
+
+
+class _LinuxLinks:
+    """The ports' links, where they are Linux interfaces."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._names = configuration.ports
+        self._before: dict[str, Link] = usable_links(configuration)
+
+    def mark(self) -> None:
+        """Takes note of how they are."""
+        self._before = same_links(self._names, self._before)
+
+    def check(self) -> None:
+        """Makes sure that they stayed up since then."""
+        links_after(self._names, self._before)
+
+
+def _end_of(file: str) -> list[str]:
+    try:
+        with open(file, encoding="utf-8", errors="replace") as lines:
+            return [line.rstrip() for line in lines if line.strip()][-_LOG_LINES:]
+    except OSError:
+        return []
+
+
+def _check(configuration: Configuration, settings: TrexSettings) -> None:
+    unknown = sorted(set(configuration.ports) - set(settings.ports))
+    if unknown:
+        raise AgentError("bad_request", f"TRex has no ports {', '.join(unknown)}; it has {', '.join(settings.ports)}.")
+    largest = max(direction.frames.max_size for direction in configuration.directions)
+    if largest > settings.largest_frame:
+        raise AgentError(
+            "unsupported",
+            f"Frames of {largest} bytes are too large: this TRex server was set up for {settings.largest_frame}. "
+            "Set 'jumbo: true' for the generator in the topology file, or use smaller frames.",
+        )
+
+
+def latency_rate(load: float) -> float:
+    """How many latency frames a direction sends among those of a load, both in frames per second.
+
+    FD.io CSIT sends 9000; at most a tenth of the load is for latency.
+    """
+    return min(_MOST_FRAMES_PER_SECOND, _MOST_OF_THE_LOAD * load)
+
+
+def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Message:
+    """What TRex measured for a direction.
+
+    Args:
+        name: The direction.
+        statistics: All of TRex's.
+        group: Number of its latency frames' counters.
+    """
+    frames = statistics.get("flow_stats", {}).get(group)
+    measured = statistics.get("latency", {}).get(group)
+    if frames is None or measured is None:
+        return latency_error(name, "TRex has no counters of this direction's latency frames")
+    errors, latency = measured["err_cntrs"], measured["latency"]
+    duplicates = errors["dup"]
+    received = frames["rx_pkts"]["total"] - duplicates
+    counted = {
+        "sent": frames["tx_pkts"]["total"],
+        "received": received,
+        "out_of_order": errors["out_of_order"],
+        "duplicates": duplicates,
+    }
+    if received <= 0:
+        return {**latency_error(name, "none of its latency frames came back"), **counted}
+    hdr = latency.get("hdrh")
+    return {
+        "name": name,
+        **counted,
+        "min_us": float(latency["total_min"]),
+        "average_us": float(latency["average"]),
+        "max_us": float(latency["total_max"]),
+        "jitter_us": float(latency["jitter"]),
+        "resolution_us": _RESOLUTION,
+        "hdr": hdr,
+        "histogram": [] if hdr else _histogram(latency["histogram"]),
+        "error": None,
+    }
+
+
+def latency_error(name: str, why: str) -> Message:
+    """The answer for a direction whose latency is not known."""
+    return {
+        "name": name,
+        **dict.fromkeys(("sent", "received", "out_of_order", "duplicates"), 0),
+        **dict.fromkeys(("min_us", "average_us", "max_us", "jitter_us", "hdr")),
+        "resolution_us": _RESOLUTION,
+        "histogram": [],
+        "error": why,
+    }
+
+
+def _histogram(counts: Mapping[Any, int]) -> list[list[float]]:
+    return [[float(edge), count] for edge, count in sorted((int(edge), count) for edge, count in counts.items())]

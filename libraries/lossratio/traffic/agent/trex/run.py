@@ -1,0 +1,279 @@
+"""One run of TRex's traffic: how long it may have taken, and the counters of its directions."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Sequence
+
+from ..core.configuration import Configuration, Direction
+from ..core.pacing import frames_within
+from ..core.protocol import AgentError, Message
+from .connection import TrexConnection
+
+_CHECK_SECONDS = 0.1
+_POLL_SECONDS = 1e-3
+# What a request takes at most as long as neither the server nor the agent waits for a CPU.
+_REQUEST_SECONDS = 0.02
+_RAMP_STEPS = 10
+_STANDSTILL_SECONDS = 1.0
+_LONGEST_HURRY = 0.1
+_FRAME_SLACK = 2
+Statistics = Mapping[Any, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """When traffic flowed, in seconds on the agent's clock.
+
+    The server begins some time after `asked`, which may be long before it answers, and all its traffic lies between
+    `asked` and `ended`.
+
+    Attributes:
+        asked: Before the server was asked to start it.
+        started: When the server had answered.
+        stopping: Before the server was asked to stop it; traffic for a duration should have ended by itself.
+        ended: When the server had answered that.
+        is_stretched: Whether traffic for a duration had not ended by itself in time.
+        is_known: Whether the requests were answered and made soon enough to tell that.
+    """
+
+    asked: float
+    started: float
+    stopping: float
+    ended: float
+    is_stretched: bool = False
+    is_known: bool = True
+
+    def is_in_time(self, *, all_sent: bool) -> bool:
+        """Whether a port has sent in time what it was to send.
+
+        Args:
+            all_sent: Whether it has sent all frames: a server says a little late that it has.
+        """
+        return self.is_known and (all_sent or not self.is_stretched)
+
+
+class TrexRunner:
+    """Starts and stops the streams of some ports.
+
+    An overloaded TRex drops nothing: it sends every frame, and takes longer. So traffic is stopped soon after it
+    should have ended, and whoever asks for counters is told how long it took.
+
+    Args:
+        connection: The server.
+        ports: TRex's numbers of the ports that transmit.
+        late_end: Seconds after a duration within which its traffic must have ended by itself. The duration counts from
+            the answer to the request to start, but from 20 ms after that request at most: an answer may come long after
+            the traffic's begin.
+        settle_time: Seconds for which frames may stay in flight.
+        clock: Tells the time, in seconds.
+        sleep: Waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        connection: TrexConnection,
+        ports: Sequence[int],
+        late_end: float,
+        settle_time: float,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> None:
+        self._connection = connection
+        self._ports = ports
+        self._late_end = late_end
+        self._settle_time = settle_time
+        self._clock, self._sleep = clock, sleep
+
+    def flow(self, load: float, duration: float, check: Callable[[], None]) -> Run:
+        """Sends at a load for a duration.
+
+        Args:
+            load: Frames per second, of the direction with the largest share.
+            duration: Seconds.
+            check: To be called every now and then; what it raises ends the traffic.
+
+        Raises:
+            AgentError: If the server cannot do it, or is lost.
+        """
+        asked = self._clock()
+        self._connection.start(self._ports, load, duration)
+        started = self._clock()
+        end = min(started, asked + _REQUEST_SECONDS) + duration
+        transmitting = True
+        with ExitStack() as undo:
+            undo.callback(self._connection.stop_quietly, self._ports)
+            self.wait(end - self._clock(), check)
+            while transmitting and self._clock() <= end + self._late_end:
+                self._sleep(_POLL_SECONDS)
+                check()
+                transmitting = self._connection.is_transmitting(self._ports)
+            undo.pop_all()
+        is_known = self._clock() <= end + self._late_end + _REQUEST_SECONDS
+        return self._stopped(asked, started, is_stretched=transmitting, is_known=is_known)
+
+    def start(self, load: float) -> Run:
+        """Begins to send at a load, in frames per second, until `stop`."""
+        asked = self._clock()
+        self._connection.start(self._ports, load, None)
+        started = self._clock()
+        return Run(asked, started, started, started)
+
+    def stop(self, run: Run) -> Run:
+        """Ends what `start` began."""
+        return self._stopped(run.asked, run.started)
+
+    def ramp_up(self, load: float, ramp: float, check: Callable[[], None]) -> None:
+        """Lets traffic grow in steps from nothing to a load, and stops it.
+
+        Args:
+            load: Frames per second.
+            ramp: Seconds.
+            check: To be called every now and then; what it raises ends the traffic.
+        """
+        steps = [load * (step + 1) / _RAMP_STEPS for step in range(_RAMP_STEPS)]
+        run = self.start(steps[0])
+        with ExitStack() as undo:
+            undo.callback(self._connection.stop_quietly, self._ports)
+            self.wait(ramp / _RAMP_STEPS, check)
+            for step in steps[1:]:
+                self._connection.change(self._ports, step)
+                self.wait(ramp / _RAMP_STEPS, check)
+            undo.pop_all()
+        self.stop(run)
+
+    def wait(self, seconds: float, check: Callable[[], None]) -> None:
+        """Waits, and makes sure that somebody still waits for the answer."""
+        end = self._clock() + seconds
+        while True:
+            left = end - self._clock()
+            if left <= 0:
+                return
+            self._sleep(min(left, _CHECK_SECONDS))
+            check()
+
+    def _stopped(self, asked: float, started: float, *, is_stretched: bool = False, is_known: bool = True) -> Run:
+        stopping = self._clock()
+        self._connection.stop(self._ports, self._settle_time)
+        return Run(asked, started, stopping, self._clock(), is_stretched, is_known)
+
+
+class TrexCounters:
+    """Reads the counters of ports whose traffic has stopped.
+
+    A port counts all frames that arrive, whoever sent them.
+
+    Args:
+        connection: The server.
+        configuration: The directions.
+        ports: TRex's numbers of the ports, by name.
+        clock: Tells the time, in seconds.
+    """
+
+    def __init__(
+        self,
+        connection: TrexConnection,
+        configuration: Configuration,
+        ports: Mapping[str, int],
+        clock: Callable[[], float],
+    ) -> None:
+        self._connection = connection
+        self._directions = configuration.directions
+        self._ports = ports
+        self._clock = clock
+        self._received: Mapping[str, int] | None = None
+        self._late: Mapping[str, int] = {}
+
+    def begin(self) -> None:
+        """Sets all counters to zero for new traffic; what has come since the last `read` was late."""
+        self._late = {} if self._received is None else self.late()
+        self._received = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Sets all counters to zero, and forgets what was counted."""
+        self._connection.clear()
+
+    def read(self, load: float, run: Run, duration: float) -> list[Message]:
+        """The counters of each direction since they were zero, once they stand still.
+
+        Args:
+            load: Frames per second that were asked for.
+            run: When traffic flowed.
+            duration: Seconds for which it should have been sent at that load.
+
+        Raises:
+            AgentError: If they mean nothing.
+        """
+        statistics = self._standing()
+        counters = [self._counters(direction, statistics, load, run, duration) for direction in self._directions]
+        self._received = {each["name"]: each["received"] for each in counters}
+        return counters
+
+    def late(self) -> dict[str, int]:
+        """Frames that each direction has received since the last `read`, or since this was asked before."""
+        statistics = self._connection.stats()
+        before = self._received or {}
+        self._received = {
+            each.name: int(statistics[self._ports[each.receive]]["ipackets"]) for each in self._directions
+        }
+        return {name: max(0, received - before.get(name, 0)) for name, received in self._received.items()}
+
+    def statistics(self) -> Statistics:
+        """All that the server has counted since they were zero."""
+        return self._connection.stats()
+
+    def _standing(self) -> Statistics:
+        # Some NICs update their counters only now and then.
+        ports = [self._ports[direction.transmit] for direction in self._directions]
+        deadline = self._clock() + _STANDSTILL_SECONDS
+        before = self._connection.stats()
+        while True:
+            statistics = self._connection.stats()
+            if _sent(statistics, ports) == _sent(before, ports):
+                return statistics
+            if self._clock() > deadline:
+                raise AgentError(
+                    "counters", "TRex goes on counting frames sent although it was stopped. Does another client use it?"
+                )
+            before = statistics
+
+    def _counters(
+        self, direction: Direction, statistics: Statistics, load: float, run: Run, duration: float
+    ) -> Message:
+        source, sink = statistics[self._ports[direction.transmit]], statistics[self._ports[direction.receive]]
+        sent, received = int(source["opackets"]), int(sink["ipackets"])
+        rate = load * direction.load_share
+        # Stalls of the server and of the agent blur when traffic began and ended; each stream sends one frame more.
+        most = rate * (run.ended - run.asked + _LONGEST_HURRY) + len(direction.frames.sizes) + _FRAME_SLACK
+        if not (0 <= sent <= most and received >= 0):
+            raise AgentError(
+                "counters",
+                f"TRex says that {direction.name} sent {sent} frames and received {received}, where at most "
+                f"{math.floor(most)} could be sent. Its counters jumped: another client uses this server, or it was "
+                "started anew.",
+            )
+        in_time = run.is_in_time(all_sent=sent >= frames_within(duration, rate))
+        # All that the load asks for in the time that the traffic took is due: else sending slowly would go unnoticed.
+        due = duration if in_time else run.stopping - run.asked
+        intended = frames_within(due, rate)
+        end = run.ended if run.is_stretched else run.stopping
+        return {
+            "name": direction.name,
+            "load_share": direction.load_share,
+            "intended": intended,
+            "sent": sent,
+            "received": received,
+            "unsent": max(0, intended - sent),
+            "generator_drops": int(sink["ierrors"]),
+            "late_of_trial_before": self._late.get(direction.name, 0),
+            "elapsed": due,
+            "stretch": max(0.0, end - run.asked - duration) if in_time else 0.0,
+            "examination": None,
+        }
+
+
+def _sent(statistics: Statistics, ports: Sequence[int]) -> list[int]:
+    return [statistics[port]["opackets"] for port in ports]

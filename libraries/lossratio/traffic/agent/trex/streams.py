@@ -1,0 +1,279 @@
+"""From a direction's frames to the streams of TRex's client, by way of a template and a program of its field engine."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Mapping
+
+from ..core.configuration import FCS_BYTES, ChecksumField, Direction, FramesSpec, SteppingField
+from ..core.protocol import AgentError
+
+LATENCY_HEADER_BYTES = 16
+"""What TRex writes into the end of each latency frame."""
+
+_ADDRESSES_OF_TEMPLATE = 1
+_GAP = 10.0
+MOST_LISTED = (1 << 16) - 1
+"""Most values of a field in random order: TRex is given them one by one."""
+
+_SIZES = (1, 2, 4, 8)
+_UDP, _TCP = 17, 6
+_IPV4_ADDRESSES, _IPV6_ADDRESSES = 8, 32
+_IPV4_ADDRESS_OFFSET, _IPV6_ADDRESS_OFFSET = 12, 8
+
+
+class StreamMaker:
+    """Makes the streams of one direction.
+
+    Args:
+        api: The module of TRex's client.
+        direction: The direction.
+        source_mac: Six bytes.
+        destination_mac: Six bytes.
+        number: How many directions come before it; it begins so many gaps of 10 microseconds later.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if TRex cannot build its frames.
+    """
+
+    def __init__(self, api: Any, direction: Direction, source_mac: bytes, destination_mac: bytes, number: int) -> None:
+        self._api = api
+        self._direction = direction
+        self._gap = _GAP * number
+        self._templates = {
+            size: make_template(direction.frames, size, source_mac, destination_mac)
+            for size, _ in direction.frames.sizes
+        }
+
+    def load_streams(self, load: float = 1.0) -> list[Any]:
+        """Streams, one for each size, whose rates sum up to the direction's share of a load in frames per second."""
+        weights = dict(self._direction.frames.sizes)
+        rate = load * self._direction.load_share / sum(weights.values())
+        return [self._stream(template, rate * weights[size]) for size, template in self._templates.items()]
+
+    def latency_stream(self, group: int, rate: float) -> Any:
+        """A stream whose frames measure latency, of the smallest size that has room for TRex's latency header.
+
+        Args:
+            group: Number that its counters get.
+            rate: Frames per second; no factor changes it.
+
+        Raises:
+            AgentError: Of kind ``unsupported``, if no frame has room for it.
+        """
+        headers = len(bytes.fromhex(self._direction.frames.header))
+        least = headers + LATENCY_HEADER_BYTES + FCS_BYTES
+        fitting = [size for size in self._templates if size >= least]
+        if not fitting:
+            raise AgentError("unsupported", f"TRex's latency frames need {least} bytes with these headers.")
+        template = self._templates[min(fitting)]
+        return self._stream(template, rate, flow_stats=self._api.STLFlowLatencyStats(pg_id=group))
+
+    def _stream(self, template: Template, rate: float, **more: Any) -> Any:
+        builder = self._api.STLPktBuilder(pkt_buffer=template.data, vm=self._program(template) or None)
+        return self._api.STLStream(
+            packet=builder,
+            mode=self._api.STLTXCont(pps=rate),
+            isg=self._gap,
+            mac_src_override_by_pkt=_ADDRESSES_OF_TEMPLATE,
+            mac_dst_override_mode=_ADDRESSES_OF_TEMPLATE,
+            **more,
+        )
+
+    def _program(self, template: Template) -> list[Any]:
+        program: list[Any] = []
+        for number, variable in enumerate(template.variables):
+            name = f"field{number}"
+            program.append(self._variable(name, variable))
+            program.append(self._api.STLVmWrFlowVar(fv_name=name, pkt_offset=variable.offset))
+        program += [self._api.STLVmFixIpv4(offset=offset) for offset in template.ipv4_headers]
+        transport = template.transport
+        if transport is not None:
+            kinds = self._api.CTRexVmInsFixHwCs
+            kind = kinds.L4_TYPE_UDP if transport.is_udp else kinds.L4_TYPE_TCP
+            program.append(self._api.STLVmFixChecksumHw(transport.network, transport.transport, kind))
+        return program
+
+    def _variable(self, name: str, variable: Variable) -> Any:
+        make = self._api.STLVmFlowVar
+        wanted: Mapping[str, Any] = (
+            {"value_list": list(variable.values)}
+            if variable.values
+            else {"min_value": variable.first, "max_value": variable.last}
+        )
+        known = inspect.signature(make).parameters
+        if set(wanted) - set(known):
+            raise AgentError(
+                "unsupported",
+                "This TRex's client knows no fields in random order that repeats. Use 'order: increment' in the "
+                "traffic profile, or a newer TRex.",
+            )
+        # Each core goes through all values, so that the set of flows does not depend on the number of cores.
+        splitting = {"split_to_cores": False} if "split_to_cores" in known else {}
+        return make(name=name, size=variable.size, op="inc", **wanted, **splitting)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A number that the field engine writes into each frame.
+
+    Attributes:
+        offset: Where it is written, in bytes.
+        size: Bytes of it: 1, 2, 4 or 8.
+        first: Its lowest value.
+        last: Its highest value.
+        values: All of its values in the order in which it takes them; empty: upwards from the first.
+    """
+
+    offset: int
+    size: int
+    first: int
+    last: int
+    values: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TransportChecksum:
+    """A checksum of UDP or TCP, with its pseudo header, that the field engine computes for each frame.
+
+    Attributes:
+        network: Where the IP header begins.
+        transport: Where the UDP or TCP header begins.
+        is_udp: Whether it is UDP.
+        is_ipv6: Whether the IP header is IPv6's.
+    """
+
+    network: int
+    transport: int
+    is_udp: bool
+    is_ipv6: bool
+
+
+@dataclass(frozen=True)
+class Template:
+    """Frames of one size as TRex builds them.
+
+    Attributes:
+        data: The first frame, complete, without FCS.
+        variables: What changes from frame to frame; all step together.
+        ipv4_headers: Where IPv4 headers begin whose checksums change.
+        transport: The checksum of UDP or TCP that changes; None: there is none.
+    """
+
+    data: bytes
+    variables: tuple[Variable, ...]
+    ipv4_headers: tuple[int, ...]
+    transport: TransportChecksum | None
+
+
+def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_mac: bytes) -> Template:
+    """Describes the frames of one size.
+
+    Args:
+        spec: The frames of a direction.
+        size: Bytes of a frame with FCS.
+        source_mac: Six bytes.
+        destination_mac: Six bytes.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if the field engine cannot build them, or the frame is too small.
+    """
+    header = bytes.fromhex(spec.header)
+    if size - FCS_BYTES < len(header):
+        raise AgentError(
+            "unsupported",
+            f"A frame of {size} bytes is too small: these headers need {len(header) + FCS_BYTES}.",
+        )
+    # The embedded generator's payload; where that one has a tag, there is nothing here.
+    payload = (place & 0xFF if place >= spec.payload_offset else 0 for place in range(len(header), size - FCS_BYTES))
+    data = bytearray(header + bytes(payload))
+    data[:12] = destination_mac + source_mac
+    variables: list[Variable] = []
+    for field in spec.fields:
+        values = _values(field)
+        data[field.offset : field.offset + field.width] = values[0].to_bytes(field.width, "big")
+        variables.append(_variable(field, values))
+    for length in spec.lengths:
+        data[length.offset : length.offset + 2] = (len(data) - length.start).to_bytes(2, "big")
+    for checksum in spec.checksums:
+        data[checksum.offset : checksum.offset + 2] = _checksum(bytes(data), checksum).to_bytes(2, "big")
+    changing = [checksum for checksum in spec.checksums if _is_changed(checksum, spec.fields)]
+    return Template(
+        data=bytes(data),
+        variables=tuple(variables),
+        ipv4_headers=tuple(each.start for each in changing if each.pseudo_header is None),
+        transport=_transport([each for each in changing if each.pseudo_header is not None]),
+    )
+
+
+def _values(field: SteppingField) -> tuple[int, ...] | range:
+    values = range(field.first, field.first + field.count)
+    if field.seed is None:
+        return values
+    if field.count > MOST_LISTED:
+        raise AgentError(
+            "unsupported",
+            f"TRex takes {MOST_LISTED} values of a field in random order, and the traffic profile has {field.count}. "
+            "Use 'order: increment', or fewer of them.",
+        )
+    return tuple(Random(field.seed).sample(values, field.count))
+
+
+def _variable(field: SteppingField, values: tuple[int, ...] | range) -> Variable:
+    last = field.first + field.count - 1
+    for size in _SIZES:
+        bits = 8 * size
+        if size <= field.width and field.first >> bits == last >> bits:
+            mask = (1 << bits) - 1
+            listed = tuple(value & mask for value in values) if isinstance(values, tuple) else ()
+            return Variable(field.offset + field.width - size, size, field.first & mask, last & mask, listed)
+    raise AgentError(
+        "unsupported",
+        f"TRex cannot step a field of {field.width} bytes from {field.first} to {last}: its numbers have 1, 2, 4 or 8 "
+        "bytes. Use a range that leaves the field's first byte as it is.",
+    )
+
+
+def _is_changed(checksum: ChecksumField, fields: tuple[SteppingField, ...]) -> bool:
+    covered = [(checksum.start, checksum.end)]
+    if checksum.pseudo_header is not None:
+        covered.append(checksum.pseudo_header[:2])
+    return any(
+        field.offset + field.width > start and (end is None or field.offset < end)
+        for field in fields
+        for start, end in covered
+    )
+
+
+def _transport(changing: list[ChecksumField]) -> TransportChecksum | None:
+    if not changing:
+        return None
+    checksum = changing[-1]
+    start, end, protocol = checksum.pseudo_header or (0, 0, 0)
+    offsets = {_IPV4_ADDRESSES: _IPV4_ADDRESS_OFFSET, _IPV6_ADDRESSES: _IPV6_ADDRESS_OFFSET}
+    if len(changing) > 1 or protocol not in (_UDP, _TCP) or end - start not in offsets:
+        raise AgentError("unsupported", "TRex can keep one checksum of UDP or TCP correct while its fields change.")
+    is_ipv6 = end - start == _IPV6_ADDRESSES
+    return TransportChecksum(start - offsets[end - start], checksum.start, protocol == _UDP, is_ipv6)
+
+
+def _checksum(data: bytes, field: ChecksumField) -> int:
+    """The Internet checksum (RFC 1071) of a part of a frame in which it is still zero."""
+    end = len(data) if field.end is None else field.end
+    part = data[field.start : end]
+    total = _word_sum(part)
+    if field.pseudo_header is not None:
+        start, stop, protocol = field.pseudo_header
+        total += _word_sum(data[start:stop]) + protocol + len(part)
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    is_udp = field.pseudo_header is not None and field.pseudo_header[2] == _UDP
+    # RFC 768: a checksum of zero is sent as all ones; zero would mean that there is none.
+    return 0xFFFF if is_udp and total == 0xFFFF else 0xFFFF - total
+
+
+def _word_sum(part: bytes) -> int:
+    padded = part + b"\0" * (len(part) % 2)
+    return sum(int.from_bytes(padded[place : place + 2], "big") for place in range(0, len(padded), 2))

@@ -1,0 +1,420 @@
+"""The controller's side of the traffic agent: sends it to the TG node, starts it, and asks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from lossratio.errors import NodeError, TrafficError
+from lossratio.nodes import NodeProgram, Pulse, pack_program
+from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.protocol import PROTOCOL
+from lossratio.traffic.session import Process, Session
+from lossratio.trials import DirectionCounters, Examination, LatencyCounters, LatencyOutput, with_examination
+
+AnswerT = TypeVar("AnswerT")
+
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+ANSWER_SECONDS = 30.0
+"""Seconds that an answer may take beyond what was asked for, unless said otherwise."""
+LIFE_SECONDS = 1.0
+"""Seconds between signs of life of the controller while traffic flows."""
+_AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
+_IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
+
+
+def pack_agent() -> NodeProgram:
+    """Packs the agent."""
+    return pack_program("traffic/agent", "lossratio-agent", "server")
+
+
+class AgentRefusalError(TrafficError):
+    """The agent answered that it cannot do what it was asked for.
+
+    Attributes:
+        kind: What sort of error it is, e.g. ``interface_down``.
+    """
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class AgentFacts:
+    """What the agent says about itself and its node.
+
+    Attributes:
+        protocol: Version of the protocol that it speaks.
+        python: Version of its Python.
+        numpy: Version of its numpy; None if it has none.
+        kernel: Name and version of the node's operating system kernel.
+        machine: Kind of processor, e.g. ``x86_64``.
+        cpu: The processor's model.
+        cpus: How many processors the agent may use.
+        interfaces: MAC addresses of the node's network interfaces, by name.
+    """
+
+    protocol: int
+    python: str
+    numpy: str | None
+    kernel: str
+    machine: str
+    cpu: str
+    cpus: int
+    interfaces: Mapping[str, str]
+
+
+class AgentClient:
+    """A conversation with the agent on the TG node. Start one with `AgentClient.start`, and close it in the end.
+
+    Attributes:
+        node_name: The node.
+        facts: What the agent says about itself and the node.
+    """
+
+    def __init__(self, node_name: str, process: Process, patience: float = ANSWER_SECONDS) -> None:
+        self.node_name = node_name
+        self._process = process
+        self._patience = patience
+        self._settle_time = 0.0
+        self._directions: tuple[str, ...] = ()
+        self._last_id = 0
+        self._is_open = True
+        self._pulse: Pulse | None = None
+        self.facts = self._hello()
+
+    @classmethod
+    def start(cls, session: Session, *, python: str = "python3", patience: float = ANSWER_SECONDS) -> AgentClient:
+        """Sends the agent to a node, and starts it there.
+
+        Args:
+            session: The log-in on the node.
+            python: The Python to run it with there: 3.8 or later.
+            patience: Seconds that an answer may take beyond what was asked for: the watchdog of every trial.
+
+        Raises:
+            NodeError: If the node is lost.
+            TrafficError: If it does not start, or is not ours.
+        """
+        return cls(session.name, pack_agent().start(session.start, python), patience)
+
+    def __enter__(self) -> AgentClient:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def configure(
+        self,
+        configuration: Configuration,
+        *,
+        generator: str = "afpacket",
+        options: Mapping[str, Any] = NO_OPTIONS,
+        program: Mapping[str, str] | None = None,
+    ) -> Mapping[str, Any]:
+        """Makes a generator ready for trials; an earlier one is gone then.
+
+        Args:
+            configuration: What it is made for.
+            generator: Its name.
+            options: Options of this generator in particular.
+            program: Sources of the generator's program, by the names of its modules; None: the agent has it.
+
+        Returns:
+            What the generator says about itself and its ports.
+
+        Raises:
+            AgentRefusalError: If it cannot, or must not, use the ports, or cannot send such frames.
+            TrafficError: If the agent does not answer as it should.
+        """
+        self._settle_time = configuration.settle_time
+        self._directions = tuple(direction.name for direction in configuration.directions)
+        fields: dict[str, Any] = {"generator": generator, "options": dict(options), "program": program}
+        return self._ask("configure", **fields, **configuration.to_json())
+
+    def trial(self, load: float, duration: float, *, ramp: float = 0.0) -> tuple[DirectionCounters, ...]:
+        """Performs a trial.
+
+        Args:
+            load: Frames per second in each direction.
+            duration: Seconds.
+            ramp: Seconds before that in which the traffic grows from nothing to the load; its frames are not counted.
+
+        Raises:
+            AgentRefusalError: If there are no counters worth anything, e.g. as an interface went down.
+            TrafficError: If the agent does not answer as it should.
+        """
+        busy = ramp + duration + self._settle_time
+        return self._read(read_counters, self._ask("trial", busy=busy, load=load, duration=duration, ramp=ramp))
+
+    def latency(self, load: float, duration: float) -> LatencyOutput:
+        """Performs a trial in which some frames of the load measure their latency.
+
+        Args:
+            load: Frames per second in each direction, those for latency included.
+            duration: Seconds.
+
+        Raises:
+            AgentRefusalError: If the generator cannot measure latency, or the counters are worth nothing. A direction
+                whose latency alone could not be measured is no error: its latency says why.
+            TrafficError: If the agent does not answer as it should.
+        """
+        busy = duration + self._settle_time
+        return self._read(read_latency, self._ask("latency", busy=busy, load=load, duration=duration))
+
+    def start_traffic(self, load: float) -> None:
+        """Begins traffic of a constant load, in frames per second in each direction, until `stop_traffic`.
+
+        Raises:
+            TrafficError: If that is not possible.
+        """
+        self._ask("start", load=load)
+        self._pulse = Pulse(LIFE_SECONDS, self._show_life)
+        self._pulse.start()
+
+    def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
+        """Ends what `start_traffic` began, waits for frames in flight, and returns what was counted.
+
+        Args:
+            late_wait: Seconds to wait on after that, for frames that are late; they are counted apart.
+
+        Raises:
+            TrafficError: If there was no traffic, or there are no counters worth anything.
+        """
+        self._stop_pulse()
+        busy = self._settle_time + late_wait
+        return self._read(read_stop, self._ask("stop", busy=busy, late_wait=late_wait))
+
+    def late_frames(self, wait: float) -> int:
+        """Frames of the trial before that came back too late, and were counted as lost; over all directions.
+
+        Args:
+            wait: Seconds to wait for them, after the wait for frames in flight.
+
+        Raises:
+            TrafficError: If the agent does not answer as it should.
+        """
+        return self._read(read_late, self._ask("late", busy=wait, wait=wait))
+
+    def close(self) -> None:
+        """Ends the agent, and with it all traffic; doing it again changes nothing."""
+        self._is_open = False
+        self._stop_pulse()
+        self._process.close()
+
+    def _show_life(self) -> None:
+        # An agent that hears nothing while traffic flows stops it.
+        self._process.write_line("")
+
+    def _stop_pulse(self) -> None:
+        pulse, self._pulse = self._pulse, None
+        if pulse is not None:
+            pulse.stop()
+
+    def _hello(self) -> AgentFacts:
+        answer = self._ask("hello", advice=_IF_IT_NEVER_STARTED, protocol=PROTOCOL)
+        if answer.get("protocol") != PROTOCOL:
+            self.close()
+            raise TrafficError(
+                f"Node {self.node_name}: the traffic agent speaks protocol {answer.get('protocol')!r}, and this "
+                f"lossratio protocol {PROTOCOL}. Use the same version of lossratio everywhere."
+            )
+        try:
+            return AgentFacts(**{field.name: answer[field.name] for field in fields(AgentFacts)})
+        except KeyError as error:
+            raise self._garbled(json.dumps(answer)) from error
+
+    def _ask(self, operation: str, busy: float = 0.0, advice: str = _AFTER_THE_END, **fields: Any) -> Mapping[str, Any]:
+        if not self._is_open:
+            raise TrafficError(
+                f"Node {self.node_name}: the traffic agent has ended; the next measurement starts it anew."
+            )
+        self._last_id += 1
+        try:
+            self._process.write_line(json.dumps({"id": self._last_id, "op": operation, **fields}))
+            line = self._process.read_line(busy + self._patience, self._show_life)
+        except NodeError as error:
+            self.close()
+            raise TrafficError(f"{error} This was the traffic agent, asked for {operation!r}. {advice}") from error
+        except BaseException:
+            # Interrupted: the answer would be taken for the next one's, and traffic may be flowing.
+            self.close()
+            raise
+        return self._read_answer(line)
+
+    def _read_answer(self, line: str) -> Mapping[str, Any]:
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict) or answer.get("id") != self._last_id:
+            raise self._garbled(line)
+        if isinstance(answer.get("error"), dict):
+            error = answer["error"]
+            raise AgentRefusalError(f"Node {self.node_name}: {error.get('message')}", str(error.get("kind")))
+        if not isinstance(answer.get("result"), dict):
+            raise self._garbled(line)
+        result: Mapping[str, Any] = answer["result"]
+        return result
+
+    def _read(self, read: Callable[[Mapping[str, Any], Sequence[str]], AnswerT], answer: Mapping[str, Any]) -> AnswerT:
+        try:
+            return read(answer, self._directions)
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._garbled(json.dumps(answer)) from error
+
+    def _garbled(self, line: str) -> TrafficError:
+        self.close()
+        return TrafficError(
+            f"Node {self.node_name}: instead of an answer, the traffic agent's output held {line[:200]!r}. "
+            "Something else on the node writes there (a log-in script?), or the agent is not ours; it was stopped."
+        )
+
+
+@dataclass(frozen=True)
+class StoppedTraffic:
+    """What traffic counted that was started and stopped apart from trials.
+
+    Attributes:
+        directions: The counters of each direction; what it received until the wait for frames in flight was over.
+        late_by_direction: Frames that each direction, by its name, received only after that. They are not among those
+            received.
+    """
+
+    directions: tuple[DirectionCounters, ...]
+    late_by_direction: Mapping[str, int]
+
+    @property
+    def sent(self) -> int:
+        """Frames sent, over all directions."""
+        return sum(each.sent for each in self.directions)
+
+    @property
+    def received(self) -> int:
+        """Frames received in time, over all directions."""
+        return sum(each.received for each in self.directions)
+
+    @property
+    def late(self) -> int:
+        """Frames received late, over all directions."""
+        return sum(self.late_by_direction.values())
+
+    @property
+    def lost(self) -> int:
+        """Frames sent, and received neither in time nor late, over all directions."""
+        return self.sent - self.received - self.late
+
+    @property
+    def unsent(self) -> int:
+        """Frames that the generator could not send in time, over all directions."""
+        return sum(each.unsent for each in self.directions)
+
+
+def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[DirectionCounters, ...]:
+    """The counters of an answer to ``trial``, ``latency`` or ``stop``.
+
+    Args:
+        answer: The answer.
+        names: The directions that it must be about, in their order: loss in one that is missing would go unnoticed.
+
+    Raises:
+        KeyError, TypeError, ValueError: If it is no such answer.
+    """
+    directions = answer["directions"]
+    _check_names(directions, names)
+    return tuple(_direction_counters(direction) for direction in directions)
+
+
+def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic:
+    """An answer to ``stop``.
+
+    Args:
+        answer: The answer.
+        names: The directions that it must be about, in their order.
+
+    Raises:
+        KeyError, TypeError, ValueError: If it is none.
+    """
+    late = {direction["name"]: _count(direction["late"]) for direction in answer["directions"]}
+    return StoppedTraffic(read_counters(answer, names), late)
+
+
+def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> int:
+    """An answer to ``late``: frames over all directions.
+
+    Args:
+        answer: The answer.
+        names: The directions that it must be about.
+
+    Raises:
+        KeyError, TypeError, ValueError: If it is none.
+    """
+    return sum(_count(answer["late"][name]) for name in names)
+
+
+def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutput:
+    """An answer to ``latency``.
+
+    Args:
+        answer: The answer.
+        names: The directions that it must be about, in their order.
+
+    Raises:
+        KeyError, TypeError, ValueError: If it is none.
+    """
+    _check_names(answer["latency"], names)
+    return LatencyOutput(read_counters(answer, names), tuple(_latency(direction) for direction in answer["latency"]))
+
+
+def _direction_counters(direction: Mapping[str, Any]) -> DirectionCounters:
+    counters = DirectionCounters(
+        name=direction["name"],
+        intended=_count(direction["intended"]),
+        sent=_count(direction["sent"]),
+        received=_count(direction["received"]),
+        unsent=_count(direction["unsent"]),
+        generator_drops=_count(direction["generator_drops"]),
+        late=_count(direction["late_of_trial_before"]),
+        elapsed=direction["elapsed"],
+        load_share=direction["load_share"],
+        lateness=direction.get("worst_lateness"),
+        stretch=direction.get("stretch"),
+    )
+    seen = direction["examination"]
+    if seen is None:
+        return counters
+    return with_examination(counters, Examination(**{name: _count(count) for name, count in seen.items()}))
+
+
+def _check_names(directions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    told = [direction["name"] for direction in directions]
+    if told != list(names):
+        raise ValueError(f"it is about {told}, and was to be about {list(names)}")
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no count")
+    return value
+
+
+def _latency(direction: Mapping[str, Any]) -> LatencyCounters:
+    return LatencyCounters(
+        name=direction["name"],
+        sent=direction["sent"],
+        received=direction["received"],
+        out_of_order=direction["out_of_order"],
+        duplicates=direction["duplicates"],
+        minimum=direction["min_us"],
+        average=direction["average_us"],
+        maximum=direction["max_us"],
+        jitter=direction["jitter_us"],
+        resolution=direction["resolution_us"],
+        hdr=direction["hdr"],
+        histogram=tuple((float(edge), int(count)) for edge, count in direction["histogram"]),
+        error=direction["error"],
+    )

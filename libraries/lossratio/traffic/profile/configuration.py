@@ -1,0 +1,272 @@
+"""From a traffic profile to the description of its frames: headers byte by byte, for any generator.
+
+The outer MAC addresses are left to the generator, which knows its ports' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from lossratio.errors import TrafficError
+from lossratio.topology import Side, split_sides
+from lossratio.traffic.agent.core.configuration import (
+    COMPENSATION_BYTES,
+    FCS_BYTES,
+    TAG_BYTES,
+    ChecksumField,
+    Configuration,
+    Direction,
+    FramesSpec,
+    LengthField,
+    SteppingField,
+)
+from lossratio.traffic.profile.headers import (
+    AddressRange,
+    InnerHeaders,
+    Ipv4,
+    Ipv6,
+    PortHeader,
+    PortRange,
+    Range,
+    Vxlan,
+)
+from lossratio.traffic.profile.profile import TrafficDirection, TrafficProfile
+
+_VXLAN_PORT = 4789
+_MAC_ADDRESSES = bytes(12)
+_IPV4_ETHERTYPE, _IPV6_ETHERTYPE = b"\x08\x00", b"\x86\xdd"
+_DOT1Q_ETHERTYPE, _DOT1AD_ETHERTYPE = b"\x81\x00", b"\x88\xa8"
+_STEPPING_BYTES = 8
+_TCP_ACK, _TCP_WINDOW = 0x10, 8192
+
+
+def frames_spec(direction: TrafficDirection, source: Side, destination: Side) -> FramesSpec:
+    """Describes the frames of one direction.
+
+    Args:
+        direction: What it sends.
+        source: The side whose networks the source addresses are taken from.
+        destination: The same for the destination addresses.
+
+    Raises:
+        TrafficError: If a side has too few addresses.
+    """
+    frame = _Frame(source, destination, direction.seed)
+    frame.add_headers(direction.headers)
+    if direction.headers.vxlan is not None:
+        frame.add_vxlan(direction.headers.vxlan)
+    room = min(direction.size_weights) - FCS_BYTES - len(frame.data)
+    is_numbered, compensation = frame.numbering(room)
+    return FramesSpec(
+        header=frame.data.hex(),
+        fields=tuple(frame.fields),
+        lengths=tuple(frame.lengths),
+        checksums=tuple(frame.checksums),
+        sizes=tuple(direction.size_weights.items()),
+        tag_offset=len(frame.data),
+        is_numbered=is_numbered,
+        compensation=compensation,
+        rewritable=tuple(frame.rewritable),
+        addresses=tuple(frame.addresses),
+    )
+
+
+class _Frame:
+    """Headers that are put one behind the other."""
+
+    def __init__(self, source: Side, destination: Side, seed: int) -> None:
+        self.data = b""
+        self.fields: list[SteppingField] = []
+        self.lengths: list[LengthField] = []
+        self.checksums: list[ChecksumField] = []
+        self.rewritable: list[tuple[int, int]] = [(0, len(_MAC_ADDRESSES))]
+        self.addresses: list[tuple[int, int]] = []
+        self._sides = (source, destination)
+        self._seed = seed
+        self._pseudo_header = (0, 0, 0)
+        self._urgent_pointer: int | None = None
+
+    def numbering(self, room: int) -> tuple[bool, int | None]:
+        """Whether frames can have a sequence number, and where a word makes up for it in the checksum above IP.
+
+        Args:
+            room: Bytes that the smallest frame has behind the headers.
+        """
+        if all(checksum.end is not None for checksum in self.checksums):
+            return True, None
+        if room >= TAG_BYTES + COMPENSATION_BYTES:
+            return True, len(self.data) + TAG_BYTES
+        # RFC 9293: it means nothing without the flag URG.
+        return self._urgent_pointer is not None, self._urgent_pointer
+
+    def add_headers(self, headers: InnerHeaders, macs: bytes = _MAC_ADDRESSES) -> None:
+        """Ethernet, tags, IP, and the header of UDP or TCP if there is one."""
+        self.data += macs
+        for ethertype, tag in ((_DOT1AD_ETHERTYPE, headers.dot1ad), (_DOT1Q_ETHERTYPE, headers.dot1q)):
+            if tag is not None:
+                self.data += ethertype + (tag.priority << 13 | tag.id).to_bytes(2, "big")
+        if headers.ipv4 is not None:
+            self._add_ipv4(headers.ipv4, headers.protocol)
+        if headers.ipv6 is not None:
+            self._add_ipv6(headers.ipv6, headers.protocol)
+        if headers.udp is not None:
+            self._add_udp(headers.udp)
+        if headers.tcp is not None:
+            self._add_tcp(headers.tcp)
+
+    def add_vxlan(self, vxlan: Vxlan) -> None:
+        """RFC 7348: UDP without a checksum, the VXLAN header, and the frame within."""
+        start = len(self.data)
+        self._add_ports(vxlan.source_port)
+        self.data += _VXLAN_PORT.to_bytes(2, "big") + bytes(4)
+        self.lengths.append(LengthField(start + 4, start))
+        self.data += b"\x08\0\0\0" + vxlan.vni.to_bytes(3, "big") + b"\0"
+        # Who ends the tunnel, and begins another one, writes all of this anew.
+        self.rewritable, self.addresses = [(0, len(self.data))], []
+        source, destination = self._sides
+        outside = list(self.rewritable)
+        self.add_headers(vxlan.inner, _inner_mac(destination) + _inner_mac(source))
+        self.rewritable = outside
+
+    def _add_ipv4(self, header: Ipv4, protocol: int) -> None:
+        """RFC 791, without options."""
+        self.data += _IPV4_ETHERTYPE
+        start = len(self.data)
+        self._pseudo_header = (start + 12, start + 20, protocol)
+        self.lengths.append(LengthField(start + 2, start))
+        self.checksums.append(ChecksumField(start + 10, start, start + 20))
+        # A router counts the time to live down, and computes the checksum anew.
+        self.rewritable += [(start + 8, start + 9), (start + 10, start + 12)]
+        self.addresses.append((start + 12, start + 20))
+        self.data += bytes([0x45, 0, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
+        for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
+            self._check_addresses(addresses, side.ipv4)
+            self._add_field(4, int(side.ipv4.network_address) + addresses.first, addresses)
+
+    def _add_ipv6(self, header: Ipv6, protocol: int) -> None:
+        """RFC 8200, without extension headers."""
+        self.data += _IPV6_ETHERTYPE
+        start = len(self.data)
+        self._pseudo_header = (start + 8, start + 40, protocol)
+        self.lengths.append(LengthField(start + 4, start + 40))
+        self.rewritable.append((start + 7, start + 8))
+        self.addresses.append((start + 8, start + 40))
+        self.data += bytes([0x60, 0, 0, 0, 0, 0, protocol, header.hop_limit])
+        for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
+            network = side.ipv6.network_address.packed
+            self.data += network[:-_STEPPING_BYTES]
+            self._add_field(
+                _STEPPING_BYTES, int.from_bytes(network[-_STEPPING_BYTES:], "big") + addresses.first, addresses
+            )
+
+    def _add_udp(self, header: PortHeader) -> None:
+        """RFC 768."""
+        start = len(self.data)
+        self._add_ports(header.source_port)
+        self._add_ports(header.destination_port)
+        self.data += bytes(4)
+        self.lengths.append(LengthField(start + 4, start))
+        self.checksums.append(ChecksumField(start + 6, start, pseudo_header=self._pseudo_header))
+
+    def _add_tcp(self, header: PortHeader) -> None:
+        """RFC 9293, without options: an acknowledgement."""
+        start = len(self.data)
+        self._add_ports(header.source_port)
+        self._add_ports(header.destination_port)
+        self.data += bytes(8) + bytes([5 << 4, _TCP_ACK]) + _TCP_WINDOW.to_bytes(2, "big") + bytes(4)
+        self._urgent_pointer = len(self.data) - 2
+        self.checksums.append(ChecksumField(start + 16, start, pseudo_header=self._pseudo_header))
+
+    def _check_addresses(self, addresses: AddressRange, network: IPv4Network) -> None:
+        if addresses.last >= network.num_addresses:
+            raise TrafficError(
+                f"There is no address {addresses.last} in {network}, this one of parallel paths' part of the "
+                "benchmarking networks. Use a traffic profile with fewer addresses, more ports, or IPv6."
+            )
+
+    def _add_ports(self, ports: PortRange) -> None:
+        self._add_field(2, ports.first, ports)
+
+    def _add_field(self, width: int, first: int, values: Range) -> None:
+        if values.count > 1:
+            seed = self._seed + len(self.fields) if values.order == "random" else None
+            self.fields.append(SteppingField(len(self.data), width, first, values.count, seed))
+        self.data += bytes(width) if values.count > 1 else first.to_bytes(width, "big")
+
+
+def _inner_mac(side: Side) -> bytes:
+    """A locally administered MAC address that only this side has."""
+    return b"\x02\0" + side.ipv4.network_address.packed
+
+
+@dataclass(frozen=True)
+class TrafficPort:
+    """One of the TG's ports.
+
+    Attributes:
+        name: Its name in the topology, e.g. ``port0``; counters call directions by it.
+        interface: Its Linux interface.
+        destination_mac: Destination MAC address of the frames that leave it: the next router's, or None where
+            nothing on the way rewrites it (then they are addressed to the other port).
+    """
+
+    name: str
+    interface: str
+    destination_mac: str | None = None
+
+
+@dataclass(frozen=True)
+class PortPair:
+    """Both ends of one path.
+
+    Attributes:
+        west: The path's first port.
+        east: Its second port.
+    """
+
+    west: TrafficPort
+    east: TrafficPort
+
+
+def make_configuration(
+    profile: TrafficProfile, pairs: Sequence[PortPair], *, settle_time: float, examines: bool = True
+) -> Configuration:
+    """What a generator needs to know to send a profile's frames.
+
+    Parallel paths carry the same traffic, each between parts of the networks of its own: see
+    `lossratio.topology.addressing.split_sides`.
+
+    Args:
+        profile: What is sent; a unidirectional one from west to east only.
+        pairs: The ends of the paths; one at least.
+        settle_time: Seconds to wait, after the traffic, for frames in flight: a property of the DUT.
+        examines: Whether frames that come back are looked at, as far as the generator can.
+
+    Raises:
+        TrafficError: If there are too few addresses for that many paths.
+    """
+    return Configuration(
+        ports=tuple(port.interface for pair in pairs for port in (pair.west, pair.east)),
+        directions=tuple(
+            each
+            for pair, (west, east) in zip(pairs, split_sides(len(pairs)), strict=True)
+            for each in _directions(profile, pair, west, east)
+        ),
+        settle_time=settle_time,
+        examines=examines,
+    )
+
+
+def _directions(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -> Iterator[Direction]:
+    ways = ((pair.west, west, pair.east, east), (pair.east, east, pair.west, west))
+    for direction, (source, source_side, sink, sink_side) in zip(profile.directions, ways, strict=False):
+        yield Direction(
+            name=f"{source.name}>{sink.name}",
+            transmit=source.interface,
+            receive=sink.interface,
+            destination_mac=source.destination_mac,
+            frames=frames_spec(direction, source_side, sink_side),
+            load_share=direction.load_share,
+        )

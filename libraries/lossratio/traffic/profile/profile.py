@@ -1,0 +1,294 @@
+"""Traffic profiles: what the frames of a test look like, read from YAML files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from importlib.resources import as_file, files
+from math import gcd
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, computed_field, field_validator, model_validator
+
+from lossratio.errors import TrafficError
+from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
+from lossratio.traffic.profile.headers import Headers, ProfilePart
+from lossratio.units import parse_bytes
+from lossratio.yaml_file import load_yaml_file
+
+MOST_FLOWS = 1 << 20
+"""The most flows of a profile in each direction."""
+
+_NEAR_NAMES = 6
+_PROFILES = "resources/traffic_profiles"
+_IMIX = "IMIX_v4_1"
+IMIX: Mapping[str, Mapping[int, int]] = MappingProxyType({_IMIX: {64: 28, 570: 16, 1518: 4}})
+"""Mixes of frame sizes by name: bytes with FCS, each with its weight."""
+
+RESERVED_NAMES = frozenset({"imix", *(name.casefold() for name in IMIX)})
+"""Names, in lower case, that mean the same in every profile."""
+
+SMALLEST_FRAME = 64
+"""Bytes, with FCS, of the smallest Ethernet frame."""
+
+SMALLEST_IPV6_FRAME = 78
+"""Bytes, with FCS, of the smallest frame with IPv6 that tests use."""
+
+LARGEST_FRAME = 9000
+"""Bytes, with FCS, of the largest (jumbo) frame that tests use."""
+
+LONGEST_PATTERN = 4096
+"""The most frames after which a mix of sizes repeats."""
+
+MOST_SIZES = 64
+"""The most sizes of a mix: the embedded generator's packet filter knows all of them."""
+
+
+class Reverse(ProfilePart):
+    """What is different in the direction from the second port to the first one."""
+
+    load_share: float = Field(default=1.0, gt=0.0, le=1.0)
+    """What it sends of the load; see `ProfileFile.load_share`."""
+    frame_size: int | str | None = None
+    """Its frame size, or the name of its mix of sizes; where missing, that of the other direction."""
+    headers: Headers | None = None
+    """Headers of its frames; where missing, those of the other direction, with the sides swapped."""
+
+
+class ProfileFile(Headers):
+    """A traffic profile as its file describes it: everything but the size of the frames."""
+
+    format: Literal["lossratio-traffic-profile/1"]
+    """Format of the file."""
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)
+    """Name of the profile; it is in every result."""
+    description: str = ""
+    """What is special about it."""
+    bidirectional: bool = True
+    """Whether both ports transmit; otherwise only the first one does."""
+    load_share: float = Field(default=1.0, gt=0.0, le=1.0)
+    """What the first direction sends of the load. The load is that of the direction with the larger share, which is
+    1 (RFC 9971 allows for loads that are defined by a subset of the interfaces)."""
+    reverse: Reverse = Reverse()
+    """What is different in the other direction."""
+    mixes: dict[str, dict[int, int]] = Field(default_factory=dict)
+    """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
+    seed: int = Field(default=1, ge=0, lt=1 << 16)
+    """Of all random orders; each field and direction draws its own, and the same one in every test."""
+
+    @field_validator("mixes")
+    @classmethod
+    def _names_are_free(cls, mixes: dict[str, dict[int, int]]) -> dict[str, dict[int, int]]:
+        for name in mixes:
+            if name.casefold() in RESERVED_NAMES or not name[:1].isalpha():
+                raise ValueError(f"{name!r} cannot be the name of a mix: it is taken, or does not begin with a letter")
+        return mixes
+
+
+class TrafficDirection(ProfilePart):
+    """One direction of a profile's traffic."""
+
+    headers: Headers
+    """The headers of its frames."""
+    size_weights: dict[int, int]
+    """Sizes of its frames in bytes with FCS, with their weights."""
+    load_share: float
+    """What it sends of the load."""
+    seed: int
+    """Of its random orders."""
+
+    @property
+    def average_frame_size(self) -> float:
+        """Average size of its frames, in bytes with FCS."""
+        return sum(size * weight for size, weight in self.size_weights.items()) / sum(self.size_weights.values())
+
+
+class TrafficProfile(ProfileFile):
+    """What the frames of a test look like. Read it with `load_profile`."""
+
+    frame_size: int | str
+    """Bytes of a frame with FCS, or the name of a mix of sizes."""
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> TrafficProfile:
+        shares = [direction.load_share for direction in self.directions]
+        if max(shares) != 1:
+            raise ValueError(f"load_share: one direction's must be 1, and the largest is {max(shares):g}")
+        for direction in self.directions:
+            _check_direction(direction)
+        return self
+
+    @cached_property
+    def directions(self) -> tuple[TrafficDirection, ...]:
+        """The directions that traffic is sent in: from the first port to the second one, and back."""
+        eastward = self._direction(self._first_headers, self.frame_size, self.load_share, self.seed)
+        if not self.bidirectional:
+            return (eastward,)
+        back = self.reverse
+        size = self.frame_size if back.frame_size is None else back.frame_size
+        westward = self._direction(back.headers or self._first_headers, size, back.load_share, self.seed + (1 << 16))
+        return (eastward, westward)
+
+    @property
+    def size_weights(self) -> Mapping[int, float]:
+        """Sizes of the frames of all directions in bytes with FCS, with their weights."""
+        weights: dict[int, float] = {}
+        for direction in self.directions:
+            total = sum(direction.size_weights.values())
+            for size, weight in direction.size_weights.items():
+                weights[size] = weights.get(size, 0.0) + direction.load_share * weight / total
+        return weights
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def average_frame_size(self) -> float:
+        """Average size of the frames of all directions, in bytes with FCS."""
+        return sum(each.load_share * each.average_frame_size for each in self.directions) / self.load_factor
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def transmitting_directions(self) -> int:
+        """Number of directions that traffic is sent in."""
+        return len(self.directions)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def load_factor(self) -> float:
+        """The aggregate load is the load times this: what the directions' shares add up to."""
+        return sum(each.load_share for each in self.directions)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def flows(self) -> int:
+        """Number of different flows in each direction; where these differ, of the one with more."""
+        return max(each.headers.flows for each in self.directions)
+
+    def description_in_full(self) -> dict[str, Any]:
+        """The whole profile as JSON data, with its frame sizes and all defaults, for results."""
+        directions = [each.model_dump(mode="json", include={"size_weights", "load_share"}) for each in self.directions]
+        return {**self.model_dump(mode="json"), "directions": directions}
+
+    @property
+    def _first_headers(self) -> Headers:
+        return Headers.model_validate({name: getattr(self, name) for name in Headers.model_fields})
+
+    def _direction(self, headers: Headers, size: int | str, load_share: float, seed: int) -> TrafficDirection:
+        weights = weights_of(size, self.mixes, has_ipv6=headers.has_ipv6)
+        return TrafficDirection(headers=headers, size_weights=dict(weights), load_share=load_share, seed=seed)
+
+
+def load_profile(
+    name_or_path: str | Path, *, frame_size: int | str, bidirectional: bool | None = None
+) -> TrafficProfile:
+    """Reads a traffic profile.
+
+    Args:
+        name_or_path: Name of a profile that comes with lossratio, or path of a file (anything with a ``/`` or ending
+            in ``.yaml``).
+        frame_size: Bytes of a frame with FCS (``64`` or ``64B``), or the name of a mix of sizes: ``IMIX_v4_1``, or one
+            of the profile's own.
+        bidirectional: Whether both ports transmit; None: as the profile says.
+
+    Raises:
+        TrafficError: If there is no such profile, the file does not describe one (with file, line and field of each
+            problem), or the frame size is impossible.
+    """
+    profile = _read_profile(name_or_path)
+    shown = profile.name if profile.name == name_or_path else f"{profile.name} ({name_or_path})"
+    fields = profile.model_dump()
+    if bidirectional is not None:
+        fields["bidirectional"] = bidirectional
+    try:
+        return TrafficProfile.model_validate({**fields, "frame_size": parse_frame_size(frame_size)})
+    except ValidationError as error:
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise TrafficError(f"Traffic profile {shown}, frame size {frame_size}: {message}.") from error
+    except ValueError as error:
+        raise TrafficError(f"Traffic profile {shown}, frame size: {error}") from error
+
+
+def profile_names() -> tuple[str, ...]:
+    """Names of the profiles that come with lossratio."""
+    entries = files("lossratio").joinpath(_PROFILES).iterdir()
+    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")))
+
+
+def _read_profile(name_or_path: str | Path) -> ProfileFile:
+    if isinstance(name_or_path, Path) or "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        return load_yaml_file(name_or_path, ProfileFile, TrafficError)
+    if name_or_path not in profile_names():
+        names = profile_names()
+        near = get_close_matches(name_or_path, names, n=_NEAR_NAMES, cutoff=0.3) or names
+        raise TrafficError(
+            f"There is no traffic profile {name_or_path!r}; among others there are {', '.join(near)}. "
+            "A file of your own is given by its path."
+        )
+    with as_file(files("lossratio").joinpath(_PROFILES).joinpath(f"{name_or_path}.yaml")) as path:
+        return load_yaml_file(path, ProfileFile, TrafficError)
+
+
+def _check_direction(direction: TrafficDirection) -> None:
+    headers, sizes = direction.headers, direction.size_weights
+    smallest = SMALLEST_IPV6_FRAME if headers.has_ipv6 else SMALLEST_FRAME
+    for size in sizes:
+        if not smallest <= size <= LARGEST_FRAME:
+            raise ValueError(f"{size} is not within {smallest} and {LARGEST_FRAME} bytes")
+    least = headers.length + TAG_BYTES + FCS_BYTES
+    if min(sizes) < least:
+        raise ValueError(f"frames of {min(sizes)} bytes are too small, these headers need {least} bytes")
+    if headers.flows > MOST_FLOWS:
+        raise ValueError(f"these ranges make {headers.flows} flows, and there may be {MOST_FLOWS} at most")
+
+
+def parse_frame_size(frame_size: int | str) -> int | str:
+    """Reads bytes of a frame with FCS (``64``, ``64B``); anything else is the name of a mix of sizes.
+
+    ``IMIX`` is short for ``IMIX_v4_1``.
+
+    Raises:
+        ValueError: If it begins like a number, and is no number of bytes.
+    """
+    text = str(frame_size).strip()
+    if text.casefold() == "imix":
+        return _IMIX
+    if text[:1].isalpha():
+        return next((name for name in IMIX if name.casefold() == text.casefold()), text)
+    return parse_bytes(text)
+
+
+def weights_of(frame_size: int | str, mixes: Mapping[str, Mapping[int, int]], *, has_ipv6: bool) -> Mapping[int, int]:
+    """Sizes of the frames in bytes with FCS, each with its weight.
+
+    Args:
+        frame_size: Bytes, or the name of a mix.
+        mixes: Mixes besides those that everybody knows.
+        has_ipv6: Whether the frames have an IPv6 header. A well-known mix then has frames of `SMALLEST_IPV6_FRAME`
+            where it would have smaller ones, as the documentation of FD.io CSIT's tests says.
+
+    Raises:
+        ValueError: If there is no such mix, or it has no frames, too many sizes, or too many frames until it repeats.
+    """
+    if isinstance(frame_size, int):
+        return {frame_size: 1}
+    if frame_size in mixes:
+        return _checked(frame_size, mixes[frame_size])
+    if frame_size not in IMIX:
+        known = ", ".join(sorted({*IMIX, *mixes}))
+        raise ValueError(f"{frame_size!r} is neither bytes like 64 or '64B', nor a mix of sizes; there are {known}")
+    if not has_ipv6:
+        return IMIX[frame_size]
+    return {max(size, SMALLEST_IPV6_FRAME): weight for size, weight in IMIX[frame_size].items()}
+
+
+def _checked(name: str, weights: Mapping[int, int]) -> Mapping[int, int]:
+    if not weights or min(weights.values()) < 1:
+        raise ValueError(f"mix {name}: it needs sizes, each with a weight of 1 or more")
+    if len(weights) > MOST_SIZES:
+        raise ValueError(f"mix {name}: it has {len(weights)} sizes, and may have {MOST_SIZES} at most")
+    pattern = sum(weights.values()) // gcd(*weights.values())
+    if pattern > LONGEST_PATTERN:
+        raise ValueError(f"mix {name}: its weights add up to {pattern} frames, and may to {LONGEST_PATTERN} at most")
+    return weights
