@@ -94,7 +94,7 @@ def test_directions_are_summed_after_each_was_computed():
         ONE_SECOND, [direction(100_000, 99_000), direction(90_000, 90_000, name="port1>port0")], tolerance=0.0
     )
     assert output.loss_ratio == pytest.approx(11_000 / 200_000)
-    assert [each.unsent for each in output.directions] == [0, 10_000]
+    assert [one.unsent for one in output.directions] == [0, 10_000]
 
 
 def test_a_surplus_is_refused_with_its_counters():
@@ -166,9 +166,9 @@ def test_times_and_other_counters_are_handed_on():
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1, max_size=4))
 def test_the_loss_ratio_is_always_a_ratio_and_recomputable_from_the_output(counts):
     try:
-        output = output_from_counters(ONE_SECOND, [direction(*each) for each in counts], negative_loss="csit")
+        output = output_from_counters(ONE_SECOND, [direction(*row) for row in counts], negative_loss="csit")
     except NegativeLossError:
         assert any(received > sent for sent, received in counts)
         return
-    expected = sum(each.sent + each.unsent for each in output.directions)
+    expected = sum(one.sent + one.unsent for one in output.directions)
     assert output.loss_ratio == (output.lost_frames + output.unsent_frames) / expected

@@ -15,9 +15,9 @@ NOTHING = Examination(
 )
 
 
-def arrived(count, sent=1000, **found):
+def arrived(count, sent=1000, **faults):
     counters = DirectionCounters("port0>port1", intended=1000, sent=sent, received=count)
-    return with_examination(counters, replace(NOTHING, **{"examined": count, **found}))
+    return with_examination(counters, replace(NOTHING, **{"examined": count, **faults}))
 
 
 def test_intact_frames_are_received():
@@ -64,11 +64,11 @@ def test_more_frames_than_were_sent_are_copies_even_if_the_sample_has_none():
     st.integers(0, 2000),
     st.fixed_dictionaries({name: st.integers(0, 300) for name in vars(NOTHING)}),
 )
-def test_no_more_is_received_than_was_sent_or_arrived_and_nothing_is_counted_twice(count, sent, found):
-    counters = arrived(count, sent, **found)
+def test_no_more_is_received_than_was_sent_or_arrived_and_nothing_is_counted_twice(count, sent, faults):
+    counters = arrived(count, sent, **faults)
     assert 0 <= counters.received <= min(sent, count)
     if counters.received:
-        assert counters.received + counters.faulty - found["strayed"] == count
+        assert counters.received + counters.faulty - faults["strayed"] == count
 
 
 def test_a_fault_is_named_with_its_size_and_its_direction():
@@ -79,8 +79,8 @@ def test_a_fault_is_named_with_its_size_and_its_direction():
 
 
 def test_a_fault_of_a_sample_is_named_as_an_estimate():
-    told = faults_in_words(arrived(1000, examined=100, corrupted=2, wrong_length=5))
-    assert told == "5 truncated or padded, about 20 corrupted (estimated from 100 frames examined)"
+    words = faults_in_words(arrived(1000, examined=100, corrupted=2, wrong_length=5))
+    assert words == "5 truncated or padded, about 20 corrupted (estimated from 100 frames examined)"
     assert faults_in_words(arrived(1000, examined=0, wrong_length=5)) == "5 truncated or padded"
 
 

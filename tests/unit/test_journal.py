@@ -44,11 +44,11 @@ def outputs(draw):
     counted = tuple(draw(st.lists(directions, max_size=2)))
     if not counted:
         return TrialOutput(draw(st.floats(0, 1)), forwarding_rate=draw(st.none() | st.floats(0, 1e10)), **times)
-    sent, unsent = sum(each.sent for each in counted), sum(each.unsent for each in counted)
-    lost = sent - sum(each.received for each in counted)
+    sent, unsent = sum(direction.sent for direction in counted), sum(direction.unsent for direction in counted)
+    lost = sent - sum(direction.received for direction in counted)
     sums = {"sent_frames": sent, "lost_frames": lost, "unsent_frames": unsent}
-    told = counted if draw(st.booleans()) else ()
-    return TrialOutput((lost + unsent) / (sent + unsent), directions=told, repeats=draw(counts), **sums, **times)
+    kept = counted if draw(st.booleans()) else ()
+    return TrialOutput((lost + unsent) / (sent + unsent), directions=kept, repeats=draw(counts), **sums, **times)
 
 
 results = st.builds(
@@ -253,7 +253,7 @@ def test_trials_that_are_not_adopted_stay_in_a_copy(tmp_path):
     for _ in range(2):
         adopt_journal(path, path, limits)
         assert [result.load for result in read_journal(path).results] == [1.0, 2.0]
-        assert [each.read_bytes() for each in tmp_path.glob("*.before-force-*")] == [contents]
+        assert [copy.read_bytes() for copy in tmp_path.glob("*.before-force-*")] == [contents]
 
 
 @pytest.mark.parametrize("path", sorted(EARLIER.glob("trials/*.jsonl")), ids=lambda path: path.stem)

@@ -35,7 +35,7 @@ class Halving:
 
 
 class Knee:
-    """Loses what is above 700 frames per second; can be told to fail at a certain trial."""
+    """Loses the frames above 700 frames per second, and can fail at a certain trial."""
 
     def __init__(self, fail_at: int | None = None, elapsed: float | None = None) -> None:
         self.measured = 0

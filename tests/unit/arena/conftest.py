@@ -1,4 +1,4 @@
-"""What the tests of all baselines need: telling a controller what its trials gave."""
+"""Drives the controllers of all baselines with given results of trials."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

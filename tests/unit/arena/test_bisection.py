@@ -18,12 +18,14 @@ def test_trials_are_of_the_final_duration_throughout(algorithm, goal, searched, 
 @BOTH
 def test_the_result_encloses_a_known_capacity_within_the_width(algorithm, goal, searched, capacity):
     result, _ = searched(algorithm(goal, 1e3, 1e6), capacity(612_345.0))
-    (found,) = result.values()
+    (goal_result,) = result.values()
     assert result.finished
-    assert found.regular
-    assert found.relevant_lower_bound <= 612_345.0 < found.relevant_upper_bound
-    assert found.relevant_upper_bound - found.relevant_lower_bound <= 0.005 * found.relevant_upper_bound
-    assert found.conditional_throughput == found.relevant_lower_bound
+    assert goal_result.regular
+    assert goal_result.relevant_lower_bound <= 612_345.0 < goal_result.relevant_upper_bound
+    assert (
+        goal_result.relevant_upper_bound - goal_result.relevant_lower_bound <= 0.005 * goal_result.relevant_upper_bound
+    )
+    assert goal_result.conditional_throughput == goal_result.relevant_lower_bound
 
 
 def test_the_interval_is_halved_from_the_maximum_load_down(searched, capacity):
@@ -65,10 +67,10 @@ def test_its_bounds_are_the_ones_that_rfc_9971_classifies(algorithm, goal):
     for seed in range(10):
         trials = []
         measurer = SimulatedMeasurer(PerformanceSpectrum(capacity=5e5, jitter=0.01, tail_share=0.2), seed=seed)
-        (found,) = run_search(algorithm(goal, 1e3, 1e6), measurer, on_trial=trials.append).values()
-        at = {load: [each for each in trials if each.load == load] for load in {each.load for each in trials}}
-        assert classify(goal, at[found.relevant_lower_bound]) is Bound.LOWER
-        assert classify(goal, at[found.relevant_upper_bound]) is Bound.UPPER
+        (goal_result,) = run_search(algorithm(goal, 1e3, 1e6), measurer, on_trial=trials.append).values()
+        at = {load: [trial for trial in trials if trial.load == load] for load in {trial.load for trial in trials}}
+        assert classify(goal, at[goal_result.relevant_lower_bound]) is Bound.LOWER
+        assert classify(goal, at[goal_result.relevant_upper_bound]) is Bound.UPPER
 
 
 @BOTH

@@ -51,7 +51,7 @@ def test_it_classifies_the_rfcs_example_as_the_rfc_does():
     for name, values in data["goals"].items():
         goal = SearchGoal(width=0.5, initial_trial_duration=1.0, name=name, **values)
         for point in data["points"]:
-            rows = [(each["count"], float(each["duration"]), 1e6, each["loss_ratio"]) for each in point["trials"]]
+            rows = [(row["count"], float(row["duration"]), 1e6, row["loss_ratio"]) for row in point["trials"]]
             shown = checked(goal, trials(*rows))
             expected = point["classification"][name]
             assert (shown.relevant_lower_bound is not None) == (expected == "lower"), (name, point["name"])
@@ -80,11 +80,11 @@ def test_each_wrong_statement_is_a_fault(said, message):
 
 
 def test_bounds_without_enough_trials_are_faults():
-    found = faults(search_result(PROVED), PROOF[1:], **LIMITS)
-    assert any("the relevant lower bound is None" in fault for fault in found)
-    found = faults(search_result(PROVED), PROOF[:-1], **LIMITS)
-    assert any("the relevant upper bound is None" in fault for fault in found)
-    assert any("irregular" in fault for fault in found)
+    problems = faults(search_result(PROVED), PROOF[1:], **LIMITS)
+    assert any("the relevant lower bound is None" in fault for fault in problems)
+    problems = faults(search_result(PROVED), PROOF[:-1], **LIMITS)
+    assert any("the relevant upper bound is None" in fault for fault in problems)
+    assert any("irregular" in fault for fault in problems)
 
 
 def test_a_lower_bound_above_an_upper_bound_is_not_relevant():
@@ -99,8 +99,8 @@ def test_a_smaller_upper_bound_is_the_relevant_one():
 
 def test_a_regular_result_wider_than_its_goal_is_a_fault():
     wide = trials((11, 1.0, 500e3, 0.0), (11, 1.0, 503e3, 0.1))
-    found = faults(search_result(replace(PROVED, relevant_upper_bound=503e3)), wide, **LIMITS)
-    assert found == ("NDR: with bounds 500000.0 and 503000.0 the result is irregular",)
+    problems = faults(search_result(replace(PROVED, relevant_upper_bound=503e3)), wide, **LIMITS)
+    assert problems == ("NDR: with bounds 500000.0 and 503000.0 the result is irregular",)
 
 
 def test_trials_outside_the_loads_are_faults():
@@ -111,15 +111,15 @@ def test_trials_outside_the_loads_are_faults():
 @pytest.mark.parametrize("reason", [None, *IrregularReason])
 def test_only_the_right_reason_is_taken_for_a_lossless_sut(reason):
     said = GoalResult(NDR, False, 1e6, 1e6, 1e6, reason)
-    found = faults(search_result(said), trials((11, 1.0, 1e6, 0.0)), **LIMITS)
-    assert (found == ()) == (reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND)
+    problems = faults(search_result(said), trials((11, 1.0, 1e6, 0.0)), **LIMITS)
+    assert (problems == ()) == (reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND)
 
 
 @pytest.mark.parametrize("reason", [None, *IrregularReason])
 def test_only_the_right_reason_is_taken_for_loss_at_min_load(reason):
     said = GoalResult(NDR, False, None, 1e3, None, reason)
-    found = faults(search_result(said), trials((11, 1.0, 1e3, 0.1)), **LIMITS)
-    assert (found == ()) == (reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
+    problems = faults(search_result(said), trials((11, 1.0, 1e3, 0.1)), **LIMITS)
+    assert (problems == ()) == (reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
 
 
 def given_up(duration, effective, times, *others):
@@ -161,7 +161,9 @@ def test_another_goals_failure_must_have_happened():
     ("durations", "proved"), [([1.5] * 7, True), ([1.5] * 6 + [1.4], False), ([0.1] * 105, True), ([0.1] * 104, False)]
 )
 def test_effective_durations_are_added_exactly(durations, proved):
-    measured = [TrialResult(TrialInput(1.0, 1e6), TrialOutput(0.0, effective_duration=each)) for each in durations]
+    measured = [
+        TrialResult(TrialInput(1.0, 1e6), TrialOutput(0.0, effective_duration=seconds)) for seconds in durations
+    ]
     assert (checked(NDR, measured).relevant_lower_bound is not None) == proved
 
 

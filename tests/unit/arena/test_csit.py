@@ -86,7 +86,7 @@ def test_intermediate_targets_ask_for_one_and_for_4_58_seconds_at_four_and_two_w
     assert list(distances) == [1.0, 4.58, 21.0]
     assert 3.0 < distances[4.58] <= 4.0
     assert 1.0 < distances[21.0] <= 2.0
-    assert all(found.regular for found in search.result().values())
+    assert all(goal_result.regular for goal_result in search.result().values())
 
 
 def test_negative_loss_counts_as_loss():

@@ -205,9 +205,9 @@ def test_durations_grow_and_widths_halve_from_phase_to_phase(searched):
     seen = {}
     measurer = SimulatedMeasurer(SharpKnee(capacity=612_345.0, overload=Overload(drop_cost=0.2)), seed=1)
 
-    def loss_ratio(each):
-        seen.setdefault(search.purpose.partition(":")[0], set()).add(each.duration)
-        return measurer.measure(each).loss_ratio
+    def loss_ratio(trial):
+        seen.setdefault(search.purpose.partition(":")[0], set()).add(trial.duration)
+        return measurer.measure(trial).loss_ratio
 
     result, _ = searched(search, loss_ratio)
     assert seen["intermediate phase 1"] == {1.0}
@@ -227,25 +227,25 @@ def test_it_finds_both_rates_of_a_sut_with_a_known_capacity(searched, capacity):
 
 
 def test_a_search_that_would_need_less_than_the_minimum_load_fails(searched):
-    result, trials = searched(controller(min_load=300e3), lambda each: 0.5)
+    result, trials = searched(controller(min_load=300e3), lambda trial: 0.5)
     assert result.finished
-    assert min(each.load for each in trials) == 300e3
+    assert min(trial.load for trial in trials) == 300e3
     for goal in (NDR, PDR):
         assert result[goal].reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND
         assert result[goal].relevant_lower_bound is None
 
 
 def test_a_phase_stops_refining_an_interval_with_an_invalid_lower_bound_at_the_minimum_load(searched):
-    result, trials = searched(controller(), lambda each: 0.003 if each.load < 500e3 else 0.1)
+    result, trials = searched(controller(), lambda trial: 0.003 if trial.load < 500e3 else 0.1)
     assert result[NDR].reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND
     assert result[PDR].regular
     assert result[PDR].relevant_lower_bound == pytest.approx(500e3, rel=0.005)
-    assert len([each for each in trials if each.load == 1e3]) == 3
+    assert len([trial for trial in trials if trial.load == 1e3]) == 3
 
 
 def test_loss_at_the_minimum_load_in_short_trials_only_is_forgiven(searched):
-    def loss_ratio(each):
-        return 0.5 if each.duration == 1.0 or each.load > 600e3 else 0.0
+    def loss_ratio(trial):
+        return 0.5 if trial.duration == 1.0 or trial.load > 600e3 else 0.0
 
     result, _ = searched(controller(min_load=100e3), loss_ratio)
     assert result[NDR].regular
@@ -254,7 +254,7 @@ def test_loss_at_the_minimum_load_in_short_trials_only_is_forgiven(searched):
 
 def test_a_bound_that_longer_trials_make_invalid_is_replaced(searched):
     result, _ = searched(
-        controller(), lambda each: 0.2 if each.load > (700e3 if each.duration < 30.0 else 500e3) else 0.0
+        controller(), lambda trial: 0.2 if trial.load > (700e3 if trial.duration < 30.0 else 500e3) else 0.0
     )
     assert result[NDR].regular
     assert result[NDR].relevant_lower_bound == pytest.approx(500e3, rel=0.005)
@@ -262,7 +262,7 @@ def test_a_bound_that_longer_trials_make_invalid_is_replaced(searched):
 
 def test_no_trial_starts_after_the_timeout(searched, capacity):
     result, trials = searched(controller(timeout=40.0), capacity(612_345.0))
-    assert sum(each.duration for each in trials[:-1]) < 40.0 <= sum(each.duration for each in trials)
+    assert sum(trial.duration for trial in trials[:-1]) < 40.0 <= sum(trial.duration for trial in trials)
     assert not result.finished
     assert result[PDR].reason is IrregularReason.TIMEOUT
 
@@ -285,7 +285,7 @@ def test_noise_does_not_keep_it_from_a_regular_result():
 
 
 def test_one_load_is_range_enough(searched):
-    result, trials = searched(controller(min_load=1e6), lambda each: 0.1)
+    result, trials = searched(controller(min_load=1e6), lambda trial: 0.1)
     assert result[NDR].reason is IrregularReason.MIN_LOAD_IS_UPPER_BOUND
     assert [trial.duration for trial in trials] == [1.0, 30.0**0.5, 30.0]
 

@@ -22,8 +22,8 @@ def controller(request):
 
 def test_the_initial_phase_measures_the_maximum_load_then_what_was_forwarded_twice(follow, controller):
     trials = follow(controller(), 0.5, 0.1, 0.0)
-    assert [each.load for each in trials] == pytest.approx([1e6, 500e3, 450e3])
-    assert {each.duration for each in trials} == {1.0}
+    assert [trial.load for trial in trials] == pytest.approx([1e6, 500e3, 450e3])
+    assert {trial.duration for trial in trials} == {1.0}
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def test_loads_of_the_initial_phase_are_one_first_phase_width_apart(follow, cont
 
 
 def test_loads_of_the_initial_phase_never_fall_below_the_minimum(follow, controller):
-    assert [each.load for each in follow(controller(), 1.0, 1.0)] == [1e6, 1e3]
+    assert [trial.load for trial in follow(controller(), 1.0, 1.0)] == [1e6, 1e3]
 
 
 def test_a_lossless_sut_ends_at_the_maximum_load(searched, controller):
-    result, _ = searched(controller(), lambda each: 0.0)
+    result, _ = searched(controller(), lambda trial: 0.0)
     assert result.finished
     for goal in (NDR, PDR):
         assert not result[goal].regular
@@ -51,10 +51,10 @@ def test_a_lossless_sut_ends_at_the_maximum_load(searched, controller):
 def test_any_answers_end_within_the_loads(searched, controller):
     rng = np.random.default_rng(1)
     for _ in range(100):
-        result, trials = searched(controller(1e5), lambda each: float(rng.choice([0.0, 0.003, 0.01, 0.3, 1.0])))
+        result, trials = searched(controller(1e5), lambda trial: float(rng.choice([0.0, 0.003, 0.01, 0.3, 1.0])))
         assert result.finished
         assert len(trials) < 300
-        assert all(1e5 <= each.load <= 1e6 for each in trials)
+        assert all(1e5 <= trial.load <= 1e6 for trial in trials)
         for goal_result in result.values():
             lower, upper = goal_result.relevant_lower_bound, goal_result.relevant_upper_bound
             assert lower is None or upper is None or lower <= upper

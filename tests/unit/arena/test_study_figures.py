@@ -101,22 +101,22 @@ def test_all_demands_are_judged_once_for_each_goal_set():
         for goal_set in ("G1", "G2", "G3", "G4", "G5", "G6")
         for overhead, counted in ((0.0, False), (0.5, False), (0.5, True))
     )
-    found = {(figure.name, figure.goals): figure for figure in figures(frame, 1.1)}
+    by_name = {(figure.name, figure.goals): figure for figure in figures(frame, 1.1)}
     names = ["time / peer's", "time / peer's, worst family", "time / peer's, overhead 0.5 s not counted"]
     names += ["time / peer's, overhead 0.5 s counted", "bias beside peer's, %", "spread / peer's"]
-    assert {key for key in found if key[1] != "all"} == {(name, f"G{n}") for name in names for n in range(1, 6)}
-    assert found["time / peer's", "G1"].verdict == "pass"
-    assert found["time / peer's", "G2"].verdict == "FAIL"
-    assert found["bias beside peer's, %", "G1"].value == pytest.approx(0.01)
-    assert found["ms per decision", "all"].value == pytest.approx(0.1)
-    assert found["results with faults", "all"].verdict == "pass"
-    assert found["time per decision, 1,000 trials / 100", "all"].value == 1.1
+    assert {key for key in by_name if key[1] != "all"} == {(name, f"G{n}") for name in names for n in range(1, 6)}
+    assert by_name["time / peer's", "G1"].verdict == "pass"
+    assert by_name["time / peer's", "G2"].verdict == "FAIL"
+    assert by_name["bias beside peer's, %", "G1"].value == pytest.approx(0.01)
+    assert by_name["ms per decision", "all"].value == pytest.approx(0.1)
+    assert by_name["results with faults", "all"].verdict == "pass"
+    assert by_name["time per decision, 1,000 trials / 100", "all"].value == 1.1
 
 
 def test_a_single_fault_fails():
     frame = both({"faults": "the relevant lower bound is 1.0, not 2.0"}, {})
-    (found,) = [figure for figure in figures(frame, 1.0) if figure.name == "results with faults"]
-    assert found.verdict == "FAIL"
+    (faulty,) = [figure for figure in figures(frame, 1.0) if figure.name == "results with faults"]
+    assert faulty.verdict == "FAIL"
 
 
 def test_tables_show_seconds_by_group_family_and_algorithm():

@@ -91,14 +91,14 @@ def test_figures_are_judged_for_each_change_that_was_studied():
         for seed in (0, 1)
         for name, seconds in ((UNCHANGED.with_hints, 9.0), (UNCHANGED.without_hints, 10.0))
     ]
-    found = {figure.name: figure for figure in hint_figures(rows(*both))}
-    assert list(found) == [
+    by_name = {figure.name: figure for figure in hint_figures(rows(*both))}
+    assert list(by_name) == [
         "time / without hints, unchanged",
         "time / without hints, worst family, unchanged",
         "bias by hints, %, unchanged",
     ]
-    assert found["time / without hints, unchanged"].value == pytest.approx(0.9)
-    assert found["time / without hints, unchanged"].verdict == "aim missed"
+    assert by_name["time / without hints, unchanged"].value == pytest.approx(0.9)
+    assert by_name["time / without hints, unchanged"].verdict == "aim missed"
 
 
 def test_each_family_has_its_share_of_the_time_without_hints_and_the_least_that_there_could_be():

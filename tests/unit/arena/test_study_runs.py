@@ -82,9 +82,9 @@ def test_what_a_killed_study_finished_is_not_run_again(tmp_path):
         run_study(cells, store, jobs=1, on_progress=kill)
     (finished,) = [cell for cell in cells if store.has(cell)]
     before = store.path(finished).stat()
-    told = []
-    run_study(cells, store, jobs=1, on_progress=told.append)
-    assert told == [1, 2]
+    progress = []
+    run_study(cells, store, jobs=1, on_progress=progress.append)
+    assert progress == [1, 2]
     after = store.path(finished).stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
     assert set(store.load(cells).family) == {"sharp knee", "jitter"}

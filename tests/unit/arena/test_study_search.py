@@ -37,7 +37,7 @@ def one_row(algorithm, *, goal_set=QUICK_SET, subject=KNEE, overhead=FREE, repea
 
 def test_algorithms_take_part_where_they_apply():
     taking_part = {
-        name: [each.name for each in ALGORITHMS.values() if each.applies(goal_set.goals)]
+        name: [algorithm.name for algorithm in ALGORITHMS.values() if algorithm.applies(goal_set.goals)]
         for name, goal_set in GOAL_SETS.items()
     }
     both = [OURS, PEER]

@@ -70,7 +70,7 @@ class FailingShell(NamespaceShell):
     Args:
         steps: How commands begin, in order; others may come in between.
         failing: Index of the step that fails; those before it are run.
-        error: What interrupts it. A `ConnectionError` is told as an SSH session tells it.
+        error: The interruption. A `ConnectionError` is raised as an SSH session raises it.
         is_done: Whether the node has done it when it is interrupted.
     """
 
@@ -192,7 +192,7 @@ class DutLab:
         return Flooded(answer["sent"], answer["received"], tuple(answer["seconds"]), bytes.fromhex(answer["first"]))
 
     def links(self) -> dict[str, Any]:
-        return {each["ifname"]: each for each in json.loads(self.on_dut("ip", "-json", "-details", "address"))}
+        return {link["ifname"]: link for link in json.loads(self.on_dut("ip", "-json", "-details", "address"))}
 
     def wait_for_links(self, *states: str) -> None:
         """Waits until all interfaces but lo, or only the first ones, are up or in the given states."""

@@ -30,7 +30,7 @@ def checksum(data: bytes) -> int:
 def frame(asked: dict) -> bytes:
     version = asked["version"]
     family = socket.AF_INET if version == 4 else socket.AF_INET6
-    ends = [socket.inet_pton(family, each) for each in ADDRESSES[version]]
+    ends = [socket.inet_pton(family, address) for address in ADDRESSES[version]]
     source, target = ends if asked["west"] else ends[::-1]
     datagram = struct.pack("!HHHH", 1024, 9, 8 + len(PAYLOAD), 0) + PAYLOAD
     if version == 4:
@@ -38,7 +38,7 @@ def frame(asked: dict) -> bytes:
         packet = fields + struct.pack("!H", checksum(fields + bytes(2) + source + target)) + source + target
     else:
         packet = struct.pack("!IHBB", 6 << 28, len(datagram), socket.IPPROTO_UDP, 64) + source + target
-    macs = b"".join(bytes.fromhex(asked[each].replace(":", "")) for each in ("destination", "source"))
+    macs = b"".join(bytes.fromhex(asked[end].replace(":", "")) for end in ("destination", "source"))
     return macs + struct.pack("!H", 0x0800 if version == 4 else 0x86DD) + packet + datagram
 
 

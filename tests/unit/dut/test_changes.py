@@ -86,9 +86,9 @@ def test_what_cannot_be_undone_is_named_and_the_rest_is_undone(changes, tmp_path
 def test_commands_are_found_in_the_administrators_directories_and_answer_in_english(monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
-    told = DutNode(LocalShell()).run("printenv", "PATH", "LC_ALL")
-    assert told.splitlines()[0].split(":").count("/usr/sbin") == 1
-    assert told.splitlines()[1] == "C"
+    output = DutNode(LocalShell()).run("printenv", "PATH", "LC_ALL")
+    assert output.splitlines()[0].split(":").count("/usr/sbin") == 1
+    assert output.splitlines()[1] == "C"
 
 
 def test_output_that_is_not_json_is_an_error():

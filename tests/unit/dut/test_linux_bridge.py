@@ -71,7 +71,7 @@ def test_interfaces_that_were_down_aliased_and_spoke_ipv6_are_so_again(dut_lab, 
 
 def test_a_set_up_that_fails_at_any_step_is_undone(dut_lab, set_up):
     bridge = set_up(police="50 kfps")
-    # As many words as say what is done: an alias tells the time, too.
+    # The words that name the change only, as an alias has the time, too.
     steps = [shlex.split(line.partition(" <<< ")[0])[:6] for line in bridge.describe()["commands"]]
     bridge.tear_down()
     before = dut_lab.snapshot()
@@ -175,17 +175,17 @@ def test_a_policer_passes_rate_times_duration_plus_burst(dut_lab, set_up):
 
 
 def test_the_description_is_data_and_tells_how_to_repeat_it(dut_lab, set_up):
-    told = json.loads(json.dumps(set_up(police="50 kfps").describe()))
-    assert told["kind"] == "linux_bridge"
-    assert told["options"]["police"] == 50_000
-    assert told["modelled_as"] == {"model": "policer", "rate": 50_000.0, "burst": 1000}
-    assert any(line.startswith("ip link add name lr-dut0 type bridge stp_state 0") for line in told["commands"])
-    assert told["interfaces"]["dut0"]["driver"] == "veth"
-    assert told["interfaces"]["dut0"]["mac_address"] == dut_lab.lab.mac("dut", "dut0")
-    assert "generic-receive-offload" in str(told["interfaces"]["lr-dut0"]["offloads"])
-    assert told["kernel"].startswith("Linux ")
-    assert told["tools"]["nft"].startswith("nftables v")
-    assert any(each.get("rule", {}).get("table") == "lossratio-dut0" for each in told["nftables"])
+    description = json.loads(json.dumps(set_up(police="50 kfps").describe()))
+    assert description["kind"] == "linux_bridge"
+    assert description["options"]["police"] == 50_000
+    assert description["modelled_as"] == {"model": "policer", "rate": 50_000.0, "burst": 1000}
+    assert any(line.startswith("ip link add name lr-dut0 type bridge stp_state 0") for line in description["commands"])
+    assert description["interfaces"]["dut0"]["driver"] == "veth"
+    assert description["interfaces"]["dut0"]["mac_address"] == dut_lab.lab.mac("dut", "dut0")
+    assert "generic-receive-offload" in str(description["interfaces"]["lr-dut0"]["offloads"])
+    assert description["kernel"].startswith("Linux ")
+    assert description["tools"]["nft"].startswith("nftables v")
+    assert any(entry.get("rule", {}).get("table") == "lossratio-dut0" for entry in description["nftables"])
 
 
 class BootedWithASecret(NamespaceShell):
@@ -200,14 +200,14 @@ class BootedWithASecret(NamespaceShell):
 def test_of_the_kernel_s_command_line_only_what_matters_is_described(dut_lab):
     dut = create_dut("linux_bridge", BootedWithASecret(dut_lab.lab, "dut"), hop(), {})
     dut.set_up(*dut_lab.macs)
-    told = dut.describe()
+    description = dut.describe()
     dut.tear_down()
-    assert told["kernel_parameters"] == ["isolcpus=2-3"]
-    assert "hunter2" not in json.dumps(told)
+    assert description["kernel_parameters"] == ["isolcpus=2-3"]
+    assert "hunter2" not in json.dumps(description)
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "message"),
     [
         (("ip", "link", "set", "dev", "dut1", "down"), "interface dut1 is gone, or was set down"),
         (("ip", "link", "set", "dev", "dut1", "nomaster"), "interface dut1 is not in lr-dut0 any more"),
@@ -227,11 +227,11 @@ def test_of_the_kernel_s_command_line_only_what_matters_is_described(dut_lab):
         (("tc", "qdisc", "add", "dev", "dut0", "clsact"), "the queueing discipline of interface dut0 was"),
     ],
 )
-def test_a_bridge_that_was_tampered_with_does_not_verify(dut_lab, set_up, harm, told):
+def test_a_bridge_that_was_tampered_with_does_not_verify(dut_lab, set_up, harm, message):
     bridge = set_up(police="50 kfps")
     bridge.verify()
     dut_lab.on_dut(*harm)
-    with pytest.raises(DutError, match=told):
+    with pytest.raises(DutError, match=message):
         bridge.verify()
 
 
@@ -319,8 +319,8 @@ def test_telemetry_counts_what_passed_in_the_meantime(dut_lab, set_up):
     bridge = set_up()
     macs = bridge.destination_macs(*dut_lab.macs)
     dut_lab.flood("west", macs.from_west, frames=5)
-    with bridge.telemetry() as told:
+    with bridge.telemetry() as report:
         dut_lab.flood("west", macs.from_west, frames=40)
-    assert told["interfaces"]["dut0"]["rx"]["packets"] == told["interfaces"]["dut1"]["tx"]["packets"] == 40
-    assert all(count >= 0 for cpu in told["softnet"].values() for count in cpu.values())
-    assert "unavailable" in told["perf"] or {each["event"] for each in told["perf"]} >= {"task-clock", "cycles"}
+    assert report["interfaces"]["dut0"]["rx"]["packets"] == report["interfaces"]["dut1"]["tx"]["packets"] == 40
+    assert all(count >= 0 for cpu in report["softnet"].values() for count in cpu.values())
+    assert "unavailable" in report["perf"] or {event["event"] for event in report["perf"]} >= {"task-clock", "cycles"}

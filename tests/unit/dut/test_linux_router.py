@@ -149,7 +149,7 @@ def test_with_enough_rules_the_router_loses_frames_by_itself_and_says_where(dut_
     assert flooded.received < flooded.sent == counted.received["west"]
     assert counted.dropped["queue west>east"] == flooded.sent - flooded.received
     assert counted.unaccounted == 0
-    assert not any(each.get("rule", {}).get("chain") == "walk" for each in router.describe()["nftables"])
+    assert not any(entry.get("rule", {}).get("chain") == "walk" for entry in router.describe()["nftables"])
 
 
 def test_a_full_bucket_passes_its_burst_in_each_direction(dut_lab, set_up):

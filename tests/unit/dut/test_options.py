@@ -66,7 +66,7 @@ def test_options_survive_being_written_down(kind, options):
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "told"),
+    ("kind", "options", "message"),
     [
         (
             "linux_bridge",
@@ -85,8 +85,8 @@ def test_options_survive_being_written_down(kind, options):
         ("linux_router", {"rules": 10, "police": 1000}, "police and rules do not go together"),
     ],
 )
-def test_options_that_cannot_be_are_refused_by_name(kind, options, told):
-    with pytest.raises(DutError, match=f"DUT {kind} cannot be set up so: .*{told}"):
+def test_options_that_cannot_be_are_refused_by_name(kind, options, message):
+    with pytest.raises(DutError, match=f"DUT {kind} cannot be set up so: .*{message}"):
         parse_options(kind, options)
 
 

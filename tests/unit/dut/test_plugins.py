@@ -66,7 +66,7 @@ def test_two_packages_with_the_same_kind_are_refused(install):
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
         ("broken_duts:Missing", "cannot be loaded"),
         ("no_such_module:LabBridge", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
@@ -75,9 +75,9 @@ def test_two_packages_with_the_same_kind_are_refused(install):
         ("broken_duts:something_else", "is not a subclass of lossratio.dut.Dut"),
     ],
 )
-def test_a_broken_package_is_named(install, tmp_path, target, told):
+def test_a_broken_package_is_named(install, tmp_path, target, message):
     install("broken_duts", f"lab_bridge = {target}")
     (tmp_path / "unreadable.py").write_text("class")
-    with pytest.raises(DutError, match=rf"'lab_bridge' of broken_duts 1\.0 \({target}\) {told}"):
+    with pytest.raises(DutError, match=rf"'lab_bridge' of broken_duts 1\.0 \({target}\) {message}"):
         load_kind("lab_bridge")
     assert load_kind("linux_bridge") is LinuxBridge

@@ -82,9 +82,9 @@ def test_a_cross_connect_has_nothing_to_reconfigure(set_up):
 
 
 def test_telemetry_has_what_the_graph_nodes_did(set_up):
-    with set_up().telemetry() as told:
+    with set_up().telemetry() as report:
         pass
-    assert {"show runtime", "show errors", "interfaces", "softnet", "perf"} <= told.keys()
+    assert {"show runtime", "show errors", "interfaces", "softnet", "perf"} <= report.keys()
 
 
 def test_a_command_that_vpp_refuses_fails_the_set_up_which_is_undone(dut_lab, set_up):

@@ -63,14 +63,14 @@ def test_a_fraction_of_a_frame_is_never_loss(load, duration):
 def test_two_directions_through_one_sut_share_its_capacity():
     output = SimulatedMeasurer(SharpKnee(capacity=150_000), seed=1, directions=2).measure(ONE_SECOND)
     assert output.lost_frames == 50_000
-    assert [each.name for each in output.directions] == ["port0>port1", "port1>port0"]
+    assert [direction.name for direction in output.directions] == ["port0>port1", "port1>port0"]
     assert output.directions[0].received == pytest.approx(75_000, abs=1000)
 
 
 def test_two_directions_may_have_a_sut_each():
     suts = [SharpKnee(capacity=150_000), SharpKnee(capacity=50_000)]
     output = SimulatedMeasurer(suts, seed=1).measure(ONE_SECOND)
-    assert [each.received for each in output.directions] == [100_000, 50_000]
+    assert [direction.received for direction in output.directions] == [100_000, 50_000]
 
 
 @pytest.mark.parametrize(("loss_ratio", "lost"), [(0.0, 0), (1.0, 300_000)])

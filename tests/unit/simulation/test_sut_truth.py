@@ -93,7 +93,7 @@ def test_a_buffers_truth_for_no_loss_has_the_policers_form():
 
 def test_a_stretch_knees_loss_rate_agrees_with_its_definition():
     mrr, spread, load = 1e6, 1e5, 0.9e6
-    at_load, at_zero = (math.log1p(math.exp((each - mrr) / spread)) for each in (load, 0.0))
+    at_load, at_zero = (math.log1p(math.exp((rate - mrr) / spread)) for rate in (load, 0.0))
     expected = spread * (1 + math.exp(-mrr / spread)) * (at_load - at_zero)
     assert SmoothKnee(mrr=mrr, spread=spread).loss_rate(load) == pytest.approx(expected, rel=1e-12)
 
