@@ -116,6 +116,8 @@ def attack(name: str, seconds: float, seed: int) -> None:
 
 def main() -> None:
     """Attacks targets one after the other."""
+    # Examples of results are beside this folder.
+    sys.path.append(str(Path(__file__).parents[1]))
     seconds, seed = float(sys.argv[1]), int(sys.argv[2])
     for line in sys.stdin:
         attacker = multiprocessing.get_context("fork").Process(target=attack, args=(line.strip(), seconds, seed))
