@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lossratio.dut.changes import Changes
 from lossratio.errors import DutError
-from lossratio.nodes import DutNode, reason, shown
+from lossratio.nodes import BackgroundProgram, DutNode, reason, shown
 
 READY_TIMEOUT = 30.0
 """Seconds that a program may take until it answers."""
@@ -17,39 +17,6 @@ READY_TIMEOUT = 30.0
 _POLL = 0.1
 _SHOWN_LINES = 8
 _LONGEST_LINE = 300
-_STOP_TENTHS = 100
-"""Tenths of a second that a program may take to end before it is killed."""
-
-# The inner shell becomes the program, so its id is the program's. The time of its start tells it from any later process
-# with the same id. A process that has ended but that nobody has waited for (Z) is as good as gone.
-_LIVES = """
-cd -- "$1" && read -r pid start < "$2.pid" || exit 1
-lives() {
-    [ -r "/proc/$pid/stat" ] && set -- $(sed 's/.*) //' "/proc/$pid/stat") && [ "$1" != Z ] && [ "${20}" = "$start" ]
-}
-"""
-_START = """
-directory=$1 name=$2; shift 2
-cd -- "$directory" || exit 1
-setsid sh -c '
-    name=$1; shift
-    echo "$$ $(sed "s/.*) //" /proc/$$/stat | cut -d " " -f 20)" > "$name.pid" && exec "$@"
-' start "$name" "$@" > "$name.log" 2>&1 < /dev/null &
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s "$name.pid" ] && exit; sleep 0.05; done
-echo "it did not start" >&2
-exit 1
-"""
-_IS_ALIVE = f"{_LIVES} lives"
-_STOP = f"""{_LIVES}
-lives || exit 0
-kill -TERM "$pid"
-tenths=0
-while lives; do
-    [ "$tenths" -lt {_STOP_TENTHS} ] || kill -KILL "$pid"
-    tenths=$((tenths + 1))
-    sleep 0.1
-done
-"""
 
 
 @dataclass(frozen=True)
@@ -68,6 +35,11 @@ class Daemon:
     name: str
     command: tuple[str, ...]
 
+    @property
+    def program(self) -> BackgroundProgram:
+        """The program on the node."""
+        return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, self.command)
+
     def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
         """Starts it, and waits until it answers.
 
@@ -78,8 +50,7 @@ class Daemon:
         Raises:
             DutError: If it does not start, dies or does not answer in time; with what it wrote last.
         """
-        where = (self.directory, self.name)
-        changes.run("sh", "-c", _START, "start", *where, *self.command, undo=("sh", "-c", _STOP, "stop", *where))
+        changes.run(*self.program.start, undo=self.program.stop())
         deadline = time.monotonic() + READY_TIMEOUT
         while not is_ready():
             self.check_alive()
@@ -103,14 +74,14 @@ class Daemon:
 
     def is_alive(self) -> bool:
         """Whether it runs."""
-        return self.node.attempt("sh", "-c", _IS_ALIVE, "alive", self.directory, self.name).exit_status == 0
+        return self.node.attempt(*self.program.is_alive).exit_status == 0
 
     def last_output(self) -> str:
         """The last lines that it wrote, in a sentence."""
-        told = self.node.attempt("tail", "-n", str(_SHOWN_LINES), f"{self.directory}/{self.name}.log")
-        if told.exit_status != 0:
-            return f"Its output cannot be read ({reason(told)})."
-        lines = [line.strip()[:_LONGEST_LINE] for line in told.stdout.splitlines() if line.strip()]
+        tail = self.node.attempt("tail", "-n", str(_SHOWN_LINES), self.program.log)
+        if tail.exit_status != 0:
+            return f"Its output cannot be read ({reason(tail)})."
+        lines = [line.strip()[:_LONGEST_LINE] for line in tail.stdout.splitlines() if line.strip()]
         return f"It wrote last: {' | '.join(lines)}." if lines else "It wrote nothing."
 
 

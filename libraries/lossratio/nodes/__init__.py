@@ -1,5 +1,6 @@
 """Sessions on the nodes of a testbed over SSH: commands, files, and long-lived processes that speak in lines."""
 
+from lossratio.nodes.background import LIVES, BackgroundProgram
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials
 from lossratio.nodes.facts import GatheredFacts, gather_facts
 from lossratio.nodes.keys import is_public_key
@@ -10,7 +11,9 @@ from lossratio.nodes.pulse import Pulse
 from lossratio.nodes.session import CommandResult, CommandRunner, NodeSession
 
 __all__ = [
+    "LIVES",
     "NO_CREDENTIALS",
+    "BackgroundProgram",
     "CommandResult",
     "CommandRunner",
     "Credentials",

@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lossratio.errors import TrafficError
+from lossratio.errors import NodeError, TrafficError
+from lossratio.nodes import LIVES, BackgroundProgram
 from lossratio.traffic.session import Session
 
 PROGRAM = "_t-rex-64"
@@ -17,7 +18,8 @@ STATES = "/run/lossratio"
 """Where servers' files are on a node, all gone after a reboot."""
 
 _POLL_SECONDS = 0.25
-_STOP_SECONDS = 15.0
+_STOP_SECONDS = 12.0
+"""Twice as long must be shorter than a command on the node may take."""
 _STATUS_SECONDS = 1.0
 _LOG_LINES = 4
 _SIGNALLED, _LAST_SIGNAL = 128, 64
@@ -30,35 +32,22 @@ _EXAMINE = """
 [ "$3" = software ] || grep -q "^HugePages_Total: *[1-9]" /proc/meminfo || echo "no hugepages"
 """
 
-# What it prints: "running PID" and what the server was started with; or "taken" if another program has its port.
-_LOOK = """
-pid=$(cat "$1/pid" 2>/dev/null)
-if [ -n "$pid" ] && tr '\\0' '\\n' < "/proc/$pid/cmdline" 2>/dev/null | grep -Fxq -- "$1/config.yaml"; then
+# What it prints: "ready" or "starting", its id, and what the server was started with; or "taken" if another program has
+# its port.
+_LOOK = f"""{LIVES}
+if lives; then
     if grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then echo "ready $pid"; else echo "starting $pid"; fi
-    cat "$1/started-with"
+    cat "$1started-with"
 elif grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then
     echo taken
 fi
 """
 
-# Where it sleeps between its frames, it must get a CPU at once when it wakes up. Its id is that which /proc shows:
-# it may be in a PID namespace of its own. What keeps the shell from starting it is in the log, too.
-_START = """
-state=$1 directory=$2 priority=$3
-shift 3
-exec > "$state/log" 2>&1 < /dev/null
+# Where it sleeps between its frames, it must get a CPU at once when it wakes up.
+_RUN = """
+priority=$1; shift
 if [ "$priority" = realtime ] && chrt -r 10 true 2>/dev/null; then set -- chrt -r 10 "$@"; fi
-{
-    cd "$directory" && LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \\
-        setsid sh -c 'read -r pid rest < /proc/self/stat; echo "$pid" > "$0/pid"; exec "$@"' "$state" "$@"
-    echo $? > "$state/status"
-} &
-"""
-
-_STOP = """
-pid=$(cat "$1/pid" 2>/dev/null) || exit 0
-tr '\\0' '\\n' < "/proc/$pid/cmdline" 2>/dev/null | grep -Fxq -- "$1/config.yaml" || exit 0
-kill -"$2" "$pid" 2>/dev/null && echo "$pid"
+LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$@"
 """
 
 
@@ -144,6 +133,8 @@ class TrexServer:
         self._session = session
         self._plan = plan
         self._state = plan.state
+        command = ("sh", "-c", _RUN, "run", "realtime" if plan.sleeps else "normal", f"./{PROGRAM}", *plan.arguments)
+        self._program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
 
     def ensure(self) -> None:
         """Makes sure that it runs: starts it, unless it runs already.
@@ -176,18 +167,19 @@ class TrexServer:
 
         Raises:
             TrafficError: If it does not end.
+            NodeError: If the node is lost.
         """
         if not self.is_ours:
             return
-        for signal in ("INT", "KILL"):
-            self._session.run("sh", "-c", _STOP, "stop", self._state, signal)
-            deadline = time.monotonic() + _STOP_SECONDS
-            while time.monotonic() < deadline:
-                if self._look().pid is None:
-                    self.is_ours = False
-                    return
-                time.sleep(_POLL_SECONDS)
-        raise TrafficError(f"{self._where}: the TRex server does not end. Look at it there ({self._state}/pid).")
+        try:
+            self._session.run(*self._program.stop("INT", _STOP_SECONDS))
+        except NodeError:
+            # If the node was lost, looking there raises the same error.
+            if self.is_running():
+                raise TrafficError(
+                    f"{self._where}: the TRex server does not end. Look at it there ({self._state}/pid)."
+                ) from None
+        self.is_ours = False
 
     def is_running(self) -> bool:
         """Whether it still runs."""
@@ -210,15 +202,11 @@ class TrexServer:
 
     def _start(self) -> None:
         self._session.run("mkdir", "-p", "-m", "700", self._state)
-        # What an earlier server has left here says nothing about this one.
-        self._session.run("rm", "-f", *(f"{self._state}/{file}" for file in ("pid", "log", "status")))
         self._session.put(self._plan.configuration.encode(), configuration_path(self._state))
         self._session.put(self._plan.described.encode(), f"{self._state}/started-with")
-        priority = "realtime" if self._plan.sleeps else "normal"
-        command = (f"./{PROGRAM}", *self._plan.arguments)
         self.is_ours = True
         # It ends with the reservation, as all that is started this way.
-        shell = self._session.start("sh", "-c", _START, "start", self._state, self._plan.directory, priority, *command)
+        shell = self._session.start(*self._program.start)
         # -1 is a lost connection, which the next look at the node finds.
         if (status := shell.close() or 0) > 0:
             told = " ".join(shell.stderr_tail().split()) or "nothing at all"
@@ -244,7 +232,7 @@ class TrexServer:
 
     def _status(self) -> int | None:
         """Its exit status, as a shell has it; None as long as it runs, or if nobody was left to take note of it."""
-        status = self._session.run("sh", "-c", 'cat "$1/status" 2>/dev/null || true', "status", self._state).stdout
+        status = self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self._program.status).stdout
         return int(status) if status.strip().isdecimal() else None
 
     def _ending(self) -> str:
@@ -259,7 +247,7 @@ class TrexServer:
 
     def _look(self) -> _Found:
         port = f"{self._plan.rpc_port:04X}"
-        lines = self._session.run("sh", "-c", _LOOK, "look", self._state, port).stdout.splitlines()
+        lines = self._session.run("sh", "-c", _LOOK, "look", self._program.files, port).stdout.splitlines()
         first: Sequence[str] = lines[0].split() if lines else ()
         if len(first) == 2:
             return _Found(int(first[1]), first[0] == "ready", "\n".join(lines[1:]))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from waiting import wait_until
 
 from lossratio.dut import daemon as daemon_module
 from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon, make_directory, write_file
 from lossratio.errors import DutError
-from lossratio.nodes.node import DutNode
+from lossratio.nodes import BackgroundProgram, DutNode
 
 pytestmark = pytest.mark.netns
 
@@ -46,6 +47,29 @@ def test_a_program_runs_until_it_is_undone_and_leaves_nothing(node, changes, dae
     assert not exists(node, program.directory)
 
 
+def test_a_program_that_has_ended_leaves_its_exit_status(node, changes, daemon):
+    program = daemon("exit 3")
+    node.run(*program.program.start)
+    wait_until(lambda: exists(node, program.program.status))
+    assert node.run("cat", program.program.status) == "3\n"
+    assert not program.is_alive()
+
+
+# The namespace ends with its first process.
+IN_NAMESPACE = """
+unshare --pid --fork sh -c 'status=$1; shift; "$@"; while [ ! -s "$status" ]; do sleep 0.1; done' first "$@" \\
+    > /dev/null 2>&1 < /dev/null &
+"""
+
+
+def test_a_program_in_a_pid_namespace_is_known_by_the_id_that_others_see(node, daemon):
+    program = daemon("exec sleep 60")
+    node.run("sh", "-c", IN_NAMESPACE, "outside", program.program.status, *program.program.start)
+    wait_until(program.is_alive)
+    node.run(*program.program.stop())
+    assert not program.is_alive()
+
+
 def test_a_program_that_dies_at_once_says_why(changes, daemon):
     program = daemon("echo one; echo the reason >&2; exit 3")
     with pytest.raises(DutError, match=r"DUT1: program has died \(sh -c .*\)\. It wrote last: one \| the reason\."):
@@ -60,7 +84,7 @@ def test_a_program_that_never_answers_is_given_up(changes, daemon, monkeypatch):
 
 
 def test_a_program_that_does_not_want_to_end_is_killed(node, changes, daemon, monkeypatch):
-    monkeypatch.setattr(daemon_module, "_STOP", daemon_module._STOP.replace("100", "2"))
+    monkeypatch.setattr(BackgroundProgram.stop, "__defaults__", ("TERM", 0.2))
     program = daemon("trap '' TERM; touch ready; while :; do sleep 1; done")
     program.start(changes, lambda: exists(node, f"{program.directory}/ready"))
     changes.roll_back()
@@ -75,7 +99,7 @@ def test_another_process_with_the_same_id_is_left_alone(node, changes, daemon):
     start = node.run("cat", f"{program.directory}/program.pid").split()[1]
     node.run("tee", f"{program.directory}/program.pid", stdin=f"{pid} {int(start) - 1}\n")
     assert not program.is_alive()
-    node.run("sh", "-c", daemon_module._STOP, "stop", program.directory, "program")
+    node.run(*program.program.stop())
     assert other.is_alive()
 
 

@@ -61,7 +61,7 @@ def measured(lab, tmp_path, act):
     return result
 
 
-KILL = "kill -KILL $(cat /run/lossratio/trex-*/pid)"
+KILL = "kill -KILL $(cut -d ' ' -f 1 /run/lossratio/trex-*/pid)"
 
 
 def test_a_server_that_is_killed_is_started_anew_and_the_trial_repeated(lab, on_tg, tmp_path):

@@ -98,9 +98,9 @@ def plan(tmp_path):
 def pid_of(state):
     """The server's process, if it still runs."""
     try:
-        pid = int(Path(state, "pid").read_text())
+        pid = int(Path(state, "pid").read_text().split()[0])
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ValueError, ProcessLookupError):
+    except (FileNotFoundError, IndexError, ProcessLookupError):
         return None
     return pid if configuration_path(state).encode() in command.split(b"\0") else None
 
@@ -202,7 +202,7 @@ def test_a_program_that_has_the_server_s_port_is_left_alone(here, plan):
 def test_a_pid_that_now_is_another_program_s_is_neither_adopted_nor_stopped(here, plan):
     with subprocess.Popen(["sleep", "60"]) as other:
         Path(plan.state).mkdir()
-        Path(plan.state, "pid").write_text(f"{other.pid}\n")
+        Path(plan.state, "pid").write_text(f"{other.pid} 1\n")
         server = TrexServer(here, plan)
         server.stop()
         assert other.poll() is None

@@ -1,0 +1,104 @@
+"""Programs that outlive the command which starts them on a node: servers of a DUT, and of a generator.
+
+The node's shell does everything. A DUT needs no Python, and the command that stops a program must work when only the
+node's shell is left to run it (see `lossratio.nodes.node.Will`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_STOP_SECONDS = 10.0
+
+# The time of its start tells the program from any later process with the same id. A process that has ended but that
+# nobody has waited for (Z) is as good as gone.
+LIVES = """
+pid= start=
+read -r pid start < "$1pid" 2>/dev/null
+lives() {
+    [ -n "$start" ] && [ -r "/proc/$pid/stat" ] && set -- $(sed 's/.*) //' "/proc/$pid/stat" 2>/dev/null) &&
+        [ "$1" != Z ] && [ "${20}" = "$start" ]
+}
+"""
+"""Shell code: with the `BackgroundProgram.files` as ``$1``, ``lives`` is whether it runs, and ``$pid`` its id."""
+
+# The inner shell becomes the program, so its id and the time of its start are the program's. Both are as /proc shows
+# them: the program may be in a PID namespace of its own. The outer shell stays until the program has ended.
+_START = """
+files=$1 directory=$2; shift 2
+cd -- "$directory" && rm -f -- "${files}pid" "${files}status" || exit 1
+{
+    setsid sh -c '
+        files=$1; shift
+        read -r stat < /proc/self/stat
+        start=$(set -- ${stat##*) }; echo "${20}")
+        echo "${stat%% *} $start" > "${files}pid" && exec "$@"
+    ' start "$files" "$@"
+    echo $? > "${files}status"
+} > "${files}log" 2>&1 < /dev/null &
+tries=0
+while [ "$tries" -lt 100 ]; do
+    [ ! -s "${files}pid" ] || exit 0
+    tries=$((tries + 1))
+    sleep 0.05
+done
+echo "it did not start" >&2
+exit 1
+"""
+_IS_ALIVE = f"{LIVES} lives"
+_STOP = f"""{LIVES}
+lives || exit 0
+kill "-$2" "$pid"
+tenths=0
+while lives; do
+    [ "$tenths" -lt "$3" ] || kill -KILL "$pid"
+    [ "$tenths" -lt "$((2 * $3))" ] || {{ echo "process $pid does not end" >&2; exit 1; }}
+    tenths=$((tenths + 1))
+    sleep 0.1
+done
+"""
+
+
+@dataclass(frozen=True)
+class BackgroundProgram:
+    """A program of a node, in a session of its own, and the commands that start it, look for it and stop it there.
+
+    Attributes:
+        files: Beginning of the paths of its files: ``pid`` (its id and the time of its start), ``log`` (what it writes)
+            and ``status`` (its exit status as a shell has it, as soon as it has ended).
+        directory: The directory that it works in.
+        command: The program and its arguments.
+    """
+
+    files: str
+    directory: str
+    command: tuple[str, ...]
+
+    @property
+    def start(self) -> tuple[str, ...]:
+        """The command that starts it, and ends when its id is known; it fails if the program cannot be started."""
+        return ("sh", "-c", _START, "start", self.files, self.directory, *self.command)
+
+    @property
+    def is_alive(self) -> tuple[str, ...]:
+        """The command that succeeds if it runs."""
+        return ("sh", "-c", _IS_ALIVE, "alive", self.files)
+
+    def stop(self, signal: str = "TERM", seconds: float = _STOP_SECONDS) -> tuple[str, ...]:
+        """The command that stops it, and fails if it does not end; it succeeds if the program does not run.
+
+        Args:
+            signal: Name of the signal that asks it to end.
+            seconds: How long it may take to end before it is killed, and how long that may take.
+        """
+        return ("sh", "-c", _STOP, "stop", self.files, signal, str(round(10 * seconds)))
+
+    @property
+    def log(self) -> str:
+        """Path of what it writes."""
+        return f"{self.files}log"
+
+    @property
+    def status(self) -> str:
+        """Path of its exit status."""
+        return f"{self.files}status"
