@@ -1,11 +1,25 @@
 """A/B measurements of builds, and the bisection between them."""
 
-from lossratio.builds.ab import AbRequest, compare_builds, describe_comparison
-from lossratio.builds.bisection import Bisection, BisectionResult, BisectionVerdict
-from lossratio.builds.comparison import Build, BuildComparison, ComparisonResult, ComparisonVerdict
+from lossratio.builds.bisection import (
+    Bisection,
+    BisectionResult,
+    BisectionVerdict,
+    bisect,
+    describe_bisection,
+    revisions_between,
+    subject_of,
+)
+from lossratio.builds.comparison import (
+    AbRequest,
+    Build,
+    BuildComparison,
+    ComparisonResult,
+    ComparisonVerdict,
+    compare_builds,
+    describe_comparison,
+)
 from lossratio.builds.measuring import BuildBench, set_up_build
 from lossratio.builds.record import BuildRecord
-from lossratio.builds.revisions import bisect, describe_bisection, revisions_between, subject_of
 
 __all__ = [
     "AbRequest",

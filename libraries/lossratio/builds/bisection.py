@@ -1,49 +1,53 @@
-"""Which revision changed a test's throughput, found with noisy measurements: bisection by probability.
+"""Which revision of a repository changed the throughput of a test: bisection by probability, with noisy measurements.
 
-Each revision could be the first one that is different. What was measured so far makes some of these more probable than
-others; the next measurement is where it splits them in halves. A measurement that says little, as the noise is large or
-as it was an outlier, only shifts probabilities, and is repeated by the same rule; nothing is repeated without need.
+Each revision could be the first one with the change. The measurements so far make some revisions more probable than
+others, and the next measurement is at the revision that splits the probability in halves. A measurement that says
+little, because the noise is large or it is an outlier, only shifts probabilities. The same rule repeats it, if need be.
 """
 
 from __future__ import annotations
 
 import math
+import subprocess
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from lossratio.errors import SearchError
+from lossratio.builds.record import BuildRecord
+from lossratio.errors import BuildError, SearchError
+from lossratio.exit_status import ExitStatus
 
 _CHANGE_SCALE = 10.0
-"""How many standard deviations of the noise a change has, about; the prior of the change is normal with this."""
+"""Standard deviation of the prior of the change, which is normal, in standard deviations of the noise."""
 
 
 class BisectionVerdict(str, Enum):
-    """What a bisection found."""
+    """The verdict of a bisection."""
 
     FOUND = "found"
     NO_CHANGE = "no change"
-    """The first and the last revision do not differ by as much as matters."""
+    """The first and the last revision differ by less than the least change."""
     UNDECIDED = "undecided"
-    """The limit was reached before it became clear."""
+    """The limit was reached before the verdict was clear."""
 
 
 @dataclass(frozen=True)
 class BisectionResult:
-    """What is known about a change.
+    """The change, as far as it is known.
 
     Attributes:
-        verdict: Whether it was found.
+        verdict: Whether the change was found.
         candidates: The revisions that are most probably the first with the change; more than one where those between
             them could not be measured. Empty if there was no change.
-        probability: How probable the verdict is.
-        change: By which share of the throughput before it changed; None if that is not known.
-        measurements: How many measurements were made.
+        probability: Probability of the verdict.
+        change: The change as a share of the throughput before; None if it is not known.
+        measurements: Number of measurements.
     """
 
     verdict: BisectionVerdict
@@ -54,7 +58,7 @@ class BisectionResult:
 
 
 class Bisection:
-    """Searches for the first revision with a change: asks for a revision to measure, and is told its value."""
+    """Searches for the first revision with a change: names a revision to measure, and takes in its value."""
 
     def __init__(
         self, revisions: Sequence[str], *, least_change: float = 0.01, certainty: float = 0.98, limit: int = 100
@@ -65,11 +69,11 @@ class Bisection:
             revisions: The revisions in their order: the first one without the change, the last one with it.
             least_change: The smallest change that matters, as a share of the throughput. The search ends where the ends
                 certainly differ by less, unless it is clear by then that they do differ.
-            certainty: How probable an answer must be to end the search.
+            certainty: The search ends if an answer has this probability.
             limit: The most measurements.
 
         Raises:
-            SearchError: If a value makes no sense.
+            SearchError: If a value is out of range.
         """
         if len(revisions) < 2 or len(set(revisions)) < len(revisions):
             raise SearchError("A bisection needs two different revisions at least, each of them once.")
@@ -87,7 +91,7 @@ class Bisection:
         self._ends = (0, len(revisions) - 1)
 
     def next_revision(self) -> str | None:
-        """The revision to measure; None when the answer is clear, or the limit is reached."""
+        """The revision to measure; None if the answer is clear, or the limit is reached."""
         if len(self._measured) >= self._limit:
             return None
         counts = Counter(place for place, _ in self._measured)
@@ -98,7 +102,7 @@ class Bisection:
         if max(self._nothing_matters(no_change), probabilities.max()) >= self._certainty:
             return None
         if no_change > 1.0 - self._certainty:
-            # Whether there is a change at all is best told from the ends.
+            # The first and the last revision show best whether there is a change at all.
             return self._revisions[0 if counts[0] <= counts[last] else last]
         return self._revisions[self._halving(places, probabilities, counts)]
 
@@ -106,25 +110,25 @@ class Bisection:
         """Takes in the throughput of a revision, in any unit.
 
         Raises:
-            SearchError: If there is no such revision, or it is no throughput.
+            SearchError: If there is no such revision, or the value is no throughput.
         """
         if not 0.0 <= value < math.inf:
             raise SearchError(f"A throughput is a number from 0, not {value!r}.")
         self._measured.append((self._place(revision), value))
 
     def skip(self, revision: str) -> None:
-        """Takes in that a revision cannot be measured, e.g. as it cannot be built.
+        """Takes in that a revision cannot be measured, e.g. because it cannot be built.
 
         Raises:
             SearchError: If there is no such revision, or it is the first or the last one.
         """
         place = self._place(revision)
         if place in (0, len(self._revisions) - 1):
-            raise SearchError(f"Revision {revision} cannot be left out: the change is looked for from it, or up to it.")
+            raise SearchError(f"Revision {revision} cannot be left out: the search begins or ends with it.")
         self._skipped.add(place)
 
     def result(self) -> BisectionResult:
-        """What is known so far."""
+        """The answer so far."""
         measured = {place for place, _ in self._measured}
         if not {0, len(self._revisions) - 1} <= measured:
             return BisectionResult(BisectionVerdict.UNDECIDED, self._revisions[1:], 0.0, None, len(self._measured))
@@ -149,7 +153,7 @@ class Bisection:
         return self._places[revision]
 
     def _halving(self, places: list[int], probabilities: NDArray[np.float64], counts: Counter[int]) -> int:
-        """The place at which it is most uncertain whether the change is there already; of equals the least measured."""
+        """The place that splits the probability of the change best; of equal places the one measured least."""
         changed = np.concatenate([[0.0], np.cumsum(probabilities)])
         doubts = [
             (round(abs(float(share) - 0.5), 3), counts[place], place)
@@ -158,7 +162,7 @@ class Bisection:
         return min(doubts)[-1]
 
     def _posterior(self) -> tuple[list[int], NDArray[np.float64], float]:
-        """Probabilities of the change being there first at a measurable place, and of no change at all.
+        """Probabilities that each measurable place is the first with the change, and that there is no change.
 
         The values are normal around one mean before the change and another one from it on. With flat priors of the mean
         and of the logarithm of the noise, and a normal one of the change in units of the noise, all three are
@@ -189,7 +193,7 @@ class Bisection:
         return places, shares[:-1], float(shares[-1])
 
     def _nothing_matters(self, no_change: float) -> float:
-        """Probability that there is no change, or, as long as that is well possible, only one too small to matter."""
+        """Probability that there is no change; or, where this is well possible, none that is large enough to matter."""
         ends = [np.array([value for place, value in self._measured if place == end]) for end in self._ends]
         degrees = sum(len(values) - 1 for values in ends)
         if no_change <= 1.0 - self._certainty or degrees < 1:
@@ -206,3 +210,96 @@ class Bisection:
         after = [value for place, value in self._measured if place >= first]
         mean = float(np.mean(before))
         return None if mean == 0.0 else float(np.mean(after)) / mean - 1.0
+
+
+MeasureRevision = Callable[[str, BuildRecord], Mapping[str, float] | None]
+
+
+def revisions_between(good: str, bad: str, repository: Path) -> tuple[str, ...]:
+    """The revisions from the good one to the bad one, along first parents, so that each was a state of the branch.
+
+    Raises:
+        BuildError: If git does not know the revisions, or the bad one does not come after the good one.
+    """
+    first = _git(repository, "rev-parse", "--verify", f"{good}^{{commit}}")
+    last = _git(repository, "rev-parse", "--verify", f"{bad}^{{commit}}")
+    between = _git(repository, "rev-list", "--reverse", "--first-parent", f"{first[0]}..{last[0]}")
+    parents = _git(repository, "rev-list", "--first-parent", last[0])
+    if not between or first[0] not in parents:
+        raise BuildError(f"{bad} does not come after {good} along first parents in {repository}.", ExitStatus.BAD_INPUT)
+    return (first[0], *between)
+
+
+def bisect(
+    search: Bisection, record: BuildRecord, measure: MeasureRevision, show: Callable[[str], None]
+) -> BisectionResult:
+    """Measures revisions until it is clear which one changed the throughput. Measurements in the record count.
+
+    Args:
+        search: Chooses the revisions.
+        record: The measurements so far.
+        measure: Sets a revision up and measures it; None: it cannot be measured.
+        show: Called with a line of text after each measurement.
+
+    Raises:
+        BuildError: If a revision cannot be measured, or there is not exactly one value.
+    """
+    step = 0
+    while (revision := search.next_revision()) is not None:
+        if step == len(record.measurements):
+            record.add(revision, measure(revision, record), record.next_directory(revision))
+        values = record.measurements[step].values
+        step += 1
+        if values is None:
+            search.skip(revision)
+            show(f"{step:>3}  {revision[:12]}  left out")
+            continue
+        if len(values) != 1:
+            names = ", ".join(values)
+            raise BuildError(
+                f"One value is needed, and these were measured: {names}. Choose a test, and --quantity.",
+                ExitStatus.BAD_INPUT,
+            )
+        (value,) = values.values()
+        search.record(revision, value)
+        show(f"{step:>3}  {revision[:12]}  {value:,.0f} fps")
+    return search.result()
+
+
+def describe_bisection(result: BisectionResult, subject: Callable[[str], str]) -> str:
+    """The answer of a bisection in a few lines.
+
+    Args:
+        result: The answer.
+        subject: Describes a revision in a line.
+    """
+    counted = f"after {result.measurements} measurements"
+    if result.verdict is BisectionVerdict.NO_CHANGE:
+        return f"No change that matters between the first and the last revision, {counted}."
+    change = "" if result.change is None else f" by {result.change:+.2%}"
+    sure = f"probability {result.probability:.1%}, {counted}"
+    if result.verdict is BisectionVerdict.UNDECIDED:
+        return f"Undecided at the limit; the most probable revision is {result.candidates[0]} ({sure})."
+    if len(result.candidates) > 1:
+        listed = "\n".join(f"  {subject(revision)}" for revision in result.candidates)
+        return f"One of these changed it{change} ({sure}); some of them could not be measured:\n{listed}"
+    return f"It changed{change} ({sure}) with:\n  {subject(result.candidates[0])}"
+
+
+def subject_of(repository: Path) -> Callable[[str], str]:
+    """A function that describes a revision: its abbreviated name and its subject."""
+    return lambda revision: _git(repository, "log", "-1", "--format=%h %s", revision)[0]
+
+
+def _git(repository: Path, *arguments: str) -> list[str]:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=True, errors="replace"
+        )
+    except FileNotFoundError as error:
+        raise BuildError("The program git is missing.", ExitStatus.BAD_INPUT) from error
+    except subprocess.CalledProcessError as error:
+        raise BuildError(
+            f"git {arguments[0]} failed in {repository}: {error.stderr.strip()}", ExitStatus.BAD_INPUT
+        ) from error
+    return done.stdout.splitlines()

@@ -1,18 +1,21 @@
-"""Which of two builds is faster: interleaved measurements until the verdict is clear, and no more.
+"""Which of two builds is faster: measured in turns until the verdict of every test is clear, and no longer.
 
 Builds are measured in blocks of A, B, B, A, so that a drift of the testbed that is steady over a block cancels out.
-Each block gives one relative difference. After every block the interval of the difference is one that may be looked at
-as often as one likes: the chance that it ever misses the truth is limited, not the chance at one time of looking.
+Each block gives one relative difference, and after each block the interval of the difference is computed. The chance
+that any of these intervals misses the truth is limited, and not only the chance of a single interval.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from statistics import fmean
 
-from lossratio.errors import SearchError
+from lossratio.builds.record import BuildRecord
+from lossratio.errors import BuildError, SearchError
+from lossratio.exit_status import ExitStatus
 
 _MIXTURE = 0.005
 """Precision of the mixture over the difference in standard deviations. Two blocks that agree perfectly suffice with it:
@@ -23,9 +26,9 @@ class Build(str, Enum):
     """The builds that are compared."""
 
     A = "A"
-    """The one that is compared with, e.g. the parent of a patch."""
+    """The build to compare with, e.g. the parent of a patch."""
     B = "B"
-    """The one that is judged, e.g. a patch."""
+    """The build to judge, e.g. a patch."""
 
 
 _BLOCK = (Build.A, Build.B, Build.B, Build.A)
@@ -37,20 +40,20 @@ class ComparisonVerdict(str, Enum):
     FASTER = "faster"
     SLOWER = "slower"
     SAME = "same"
-    """There is no difference that is large enough to matter."""
+    """Any difference is too small to matter."""
     UNDECIDED = "undecided"
-    """The limit was reached before it became clear."""
+    """The limit was reached before the verdict was clear."""
 
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What is known about the difference of two builds.
+    """The difference of two builds, as far as it is known.
 
     Attributes:
         verdict: What B is.
         difference: B's mean over A's mean of whole blocks, less one; None before the first block is whole.
-        interval: Where the difference is, with the certainty that was asked for; infinite where nothing is known yet.
-        measurements: How many measurements were made.
+        interval: The difference is in it with the requested certainty; infinite before two blocks are whole.
+        measurements: Number of measurements of both builds.
     """
 
     verdict: ComparisonVerdict
@@ -60,18 +63,18 @@ class ComparisonResult:
 
 
 class BuildComparison:
-    """Compares two builds: asks for a measurement of one of them, and is told its value."""
+    """Compares two builds: asks for measurements of one or the other, and takes in their values."""
 
     def __init__(self, *, least_change: float = 0.01, certainty: float = 0.95, limit: int = 40) -> None:
         """Prepares a comparison.
 
         Args:
             least_change: The smallest relative difference that matters; smaller ones are ``same``.
-            certainty: How certain the interval must be, over all looks at it.
+            certainty: Probability that no interval of this comparison misses the truth.
             limit: The most measurements, of both builds together.
 
         Raises:
-            SearchError: If a value makes no sense.
+            SearchError: If a value is out of range.
         """
         if not 0.0 < least_change < 1.0:
             raise SearchError(f"The least change is a share between 0 and 1, not {least_change!r}.")
@@ -85,7 +88,7 @@ class BuildComparison:
         self._values: list[float] = []
 
     def next_build(self) -> Build | None:
-        """The build to measure; None when the verdict is clear, or the limit is reached."""
+        """The build to measure; None if the verdict is clear, or the limit is reached."""
         place = len(self._values) % len(_BLOCK)
         if place == 0:
             ended = self._verdict() is not ComparisonVerdict.UNDECIDED
@@ -94,21 +97,23 @@ class BuildComparison:
         return _BLOCK[place]
 
     def record(self, value: float) -> None:
-        """Takes in the throughput of the build that `next_build` asked for, in any unit.
+        """Takes in the throughput of the build that `next_build` named, in any unit.
 
         Raises:
-            SearchError: If nothing was asked for, or it is no throughput.
+            SearchError: If `next_build` names none, or the value is no throughput.
         """
         if self.next_build() is None:
-            raise SearchError("The comparison is over; no measurement was asked for.")
+            raise SearchError("The comparison has ended, and takes no further measurement.")
         if not 0.0 <= value < math.inf:
             raise SearchError(f"A throughput is a number from 0, not {value!r}.")
         if value == 0.0 and self.next_build() is Build.A:
-            raise SearchError("Build A forwards nothing, so no share of it can be told. Compare with one that works.")
+            raise SearchError(
+                "Build A forwards nothing: there is no relative difference. Compare with a build that works."
+            )
         self._values.append(value)
 
     def result(self) -> ComparisonResult:
-        """What is known so far."""
+        """The difference so far."""
         differences = self._differences()
         mean = fmean(differences) if differences else None
         return ComparisonResult(self._verdict(), mean, self._interval(), len(self._values))
@@ -145,3 +150,76 @@ class BuildComparison:
         if low > 0.0:
             return ComparisonVerdict.FASTER
         return ComparisonVerdict.SLOWER if high < 0.0 else ComparisonVerdict.UNDECIDED
+
+
+MeasureBuild = Callable[[Build, BuildRecord], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class AbRequest:
+    """What a comparison is asked for.
+
+    Attributes:
+        least_change: The smallest relative difference that matters.
+        limit: The most measurements, of both builds together.
+    """
+
+    least_change: float
+    limit: int
+
+
+def compare_builds(
+    request: AbRequest, record: BuildRecord, measure: MeasureBuild, show: Callable[[str], None]
+) -> dict[str, ComparisonResult]:
+    """Measures two builds in turns, and compares each test. Measurements that the record has already count.
+
+    Args:
+        request: The smallest difference that matters, and the limit.
+        record: The measurements so far.
+        measure: Sets a build up, and measures it.
+        show: Called with a line of text after each measurement.
+
+    Raises:
+        BuildError: If a build cannot be measured, or not with the same tests each time.
+    """
+    comparisons: dict[str, BuildComparison] = {}
+    step = 0
+    while (build := _next(comparisons, step)) is not None:
+        if step == len(record.measurements):
+            record.add(build.value, measure(build, record), record.next_directory(build.value))
+        values = record.measurements[step].values or {}
+        if step == 0:
+            comparisons = {
+                name: BuildComparison(least_change=request.least_change, limit=request.limit) for name in values
+            }
+        if values.keys() != comparisons.keys():
+            missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
+            raise BuildError(
+                f"Measurement {step + 1}, of build {build.value}, has other tests: {missing}.", ExitStatus.FAILED
+            )
+        for name, comparison in comparisons.items():
+            if comparison.next_build() is not None:
+                comparison.record(values[name])
+        step += 1
+        show(f"{step:>3}  {build.value}  " + "  ".join(f"{value:,.0f} fps" for value in values.values()))
+    return {name: comparison.result() for name, comparison in comparisons.items()}
+
+
+def describe_comparison(name: str, result: ComparisonResult) -> str:
+    """A verdict in a line."""
+    difference = "" if result.difference is None else f" by {result.difference:+.2%}"
+    low, high = result.interval
+    interval = "" if low == -high else f" (between {low:+.2%} and {high:+.2%})"
+    verdict = {
+        ComparisonVerdict.SAME: "B is the same as A",
+        ComparisonVerdict.UNDECIDED: "undecided: B differs from A",
+    }.get(result.verdict, f"B is {result.verdict.value} than A")
+    return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements."
+
+
+def _next(comparisons: Mapping[str, BuildComparison], step: int) -> Build | None:
+    """The build to measure next: all comparisons that have not ended name the same one."""
+    if step == 0:
+        return BuildComparison().next_build()
+    builds = (comparison.next_build() for comparison in comparisons.values())
+    return next((build for build in builds if build is not None), None)

@@ -1,4 +1,4 @@
-"""A build on a testbed: set up by a command of the user's, measured by suites."""
+"""A build on a testbed: a command of the user sets it up, and suites measure it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lossratio.results import Finding, Outcome, RunDirectory, caveats_of, findin
 from lossratio.runs import RunOutcome, RunRequest, run
 
 SKIP = 125
-"""Exit status of a set-up command that says that this revision cannot be measured, as with ``git bisect run``."""
+"""Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
 
 _LINES = 20
 
@@ -24,12 +24,12 @@ RunSuites = Callable[[RunRequest], RunOutcome]
 
 @dataclass(frozen=True)
 class BuildBench:
-    """What builds are measured with.
+    """Measures builds.
 
     Attributes:
-        request: The run of one measurement; its output goes elsewhere each time.
-        quantity: Only this quantity (e.g. ``NDR``); None: every one.
-        warn: Told what the reader of a verdict should know of a value, in a line.
+        request: The run of one measurement; each has its own output directory.
+        quantity: Only this quantity (e.g. ``NDR``); None: all.
+        warn: Called with a line of text for each doubt about a value.
         run_suites: Runs suites.
     """
 
@@ -42,16 +42,16 @@ class BuildBench:
         """Measures the build that is set up.
 
         Returns:
-            Aggregate throughput in frames per second, by ``<full name of the test> <quantity>``; 0 where not even the
-            minimum load was forwarded. What is no single rate, such as a latency, is left out.
+            Aggregate throughput in frames per second, by ``<full name> <quantity>`` of tests; 0 where the minimum
+            load was too much. Values that are no single rate, such as latencies, are left out.
 
         Raises:
-            BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; it has
-                the exit status that this means.
+            BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; with the
+                exit status for it.
         """
         options = (*self.request.robot_options, "--outputdir", str(directory), "--console", "dotted")
         outcome = self.run_suites(replace(self.request, robot_options=options))
-        # A failed demand is a verdict about the build, and its throughput was measured all the same.
+        # A demand that was not met is a verdict about the build, whose throughput was measured.
         if outcome.status not in (ExitStatus.PASSED, ExitStatus.FAILED, ExitStatus.REGRESSION):
             reason = outcome.error or f"see {directory}"
             raise BuildError(f"The run failed with exit status {int(outcome.status)}: {reason}.", outcome.status)
@@ -66,13 +66,13 @@ class BuildBench:
 
     def _values(self, directory: Path) -> Values:
         results = RunDirectory(directory)
-        found = findings_of(results.results() if results.has_files else ())
-        chosen = [each for each in found if each.has_rate and self.quantity in (None, each.quantity)]
-        return {f"{each.result.test.full_name} {each.quantity}": self._value(each, directory) for each in chosen}
+        findings = findings_of(results.results() if results.has_files else ())
+        chosen = [finding for finding in findings if finding.has_rate and self.quantity in (None, finding.quantity)]
+        return {_name(finding): self._value(finding, directory) for finding in chosen}
 
     def _value(self, finding: Finding, directory: Path) -> float:
-        """The value of a finding, as far as it says how fast the build is."""
-        name = f"{finding.result.test.full_name} {finding.quantity}"
+        """The value of a finding: how fast the build is."""
+        name = _name(finding)
         if is_too_slow(finding):
             return 0.0
         if finding.value is None or not (finding.outcome is Outcome.MEASURED or is_at_limit(finding)):
@@ -83,19 +83,23 @@ class BuildBench:
         return finding.value.aggregate_fps
 
 
+def _name(finding: Finding) -> str:
+    return f"{finding.result.test.full_name} {finding.quantity}"
+
+
 def set_up_build(command: str, build: str, variable: str = "LOSSRATIO_BUILD") -> bool:
     """Runs the command that sets a build up.
 
     Args:
         command: A command of the shell.
-        build: Which build it is to set up; the command finds it in the environment.
-        variable: Name of that variable.
+        build: The build to set up; the command reads it from the environment.
+        variable: Name of the environment variable.
 
     Returns:
         Whether the build can be measured; False if the command's exit status is `SKIP`.
 
     Raises:
-        BuildError: If it failed otherwise; with the last lines that it printed.
+        BuildError: If the command failed otherwise; with the last lines of its output.
     """
     environment = {**os.environ, variable: build}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What was measured so far, on the disk before the next build is set up; so a comparison that was cut off goes on."""
+"""The measurements so far: on disk before the next build is set up, so that a comparison that was cut off continues."""
 
 from __future__ import annotations
 
@@ -33,18 +33,22 @@ class BuildMeasurement:
 
 
 class BuildRecord:
-    """The measurements in a directory, one JSON object a line, after a header with all that was asked for.
+    """The measurements in a directory, one JSON object per line, behind a header with the request.
 
     Attributes:
-        directory: The directory; each measurement's run has one below it.
-        measurements: What was measured, in order.
+        directory: The directory; the run of each measurement has a directory of its own below it.
+        measurements: The measurements, in order.
     """
 
     def __init__(self, directory: Path, asked: Mapping[str, Any]) -> None:
-        """Starts a record, or goes on with the one there is.
+        """Begins a record, or continues the record in the directory.
+
+        Args:
+            directory: The directory; it is made if need be.
+            asked: The request, as JSON data.
 
         Raises:
-            JobError: If the one there is was asked for something else, or cannot be read.
+            JobError: If the record there has another request, or cannot be read.
         """
         self.directory = directory
         self._path = directory / _FILE
@@ -57,11 +61,11 @@ class BuildRecord:
             self._append(header)
 
     def next_directory(self, build: str) -> Path:
-        """Where the run of the next measurement goes."""
+        """The directory for the run of the next measurement."""
         return self.directory / f"{len(self.measurements) + 1:03}-{build[:12].replace('/', '_')}"
 
     def add(self, build: str, values: Mapping[str, float] | None, directory: Path) -> BuildMeasurement:
-        """Adds a measurement, and waits until it is on the disk."""
+        """Adds a measurement, and waits until it is on disk."""
         measurement = BuildMeasurement(build, values, directory.name)
         self._append({"build": build, "values": values, "directory": directory.name})
         self.measurements.append(measurement)
@@ -78,13 +82,13 @@ class BuildRecord:
             raise JobError(f"{self._path} is no record of measurements. Give another --output to begin anew.")
         if first != header:
             raise JobError(
-                f"{self._path} is of something else: it was {first.get('asked')}, and now is {header['asked']}. "
-                f"Give another --output, or ask for the same to go on with it."
+                f"{self._path} has another request: it was {first.get('asked')}, and now is {header['asked']}. "
+                f"Give another --output, or repeat the earlier request to continue it."
             )
 
     def _append(self, line: Mapping[str, Any]) -> None:
         with self._path.open("ab") as file:
-            # What an interrupted write has left of a line ends here, and is not read again.
+            # A line that an interrupted write left unfinished is cut off.
             file.truncate(_whole_lines(self._path))
             file.write(json.dumps(line).encode() + b"\n")
             file.flush()

@@ -1,15 +1,12 @@
 """Results of many runs: the store of entries, trends, annotations, the archive."""
 
 from lossratio.history.analysis import TrendRequest, add_runs, analyse
-from lossratio.history.defaults import FRESH, LAST, LEAST_CHANGE
+from lossratio.history.archive import Outbox, fetch_newest, is_url, open_history
 from lossratio.history.demand import require_no_regression
-from lossratio.history.mirror import is_url, open_history
-from lossratio.history.newest import fetch_newest
 from lossratio.history.object_store import ObjectStore
-from lossratio.history.outbox import Outbox
 from lossratio.history.series import FAILED
 from lossratio.history.store import History
-from lossratio.history.trend import TrendVerdict
+from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, TrendVerdict
 from lossratio.history.trend_page import trend_page
 from lossratio.history.trend_text import describe_trend, trend_cases, trend_text
 

@@ -9,11 +9,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, load_known_changes
-from lossratio.history.defaults import FRESH, LAST, LEAST_CHANGE
 from lossratio.history.entries import entries_of
 from lossratio.history.series import Series, series_of
 from lossratio.history.store import History
-from lossratio.history.trend import Trend, TrendVerdict, trends_of
+from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, Trend, TrendVerdict, trends_of
 from lossratio.report import read_run
 
 

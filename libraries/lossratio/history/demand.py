@@ -6,11 +6,10 @@ import numpy as np
 
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.analysis import known_changes
-from lossratio.history.defaults import FRESH, LAST, LEAST_CHANGE
 from lossratio.history.entries import Entry, entries_of
 from lossratio.history.series import MEASURED, Series, SeriesKey, series_of
 from lossratio.history.store import History
-from lossratio.history.trend import Trend, trends_of
+from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, Trend, trends_of
 from lossratio.history.trend_text import describe_trend
 from lossratio.report import Run
 from lossratio.results import Result

@@ -10,9 +10,17 @@ from enum import Enum
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
-from lossratio.history.defaults import FRESH, LEAST_CHANGE
 from lossratio.history.series import FAILED, Series
 from lossratio.history.steps import group_starts
+
+FRESH = 5
+"""A change that began among this many newest values is fresh."""
+
+LEAST_CHANGE = 0.01
+"""Smaller relative changes raise no alarm."""
+
+LAST = 250
+"""How many of the newest results of a series are looked at."""
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""

@@ -1,13 +1,10 @@
 """Runs of Robot Framework: the night's job and plan, the reserved run, verdicts, resume."""
 
-from lossratio.runs.durations import History
-from lossratio.runs.job import Testbed, load_job
-from lossratio.runs.matrix import matrix
-from lossratio.runs.outcome import RunOutcome
-from lossratio.runs.planning import describe_plan, plan_job, plan_suites, write_argument_files
+from lossratio.runs.job import Testbed, load_job, matrix
+from lossratio.runs.plan import History, describe_plan, plan_job, plan_suites, write_argument_files
 from lossratio.runs.request import ResumeRequest, RunRequest
 from lossratio.runs.resume import resume
-from lossratio.runs.run import run
+from lossratio.runs.run import RunOutcome, run
 from lossratio.runs.verdicts import TestVerdict
 from lossratio.runs.watchdog import Limits
 

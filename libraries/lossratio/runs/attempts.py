@@ -1,19 +1,23 @@
-"""The attempts at a run: what earlier ones left behind is kept apart, and put together with the newest."""
+"""The attempts at a run: the output of each is kept as far as it is whole, and all become one result."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import io
+import xml.parsers.expat
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robot.api import SuiteVisitor
+from robot.api import ExecutionResult, ResultWriter, SuiteVisitor
+from robot.errors import DataError
+from robot.result import Result, TestSuite
 
 from lossratio.errors import StorageError
+from lossratio.exit_status import FailureKind
 from lossratio.results import write_whole
 from lossratio.runs.failures import FailureRecord
-from lossratio.runs.merging import merged, verdicts_of
-from lossratio.runs.salvage import salvage
+from lossratio.runs.record import ResumeError
 from lossratio.runs.verdicts import TestVerdict
 
 _OUTPUT = "output.xml"
@@ -21,25 +25,25 @@ _OUTPUT = "output.xml"
 
 @dataclass(frozen=True)
 class Attempts:
-    """The outputs of all attempts at a run, in its directory.
+    """The outputs of all attempts at a run, in the run's directory.
 
     Attributes:
-        directory: The run's directory. ``output.xml`` there is that of the newest attempt while it runs, and of all of
-            them afterwards; earlier ones are below ``attempts``.
+        directory: The run's directory. While an attempt runs, ``output.xml`` is its own, and afterwards that of all
+            attempts. Those of earlier attempts are below ``attempts``.
     """
 
     directory: Path
 
     @property
     def outputs(self) -> tuple[Path, ...]:
-        """Outputs that are kept, oldest first."""
+        """The outputs of earlier attempts, oldest first."""
         return tuple(sorted((self.directory / "attempts").glob("*.xml")))
 
     def keep_newest(self) -> None:
-        """Keeps what there is of the newest attempt, before another one begins.
+        """Keeps the output of the newest attempt, as far as it is whole, before another attempt begins.
 
         Raises:
-            StorageError: If that is not possible.
+            StorageError: If the disk does not take it.
         """
         whole = salvage(self.directory / _OUTPUT)
         if whole is None:
@@ -54,27 +58,183 @@ class Attempts:
             ) from error
 
     def verdicts(self) -> tuple[TestVerdict, ...]:
-        """What became of each test in the attempts that are kept."""
+        """The verdict of each test in the earlier attempts."""
         return verdicts_of(merged(self.outputs), FailureRecord(self.directory).read()) if self.outputs else ()
 
 
 class OnlyRest(SuiteVisitor):  # type: ignore[misc]
-    """Leaves tests out that need not be run again; Robot Framework calls it before a run.
+    """Leaves out the tests that are finished. Robot Framework calls it before a run.
 
     Args:
-        finished: Full names of these tests.
+        finished: Full names of the finished tests.
     """
 
     def __init__(self, finished: Collection[str]) -> None:
         self._finished = frozenset(finished)
 
     def start_suite(self, suite: Any) -> None:
-        """Leaves tests of a suite out."""
+        """Leaves out finished tests of a suite."""
         suite.tests = [test for test in suite.tests if test.full_name not in self._finished]
 
     def end_suite(self, suite: Any) -> None:
-        """Leaves suites out that have nothing left to run."""
-        suite.suites = [each for each in suite.suites if each.has_tests]
+        """Leaves out suites without tests."""
+        suite.suites = [child for child in suite.suites if child.has_tests]
 
     def visit_test(self, test: Any) -> None:
-        """There is nothing to change inside of tests."""
+        """Changes nothing: tests stay as they are."""
+
+
+def merged(outputs: Sequence[Path]) -> Result:
+    """The result of several attempts: each test as it went the last time.
+
+    Args:
+        outputs: The outputs of the attempts, oldest first; at least one.
+
+    Raises:
+        ResumeError: If an output cannot be read.
+    """
+    first, *rest = (_read(output) for output in outputs)
+    for later in rest:
+        _merge(first.suite, later.suite)
+        first.errors.messages.extend(later.errors.messages)
+    return first
+
+
+def verdicts_of(result: Result, kinds: Mapping[str, FailureKind]) -> tuple[TestVerdict, ...]:
+    """The verdict of each test.
+
+    Args:
+        result: The result of a run.
+        kinds: Why tests failed, by full name, as the run's directory records it.
+    """
+    return tuple(
+        TestVerdict(
+            test.full_name,
+            test.status,
+            test.message,
+            kinds.get(test.full_name, FailureKind.NO_VERDICT) if test.status == "FAIL" else None,
+        )
+        for test in result.suite.all_tests
+    )
+
+
+def write_result(result: Result, directory: Path, options: Mapping[str, Any]) -> None:
+    """Writes output, log and report as one run's; each appears as a whole.
+
+    Args:
+        result: The result.
+        directory: The run's directory.
+        options: Robot Framework's options of the run; those for log, report and xUnit count.
+
+    Raises:
+        StorageError: If the disk does not take the files.
+    """
+    whole = directory / "merged.xml"
+    files = {"log": "log.html", "report": "report.html", "xunit": "NONE"}
+    chosen = {name: options.get(name, default) for name, default in files.items()}
+    try:
+        result.save(whole)
+        whole.replace(directory / "output.xml")
+        writer = ResultWriter(str(directory / "output.xml"))
+        writer.write_results(outputdir=str(directory), stdout=io.StringIO(), **chosen)
+    except OSError as error:
+        raise StorageError(
+            f"Cannot write output.xml, log.html and report.html in {directory}: {error.strerror}. Make room, and "
+            f"continue with: lossratio run --resume {directory}"
+        ) from error
+    finally:
+        whole.unlink(missing_ok=True)
+
+
+def _read(output: Path) -> Result:
+    try:
+        return ExecutionResult(str(output))
+    except DataError as error:
+        raise ResumeError(f"{output} cannot be read: {error.message}") from error
+
+
+def _merge(ours: TestSuite, later: TestSuite) -> None:
+    """Takes over the tests that a later attempt at the same suite ran."""
+    ours.message = later.message
+    if later.has_setup:
+        ours.setup = later.setup
+    if later.has_teardown:
+        ours.teardown = later.teardown
+    if ours.end_time and later.end_time:
+        ours.elapsed_time = ours.elapsed_time + later.elapsed_time
+        ours.end_time = later.end_time
+    tests = {test.name: number for number, test in enumerate(ours.tests)}
+    for test in later.tests:
+        if test.name in tests:
+            ours.tests[tests[test.name]] = test
+        else:
+            ours.tests.append(test)
+    for suite, same in _pairs(ours, later):
+        if same is None:
+            ours.suites.append(suite)
+        else:
+            _merge(same, suite)
+
+
+def _pairs(ours: TestSuite, later: TestSuite) -> Iterator[tuple[TestSuite, TestSuite | None]]:
+    by_name = {suite.name: suite for suite in ours.suites}
+    for suite in list(later.suites):
+        yield suite, by_name.get(suite.name)
+
+
+_WHOLE = frozenset({"test", "suite", "kw"})
+"""Elements below a suite that are kept if they are whole."""
+
+
+def salvage(path: Path) -> bytes | None:
+    """The whole part of an output that may have been cut off.
+
+    Args:
+        path: The output.
+
+    Returns:
+        An output that Robot Framework can read: up to the last finished test (or set-up), with its suites closed as
+        failed; or the output itself if it is whole. None: there is nothing to keep.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    reader = _Reader()
+    if reader.read(data):
+        return data
+    if reader.kept is None:
+        return None
+    end, suites = reader.kept
+    closing = b'<status status="FAIL">The run was cut off.</status>\n</suite>\n' * suites
+    return data[:end] + b"\n" + closing + b"</robot>\n"
+
+
+@dataclass
+class _Reader:
+    """Reads an output up to where it was cut off.
+
+    Attributes:
+        kept: Position of the end of the last whole element, in bytes, and the number of suites around it.
+    """
+
+    kept: tuple[int, int] | None = None
+    _open: list[str] = field(default_factory=list)
+
+    def read(self, data: bytes) -> bool:
+        """Reads an output; returns whether it is whole."""
+        parser = xml.parsers.expat.ParserCreate()
+        parser.StartElementHandler = lambda name, attributes: self._open.append(name)
+
+        def end(name: str) -> None:
+            self._open.pop()
+            if name in _WHOLE and self._open and self._open[-1] == "suite":
+                # The parser is at the start of the end tag, which Robot Framework writes without any space.
+                self.kept = (parser.CurrentByteIndex + len(f"</{name}>"), self._open.count("suite"))
+
+        parser.EndElementHandler = end
+        try:
+            parser.Parse(data, True)
+        except xml.parsers.expat.ExpatError:
+            return False
+        return True

@@ -1,7 +1,7 @@
-"""Why tests fail: a listener that sees the exceptions themselves, and the record of it in the directory of a run.
+"""Why tests fail: a listener that sees the exceptions, and the record of the reasons in the directory of a run.
 
-Robot Framework keeps nothing of an exception but its message, in which a user can write whatever he likes. So the
-kind of each failure is noted when its exception passes, and is kept beside ``output.xml`` for the attempts to come.
+Robot Framework keeps only the message of an exception, and users write messages of their own. So the listener notes the
+kind of each failure while its exception passes. The record beside ``output.xml`` keeps the kinds for later attempts.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ _NOT_BEGUN = (
     "Failure occurred and exit-on-failure mode is in use.",
     "Error occurred and exit-on-error mode is in use.",
 )
-# Messages that need not hold a message inside them letter by letter: markup, and such as were too long.
+# Such messages may hold another message in a changed form: with markup, or shortened because it was too long.
 _MARKUP = "*HTML*"
 _SHORTENED = "[ Message content over the limit has been removed. ]"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What failed a keyword, or something else inside a test.
+    """The failure of a keyword, or of another part of a test.
 
     Attributes:
-        message: Its message.
-        kinds: Of the exceptions that it is made of.
+        message: The message.
+        kinds: The kinds of the exceptions that caused it.
     """
 
     message: str
     kinds: frozenset[FailureKind]
 
     def is_part_of(self, message: str) -> bool:
-        """Whether another failure's message has this one in it, so that this one was not handled in between."""
+        """Whether an outer failure's message contains this message: then the suite has not handled this failure."""
         return self.message in message or message.startswith(_MARKUP) or _SHORTENED in message
 
 
 class FailureRecord:
-    """Why the tests of a run failed, in its directory: a line for each, the last one of a test counts."""
+    """Why the tests of a run failed, in the run's directory: one line per failure. The last line of a test counts."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / _FILE
 
     def clear(self) -> None:
-        """Forgets what an earlier run in the same directory left.
+        """Removes the record of an earlier run in the same directory.
 
         Raises:
-            StorageError: If that is not possible.
+            StorageError: If it cannot be removed.
         """
         try:
             self._path.unlink(missing_ok=True)
@@ -69,17 +69,17 @@ class FailureRecord:
         """Records why a test failed.
 
         Args:
-            test: Its full name.
-            kind: Why.
+            test: Full name of the test.
+            kind: The kind of its failure.
 
         Raises:
-            OSError: If the disk does not take it.
+            OSError: If the disk does not take the line.
         """
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"test": test, "failure": kind.value}) + "\n")
 
     def read(self) -> Mapping[str, FailureKind]:
-        """Why tests failed, by their full names. A line that was cut off is left out."""
+        """Why tests failed, by full name. A line that was cut off is left out."""
         kinds: dict[str, FailureKind] = {}
         lines = self._path.read_bytes().splitlines() if self._path.exists() else []
         for line in lines:
@@ -92,13 +92,13 @@ class FailureRecord:
 
 
 class VerdictListener:
-    """Listens to what becomes of tests, and why.
+    """Listens to tests, and notes their verdicts.
 
-    A failure counts for a test if the message of each keyword around it, and that of the test, has its message in it.
-    What a suite handles itself (``TRY``, ``Run Keyword And Ignore Error``) is no failure of the test.
+    A failure counts for a test if the messages of all keywords around it, and of the test, contain its message. A
+    failure that the suite handles (``TRY``, ``Run Keyword And Ignore Error``) is no failure of the test.
 
     Attributes:
-        troubles: What the disk did not take.
+        troubles: Messages about records that the disk did not take.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
@@ -106,14 +106,14 @@ class VerdictListener:
     def __init__(self, record: FailureRecord) -> None:
         self.troubles: list[str] = []
         self._record = record
-        # Suites, tests and keywords that are running, outermost first, with what has failed so far inside each.
+        # Suites, tests and keywords that are running, outermost first, with the failures so far inside each.
         self._open: list[tuple[Any, list[Failure]]] = []
         self._kinds: dict[str, frozenset[FailureKind]] = {}
         self._verdicts: dict[str, TestVerdict] = {}
 
     @property
     def verdicts(self) -> tuple[TestVerdict, ...]:
-        """What became of each test that was begun, in order."""
+        """The verdict of each test that was begun, in order."""
         return tuple(self._verdicts.values())
 
     def start_suite(self, data: Any, result: Any) -> None:
@@ -129,7 +129,7 @@ class VerdictListener:
         self._open.append((result, []))
 
     def end_body_item(self, data: Any, result: Any) -> None:
-        """Keeps what failed a keyword or a control structure, for what is around it."""
+        """Keeps the failure of a keyword or a control structure for the structure around it."""
         inside = self._close(result)
         if result.status != "FAIL" or not self._open:
             return
@@ -139,19 +139,19 @@ class VerdictListener:
         self._open[-1][1].append(Failure(result.message, _kinds_in(result.message, inside) | own))
 
     def end_test(self, data: Any, result: Any) -> None:
-        """Notes what became of a test; set-ups of suites around it may have failed it."""
+        """Notes the verdict of a test; set-ups of suites around it may have failed it."""
         inside = self._close(result)
         self._note(result, [*(failure for _, failures in self._open for failure in failures), *inside])
 
     def end_suite(self, data: Any, result: Any) -> None:
-        """Notes what a tear-down of a suite that failed made of tests that had passed."""
+        """Notes the verdicts again, as the tear-down of a suite may have failed tests that had passed."""
         inside = self._close(result)
         for test in result.all_tests:
             self._note(test, inside)
 
     def _close(self, result: Any) -> list[Failure]:
-        """What has failed inside a suite, test or keyword that ends now."""
-        # Where Robot Framework's own output fails, it leaves out the end of what is running inside.
+        """The failures inside a suite, test or keyword that ends now."""
+        # Where Robot Framework cannot write its output, it does not report the end of inner keywords.
         while any(running is result for running, _ in self._open):
             running, failures = self._open.pop()
             if running is result:
@@ -172,7 +172,7 @@ class VerdictListener:
 
 
 def _is_passed_on(error: BaseException) -> bool:
-    """Whether an exception is Robot Framework's own for what failed inside; an interrupt begins where it is raised."""
+    """Whether Robot Framework only passes on an inner failure; an interrupt is never passed on."""
     return isinstance(error, ExecutionStatus) and failure_kind(error) is not FailureKind.INTERRUPTED
 
 
@@ -181,10 +181,10 @@ def _kinds_in(message: str, failures: Iterable[Failure]) -> frozenset[FailureKin
 
 
 def _kind_of_test(message: str, kinds: frozenset[FailureKind]) -> FailureKind:
-    """Why a test failed; where several things failed, the first of `FailureKind`."""
+    """Why a test failed; of several kinds, the first of `FailureKind`."""
     if kinds:
         return next(kind for kind in FailureKind if kind in kinds)
-    # No keyword of the test has failed: it was left out, or Robot Framework itself failed it.
+    # No keyword of the test failed: Robot Framework left the test out, or failed it itself.
     if message.startswith(_STOPPED):
         return FailureKind.INTERRUPTED
     return FailureKind.NO_VERDICT if message.startswith(_NOT_BEGUN) else FailureKind.TEST

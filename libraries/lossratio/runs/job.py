@@ -1,17 +1,18 @@
-"""Job files: what a nightly measures, as data: suites with frame sizes and cores, on testbeds."""
+"""Job files: the suites of a night with their frame sizes, cores and testbeds; and the matrix for CI systems."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from lossratio.errors import JobError
-from lossratio.topology import Topology, load_topology
+from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
+from lossratio.topology import TestbedKind, Topology, load_topology
 from lossratio.units import parse_frame_rate
 from lossratio.yaml_file import Problem, load_yaml_file
 
@@ -38,7 +39,7 @@ class JobTests(_Model):
 
 
 class TesterDemand(_Model):
-    """What the tester must be able to do before anything is measured."""
+    """The load that the tester must send and receive before the first test."""
 
     load: str
     """Load per interface at which it must send and receive every frame over a cable, e.g. ``10 Mfps``."""
@@ -59,22 +60,22 @@ class TesterDemand(_Model):
 
 
 class JobFile(_Model):
-    """What a nightly measures."""
+    """The content of a job file."""
 
     format: Literal["lossratio-job/1"]
     """Format of the file."""
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)
     """Name of the job."""
     description: str = ""
-    """What it is for."""
+    """The purpose of the job."""
     topologies: tuple[Path, ...] = Field(min_length=1)
     """The testbeds' topology files, relative to the job file."""
     tests: tuple[JobTests, ...] = Field(min_length=1)
-    """What is measured."""
+    """The tests."""
     variables: dict[str, str] = {}
     """Variables of Robot Framework, e.g. ``GOALS: quick``."""
     self_test: TesterDemand | None = None
-    """What the tester must be able to do: is the testbed fit tonight?"""
+    """The load that the tester must send and receive: is the testbed fit tonight?"""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Testbed:
 
     Attributes:
         file: Its topology file.
-        topology: What is in it.
+        topology: The topology in it.
     """
 
     __test__ = False
@@ -94,11 +95,11 @@ class Testbed:
 
 @dataclass(frozen=True)
 class Job:
-    """A job, with its paths found from where it is.
+    """A job. Paths in it are relative to the job file.
 
     Attributes:
         path: The job file.
-        file: What is in it.
+        file: Its content.
         testbeds: Its testbeds.
     """
 
@@ -112,45 +113,47 @@ class Job:
         Raises:
             JobError: If the job has no such testbed.
         """
-        for each in self.testbeds:
-            if each.topology.name == str(name_or_file) or each.file.resolve() == Path(name_or_file).resolve():
-                return each
-        names = ", ".join(each.topology.name for each in self.testbeds)
+        for testbed in self.testbeds:
+            if testbed.topology.name == str(name_or_file) or testbed.file.resolve() == Path(name_or_file).resolve():
+                return testbed
+        names = ", ".join(testbed.topology.name for testbed in self.testbeds)
         raise JobError(f"{self.path}: the job has no testbed {name_or_file}; it has {names}.")
 
     def cable_of(self, testbed: Testbed, demand: TesterDemand) -> Path:
-        """The topology file with the cable that a testbed's tester is tested over."""
+        """The topology file with the cable for the self-test of a testbed's tester."""
         file = demand.topologies.get(testbed.topology.name)
         return testbed.file if file is None else _beside(self.path, file)
 
     def tests_on(self, testbed: Testbed) -> tuple[JobTests, ...]:
-        """What is measured on a testbed."""
+        """The tests for a testbed."""
         name = testbed.topology.name
-        return tuple(each for each in self.file.tests if not each.testbeds or name in each.testbeds)
+        return tuple(tests for tests in self.file.tests if not tests.testbeds or name in tests.testbeds)
 
     def suites(self, tests: JobTests) -> tuple[Path, ...]:
         """The files and directories of some tests."""
         return tuple(_beside(self.path, suite) for suite in tests.suites)
 
     def suites_on(self, testbed: Testbed) -> tuple[Path, ...]:
-        """All files and directories that are run on a testbed, each once, in the job's order."""
+        """All suites for a testbed, each once, in the job's order."""
         return tuple(dict.fromkeys(suite for tests in self.tests_on(testbed) for suite in self.suites(tests)))
 
 
 def load_job(path: str | Path) -> Job:
-    """Reads a job file, and the topology files that it names.
+    """Reads a job file and its topology files.
 
     Raises:
-        JobError: If it cannot be used: each problem with file, line and field.
+        JobError: If the job file cannot be used: each problem with file, line and field.
         TopologyError: If a topology file cannot be used.
     """
     path = Path(path)
     file = load_yaml_file(path, JobFile, JobError, lambda loaded: _problems(path, loaded))
     files = (_beside(path, topology) for topology in file.topologies)
-    job = Job(path, file, tuple(Testbed(each, load_topology(each)) for each in files))
-    names = [each.topology.name for each in job.testbeds]
+    job = Job(path, file, tuple(Testbed(topology, load_topology(topology)) for topology in files))
+    names = [testbed.topology.name for testbed in job.testbeds]
     if len(set(names)) < len(names):
-        raise JobError(f"{path}: two topologies have the same name; results are told apart by it: {', '.join(names)}.")
+        raise JobError(
+            f"{path}: two topologies have the same name, which must distinguish their results: {', '.join(names)}."
+        )
     unknown = sorted({name for tests in file.tests for name in tests.testbeds} - set(names))
     if unknown:
         raise JobError(f"{path}: tests are for {', '.join(unknown)}, and the job's testbeds are {', '.join(names)}.")
@@ -158,7 +161,7 @@ def load_job(path: str | Path) -> Job:
 
 
 def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
-    # Unlike those of Path, the functions of os.path have an answer for a name that is too long for a file.
+    # Unlike Path, os.path has an answer for a name that is too long for a file.
     for number, topology in enumerate(file.topologies):
         if not os.path.isfile(_beside(path, topology)):
             yield ("topologies", number), f"there is no file {_beside(path, topology)}"
@@ -173,3 +176,48 @@ def _problems(path: Path, file: JobFile) -> Iterator[Problem]:
 
 def _beside(path: Path, other: Path) -> Path:
     return path.parent / other
+
+
+def matrix(places: Iterable[Path], kinds: Iterable[TestbedKind] = ()) -> dict[str, Any]:
+    """The jobs of a nightly for CI systems, one per testbed: ``{"include": [{"testbed": …, "topology": …}, …]}``.
+
+    Args:
+        places: Topology files, directories with such files, and job files (for their testbeds).
+        kinds: Only testbeds of these kinds; none: all.
+
+    Raises:
+        JobError: If there is no testbed, or two have the same name.
+        TopologyError: If a topology cannot be used.
+    """
+    wanted = set(kinds) or set(TestbedKind)
+    include: list[dict[str, str]] = []
+    for place in places:
+        include += _jobs(place, wanted)
+    names = [job["testbed"] for job in include]
+    if not include:
+        raise JobError(f"No testbed in {', '.join(map(str, places))}.")
+    if len(set(names)) < len(names):
+        raise JobError(f"Two testbeds have the same name, which must distinguish their results: {', '.join(names)}.")
+    return {"include": include}
+
+
+def _jobs(place: Path, wanted: set[TestbedKind]) -> list[dict[str, str]]:
+    # Unlike Path, os.path has an answer for a name that is too long for a file.
+    if os.path.isdir(place):
+        return [job for file in sorted(place.glob("*.yaml")) for job in _jobs(file, wanted)]
+    if _is_job(place):
+        job = load_job(place)
+        return [
+            {"testbed": testbed.topology.name, "topology": str(testbed.file), "job": str(place)}
+            for testbed in job.testbeds
+            if testbed.topology.testbed in wanted
+        ]
+    topology = load_topology(place)
+    return [{"testbed": topology.name, "topology": str(place)}] if topology.testbed in wanted else []
+
+
+def _is_job(file: Path) -> bool:
+    try:
+        return b"lossratio-job/" in read_input_file(file, JobError, MOST_RECORDED_BYTES)
+    except JobError:
+        return False

@@ -1,4 +1,4 @@
-"""Which tests a job has on a testbed: its suites expanded, and those chosen that it asks for."""
+"""The tests that a job has on a testbed: its suites are expanded, and the tests that it names are chosen."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lossratio.runs.job import Job, JobTests, Testbed
 
 
 class JobSelection(SuiteVisitor):  # type: ignore[misc]
-    """Leaves of suites what a job asks for on a testbed, expanded as `Catalogue` does; a modifier before a run.
+    """Expands suites as `Catalogue` does, and chooses a job's tests on a testbed; a modifier before a run.
 
-    A suite that a job names more than once is run for each time, as a suite of its own within it.
+    A suite that the job names several times runs as often, each time as a suite of its own within the suite.
     """
 
     def __init__(self, job: Job, testbed: Testbed) -> None:
@@ -47,8 +47,8 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
         return False
 
     def end_suite(self, suite: TestSuite) -> None:
-        """Leaves out suites of which nothing was chosen."""
-        suite.suites = [each for each in suite.suites if each.test_count]
+        """Leaves out suites without a chosen test."""
+        suite.suites = [child for child in suite.suites if child.test_count]
 
     def _choose(self, suite: TestSuite, tests: JobTests) -> None:
         suite.visit(
@@ -62,17 +62,17 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
 
 
 def job_tests(job: Job, testbed: Testbed) -> tuple[TestCase, ...]:
-    """The tests that a job has on a testbed, in the order in which they would run.
+    """The tests that a job has on a testbed, in the order of the run.
 
     Raises:
-        JobError: If suites cannot be read, or some of the job's tests select nothing.
+        JobError: If suites cannot be read, or an entry of the job selects no test.
     """
     for number, tests in enumerate(job.tests_on(testbed), start=1):
         alone = Job(job.path, job.file.model_copy(update={"tests": (tests,)}), job.testbeds)
         if not any(True for _ in _selected(alone, testbed)):
             raise JobError(
                 f"{job.path}: entry {number} of the tests on {testbed.topology.name} selects no test: "
-                f"nothing in {', '.join(map(str, tests.suites))} has the tags that it asks for."
+                f"no test in {', '.join(map(str, tests.suites))} has its tags."
             )
     return tuple(_selected(job, testbed))
 
@@ -86,7 +86,7 @@ def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] =
         include: Tag patterns that select tests; none: all.
 
     Raises:
-        JobError: If suites cannot be read, or nothing is selected.
+        JobError: If suites cannot be read, or no test is selected.
     """
     root = _built(suites)
     root.visit(Catalogue(str(file)))

@@ -1,6 +1,6 @@
-"""The token of a run's lease, kept in the run's directory while the run lives.
+"""The token of a run's lease, in the run's directory while the run's process lives.
 
-When its process was killed, the same run can take the lease over at once, and need not wait for its end.
+If the process was killed, a resumed run takes the lease over at once, and need not wait until the lease ends.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _FILE = ".lease.json"
 
 @contextmanager
 def kept(directory: Path, token: str | None) -> Iterator[None]:
-    """Keeps the token as long as the block lasts, and shows by a lock that this process lives.
+    """Keeps the token during the block; a lock on its file shows that this process lives.
 
-    The kernel drops the lock when this process dies, and a process that this one has forked does not have it.
+    The kernel drops the lock when this process dies. Processes that it has forked do not have the lock.
 
     Args:
-        directory: The run's directory, which is there.
-        token: The token; None: there is no lease, or it is not this run's own.
+        directory: The run's directory, which exists.
+        token: The token; None: there is no lease, or another run has it.
 
     Raises:
-        StorageError: If it cannot be written.
+        StorageError: If the token cannot be written.
     """
     if token is None:
         yield
@@ -50,15 +50,15 @@ def kept(directory: Path, token: str | None) -> Iterator[None]:
 
 
 def left_behind(directory: Path) -> str | None:
-    """Token of the lease of a run whose process is known to be gone, as it was on this machine; None: there is none."""
+    """The token of a run's lease if the run's process, on this machine, has ended; None: there is no such token."""
     with suppress(OSError, ValueError, KeyError, TypeError), open(directory / _FILE, "r+b") as file:
         status = os.fstat(file.fileno())
-        # Nobody else can have written it, or read the token.
+        # No other user can have written the file, or read the token.
         if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
             # Fails while the run's process lives.
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             kept = json.load(file)
-            # Locks of another machine need not be seen here.
+            # A lock of another machine may be invisible here.
             return str(kept["token"]) if kept["boot"] == _boot() else None
     return None
 

@@ -1,19 +1,34 @@
-"""A night's plan: which tests run on which of some equal testbeds, so that all of them end as early as they can."""
+"""A night's plan: how long each test is expected to take, and which testbed runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from robot.running import Keyword, TestCase
+from robot.utils import NormalizedDict, timestr_to_secs
+
+from lossratio.history import FAILED
+from lossratio.measurements.throughput import NdrPdrGoals
+from lossratio.mlrsearch import MLRsearch
+from lossratio.plrsearch import TIMEOUT
+from lossratio.results import MRR_TRIAL_DURATION, MRR_TRIALS
+from lossratio.runs.job import Job, Testbed
+from lossratio.runs.job_selection import job_tests, suite_tests
 
 
 @dataclass(frozen=True)
 class PlannedTest:
-    """A test with the time that it is expected to take.
+    """A test with its expected time.
 
     Attributes:
         name: Its full name.
-        seconds: The expected time by name of testbed; only on these can it run.
-        is_known: Whether the times are those of earlier nights.
+        seconds: The expected time in seconds, by name of testbed. The test can run on these testbeds only.
+        is_known: Whether the times come from earlier nights.
     """
 
     name: str
@@ -23,11 +38,11 @@ class PlannedTest:
 
 @dataclass(frozen=True)
 class Share:
-    """What one testbed does.
+    """The tests of one testbed.
 
     Attributes:
         testbed: Name of the testbed.
-        tests: Its tests, in the order in which they were given.
+        tests: Its tests, in the order of the job or the suites.
     """
 
     testbed: str
@@ -35,7 +50,7 @@ class Share:
 
     @property
     def seconds(self) -> float:
-        """How long they take in all."""
+        """The expected time of all its tests, in seconds."""
         return sum(test.seconds[self.testbed] for test in self.tests)
 
 
@@ -44,30 +59,193 @@ class Plan:
     """A night's plan.
 
     Attributes:
-        shares: What each testbed does.
+        shares: The tests of each testbed.
     """
 
     shares: tuple[Share, ...]
 
     @property
     def seconds(self) -> float:
-        """When the last testbed ends."""
+        """The expected time until the last testbed ends, in seconds."""
         return max((share.seconds for share in self.shares), default=0.0)
 
 
 def spread(tests: Sequence[PlannedTest], testbeds: Sequence[str]) -> Plan:
-    """Spreads tests over testbeds: the longest first, each to where it ends earliest.
+    """Spreads tests over testbeds: the longest test first, each to the testbed where it ends earliest.
 
-    Of equal testbeds the night is at most a third longer than it could be at best (Graham 1969).
+    With equal testbeds the night is at most a third longer than the shortest possible one (Graham 1969).
 
     Args:
-        tests: The tests; each knows how long it takes where.
+        tests: The tests.
         testbeds: Names of the testbeds.
     """
     ends = dict.fromkeys(testbeds, 0.0)
     places: dict[str, str] = {}
-    for test in sorted(tests, key=lambda each: -min(each.seconds.values())):
+    for test in sorted(tests, key=lambda planned: -min(planned.seconds.values())):
         place = min(test.seconds, key=lambda testbed: (ends[testbed] + test.seconds[testbed], testbed))
         ends[place] += test.seconds[place]
         places[test.name] = place
-    return Plan(tuple(Share(each, tuple(test for test in tests if places[test.name] == each)) for each in testbeds))
+    return Plan(
+        tuple(Share(testbed, tuple(test for test in tests if places[test.name] == testbed)) for testbed in testbeds)
+    )
+
+
+UNKNOWN_SECONDS = 60.0
+"""Expected time of a test about which nothing is known."""
+
+_LATEST = 5
+_MIN_LOAD, _MAX_LOAD = 9001.0, 1e7
+
+
+@dataclass(frozen=True)
+class History:
+    """How long tests took in earlier nights.
+
+    Attributes:
+        seconds: Times by testbed and full name of the test, oldest first.
+    """
+
+    seconds: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: Any) -> History:
+        """Reads the times from a table of entries, as `lossratio.history.History.read` gives it.
+
+        Failed tests are left out, as they may have ended early. A test with several goals counts once.
+        """
+        taken: dict[tuple[str, str], dict[datetime, float]] = {}
+        columns = [table.column(name).to_pylist() for name in ("testbed", "test", "started", "seconds", "outcome")]
+        for testbed, test, started, seconds, outcome in zip(*columns, strict=True):
+            if seconds is not None and outcome != FAILED:
+                taken.setdefault((testbed, test), {})[started] = seconds
+        return cls({key: tuple(times[started] for started in sorted(times)) for key, times in taken.items()})
+
+    def expected(self, testbed: str, test: str) -> float | None:
+        """Median of the latest times on a testbed, or else on any testbed; None: the test was never measured."""
+        here = self.seconds.get((testbed, test))
+        anywhere = [seconds for (_, name), times in self.seconds.items() if name == test for seconds in times]
+        return median((here or anywhere)[-_LATEST:]) if here or anywhere else None
+
+
+def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
+    """Expected time of a test without history: that of all measurements in it, in seconds.
+
+    Args:
+        test: The test; keywords that measure nothing take no time.
+        variables: Variables of the run by name; ``GOALS`` chooses the goals of searches.
+    """
+    measurements = NormalizedDict(
+        {
+            "Find NDR And PDR": lambda named: _search_seconds(named.get("goals", variables.get("GOALS", "csit"))),
+            "Measure MRR": _mrr_seconds,
+            "Find Critical Load": lambda named: _seconds(named.get("timeout"), TIMEOUT),
+        },
+        ignore="_",
+    )
+    times = [
+        measurements[keyword.name](_named(keyword.args))
+        for keyword in test.body
+        if isinstance(keyword, Keyword) and keyword.name in measurements
+    ]
+    return sum(times) if times else UNKNOWN_SECONDS
+
+
+def _search_seconds(goals: str) -> float:
+    known = NdrPdrGoals.__members__
+    name = goals if goals in known else "csit"
+    return MLRsearch(known[name].value, _MIN_LOAD, _MAX_LOAD).forecast().seconds
+
+
+def _mrr_seconds(named: Mapping[str, str]) -> float:
+    trials = named.get("trials", str(MRR_TRIALS))
+    count = int(trials) if trials.isdecimal() else MRR_TRIALS
+    return count * _seconds(named.get("trial_duration"), MRR_TRIAL_DURATION)
+
+
+def _seconds(text: str | None, otherwise: float) -> float:
+    if text is None:
+        return otherwise
+    try:
+        return float(timestr_to_secs(text))
+    except ValueError:
+        return otherwise
+
+
+def _named(arguments: Iterable[Any]) -> dict[str, str]:
+    return dict(str(argument).split("=", 1) for argument in arguments if "=" in str(argument))
+
+
+def plan_job(job: Job, history: History) -> Plan:
+    """Plans a job: a test for several testbeds runs on one of them, the one that has time.
+
+    Raises:
+        JobError: If the job cannot be used.
+    """
+    tests = {testbed.topology.name: job_tests(job, testbed) for testbed in job.testbeds}
+    return _plan(tests, history, job.file.variables)
+
+
+def plan_suites(
+    suites: Sequence[Path], testbeds: Sequence[Testbed], history: History, include: tuple[str, ...] = ()
+) -> Plan:
+    """Plans suites on equal testbeds.
+
+    Raises:
+        JobError: If the suites cannot be used.
+    """
+    tests = {testbed.topology.name: suite_tests(tuple(suites), testbed.file, include) for testbed in testbeds}
+    return _plan(tests, history, {})
+
+
+def write_argument_files(plan: Plan, directory: Path) -> list[Path]:
+    """Writes an argument file for Robot Framework for each testbed, which selects its tests.
+
+    Returns:
+        The files, ``<testbed>.args``. A testbed without tests has none.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    files = []
+    for share in plan.shares:
+        if share.tests:
+            files.append(directory / f"{share.testbed}.args")
+            files[-1].write_text("".join(f"--test {_escaped(test.name)}\n" for test in share.tests), encoding="utf-8")
+    return files
+
+
+def describe_plan(plan: Plan) -> str:
+    """A plan as text."""
+    lines = []
+    for share in plan.shares:
+        lines.append(f"{share.testbed}: {len(share.tests)} tests, {_clock(share.seconds)}")
+        lines += [
+            f"  {_clock(test.seconds[share.testbed])}{'' if test.is_known else ' (forecast)'}  {test.name}"
+            for test in share.tests
+        ]
+    forecast = sum(not test.is_known for share in plan.shares for test in share.tests)
+    note = f" {forecast} of the tests were never measured before; their time is a forecast." if forecast else ""
+    return "\n".join([*lines, f"The last testbed ends after {_clock(plan.seconds)}.{note}"])
+
+
+def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: Mapping[str, str]) -> Plan:
+    seconds: dict[str, dict[str, float]] = {}
+    known: dict[str, bool] = {}
+    for testbed, cases in tests.items():
+        for case in cases:
+            expected = history.expected(testbed, case.full_name)
+            known[case.full_name] = expected is not None
+            if expected is None:
+                expected = expected_seconds(case, variables)
+            seconds.setdefault(case.full_name, {})[testbed] = expected
+    planned = [PlannedTest(name, times, known[name]) for name, times in seconds.items()]
+    return spread(planned, list(tests))
+
+
+def _escaped(name: str) -> str:
+    """A name as a pattern of Robot Framework that only the name itself matches."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"

@@ -1,4 +1,4 @@
-"""What a run was asked for and under what conditions, kept beside its output, so that it can be resumed."""
+"""The request and the conditions of a run, kept beside its output, so that the run can be resumed."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class RunRecord(BaseModel):
     topology_file: str
     """The topology file, as an absolute path."""
     topology: dict[str, Any]
-    """What it said."""
+    """The content of the topology file."""
     suites: tuple[str, ...]
-    """Files and directories of the suites, as absolute paths; none where there is a job."""
+    """Files and directories of the suites, as absolute paths; none if there is a job."""
     job: str | None
     """The job file, as an absolute path."""
     sources: dict[str, str]
@@ -49,10 +49,10 @@ class RunRecord(BaseModel):
     kernels: dict[str, str | None]
     """The kernel of each node of a lab."""
     forced: tuple[str, ...] = ()
-    """What was different when the run was resumed by force."""
+    """The differences when the run was resumed by force."""
 
     def request(self) -> RunRequest:
-        """What the run was asked for, on the testbed that it got."""
+        """The request of the run, for the testbed that it got."""
         return RunRequest(
             (Path(self.topology_file),),
             tuple(Path(suite) for suite in self.suites),
@@ -62,10 +62,10 @@ class RunRecord(BaseModel):
         )
 
     def write(self, directory: Path) -> None:
-        """Writes it into the directory of a run.
+        """Writes the record into the directory of a run.
 
         Raises:
-            StorageError: If that is not possible.
+            StorageError: If the disk does not take it.
         """
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ class RunRecord(BaseModel):
             ) from error
 
     def differences(self, now: RunRecord) -> tuple[str, ...]:
-        """What is not the same any more, in words; what was asked for on the command line is taken from the record."""
+        """The conditions that have changed since, in words. A resumed run repeats the command line of this record."""
         return tuple(
             difference
             for name in ("version", "topology", "sources", "kernels")
@@ -89,8 +89,8 @@ def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, 
     """The record of a run that begins now.
 
     Args:
-        request: What it is asked for.
-        assignment: What that means on the testbed that it got.
+        request: The request.
+        assignment: The tests on the testbed that the run got.
         kernels: The kernel of each node of a lab.
     """
     inputs = (*assignment.suites, *(() if request.job is None else (request.job,)))
@@ -100,7 +100,7 @@ def make_record(request: RunRequest, assignment: Assignment, kernels: dict[str, 
         topology=assignment.topology.model_dump(mode="json"),
         suites=tuple(str(suite.resolve()) for suite in request.suites),
         job=None if request.job is None else str(request.job.resolve()),
-        sources={str(file.resolve()): _digest(file) for each in inputs for file in _files(each)},
+        sources={str(file.resolve()): _digest(file) for path in inputs for file in _files(path)},
         include=request.include,
         robot_options=request.robot_options,
         kernels=kernels,
@@ -111,7 +111,7 @@ def read_record(directory: Path) -> RunRecord:
     """Reads the record of a run.
 
     Raises:
-        ResumeError: If there is none, or it cannot be used.
+        ResumeError: If there is no record, or it cannot be used.
     """
     file = directory / _FILE
     try:
@@ -134,7 +134,7 @@ def _digest(file: Path) -> str:
 
 
 def _differences(name: str, before: Any, now: Any) -> Iterator[str]:
-    """Where two JSON values differ, each by its path."""
+    """The differences of two JSON values, each with its path."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in sorted(before.keys() | now.keys()):
             yield from _differences(f"{name}.{key}", before.get(key), now.get(key))

@@ -1,4 +1,4 @@
-"""What a run is asked for."""
+"""Requests: a run of suites, and a run to resume."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class RunRequest:
         include: Tag patterns that select tests; none: all tests.
         robot_options: More options for Robot Framework, as on its command line.
         wait: Seconds to wait for a testbed at most.
-        purpose: What it is for, as others see it who wait for the testbed.
-        job: The job file that says what is measured on the testbed, if there is one.
-        limits: For how long tests, suites and all of it may go on.
+        purpose: The reason, which other users of the testbed see.
+        job: The job file with the tests for the testbed; None: there is no job.
+        limits: How long tests, suites and the run may take.
     """
 
     topologies: tuple[Path, ...]
@@ -36,13 +36,13 @@ class RunRequest:
     limits: Limits = NO_LIMITS
 
     def robot_command(self, suites: Sequence[Path]) -> RobotCommand:
-        """What Robot Framework is asked for.
+        """The command line for Robot Framework.
 
         Args:
             suites: Files and directories with suites.
 
         Raises:
-            RobotOptionsError: If its options are wrong.
+            RobotOptionsError: If the options are wrong.
         """
         included = [argument for pattern in self.include for argument in ("--include", pattern)]
         return parse_command([*included, *self.robot_options, *(str(suite) for suite in suites)])
@@ -50,13 +50,13 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class ResumeRequest:
-    """A run to go on with.
+    """A run to resume.
 
     Attributes:
         directory: Its directory.
-        force: Whether it goes on although not everything is as it was.
+        force: Whether it is resumed although its conditions have changed.
         wait: Seconds to wait for the testbed at most.
-        limits: For how long tests, suites and all of it may go on.
+        limits: How long tests, suites and the run may take.
     """
 
     directory: Path

@@ -1,4 +1,4 @@
-"""Goes on with a run that was interrupted: what is finished is kept, and all attempts become one run."""
+"""Resumes a run that was interrupted: finished tests are kept, and all attempts become one run."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from pathlib import Path
 
 from lossratio.results import damages_in, result_stems, results_lost, results_set_aside
 from lossratio.runs.assignment import Assignment, assignments_of
-from lossratio.runs.attempts import Attempts, OnlyRest
+from lossratio.runs.attempts import Attempts, OnlyRest, merged, verdicts_of, write_result
 from lossratio.runs.failures import FailureRecord
-from lossratio.runs.merging import merged, verdicts_of, write_result
-from lossratio.runs.nodes import check_nodes
-from lossratio.runs.outcome import RunOutcome, outcome_of
 from lossratio.runs.own_lease import kept, left_behind
 from lossratio.runs.record import ResumeError, make_record, read_record
 from lossratio.runs.request import ResumeRequest
 from lossratio.runs.robot_run import RobotCommand, RobotOutcome, run_robot
+from lossratio.runs.run import RunOutcome, check_nodes, outcome_of
 from lossratio.runs.verdicts import exit_status
 from lossratio.runs.watchdog import Watchdog
 from lossratio.testbed import Candidate, candidate, reserved
 
 
 def resume(request: ResumeRequest) -> RunOutcome:
-    """Goes on with a run; an error before the first test is told in the outcome, with the status it means."""
+    """Resumes a run. An error before the first test is in the outcome, with its exit status."""
     return outcome_of(lambda: _resume(request))
 
 
@@ -33,7 +31,7 @@ def _resume(request: ResumeRequest) -> RunOutcome:
     original = record.request()
     (assignment,) = assignments_of(original)
     command = original.robot_command(assignment.suites)
-    # What can be seen without any machine is refused before one is touched.
+    # Differences that the files show are refused before any machine is touched.
     _refuse(directory, record.differences(make_record(original, assignment, record.kernels)), request.force)
     wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name).succeeding(left_behind(directory))
     with reserved([wanted], request.wait) as chosen:
@@ -64,12 +62,12 @@ def _run_rest(
         verdict.name
         for verdict in attempts.verdicts()
         if verdict.is_final
-        # A test that failed may have no result; one that passed has the results of its journals.
+        # A test that failed may have no result; a test that passed has the results of its journals.
         and not _has_result_in(set_aside | lost if verdict.status == "PASS" else set_aside, verdict.name)
     ]
-    # The log and the report are of all attempts. All tests may be finished: then there is nothing but these to write.
+    # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
     options = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
-    forced = "; ".join(differences) or "it was not compared with what is kept" if request.force else ""
+    forced = "; ".join(differences) or "it was not compared with the earlier results" if request.force else ""
     ours = {"TOPOLOGY": chosen.file, "RESUME": request.directory, "RESUME_FORCED": forced}
     return run_robot(
         RobotCommand({**command.options, **options}, command.suites),

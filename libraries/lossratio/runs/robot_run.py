@@ -1,4 +1,4 @@
-"""Runs Robot Framework in this process, and tells what became of each test."""
+"""Runs Robot Framework in this process, and reports the verdict of each test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RobotOptionsError(LossRatioError):
 
 @dataclass(frozen=True)
 class RobotCommand:
-    """What Robot Framework is asked for.
+    """A command line of Robot Framework.
 
     Attributes:
         options: Its options by long name without dashes, as `robot.run` takes them.
@@ -37,12 +37,12 @@ class RobotCommand:
 
 @dataclass(frozen=True)
 class RobotOutcome:
-    """What came of it.
+    """The outcome of Robot Framework.
 
     Attributes:
-        return_code: Robot Framework's.
-        verdicts: What became of each test that was begun, in order.
-        troubles: What failed apart from tests: files that a disk did not take.
+        return_code: Robot Framework's return code.
+        verdicts: The verdict of each test that was begun, in order.
+        troubles: Messages about files that a disk did not take.
     """
 
     return_code: int
@@ -54,12 +54,12 @@ def parse_command(arguments: Sequence[str]) -> RobotCommand:
     """Reads a command line of ``robot``, argument files included.
 
     Raises:
-        RobotOptionsError: If it is wrong, or asks for help only.
+        RobotOptionsError: If the command line is wrong, or only asks for help.
     """
     try:
         options, suites = RobotFramework().parse_arguments(arguments)
     except Information as error:
-        raise RobotOptionsError("--help and --version do not run anything; ask robot itself for them.") from error
+        raise RobotOptionsError("--help and --version run nothing; ask robot itself for them.") from error
     except DataError as error:
         raise RobotOptionsError(f"The options for Robot Framework are wrong: {error.message}") from error
     given = {name: value for name, value in options.items() if value not in (None, [], "")}
@@ -74,12 +74,12 @@ def run_robot(
     listeners: Sequence[object] = (),
     modifiers: Sequence[object] = (),
 ) -> RobotOutcome:
-    """Runs suites; Ctrl-C is left to Robot Framework, which ends in order the first time.
+    """Runs suites. Robot Framework handles Ctrl-C: the first one ends the run in order.
 
     Args:
-        command: What was asked for.
-        variables: Variables of our own; those that were asked for go before them.
-        output_directory: Where the output goes.
+        command: The command line.
+        variables: More variables; those on the command line go before them.
+        output_directory: The directory of the output.
         listeners: More listeners.
         modifiers: More modifiers of suites before they run.
 
@@ -88,7 +88,7 @@ def run_robot(
     """
     files, verdicts = _Files(), VerdictListener(FailureRecord(Path(output_directory)))
     options = dict(command.options)
-    # The page is written here, when Robot Framework has ended.
+    # The page is written below, when Robot Framework has ended.
     ours = [f"{name}:{value}" for name, value in {**variables, PAGE_VARIABLE: "lossratio run"}.items()]
     options["variable"] = [*ours, *_listed(options.get("variable"))]
     options["outputdir"] = output_directory
@@ -98,21 +98,21 @@ def run_robot(
     try:
         return_code = robot.execute(*command.suites, **options)
     except (OSError, ValueError):
-        # It closes its output a second time, which fails as well.
+        # Robot Framework closes its output a second time, which fails as well.
         if robot.failure is None:
             raise
         return_code = FRAMEWORK_ERROR
     if robot.failure is not None:
         raise StorageError(
             f"Robot Framework cannot write {Path(output_directory) / files.unwritten}: {robot.failure.strerror}. "
-            f"What was measured is kept; make room, and go on with: lossratio run --resume {output_directory}"
+            f"All trials are kept; make room, and continue with: lossratio run --resume {output_directory}"
         ) from robot.failure
     troubles = (*verdicts.troubles, *_write_page(Path(output_directory)))
     return RobotOutcome(return_code, verdicts.verdicts, troubles)
 
 
 def _write_page(directory: Path) -> Iterator[str]:
-    """Writes the page of the run; what keeps the disk from taking it is a trouble, and damaged files are told."""
+    """Writes the page of the run. Gives a message if the disk does not take it; damaged files go to standard error."""
     try:
         for path in write_reports(directory, [ReportFormat.HTML]):
             logger.console(f"lossratio: {path}")
@@ -123,10 +123,10 @@ def _write_page(directory: Path) -> Iterator[str]:
 
 
 class _Robot(RobotFramework):  # type: ignore[misc]
-    """Robot Framework, which shows no traceback where a disk is full.
+    """Robot Framework without a traceback where a disk is full.
 
     Attributes:
-        failure: Why it could not write its output; None: it could.
+        failure: The error that kept it from writing its output; None: there was none.
     """
 
     def __init__(self) -> None:
@@ -143,10 +143,10 @@ class _Robot(RobotFramework):  # type: ignore[misc]
 
 
 class _Files:
-    """Listens to what Robot Framework writes.
+    """Listens which files Robot Framework writes.
 
     Attributes:
-        unwritten: The file that it writes next.
+        unwritten: The file that Robot Framework writes next.
     """
 
     ROBOT_LISTENER_API_VERSION = 3

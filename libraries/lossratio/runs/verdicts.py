@@ -17,13 +17,13 @@ _ROBOT_STATUSES = {252: ExitStatus.BAD_INPUT, 253: ExitStatus.INTERRUPTED, 255: 
 
 @dataclass(frozen=True)
 class TestVerdict:
-    """What became of a test.
+    """The verdict of a test.
 
     Attributes:
-        name: Its full name.
-        status: Robot Framework's: PASS, FAIL or SKIP.
-        message: Its message.
-        failure: Why it failed; None if it did not.
+        name: Full name of the test.
+        status: Robot Framework's status: PASS, FAIL or SKIP.
+        message: Robot Framework's message.
+        failure: Why the test failed; None if it did not.
     """
 
     __test__ = False
@@ -35,7 +35,7 @@ class TestVerdict:
 
     @property
     def is_final(self) -> bool:
-        """Whether running it again would show nothing new: it passed, was skipped, or failed because of the DUT."""
+        """Whether another attempt would show nothing new: it passed, was skipped, or failed because of the DUT."""
         return self.failure in (None, FailureKind.REGRESSION, FailureKind.TEST)
 
 
@@ -57,8 +57,8 @@ def exit_status(return_code: int, verdicts: Sequence[TestVerdict], troubles: Seq
 
     Args:
         return_code: Robot Framework's.
-        verdicts: What became of the tests.
-        troubles: What failed apart from tests: files that a disk did not take.
+        verdicts: The verdicts of the tests.
+        troubles: Messages about files that a disk did not take.
     """
     if return_code in _ROBOT_STATUSES:
         return _ROBOT_STATUSES[return_code]

@@ -1,4 +1,4 @@
-"""Watchdogs: no test, no suite and no run goes on for longer than it may."""
+"""The watchdog: limits of the time of tests, suites and runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ GRACE = 120.0
 
 @dataclass(frozen=True)
 class Limits:
-    """For how long something may go on, in seconds; None: for ever.
+    """Limits of time, in seconds; None: there is no limit.
 
     Attributes:
-        test: Each test, its tear-down not counted.
-        suite: Each suite that has tests. What is left of it fails.
-        run: All of it. It is stopped in order then, as by Ctrl-C; a minute or two later by force.
+        test: For each test, without its tear-down.
+        suite: For each suite with tests. The rest of its tests fail.
+        run: For the run. It is stopped in order, as by Ctrl-C, and a minute or two later by force.
     """
 
     test: float | None = None
@@ -35,14 +35,14 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-"""Whatever takes long may do so."""
+"""No part of a run has a limit."""
 
 
 class Watchdog:
     """Holds a run to its limits; a listener of Robot Framework.
 
-    Tests are stopped by Robot Framework's own timeouts, which end a keyword in its midst. A set-up that hangs is
-    ended with the run, by a signal to this process.
+    Robot Framework's own timeouts stop tests, also within a keyword. A set-up that hangs ends with the run, by a
+    signal to this process.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
@@ -53,7 +53,7 @@ class Watchdog:
         self._is_over = threading.Event()
 
     def start_suite(self, data: Any, result: Any) -> None:
-        """Begins to count."""
+        """Begins to measure the time of a suite."""
         if not self._suite_ends and self._limits.run is not None:
             threading.Thread(target=self._guard, args=(self._limits.run,), daemon=True).start()
         limit = self._limits.suite if data.tests else None
@@ -62,19 +62,19 @@ class Watchdog:
         self._shorten(data.tests, limit)
 
     def start_test(self, data: Any, result: Any) -> None:
-        """Lets a test fail whose suite has no time left."""
+        """Makes a test fail if its suite has no time left."""
         if self._suite_left() <= 0:
             data.setup = None
             data.body.clear()
             data.body.create_keyword("Fail", args=[f"The suite was not finished within {self._limits.suite:g} s."])
 
     def end_test(self, data: Any, result: Any) -> None:
-        """Lets the tests that follow have no more than what is left of their suite."""
+        """Limits the tests that follow to the time that is left of their suite."""
         if self._suite_ends[-1] is not None:
             self._shorten(data.parent.tests, max(1.0, self._suite_left()))
 
     def end_suite(self, data: Any, result: Any) -> None:
-        """Ends the counting."""
+        """Stops measuring the time of a suite."""
         self._suite_ends.pop()
         if not self._suite_ends:
             self._is_over.set()
@@ -88,7 +88,7 @@ class Watchdog:
         if seconds is None:
             return
         for test in tests:
-            # Where it is a variable, nobody knows its value yet, and the test's author has thought of it.
+            # The value of a variable is not known yet; the author of the test has set a limit with it.
             with suppress(ValueError):
                 own = float(timestr_to_secs(test.timeout)) if test.timeout else math.inf
                 test.timeout = secs_to_timestr(min(seconds, own))

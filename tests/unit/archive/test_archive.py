@@ -16,10 +16,8 @@ from click.testing import CliRunner
 from lossratio.commands.archive import fetch, send
 from lossratio.commands.trend import trend
 from lossratio.errors import ArchiveError, ReportError, StorageError
-from lossratio.history.mirror import mirror_history
-from lossratio.history.newest import fetch_newest
+from lossratio.history.archive import Outbox, fetch_newest, mirror_history
 from lossratio.history.object_store import ObjectStore
-from lossratio.history.outbox import Outbox
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory, read_result
 

@@ -7,9 +7,8 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from lossratio.errors import ArchiveError
-from lossratio.history.mirror import mirror_history
+from lossratio.history.archive import Outbox, mirror_history
 from lossratio.history.object_store import ObjectStore
-from lossratio.history.outbox import Outbox
 
 
 @pytest.fixture

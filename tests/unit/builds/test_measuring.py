@@ -11,8 +11,8 @@ from lossratio.exit_status import ExitStatus
 from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
 from lossratio.results.build import throughput_result
 from lossratio.results.run_directory import RunDirectory
-from lossratio.runs.outcome import RunOutcome
 from lossratio.runs.request import RunRequest
+from lossratio.runs.run import RunOutcome
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trials.journal import JournalEntry
 

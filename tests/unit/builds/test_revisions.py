@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from patches_examples import git, make_repository, set_up_revision, write_lab
 
-from lossratio.builds.revisions import revisions_between
+from lossratio.builds.bisection import revisions_between
 from lossratio.errors import BuildError
 
 

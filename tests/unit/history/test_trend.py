@@ -7,7 +7,7 @@ from history_examples import START, series
 from lossratio.errors import ReportError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.trend import TrendVerdict, trends_of
-from lossratio.history.trend_picture import draw_trend
+from lossratio.history.trend_page import draw_trend
 from lossratio.history.trend_text import describe_trend
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]

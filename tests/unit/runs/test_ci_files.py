@@ -14,8 +14,7 @@ import yaml
 from nightly_examples import ROOT
 
 from lossratio.results.run_directory import RunDirectory
-from lossratio.runs.job import load_job
-from lossratio.runs.matrix import matrix
+from lossratio.runs.job import load_job, matrix
 
 GITHUB = ROOT / "ci" / "github" / "nightly.yml"
 GITLAB = ROOT / "ci" / "gitlab" / "nightly.gitlab-ci.yml"

@@ -17,9 +17,9 @@ import pytest
 
 from lossratio.errors import StorageError
 from lossratio.exit_status import FailureKind
+from lossratio.history.archive import Outbox
 from lossratio.history.entries import Entry
 from lossratio.history.object_store import ObjectStore
-from lossratio.history.outbox import Outbox
 from lossratio.history.store import History
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.verdicts import failure_kind
@@ -96,7 +96,7 @@ def test_what_was_measured_on_a_full_disk_is_kept_and_goes_on(tmp_path, small_di
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
     # Its log is next, if the last block of the disk is enough for its output.
     assert re.search(f"{tmp_path}/disk/out/(output.xml|log.html): No space left on device", line)
-    assert f"make room, and go on with: lossratio run --resume {tmp_path}/disk/out" in line
+    assert f"make room, and continue with: lossratio run --resume {tmp_path}/disk/out" in line
     before, after = (tmp_path / copy / "out" / "trials" / "Full.First.jsonl" for copy in ("copy", "copy-resumed"))
     kept = read_journal(before)
     assert 0 < len(kept.entries) <= trials

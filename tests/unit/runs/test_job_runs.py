@@ -5,7 +5,7 @@ from click.testing import CliRunner
 from runner_examples import SIMULATED
 
 from lossratio.commands.run import run
-from lossratio.history.outbox import Outbox
+from lossratio.history.archive import Outbox
 from lossratio.history.store import History
 from lossratio.results.run_directory import RunDirectory
 

@@ -8,8 +8,7 @@ import pytest
 import robot
 from robot.api import ExecutionResult
 
-from lossratio.runs.merging import merged, verdicts_of
-from lossratio.runs.salvage import salvage
+from lossratio.runs.attempts import merged, salvage, verdicts_of
 
 SUITE = """*** Settings ***
 Suite Setup       Log    größer < "kleiner" &

@@ -1,26 +1,78 @@
-"""The outbox: what is to go to the archive waits on this machine's disk until the archive has it.
-
-So a run is never lost to an archive that cannot be reached: it is sent by whoever comes next.
-"""
+"""The archive: runs and history in a folder or an object store, sent through an outbox and fetched back."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from lossratio.errors import StorageError
+from lossratio.errors import ArchiveError, ReportError, StorageError
+from lossratio.history.annotations import ANNOTATIONS_NAME
 from lossratio.history.entries import entries_of
-from lossratio.history.mirror import HISTORY
 from lossratio.history.object_store import ObjectStore
 from lossratio.history.store import History
 from lossratio.report import Run, read_run
 from lossratio.results import write_whole
+
+HISTORY = "history"
+"""Below an archive's URL: rows of all its runs, a `lossratio.history.store.History`."""
+
+
+def is_url(text: str) -> bool:
+    """Whether something is the URL of an archive, and not a folder of this machine."""
+    return "://" in text
+
+
+def open_history(place: str) -> History:
+    """The history in a folder, that of an archive in a folder, or a mirror of that of an archive with a URL.
+
+    Raises:
+        ArchiveError: If the archive does not give it.
+        ReportError: If it has no history.
+    """
+    if is_url(place):
+        return mirror_history(ObjectStore(place))
+    archived = Path(place) / HISTORY
+    return History(archived if archived.is_dir() else Path(place))
+
+
+def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
+    """Fetches what is new in an archive's history, and removes what is gone from it.
+
+    A file's name follows from what is in it, so one that is here already is never fetched again.
+
+    Args:
+        store: The archive.
+        cache: Where to keep it; None: in this user's cache.
+
+    Raises:
+        ArchiveError: If the archive does not give it.
+        ReportError: If it has no history.
+    """
+    folder = cache or _cache(store.url)
+    names = store.names(f"{HISTORY}/**")
+    wanted = {name.removeprefix(f"{HISTORY}/") for name in names if name.endswith((".parquet", ANNOTATIONS_NAME))}
+    if not wanted:
+        raise ReportError(f"{store.url} has no history yet: nothing below {HISTORY}/.")
+    here = {path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet")} if folder.is_dir() else set()
+    for name in sorted(wanted - here):
+        store.get(f"{HISTORY}/{name}", folder / name)
+    for name in here - wanted:
+        (folder / name).unlink(missing_ok=True)
+    return History(folder)
+
+
+def _cache(url: str) -> Path:
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "lossratio" / "history" / hashlib.sha256(url.encode()).hexdigest()[:16]
+
 
 RUNS = "runs"
 """Below the archive's URL: ``testbed=<name>/date=<day>/<run>.tar.gz``, whole directories of runs."""
@@ -125,3 +177,50 @@ def _contents(directory: Path) -> Iterator[str]:
         # Hidden files are not sent: one of them holds the token of a lease, which is a secret.
         if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
             yield path.relative_to(directory).as_posix()
+
+
+def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) -> list[Path]:
+    """Unpacks the runs of the newest days that a testbed has in the archive.
+
+    Args:
+        store: The archive.
+        testbed: Name of the testbed.
+        count: How many runs at most.
+        directory: Where each run gets a directory of its own, ``<day>-<run>``; one that is there already is kept.
+
+    Returns:
+        The directories, the newest last; none if the archive has no run of that testbed.
+
+    Raises:
+        ArchiveError: If the archive does not give them, or gives what is no run.
+        StorageError: If they cannot be written, e.g. because the disk is full.
+    """
+    names = store.names(f"{RUNS}/testbed={quote(testbed, safe=' ')}/date=*/*.tar.gz")
+    try:
+        return [_fetched(store, name, directory) for name in names[-count:]]
+    except OSError as error:
+        raise StorageError(
+            f"Cannot unpack runs to {directory}: {error.strerror}. Make room there, or name another directory."
+        ) from error
+
+
+def _fetched(store: ObjectStore, name: str, directory: Path) -> Path:
+    *_, day, file = name.split("/")
+    place = directory / f"{day.removeprefix('date=')}-{file.removesuffix('.tar.gz')}"
+    if place.exists():
+        return place
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".") as temporary:
+        packed, unpacked = Path(temporary) / file, Path(temporary) / "run"
+        store.get(name, packed)
+        unpacked.mkdir()
+        try:
+            with tarfile.open(packed) as archive:
+                archive.extractall(unpacked, filter="data")
+        except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+            raise ArchiveError(f"{store.url}: {name} is damaged: {error}.") from error
+        runs = [*unpacked.iterdir()]
+        if len(runs) != 1 or not runs[0].is_dir():
+            raise ArchiveError(f"{store.url}: {name} is damaged: it does not hold one directory, that of a run.")
+        runs[0].rename(place)
+    return place
