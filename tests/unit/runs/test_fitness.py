@@ -11,7 +11,7 @@ from runner_examples import ROOT, SIMULATED
 
 from lossratio.commands.run import run
 from lossratio.errors import JobError
-from lossratio.runs import fitness
+from lossratio.runs import assignment
 from lossratio.runs.job import load_job
 from lossratio.trials.trial import TrialOutput
 
@@ -55,7 +55,7 @@ def test_a_fit_tester_lets_the_night_begin(tmp_path):
 @pytest.mark.usefixtures("netns_lab")
 def test_an_unfit_tester_is_infrastructure_that_failed_before_anything_was_measured(tmp_path, monkeypatch):
     # It sends as fast as it can, and keeps the machine from other tests.
-    monkeypatch.setattr(fitness, "_TRIAL_SECONDS", 0.1)
+    monkeypatch.setattr(assignment, "_TRIAL_SECONDS", 0.1)
     result = invoke(write_job(tmp_path, "100 Mfps", "cable.yaml"))
     assert result.exit_code == 69
     assert "simulated is not fit tonight: at 100.00 Mfps per interface over a cable, its tester" in result.output
@@ -79,8 +79,8 @@ def test_a_night_is_not_lost_to_a_machine_that_stood_still_once(tmp_path, monkey
     ]
     ready = SimpleNamespace(measurer=SimpleNamespace(measure=lambda trial: left.pop(0)))
     opened = SimpleNamespace(ready_for=lambda profile: nullcontext(ready), close=lambda: None)
-    monkeypatch.setattr(fitness, "open_testbed", lambda *args, **kwargs: opened)
+    monkeypatch.setattr(assignment, "open_testbed", lambda *args, **kwargs: opened)
     job = load_job(write_job(tmp_path, "100 fps", "cable.yaml"))
     (testbed,) = job.testbeds
-    with nullcontext() if is_fit else pytest.raises(fitness.UnfitTesterError):
-        fitness.check_tester(job, testbed, job.file.self_test)
+    with nullcontext() if is_fit else pytest.raises(assignment.UnfitTesterError):
+        assignment.check_tester(job, testbed, job.file.self_test)
