@@ -44,6 +44,7 @@ docs:
 pictures: environment
 	.venv/bin/robot --outputdir results/pictures docs/pictures/search.robot
 	.venv/bin/python docs/pictures/export.py results/pictures/lossratio.html docs/pictures/search.svg
+	.venv/bin/python docs/pictures/house.py docs/pictures/house.svg
 
 environment:
 	@tools/virtual-environment test trex

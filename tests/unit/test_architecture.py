@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -80,6 +81,13 @@ def test_the_table_has_all_rooms():
     there = {path.stem if path.is_file() else path.name for path in PACKAGE.iterdir()}
     beside = {"resources", "py", "trial", *(name for name in there if name.startswith("__"))}
     assert there - beside == set(rooms())
+
+
+def test_the_ways_of_a_trial_and_of_a_night_name_modules_that_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text().partition(END)[2]
+    modules = re.findall(r"`([a-z_/]+\.py)`", text)
+    assert len(modules) > 12
+    assert not [module for module in modules if not (PACKAGE / module).exists() and not (ROOT / module).exists()]
 
 
 def test_imports_point_one_way():

@@ -74,3 +74,10 @@ def test_the_picture_of_the_readme_is_drawn_by_its_command(tmp_path):
         re.findall(">([^<]+)<", path.read_text()) for path in (picture, DOCS / "pictures" / "search.svg")
     )
     assert drawn == committed, "make pictures draws another picture than the one in docs/pictures"
+
+
+def test_the_picture_of_the_house_shows_the_table_of_rooms(tmp_path):
+    picture = tmp_path / "house.svg"
+    subprocess.run([sys.executable, str(DOCS / "pictures" / "house.py"), str(picture)], check=True)
+    committed = (DOCS / "pictures" / "house.svg").read_text()
+    assert picture.read_text() == committed, "make pictures draws another house than the one in docs/pictures"
