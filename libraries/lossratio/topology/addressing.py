@@ -54,18 +54,18 @@ def default_networks(networks: Collection[Network]) -> set[Network]:
     with more than the networks for benchmarking that would carry test traffic, such as 2000::/3. The traffic agent has
     the same rule: it cannot import this one.
     """
-    found: set[Network] = set()
+    default: set[Network] = set()
     for everywhere, test in _WORLDS:
         own: list[Any] = [network for network in networks if network.version == everywhere.version]
-        found.update(network for network in own if network != test and network.supernet_of(test))
+        default.update(network for network in own if network != test and network.supernet_of(test))
         # Below one set that is everything there may be another one, of smaller networks, that goes first.
         shortest = 0
         for length in sorted({network.prefixlen for network in own}):
             pieces = [network for network in own if shortest <= network.prefixlen <= length]
             if list(collapse_addresses(pieces)) == [everywhere]:
-                found.update(pieces)
+                default.update(pieces)
                 shortest = length + 1
-    return found
+    return default
 
 
 def _parts(side: Side, bits: int) -> list[Side]:

@@ -49,10 +49,10 @@ def _answer(agent: Agent, line: bytes) -> Message:
 
 
 class Agent:
-    """Does what requests ask for, by way of one generator.
+    """Fulfils requests with one generator.
 
     Args:
-        check: Raises an exception if nobody waits for replies any more; called while traffic flows.
+        check: Raises an exception if the controller is gone; called while traffic flows.
 
     Attributes:
         has_ended: Whether the controller has said goodbye.
@@ -87,10 +87,10 @@ class Agent:
         return operation(request)
 
     def tend(self) -> float | None:
-        """Lets running traffic go on; returns after how many seconds that is due again, None: there is none.
+        """Renews running traffic; returns the seconds until that is due again, None: there is none.
 
         Raises:
-            ControllerGoneError: If nobody would stop it.
+            ControllerGoneError: If the controller is gone, and could not stop it.
         """
         if self._generator is None or not self._is_running:
             return None

@@ -19,7 +19,7 @@ AnswerT = TypeVar("AnswerT")
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 ANSWER_SECONDS = 30.0
-"""Seconds that an answer may take beyond what was asked for, unless said otherwise."""
+"""Seconds that an answer may take longer than the traffic it is about, unless another time is given."""
 LIFE_SECONDS = 1.0
 """Seconds between signs of life of the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
@@ -32,7 +32,7 @@ def pack_agent() -> NodeProgram:
 
 
 class AgentRefusalError(TrafficError):
-    """The agent answered that it cannot do what it was asked for.
+    """The agent refused a request.
 
     Attributes:
         kind: What sort of error it is, e.g. ``interface_down``.
@@ -45,7 +45,7 @@ class AgentRefusalError(TrafficError):
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """What the agent says about itself and its node.
+    """Facts that the agent reports about itself and its node.
 
     Attributes:
         protocol: Version of the protocol that it speaks.
@@ -177,7 +177,7 @@ class AgentClient:
         self._pulse.start()
 
     def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
-        """Ends what `start_traffic` began, waits for frames in flight, and returns what was counted.
+        """Ends the traffic that `start_traffic` began, waits for frames in flight, and returns the counters.
 
         Args:
             late_wait: Seconds to wait on after that, for frames that are late; they are counted apart.
@@ -277,7 +277,7 @@ class AgentClient:
 
 @dataclass(frozen=True)
 class StoppedTraffic:
-    """What traffic counted that was started and stopped apart from trials.
+    """Counters of traffic that was started and stopped apart from trials.
 
     Attributes:
         directions: The counters of each direction; what it received until the wait for frames in flight was over.
@@ -291,12 +291,12 @@ class StoppedTraffic:
     @property
     def sent(self) -> int:
         """Frames sent, over all directions."""
-        return sum(each.sent for each in self.directions)
+        return sum(direction.sent for direction in self.directions)
 
     @property
     def received(self) -> int:
         """Frames received in time, over all directions."""
-        return sum(each.received for each in self.directions)
+        return sum(direction.received for direction in self.directions)
 
     @property
     def late(self) -> int:
@@ -311,7 +311,7 @@ class StoppedTraffic:
     @property
     def unsent(self) -> int:
         """Frames that the generator could not send in time, over all directions."""
-        return sum(each.unsent for each in self.directions)
+        return sum(direction.unsent for direction in self.directions)
 
 
 def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[DirectionCounters, ...]:
@@ -391,9 +391,9 @@ def _direction_counters(direction: Mapping[str, Any]) -> DirectionCounters:
 
 
 def _check_names(directions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    told = [direction["name"] for direction in directions]
-    if told != list(names):
-        raise ValueError(f"it is about {told}, and was to be about {list(names)}")
+    answered = [direction["name"] for direction in directions]
+    if answered != list(names):
+        raise ValueError(f"it is about {answered}, and must be about {list(names)}")
 
 
 def _count(value: Any) -> int:

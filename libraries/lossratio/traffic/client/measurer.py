@@ -18,8 +18,8 @@ from lossratio.trials import (
 )
 
 FALTERING = 0.05
-"""Largest share of frames left unsent that is always taken for a stall of the generator. More is its limit, if it was
-seen twice, or once at a load that is no higher."""
+"""Largest share of unsent frames that always counts as a stall of the generator. A larger share is the generator's
+limit if it occurred twice, or once at the same load or a lower one."""
 
 REPEATS = 3
 """How often a trial is measured again, unless said otherwise."""
@@ -33,12 +33,12 @@ class TrafficMeasurer:
     Args:
         agent: The agent.
         idle_time: Seconds without traffic before each trial, for the DUT to recover: a property of the DUT. They are
-            part of what a trial takes in all.
+            part of a trial's time.
         negative_loss: What to do when more frames were received than sent; see `lossratio.trials.counters`.
-        repeats: How often a trial is measured again at most whose counters were refused for that, or in which the
-            generator faltered: left some frames unsent. Whether the SUT lost any makes no difference to that. The
-            last attempt stands, with what it left unsent; so does the second one that left more than `FALTERING` of
-            the frames unsent, and then the first one like that at each load from there on.
+        repeats: How often a trial is measured again at most. It is measured again if its counters were refused, or if
+            the generator left frames unsent; frames that the SUT lost make no difference. The last attempt counts,
+            with its unsent frames. So does the second attempt with a larger share of unsent frames than `FALTERING`;
+            from then on, at that load or a higher one, the first such attempt counts.
         tolerance: Seconds of traffic that may be missing without counting as unsent.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
     """
@@ -103,7 +103,7 @@ class TrafficMeasurer:
         self._agent.start_traffic(load)
 
     def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
-        """Ends what `start_traffic` began; see `AgentClient.stop_traffic`."""
+        """Ends the traffic that `start_traffic` began; see `AgentClient.stop_traffic`."""
         stopped = self._agent.stop_traffic(late_wait)
         self._quiet_since = time.monotonic()
         return stopped

@@ -47,9 +47,9 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
         if not dead:
             return counters
     check_integrity(dead, "in the check of the path")
-    sent = ", ".join(f"{each.name} (sent {each.sent} frames, received 0)" for each in dead)
-    alive = {each.name for each in counters if each.received}
-    if not alive.intersection(_reverse(each.name) for each in dead):
+    sent = ", ".join(f"{direction.name} (sent {direction.sent} frames, received 0)" for direction in dead)
+    alive = {direction.name for direction in counters if direction.received}
+    if not alive.intersection(_reverse(direction.name) for direction in dead):
         raise DeadPathError(
             f"Node {agent.node_name}: the path is a black hole; nothing comes through in direction {sent}. "
             "Check the links' ends in the topology, and that the DUT is set up to forward."
@@ -61,11 +61,11 @@ def check_path(agent: AgentClient) -> tuple[DirectionCounters, ...]:
 
 
 def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: float) -> dict[str, Any]:
-    """Looks at latency frames, where the generator only counts the frames of trials.
+    """Checks latency frames, where the generator only counts the frames of trials.
 
     Args:
         agent: The agent, configured.
-        facts: What its generator says about itself.
+        facts: Facts that its generator reports about itself.
         idle_time: Seconds without traffic before the next trial, for the DUT to recover.
 
     Returns:
@@ -77,17 +77,17 @@ def check_at_low_rate(agent: AgentClient, facts: Mapping[str, Any], idle_time: f
     """
     integrity = dict(facts["integrity"])
     if not integrity["in_trials"]:
-        seen = agent.latency(LOW_RATE_LOAD, LOW_RATE_DURATION).latency
-        integrity["low_rate_check"] = [asdict(_counters(each)) for each in seen if each.sent]
+        directions = agent.latency(LOW_RATE_LOAD, LOW_RATE_DURATION).latency
+        integrity["low_rate_check"] = [asdict(_counters(direction)) for direction in directions if direction.sent]
         time.sleep(idle_time)
     return integrity
 
 
 def with_largest_frames(configuration: Configuration) -> Configuration | None:
-    """The same traffic with the largest frames only: an MTU on the way may stop these, and let smaller ones through.
+    """The same traffic with the largest frames only: an MTU on the way may stop these, while smaller ones pass.
 
     Returns:
-        What to check, too; None if all frames of each direction have the same size.
+        The configuration to check in addition; None if all frames of each direction have the same size.
     """
     if all(len(direction.frames.sizes) == 1 for direction in configuration.directions):
         return None
@@ -101,8 +101,8 @@ def with_largest_frames(configuration: Configuration) -> Configuration | None:
 def _counters(latency: LatencyCounters) -> DirectionCounters:
     arrived = latency.received + latency.duplicates
     counters = DirectionCounters(latency.name, intended=latency.sent, sent=latency.sent, received=arrived)
-    found = Examination(arrived, duplicated=latency.duplicates, reordered=latency.out_of_order)
-    return with_examination(counters, found)
+    examination = Examination(arrived, duplicated=latency.duplicates, reordered=latency.out_of_order)
+    return with_examination(counters, examination)
 
 
 def _reverse(direction: str) -> str:

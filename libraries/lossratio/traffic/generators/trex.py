@@ -1,4 +1,4 @@
-"""TRex on the controller's side: what its server is started with, and what the agent must know about it."""
+"""TRex on the controller's side: the configuration of its server, and the options of its program for the agent."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class ServerPort:
 
 
 def port_name(generator: TrexGenerator, port: Port) -> str:
-    """What TRex takes the port by: the Linux interface in software mode, else the PCI address.
+    """Name by which TRex takes the port: the Linux interface in software mode, else the PCI address.
 
     Raises:
         TopologyError: If the topology does not have it.
@@ -184,8 +184,8 @@ def server_configuration(generator: TrexGenerator, ports: Sequence[ServerPort], 
     _check_cores(generator, len(ports), cpus)
     fields: dict[str, Any] = {
         "version": 2,
-        "interfaces": [_interface(generator, number, each.port) for number, each in enumerate(ports)],
-        "port_info": [{"src_mac": each.mac_address, "dest_mac": each.peer_mac_address} for each in ports],
+        "interfaces": [_interface(generator, number, port.port) for number, port in enumerate(ports)],
+        "port_info": [{"src_mac": port.mac_address, "dest_mac": port.peer_mac_address} for port in ports],
         "zmq_rpc_port": generator.rpc_port,
         "zmq_pub_port": generator.publisher_port,
     }
@@ -244,7 +244,7 @@ def trex_directory(generator: TrexGenerator, node_name: str) -> str:
     """Where TRex is on a TG.
 
     Raises:
-        TopologyError: If nobody says it.
+        TopologyError: If neither the topology nor the environment names it.
     """
     directory = generator.directory or os.environ.get(TREX_HOME)
     if not directory:

@@ -46,7 +46,7 @@ def frames_spec(direction: TrafficDirection, source: Side, destination: Side) ->
     """Describes the frames of one direction.
 
     Args:
-        direction: What it sends.
+        direction: The direction of the profile.
         source: The side whose networks the source addresses are taken from.
         destination: The same for the destination addresses.
 
@@ -233,7 +233,7 @@ class PortPair:
 def make_configuration(
     profile: TrafficProfile, pairs: Sequence[PortPair], *, settle_time: float, examines: bool = True
 ) -> Configuration:
-    """What a generator needs to know to send a profile's frames.
+    """The configuration of a generator that sends a profile's frames.
 
     Parallel paths carry the same traffic, each between parts of the networks of its own: see
     `lossratio.topology.addressing.split_sides`.
@@ -250,9 +250,9 @@ def make_configuration(
     return Configuration(
         ports=tuple(port.interface for pair in pairs for port in (pair.west, pair.east)),
         directions=tuple(
-            each
+            direction
             for pair, (west, east) in zip(pairs, split_sides(len(pairs)), strict=True)
-            for each in _directions(profile, pair, west, east)
+            for direction in _directions(profile, pair, west, east)
         ),
         settle_time=settle_time,
         examines=examines,

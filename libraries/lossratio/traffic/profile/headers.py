@@ -136,7 +136,7 @@ class InnerHeaders(ProfilePart):
 
     @property
     def protocol(self) -> int:
-        """Protocol number of what follows the IP header."""
+        """Protocol number of the header behind the IP header."""
         if self.tcp is not None:
             return _TCP_PROTOCOL
         if self.udp is not None:
@@ -164,10 +164,10 @@ class InnerHeaders(ProfilePart):
     @property
     def flows(self) -> int:
         """How many frames differ in their headers; all ranges step together."""
-        return lcm(*(each.count for _, each in self.ranges()))
+        return lcm(*(values.count for _, values in self.ranges()))
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
-        """The ranges, by what they are."""
+        """The ranges, by their names."""
         ip = self._ipv6() if self.ipv4 is None else self.ipv4
         yield "source addresses", ip.source
         yield "destination addresses", ip.destination
@@ -197,7 +197,7 @@ class Headers(InnerHeaders):
     """All headers of a frame."""
 
     vxlan: Vxlan | None = None
-    """The VXLAN header and what is behind it."""
+    """The VXLAN header and the inner frame."""
 
     @model_validator(mode="after")
     def _tunnel_has_its_own_udp(self) -> Headers:
@@ -207,7 +207,7 @@ class Headers(InnerHeaders):
 
     @property
     def protocol(self) -> int:
-        """Protocol number of what follows the outer IP header."""
+        """Protocol number of the header behind the outer IP header."""
         return super().protocol if self.vxlan is None else _UDP_PROTOCOL
 
     @property
@@ -221,8 +221,8 @@ class Headers(InnerHeaders):
         return super().has_ipv6 or (self.vxlan is not None and self.vxlan.inner.has_ipv6)
 
     def ranges(self) -> Iterator[tuple[str, Range]]:
-        """The ranges, by what they are."""
+        """The ranges, by their names."""
         yield from super().ranges()
         if self.vxlan is not None:
             yield "source ports", self.vxlan.source_port
-            yield from ((f"inner {name}", each) for name, each in self.vxlan.inner.ranges())
+            yield from ((f"inner {name}", values) for name, values in self.vxlan.inner.ranges())

@@ -1,4 +1,4 @@
-"""Traffic profiles: what the frames of a test look like, read from YAML files."""
+"""Traffic profiles: headers, sizes and flows of the frames of a test, read from YAML files."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ MOST_SIZES = 64
 
 
 class Reverse(ProfilePart):
-    """What is different in the direction from the second port to the first one."""
+    """The differences of the direction from the second port to the first one."""
 
     load_share: float = Field(default=1.0, gt=0.0, le=1.0)
-    """What it sends of the load; see `ProfileFile.load_share`."""
+    """Its share of the load; see `ProfileFile.load_share`."""
     frame_size: int | str | None = None
     """Its frame size, or the name of its mix of sizes; where missing, that of the other direction."""
     headers: Headers | None = None
@@ -66,14 +66,14 @@ class ProfileFile(Headers):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)
     """Name of the profile; it is in every result."""
     description: str = ""
-    """What is special about it."""
+    """Remarks about it."""
     bidirectional: bool = True
     """Whether both ports transmit; otherwise only the first one does."""
     load_share: float = Field(default=1.0, gt=0.0, le=1.0)
-    """What the first direction sends of the load. The load is that of the direction with the larger share, which is
+    """The first direction's share of the load. The load is that of the direction with the larger share, which is
     1 (RFC 9971 allows for loads that are defined by a subset of the interfaces)."""
     reverse: Reverse = Reverse()
-    """What is different in the other direction."""
+    """The differences of the other direction."""
     mixes: dict[str, dict[int, int]] = Field(default_factory=dict)
     """Mixes of frame sizes by name: bytes with FCS, each with its weight."""
     seed: int = Field(default=1, ge=0, lt=1 << 16)
@@ -96,7 +96,7 @@ class TrafficDirection(ProfilePart):
     size_weights: dict[int, int]
     """Sizes of its frames in bytes with FCS, with their weights."""
     load_share: float
-    """What it sends of the load."""
+    """Its share of the load."""
     seed: int
     """Of its random orders."""
 
@@ -107,7 +107,7 @@ class TrafficDirection(ProfilePart):
 
 
 class TrafficProfile(ProfileFile):
-    """What the frames of a test look like. Read it with `load_profile`."""
+    """Headers, sizes and flows of the frames of a test. Read it with `load_profile`."""
 
     frame_size: int | str
     """Bytes of a frame with FCS, or the name of a mix of sizes."""
@@ -146,7 +146,9 @@ class TrafficProfile(ProfileFile):
     @property
     def average_frame_size(self) -> float:
         """Average size of the frames of all directions, in bytes with FCS."""
-        return sum(each.load_share * each.average_frame_size for each in self.directions) / self.load_factor
+        return (
+            sum(direction.load_share * direction.average_frame_size for direction in self.directions) / self.load_factor
+        )
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -157,18 +159,20 @@ class TrafficProfile(ProfileFile):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def load_factor(self) -> float:
-        """The aggregate load is the load times this: what the directions' shares add up to."""
-        return sum(each.load_share for each in self.directions)
+        """The aggregate load is the load times this: the sum of the directions' shares."""
+        return sum(direction.load_share for direction in self.directions)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def flows(self) -> int:
         """Number of different flows in each direction; where these differ, of the one with more."""
-        return max(each.headers.flows for each in self.directions)
+        return max(direction.headers.flows for direction in self.directions)
 
     def description_in_full(self) -> dict[str, Any]:
         """The whole profile as JSON data, with its frame sizes and all defaults, for results."""
-        directions = [each.model_dump(mode="json", include={"size_weights", "load_share"}) for each in self.directions]
+        directions = [
+            direction.model_dump(mode="json", include={"size_weights", "load_share"}) for direction in self.directions
+        ]
         return {**self.model_dump(mode="json"), "directions": directions}
 
     @property

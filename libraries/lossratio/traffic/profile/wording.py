@@ -12,7 +12,7 @@ from lossratio.traffic.profile.profile import TrafficDirection, TrafficProfile
 
 def frame_format(profile: TrafficProfile) -> str:
     """Protocols of the frames from the outside in, e.g. ``Ethernet II, IPv4, UDP``; each direction's if they differ."""
-    return _told(profile, lambda direction: _format(direction.headers))
+    return _in_words(profile, lambda direction: _format(direction.headers))
 
 
 def ip_versions(profile: TrafficProfile) -> dict[str, float]:
@@ -33,13 +33,13 @@ def addresses(profile: TrafficProfile) -> str:
 
 
 def modifiers(profile: TrafficProfile) -> str:
-    """What changes from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if nothing does."""
-    return _told(profile, lambda direction: _modifiers(direction.headers))
+    """The changes from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if nothing does."""
+    return _in_words(profile, lambda direction: _modifiers(direction.headers))
 
 
-def _told(profile: TrafficProfile, tell: Callable[[TrafficDirection], str]) -> str:
-    told = [tell(direction) for direction in profile.directions]
-    return told[0] if len(set(told)) == 1 else "; back: ".join(told)
+def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], str]) -> str:
+    descriptions = [describe(direction) for direction in profile.directions]
+    return descriptions[0] if len(set(descriptions)) == 1 else "; back: ".join(descriptions)
 
 
 def _format(headers: Headers) -> str:
@@ -80,5 +80,5 @@ def _span(numbers: Range, network: IPv4Network | IPv6Network) -> str:
 
 def _modifiers(headers: Headers) -> str:
     how = {"increment": "in turn", "random": "in random order"}
-    changing = [f"{each.count} {name} {how[each.order]}" for name, each in headers.ranges() if each.count > 1]
+    changing = [f"{values.count} {name} {how[values.order]}" for name, values in headers.ranges() if values.count > 1]
     return ", ".join(changing) or "none"

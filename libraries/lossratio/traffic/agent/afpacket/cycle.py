@@ -1,4 +1,4 @@
-"""What a transmit ring is filled with: all frames that differ, or some of them and the headers of all others."""
+"""Contents of a transmit ring: all frames that differ, or some of them and the headers of all others."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _first_frames(builder: FrameBuilder, order: FrameOrder, count: int) -> tuple
 
 
 def _changing_places(spec: FramesSpec) -> list[tuple[int, int]]:
-    """Starts and ends of what differs from flow to flow; what is not worth a place of its own is joined."""
+    """Starts and ends of the bytes that differ from flow to flow; short gaps between them are included."""
     changing = {place for field in spec.fields for place in range(field.offset, field.offset + field.width)}
     for checksum in spec.checksums:
         end = spec.tag_offset if checksum.end is None else checksum.end

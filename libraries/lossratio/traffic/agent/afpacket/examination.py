@@ -1,4 +1,4 @@
-"""Looks at frames that came back: whether each is one that was sent, as it was sent, once, and in order."""
+"""Compares frames that came back with those that were sent: contents, copies, order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Flags = NDArray[np.bool_]
 
 
 class Examiner:
-    """Keeps some of the frames of a direction that arrive, and looks at them when the traffic has ended.
+    """Keeps some arriving frames of a direction, and compares them with those sent when the traffic has ended.
 
     They are chosen by their sequence numbers, in runs of neighbours, so that all copies of a chosen frame are seen, and
     frames that overtake each other. Of traffic without an end fewer and fewer are chosen, of all that it has sent.
@@ -72,7 +72,7 @@ class Examiner:
         Args:
             tag: Their tag.
             load: Frames per second that will be sent.
-            duration: Seconds; None: nobody knows.
+            duration: Seconds; None: not known.
         """
         self._stop()
         frames = load * (_LONG if duration is None else duration)
@@ -93,13 +93,13 @@ class Examiner:
         let_sample_through(self._ring.socket, self._expected.place, self._sample)
         captured = self._ring.captured()
         all_kept = captured if self._kept is None else self._kept.followed_by(captured)
-        # Nobody knows yet how many frames were sent, and nothing else of them is looked at.
+        # It is not known yet how many frames were sent, and nothing else of them is compared.
         seen = _look_at_all(all_kept, self._sample, self._expected, first=0, sent=0)
         self._kept = all_kept.those(seen.is_chosen | seen.strayed | seen.wrong_length | seen.wrong_mac)
         self._ring.release(len(captured))
 
     def examine(self, first: int, sent: int) -> Message:
-        """What it saw since then; to be asked when the frames have had their time to come back.
+        """Counts of faults since then; to be asked when the frames have had their time to come back.
 
         Args:
             first: Number of the frame with sequence number 0, in the order of all frames.
@@ -122,7 +122,7 @@ class Examiner:
             "reordered": int(np.count_nonzero(once < np.maximum.accumulate(once))) if len(once) else 0,
             "corrupted": int(np.count_nonzero(seen.corrupted)),
             "readdressed": int(np.count_nonzero(seen.readdressed)),
-            # What there was no more room for was as those before it.
+            # Frames that there was no more room for are taken to be like those before them.
             **{
                 name: -(-int(np.count_nonzero(flags)) * (len(captured) + overlooked) // max(1, len(captured)))
                 for name, flags in of_all.items()
@@ -144,11 +144,11 @@ class Examiner:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was seen of each frame that was captured; each has one of these faults at most.
+    """Findings about captured frames, one row for each; a frame has one of these faults at most.
 
     Attributes:
         numbers: Its sequence number.
-        is_chosen: Whether it was to be seen because of that number.
+        is_chosen: Whether that number was chosen for the sample.
         is_intact: Whether it was one of these, and has no fault.
         strayed: Whether it belongs to another direction.
         wrong_length: Whether it has a length that no frame has.
@@ -168,7 +168,7 @@ class _Seen:
 
 
 class _ExpectedFrames:
-    """What frames must look like when they come back, and which bytes of them matter."""
+    """Frames as they must come back, and their bytes that matter."""
 
     def __init__(self, spec: FramesSpec, cycle: FrameCycle) -> None:
         self.spec = spec
@@ -182,7 +182,7 @@ class _ExpectedFrames:
         self.is_address = np.zeros(self.end, dtype=bool)
         for start, stop in spec.addresses:
             self.is_address[start:stop] = True
-        self.checksums = [(each.start, each.end) for each in spec.checksums if each.end is not None]
+        self.checksums = [(checksum.start, checksum.end) for checksum in spec.checksums if checksum.end is not None]
 
     def frames(self, tag: int, numbers: Numbers, first: int) -> tuple[Bytes, Numbers]:
         """Frames by their sequence numbers, as they were sent, and their lengths."""
@@ -193,7 +193,7 @@ class _ExpectedFrames:
         return data, lengths.astype(np.int64)
 
     def differ(self, got: Bytes, wanted: Bytes, sizes: Numbers) -> Flags:
-        """Whether frames differ in what the way may not rewrite, or a header's checksum is wrong."""
+        """Whether frames differ in bytes that no device may rewrite, or a header's checksum is wrong."""
         differences = np.zeros((len(got), -(-self.end // _WORD_BYTES) * _WORD_BYTES), dtype=np.uint8)
         np.bitwise_xor(got[:, _MACS:], wanted[:, _MACS:], out=differences[:, _MACS : self.end])
         for start, stop in self.spec.rewritable:
@@ -219,13 +219,15 @@ class _ExpectedFrames:
 
 
 def _look_at_all(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int, sent: int) -> _Seen:
-    """Looks at some frames at a time, as many as stay in a processor's cache."""
+    """Compares some frames at a time, as many as stay in a processor's cache."""
     count = max(1, _CACHED_BYTES // expected.end)
     parts = [
         _look(captured.part(start, start + count), sample, expected, first, sent)
         for start in range(0, max(1, len(captured)), count)
     ]
-    return _Seen(**{each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(_Seen)})
+    return _Seen(
+        **{field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(_Seen)}
+    )
 
 
 def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, first: int, sent: int) -> _Seen:
@@ -246,7 +248,7 @@ def _look(captured: CapturedFrames, sample: Sample, expected: _ExpectedFrames, f
     rows = rows[numbers[rows] < sent]
     wanted, sizes = expected.frames(sample.tag, numbers[rows], first)
     got = contents if len(rows) == len(contents) else contents[rows]
-    # Few frames differ in what no router may change, and only these are looked at byte by byte.
+    # Few frames differ in bytes that no router may change, and only these are compared byte by byte.
     odd = np.flatnonzero(expected.differ(got, wanted, sizes) | (lengths[rows] != sizes))
     corrupted[rows[odd]], readdressed[rows[odd]] = expected.compare(
         got[odd], wanted[odd], lengths[rows[odd]], sizes[odd]

@@ -35,7 +35,7 @@ _AT_ONCE = 1 << 12
 
 
 class FrameOrder:
-    """In what order frames of all sizes and flows follow each other, over and over.
+    """The order in which frames of all sizes and flows follow each other, over and over.
 
     Args:
         spec: The description of the frames.
@@ -105,7 +105,7 @@ class FrameBuilder:
         self._values = [_values(field) for field in spec.fields]
 
     def beginnings(self, flows: Numbers, sizes: Numbers) -> Bytes:
-        """Headers and tags of frames, with correct lengths and checksums; what follows them is `payload`.
+        """Headers and tags of frames, with correct lengths and checksums; `payload` makes the bytes behind them.
 
         The place of the tag holds a tag of zero and its complement; any other tag leaves the checksums correct.
 
@@ -128,7 +128,7 @@ class FrameBuilder:
 
 
 def payload(length: int) -> Bytes:
-    """What frames hold behind headers and tags: each byte is its own place in the frame, modulo 256.
+    """Contents of frames behind headers and tags: each byte is its own place in the frame, modulo 256.
 
     Args:
         length: Bytes of a frame without FCS; what belongs to its headers is to be written over.
@@ -138,7 +138,7 @@ def payload(length: int) -> Bytes:
 
 
 def tag_bytes(tag: int) -> bytes:
-    """What frames without a sequence number hold: a 32-bit tag, and its complement, so that checksums do not change."""
+    """A tag of frames without a sequence number: 32 bits, and their complement, so that checksums do not change."""
     return tag.to_bytes(4, "big") + (tag ^ 0xFFFFFFFF).to_bytes(4, "big")
 
 
@@ -255,7 +255,7 @@ class Numbering:
         self._first = first
         if self._parts:
             written = number_bytes(self._place, self._tag, np.arange(first, first + _AT_ONCE))
-            self._tables = [each.view(f"V{each.shape[1]}").reshape(-1) for each in written]
+            self._tables = [part.view(f"V{part.shape[1]}").reshape(-1) for part in written]
 
 
 def number_parts(place: TagPlace) -> list[tuple[int, int]]:
@@ -269,7 +269,7 @@ def number_parts(place: TagPlace) -> list[tuple[int, int]]:
 
 
 def number_bytes(place: TagPlace, tag: int, numbers: Numbers) -> list[Bytes]:
-    """What is written there: for each part the bytes of all frames, one frame in each row.
+    """Sequence numbers in bytes: for each part those of all frames, one frame in each row.
 
     Args:
         place: Where the tag is.

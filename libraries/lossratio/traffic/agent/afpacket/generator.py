@@ -109,7 +109,7 @@ class AfPacketGenerator:
             direction.sender.stop()
         counters = self._counters(self._finish(self._senders(), check))
         late = self.late(late_wait, check)
-        return [{**each, "late": late[each["name"]]} for each in counters]
+        return [{**direction, "late": late[direction["name"]]} for direction in counters]
 
     def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
         """See `Generator.late`."""
@@ -129,7 +129,7 @@ class AfPacketGenerator:
             load: Frames per second.
             duration: Seconds; None: until they are stopped.
             ramp: Seconds of growing traffic before that.
-            probes: What sends a part of the load; none, or one for each direction.
+            probes: Senders of latency frames, a part of the load; none, or one for each direction.
         """
         self._before = same_links(self._ports, self._before)
         rates = {probe.name: probe.rate for probe in probes}
@@ -153,8 +153,8 @@ class AfPacketGenerator:
             raise
 
     def _finish(self, senders: Sequence[Sender], check: Callable[[], None]) -> dict[Sender, SenderReport]:
-        """Waits until all have sent what they should, and then for frames in flight."""
-        pending: dict[Any, Sender] = {each.connection: each for each in senders}
+        """Waits until all senders have ended, and then for frames in flight."""
+        pending: dict[Any, Sender] = {sender.connection: sender for sender in senders}
         reports: dict[Sender, SenderReport] = {}
         try:
             while pending:
@@ -167,7 +167,7 @@ class AfPacketGenerator:
                     sender.renew()
             _sleep(self._settle_time, check)
         finally:
-            # Those that are left after an error; else there are none.
+            # Senders are only left after an error.
             for sender in pending.values():
                 sender.drain()
         return reports
@@ -181,13 +181,13 @@ class AfPacketGenerator:
         ]
 
     def _integrity(self) -> Message:
-        """What is checked of frames that come back, and what is not."""
+        """Properties of received frames that are checked, and those that are not."""
         if not self._examines:
             return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
         of_all = ["length", "destination MAC address", "direction"]
         of_some = ["contents", "IP addresses", "duplicates", "order"]
         if not self._is_numbered:
-            left_out = [f"{each} (no room for sequence numbers)" for each in of_some]
+            left_out = [f"{checked} (no room for sequence numbers)" for checked in of_some]
             return {"in_trials": True, "checked": of_all, "not_checked": left_out}
         whole = {"in_trials": True, "checked": [*of_all, *of_some], "not_checked": []}
         return {**whole, "examined_per_trial_about": MOST_EXAMINED}
@@ -273,13 +273,13 @@ class ActiveDirection:
         self.sender = Sender(self._setup)
 
     def load(self, load: float) -> float:
-        """What it sends of a trial's load, in frames per second."""
+        """Its share of a trial's load, in frames per second."""
         return load * self._direction.load_share
 
     def watch(self, order: SendOrder) -> None:
-        """Begins to count what comes back with an order's tag. All directions do that before any of them sends."""
+        """Begins to count frames with an order's tag. All directions do that before any of them sends."""
         self._counter, self._counter_before = self._counter_before, self._counter
-        # What a trial that failed had received was never asked for.
+        # Nothing has asked for the count of a trial that failed.
         self._counted_before = self._counter_before.read() if self._counted is None else self._counted
         self._counted = None
         self._counter.watch(order.tag)
@@ -287,7 +287,7 @@ class ActiveDirection:
             self._examiner.watch(order.tag, order.load, order.duration)
 
     def renew(self) -> None:
-        """Lets traffic without an end go on, and keeps room for what comes back."""
+        """Renews traffic without an end, and keeps room for the frames that come back."""
         self.sender.renew()
         if self._examiner is not None:
             self._examiner.make_room()
@@ -312,17 +312,17 @@ class ActiveDirection:
         return self._counted
 
     def late(self) -> int:
-        """How many frames came back since they were counted; none are told of a trial that failed before that."""
+        """Frames that came back since they were counted; none of a trial that failed before that."""
         before, now = self._counted, self.count()
         return 0 if before is None else now - before
 
     def counters(
         self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
     ) -> Message:
-        """What `Generator.trial` returns of it.
+        """The counters of the direction, as `Generator.trial` returns them.
 
         Args:
-            report: What its sender did.
+            report: The report of its sender.
             received: How many frames came back.
             before: All interfaces before the trial.
             after: All interfaces after it.

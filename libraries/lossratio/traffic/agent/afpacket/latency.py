@@ -154,7 +154,7 @@ class StampRing:
         let_probes_through(self._ring.socket, tag_place, tag, ~NUMBERS & 0xFFFFFFFF, outgoing=outgoing)
 
     def read(self) -> Stamps:
-        """What the kernel has seen since it was made; to be asked once."""
+        """Times at which the kernel saw frames since the ring was made; to be asked once."""
         overlooked, captured = self._ring.overlooked(), self._ring.captured()
         start = self._tag_place.offset
         tags = np.ascontiguousarray(captured.contents(start + 4)[:, start:]).view(">u4")[:, 0]
@@ -238,7 +238,7 @@ class ClockWatch:
 
 
 def _ahead() -> int:
-    """Nanoseconds that the system's clock is ahead of the one that nobody can set."""
+    """Nanoseconds that the system's clock is ahead of the one that cannot be set."""
     readings = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(_READINGS)]
     before, now, after = min(readings, key=lambda reading: reading[2] - reading[0])
     return now - (before + after) // 2

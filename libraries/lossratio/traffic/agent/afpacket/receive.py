@@ -189,7 +189,7 @@ class ReceiveRing:
     Args:
         interface: Name of the interface.
         index: The kernel's number of it.
-        slot: Bytes of each slot, a power of two; what a frame has beyond that is left out.
+        slot: Bytes of each slot, a power of two; longer frames are cut off there.
         slots: How many slots there are to be at least.
 
     Attributes:
@@ -306,7 +306,7 @@ class CapturedFrames:
 
 
 def check_countable(name: str, sent: int) -> None:
-    """Makes sure that what came back of so many frames could be counted at once.
+    """Makes sure that the kernel could count so many frames at once.
 
     Args:
         name: The direction.
@@ -324,9 +324,9 @@ def check_countable(name: str, sent: int) -> None:
 
 
 class FrameCounter:
-    """Counts arriving frames that carry a tag: a packet socket with a filter, whose frames nobody reads.
+    """Counts arriving frames that carry a tag: a packet socket with a filter, whose frames are never read.
 
-    The kernel counts what passes the filter, and drops it as the smallest of buffers is full.
+    The kernel counts frames that pass the filter, and drops them, as the smallest of buffers is full.
 
     Args:
         interface: Name of the interface.

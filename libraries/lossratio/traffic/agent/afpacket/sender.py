@@ -36,7 +36,7 @@ COUNTING = 1
 
 @dataclass(frozen=True)
 class SenderSetup:
-    """What a sender needs to know.
+    """The set-up of a sender.
 
     Attributes:
         interface: Name of the interface to send on.
@@ -59,7 +59,7 @@ class SenderSetup:
 
 @dataclass(frozen=True)
 class SendOrder:
-    """What a sender is to send.
+    """An order to a sender: load, duration and tags.
 
     Attributes:
         load: Frames per second.
@@ -78,7 +78,7 @@ class SendOrder:
 
 @dataclass(frozen=True)
 class SenderReport:
-    """What a sender did in one transmission.
+    """A sender's report on one transmission.
 
     Attributes:
         transmission: What it sent.
@@ -118,7 +118,7 @@ class Permit:
         return time.monotonic() >= self._until[0] and not self._is_agent_starved()
 
     def was_revoked(self) -> bool:
-        """Whether somebody has stopped the sender."""
+        """Whether the sender was stopped."""
         return self._until[0] == 0.0
 
     def _is_agent_starved(self) -> bool:
@@ -141,7 +141,7 @@ class Sender:
 
     Attributes:
         connection: Readable once there is a report.
-        is_realtime: Whether the kernel lets it go before all ordinary processes.
+        is_realtime: Whether the kernel runs it before all ordinary processes.
 
     Raises:
         OSError: If the kernel does not give the ring.
@@ -185,7 +185,7 @@ class Sender:
         return answer
 
     def drain(self) -> None:
-        """Stops a transmission whose report nobody wants any more."""
+        """Stops a transmission, and drops its report."""
         self.stop()
         with suppress(EOFError, ConnectionResetError):
             if self.connection.poll(_STOP_SECONDS):

@@ -112,7 +112,7 @@ class TransmitRing:
             slots[self._head : self._head + count] = table.take(rows)
 
     def _hand_over(self, place: int, end: int) -> int:
-        """Has the kernel take the frames of these slots; says what kept it from taking all of them, 0 if nothing."""
+        """Has the kernel take the frames of these slots; returns the error that kept it from taking all, 0 if none."""
         dropped: list[int] = []
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What a generator is to send and where: the contents of a `configure` request, the same for every generator.
+"""Configuration of a generator: ports and frames. It is the contents of a `configure` request for every generator.
 
 The controller's side makes these objects, too, and sends them as JSON.
 """
@@ -112,8 +112,8 @@ class FramesSpec:
         tag_offset: Where the trial's tag is.
         is_numbered: Whether the smallest frame has room for a sequence number whose place in checksums is made up for.
         compensation: Where the word is that makes up for it; None: no checksum covers the sequence number.
-        rewritable: Starts and ends of what the way may rewrite, such as MAC addresses.
-        addresses: Starts and ends of IP addresses that it may not.
+        rewritable: Starts and ends of fields that devices on the way may rewrite, such as MAC addresses.
+        addresses: Starts and ends of IP addresses that they may not rewrite.
     """
 
     header: str
@@ -166,7 +166,7 @@ class Direction:
         receive: Interface that they come back to.
         destination_mac: Destination MAC address of its frames; None: the receiving interface's own.
         frames: Its frames.
-        load_share: What it sends of a trial's load, above 0 and at most 1. The load is that of the direction with the
+        load_share: Its share of a trial's load, above 0 and at most 1. The load is that of the direction with the
             largest share.
     """
 
@@ -180,7 +180,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a generator is made for.
+    """Ports, directions and frames of a generator.
 
     Attributes:
         ports: Its interfaces.
@@ -200,7 +200,7 @@ class Configuration:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Configuration:
-        """Reads what `to_json` wrote.
+        """Reads the data that `to_json` wrote.
 
         Raises:
             AgentError: Of kind ``bad_request``.
@@ -214,13 +214,13 @@ class Configuration:
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise AgentError("bad_request", f"The configuration cannot be read: {error!r}.") from error
-        used = {port for each in configuration.directions for port in (each.transmit, each.receive)}
-        names = {each.name for each in configuration.directions}
+        used = {port for direction in configuration.directions for port in (direction.transmit, direction.receive)}
+        names = {direction.name for direction in configuration.directions}
         if not used or used - set(configuration.ports) or len(names) < len(configuration.directions):
             raise AgentError(
                 "bad_request", "A configuration needs directions with names of their own, and their ports."
             )
-        shares = [each.load_share for each in configuration.directions]
+        shares = [direction.load_share for direction in configuration.directions]
         if min(shares) <= 0 or max(shares) != 1:
             raise AgentError("bad_request", f"Shares of the load are above 0, and the largest is 1; not {shares}.")
         if not configuration.settle_time >= 0:

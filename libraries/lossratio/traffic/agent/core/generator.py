@@ -18,8 +18,8 @@ class Generator(Protocol):
     def facts(self) -> Message:
         """Facts about the generator and its ports, which results state.
 
-        Its ``integrity`` has ``checked`` and ``not_checked``, lists of what of frames that come back, and
-        ``in_trials``: whether that is so in trials, or with latency frames only.
+        Its ``integrity`` has ``checked`` and ``not_checked``, lists of properties of received frames, and
+        ``in_trials``: whether they are checked in trials, or with latency frames only.
         """
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
@@ -27,16 +27,16 @@ class Generator(Protocol):
 
         Counters are read when the traffic has stopped and its last frames have had the settle time to come back. Each
         direction's ``examination`` has the attributes of `lossratio.trials.Examination`, and is null where frames
-        are counted only; ``received`` are all that came back, whatever they are.
+        are counted only; ``received`` are all frames that came back, intact or not.
 
         Args:
             load: Frames per second in each direction.
             duration: Seconds of traffic.
             ramp: Seconds of growing traffic right before it, which is not counted; 0: it starts at once.
-            check: To be called every now and then; what it raises ends the trial.
+            check: To be called several times a second; an exception from it ends the trial.
 
         Raises:
-            AgentError: If the counters would not be worth anything; of kind ``unsupported`` if it cannot do this.
+            AgentError: If the counters cannot be trusted; of kind ``unsupported`` if the generator cannot do this.
         """
 
     def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
@@ -58,25 +58,26 @@ class Generator(Protocol):
         """Begins traffic of a constant load, in frames per second in each direction, until `stop`."""
 
     def renew(self) -> None:
-        """Lets the traffic that `start` began go on; called several times a second."""
+        """Renews the traffic that `start` began; called several times a second."""
 
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """Ends the traffic that `start` began, and returns the counters of each direction.
 
         Args:
             late_wait: Seconds to wait on after the settle time.
-            check: To be called every now and then.
+            check: To be called several times a second.
 
         Returns:
-            What `trial` returns, and in each direction ``late``: how many frames came back only in that wait.
+            The counters as `trial` returns them, and in each direction ``late``: frames that came back only in that
+            wait.
         """
 
     def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
-        """How many frames of the trial before came back too late, by direction; the next trial tells no more of these.
+        """Frames of the last trial that came back too late, by direction; the next trial does not count them again.
 
         Args:
             wait: Seconds to wait for them, after the settle time.
-            check: To be called every now and then.
+            check: To be called several times a second.
         """
 
     def close(self) -> None:
@@ -90,7 +91,7 @@ def make_generator(
 
     Args:
         name: Its name.
-        configuration: What it is made for, which is the same for every generator.
+        configuration: Ports, directions and frames, the same for every generator.
         options: Options of this generator in particular.
         program: Sources of its program, by the names of its modules; None: the agent has the program.
 

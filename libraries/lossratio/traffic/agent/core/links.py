@@ -1,6 +1,7 @@
-"""What the kernel says about network interfaces and routes, over netlink.
+"""The kernel's network interfaces and routes, over netlink.
 
-Netlink always tells of the network namespace that the agent is in; /sys may be another one's. And it costs no process.
+Netlink always reports the network namespace that the agent is in; /sys may be that of another one. And it costs no
+process.
 """
 
 from __future__ import annotations
@@ -83,13 +84,13 @@ def read_links() -> dict[str, Link]:
 
 def read_routes() -> list[Route]:
     """The routes to other hosts, of IPv4 and IPv6, from every table."""
-    found: list[Route] = []
+    routes: list[Route] = []
     for body in _ask(_RTM_GETROUTE, struct.pack("=8BI", *[0] * 9), _RTM_NEWROUTE, dump=True):
         if body[0] in _ADDRESS_BYTES and body[7] == _RTN_UNICAST:
             attributes = _attributes(body[12:])
             address = attributes.get(_RTA_DST, bytes(_ADDRESS_BYTES[body[0]]))
-            found.append(Route(ip_network((address, body[1])), tuple(_route_links(attributes))))
-    return found
+            routes.append(Route(ip_network((address, body[1])), tuple(_route_links(attributes))))
+    return routes
 
 
 def route_links(address: str) -> set[int]:
@@ -107,12 +108,12 @@ def route_links(address: str) -> set[int]:
 def address_links(address: str) -> set[int]:
     """Indices of the interfaces that have an address."""
     _, packed = _pack_address(address)
-    found: set[int] = set()
+    indices: set[int] = set()
     for body in _ask(_RTM_GETADDR, struct.pack("=4BI", *[0] * 5), _RTM_NEWADDR, dump=True):
         attributes = _attributes(body[8:])
         if packed in (attributes.get(_IFA_LOCAL), attributes.get(_IFA_ADDRESS)):
-            found.add(struct.unpack_from("=I", body, 4)[0])
-    return found
+            indices.add(struct.unpack_from("=I", body, 4)[0])
+    return indices
 
 
 def _pack_address(address: str) -> tuple[int, bytes]:
@@ -159,13 +160,13 @@ def _route_links(attributes: Attributes) -> Iterator[int]:
 
 
 def _attributes(data: bytes) -> Attributes:
-    found: Attributes = {}
+    attributes: Attributes = {}
     place = 0
     while place + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, place)
-        found[kind & 0x3FFF] = data[place + 4 : place + length]
+        attributes[kind & 0x3FFF] = data[place + 4 : place + length]
         place += max(4, (length + 3) & ~3)
-    return found
+    return attributes
 
 
 def _ask(request_type: int, payload: bytes, reply_type: int, *, dump: bool) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""When to send: a constant load for exactly a duration, whatever the scheduler does to the sender."""
+"""When to send: a constant load for exactly a duration, however the scheduler delays the sender."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCH = 100e-6
 """Seconds of traffic that are sent in one go: a frame leaves up to this much before or after it is due."""
 
 CATCH_UP = 1e-3
-"""Seconds of traffic that are made up for after a stall, unless said otherwise; what is older stays unsent."""
+"""Seconds of traffic that are made up for after a stall, unless another time is given; older frames stay unsent."""
 
 GRACE = 1e-3
 """Share of a duration by which its last frames may leave late: by so much the load is lower than asked for at most.
@@ -31,7 +31,7 @@ _DUE_NOW = 1e-6
 
 @dataclass(frozen=True)
 class Transmission:
-    """What one direction sent.
+    """The traffic that one direction sent.
 
     Attributes:
         intended: Frames that the load and the duration ask for; without a duration: that were due when it stopped.
@@ -55,20 +55,20 @@ def transmit(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Transmission:
-    """Sends at a constant load; what cannot be sent in time stays unsent.
+    """Sends at a constant load; frames that cannot be sent in time stay unsent.
 
     Frames leave in batches: the first one as soon as its first frame is due, the last one not before its last frame is
     due. So the first and the last frame are as far apart as their due times, and a token bucket of rate N and burst B
     passes N * (frames - 1) / load + B of them.
 
-    A sender that wakes up late still sends what was due before the end, for as long as `grace_after` says. What a
-    longer stall left, or is too much for the sender, never makes it last longer.
+    A sender that wakes up late still sends the frames that were due before the end, for as long as `grace_after` says.
+    Frames that a longer stall left, or that are too many for the sender, never make it last longer.
 
     Args:
         offer: Sends up to so many frames, and returns how many it sent.
         load: Frames per second.
         duration: Seconds; None: until it is stopped.
-        is_stopped: Whether somebody wants it to stop now.
+        is_stopped: Whether it must stop now.
         catch_up: Seconds of traffic that are made up for after a stall, in one go.
         clock: Tells the time, in seconds.
         sleep: Waits for so many seconds.
@@ -121,7 +121,7 @@ def ramp_up(
         offer: Sends up to so many frames, and returns how many it sent.
         load: Frames per second that it grows to.
         duration: Seconds until then.
-        is_stopped: Whether somebody wants it to stop now.
+        is_stopped: Whether it must stop now.
         clock: Tells the time, in seconds.
         sleep: Waits for so many seconds.
     """

@@ -67,19 +67,19 @@ def _default_networks(networks: set[Network]) -> set[Network]:
     with more than the networks for benchmarking (RFC 2544, RFC 5180) that would carry test traffic, such as 2000::/3.
     The DUT's check has the same rule: `lossratio.topology.addressing.default_networks`.
     """
-    found: set[Network] = set()
+    default: set[Network] = set()
     for version, everywhere in _EVERYWHERE.items():
         own: list[Any] = [network for network in networks if network.version == version]
         test = _TEST_NETWORKS[version]
-        found.update(network for network in own if network != test and network.supernet_of(test))
+        default.update(network for network in own if network != test and network.supernet_of(test))
         # Below one set that is everything there may be another one, of smaller networks, that goes first.
         shortest = 0
         for length in sorted({network.prefixlen for network in own}):
             pieces = [network for network in own if shortest <= network.prefixlen <= length]
             if list(collapse_addresses(pieces)) == [everywhere]:
-                found.update(pieces)
+                default.update(pieces)
                 shortest = length + 1
-    return found
+    return default
 
 
 def _ways_out(routes: Sequence[Route], ports: set[int]) -> dict[int, Route]:
@@ -112,14 +112,14 @@ def _ssh_links(links: Mapping[str, Link]) -> set[int]:
     connection = _ssh_connection()
     if connection is None:
         return set()
-    found: set[int] = set()
+    indices: set[int] = set()
     client, server = connection.split()[0], connection.split()[2]
     for endpoint in (client, server):
         address, _, zone = endpoint.partition("%")
-        found.update(route_links(address) if endpoint == client else address_links(address))
+        indices.update(route_links(address) if endpoint == client else address_links(address))
         if zone in links:
-            found.add(links[zone].index)
-    return found
+            indices.add(links[zone].index)
+    return indices
 
 
 def _ssh_connection() -> str | None:

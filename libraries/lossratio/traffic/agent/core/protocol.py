@@ -42,7 +42,7 @@ class AgentError(Exception):
 
 
 class ControllerGoneError(Exception):
-    """Nobody reads or writes the other ends of the agent's streams any more."""
+    """The controller has closed its ends of the agent's streams."""
 
 
 class Channel:
@@ -64,10 +64,10 @@ class Channel:
         self._heard = time.monotonic()
 
     def lines(self, tend: Callable[[], float | None]) -> Iterator[bytes]:
-        """The lines that come in, one request each, until the controller's end is closed.
+        """Incoming lines, one request each, until the controller's end is closed.
 
         Args:
-            tend: Called before each wait for a line; returns after how many seconds it is to be called again at the
+            tend: Called before each wait for a line; returns the seconds after which it must be called again at the
                 latest, None: when there is a line.
         """
         while self._lines or not self._is_closed:
@@ -80,7 +80,7 @@ class Channel:
         """Sends one reply.
 
         Raises:
-            ControllerGoneError: If nobody would read it.
+            ControllerGoneError: If the controller is gone.
         """
         data = json.dumps(message).encode() + b"\n"
         try:
@@ -101,7 +101,7 @@ class Channel:
             raise ControllerGoneError
 
     def _receive(self, seconds: float | None) -> bool:
-        """Takes in what comes within so many seconds (None: at any time); returns whether there was anything."""
+        """Reads data that arrive within so many seconds (None: at any time); returns whether there were any."""
         if self._is_closed or not self._input.poll(None if seconds is None else 1000 * seconds):
             return False
         data = os.read(self._read_fd, 1 << 16)

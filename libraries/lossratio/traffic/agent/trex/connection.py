@@ -75,11 +75,11 @@ class TrexConnection:
 
     def version(self) -> str:
         """The server's version."""
-        answer = self._call("tell its version", self._client.get_server_version)
+        answer = self._call("report its version", self._client.get_server_version)
         return str(answer.get("version", answer))
 
     def port_info(self) -> dict[int, Message]:
-        """What the server says about each port, by its number."""
+        """Facts that the server reports about each port, by its number."""
         answers = self._call("describe the ports", self._client.get_port_info, ports=self._ports)
         return dict(zip(self._ports, answers))
 
@@ -89,7 +89,7 @@ class TrexConnection:
         return any(answer.get("status") == _TRANSMITTING for answer in answers)
 
     def check_links(self) -> None:
-        """Makes sure that no port's link is down, as far as TRex can tell.
+        """Makes sure that no port's link is down, as far as TRex knows.
 
         Raises:
             AgentError: Of kind ``interface_down``.
@@ -121,8 +121,8 @@ class TrexConnection:
 
         Args:
             ports: The ports.
-            factor: What the streams' rates are multiplied by.
-            duration: Seconds; None: until they are stopped, or for an hour: nobody may be left to stop them.
+            factor: Factor of the streams' rates.
+            duration: Seconds; None: until they are stopped, or for an hour: an agent that was killed cannot stop them.
         """
         seconds = _LONGEST_SECONDS if duration is None else duration
         try:
@@ -156,11 +156,11 @@ class TrexConnection:
         """All counters since `clear`.
 
         Raises:
-            AgentError: If the client lost its server, so that it would tell old ones.
+            AgentError: If the client lost its server, so that its counters are old.
         """
-        stats: Mapping[Any, Any] = self._call("tell its counters", self._client.get_stats, ports=self._ports)
+        stats: Mapping[Any, Any] = self._call("report its counters", self._client.get_stats, ports=self._ports)
         if not self._client.is_connected():
-            self._fail("tell its counters", "the connection was lost: no events came any more")
+            self._fail("report its counters", "the connection was lost: no events came any more")
         return stats
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ class TrexConnection:
             if self._client.is_connected():
                 self._client.disconnect(stop_traffic=True, release_ports=True)
         except Exception as error:  # noqa: BLE001 (whatever it was, this was the last call)
-            print(f"lossratio agent: TRex did not let go of its ports: {_text(error)}")
+            print(f"lossratio agent: TRex did not release its ports: {_text(error)}")
 
     def _connect(self, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
         deadline = clock() + self._settings.connect_timeout
@@ -198,19 +198,19 @@ class TrexConnection:
             self._fail(doing, _text(error), error)
 
     def _fail(self, doing: str, text: str, cause: Exception | None = None) -> NoReturn:
-        told = text.lower()
-        if any(words in told for words in _MISMATCH):
+        lowered = text.lower()
+        if any(words in lowered for words in _MISMATCH):
             raise AgentError(
                 "version",
                 f"TRex's server and client are of different versions: {text}. The client is {self.origin}; set the "
                 "generator's 'directory' in the topology file to the installation that the server runs from.",
             ) from cause
-        if any(words in told for words in _TAKEN):
+        if any(words in lowered for words in _TAKEN):
             raise AgentError(
                 "ports_taken",
                 f"TRex's ports belong to somebody else: {text}. Wait until they are released, or stop that program.",
             ) from cause
-        if any(words in told for words in _LOST):
+        if any(words in lowered for words in _LOST):
             raise AgentError(
                 "server_lost", f"The TRex server was asked to {doing}, and does not answer (any more): {text}."
             ) from cause
@@ -222,10 +222,10 @@ def _contain_crashes(client: Any) -> None:
     events = getattr(client, "event_handler", None)
     if events is None or not hasattr(events, "on_async_crash"):
         return
-    tell = events.on_async_crash
+    report = events.on_async_crash
 
     def end_thread() -> NoReturn:
-        tell()
+        report()
         raise SystemExit
 
     events.on_async_crash = end_thread

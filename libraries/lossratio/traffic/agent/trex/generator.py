@@ -85,7 +85,7 @@ class TrexGenerator:
         }
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
-        """See `Generator.trial`. After a ramp traffic pauses for the settle time: TRex cannot tell its frames apart."""
+        """See `Generator.trial`. After a ramp traffic pauses for the settle time, as TRex counts all frames."""
         self._prepare()
         if ramp:
             self._runner.ramp_up(load, ramp, check)
@@ -172,7 +172,7 @@ class TrexGenerator:
     def _latency_streams(
         self, direction: Direction, group: int, load: float, rate: float
     ) -> tuple[list[Any], str | None]:
-        """What a direction sends in place of a part of its load, and why it does not measure latency, if so."""
+        """A direction's latency streams in place of a part of its load, and the reason if it has none."""
         maker = self._makers[direction.name]
         try:
             # With its share of the load a direction gets its share of the latency frames, so that one factor fits all.
@@ -234,7 +234,7 @@ def latency_rate(load: float) -> float:
 
 
 def latency_answer(name: str, statistics: Mapping[str, Any], group: int) -> Message:
-    """What TRex measured for a direction.
+    """Latency of a direction as TRex measured it.
 
     Args:
         name: The direction.

@@ -36,7 +36,7 @@ class Run:
         stopping: Before the server was asked to stop it; traffic for a duration should have ended by itself.
         ended: When the server had answered that.
         is_stretched: Whether traffic for a duration had not ended by itself in time.
-        is_known: Whether the requests were answered and made soon enough to tell that.
+        is_known: Whether the requests were answered and made soon enough to know that.
     """
 
     asked: float
@@ -47,7 +47,7 @@ class Run:
     is_known: bool = True
 
     def is_in_time(self, *, all_sent: bool) -> bool:
-        """Whether a port has sent in time what it was to send.
+        """Whether a port has sent all its frames in time.
 
         Args:
             all_sent: Whether it has sent all frames: a server says a little late that it has.
@@ -59,7 +59,7 @@ class TrexRunner:
     """Starts and stops the streams of some ports.
 
     An overloaded TRex drops nothing: it sends every frame, and takes longer. So traffic is stopped soon after it
-    should have ended, and whoever asks for counters is told how long it took.
+    should have ended, and its counters come with the time that it took.
 
     Args:
         connection: The server.
@@ -93,7 +93,7 @@ class TrexRunner:
         Args:
             load: Frames per second, of the direction with the largest share.
             duration: Seconds.
-            check: To be called every now and then; what it raises ends the traffic.
+            check: To be called several times a second; an exception from it ends the traffic.
 
         Raises:
             AgentError: If the server cannot do it, or is lost.
@@ -122,16 +122,16 @@ class TrexRunner:
         return Run(asked, started, started, started)
 
     def stop(self, run: Run) -> Run:
-        """Ends what `start` began."""
+        """Ends the traffic that `start` began."""
         return self._stopped(run.asked, run.started)
 
     def ramp_up(self, load: float, ramp: float, check: Callable[[], None]) -> None:
-        """Lets traffic grow in steps from nothing to a load, and stops it.
+        """Sends traffic that grows in steps from nothing to a load, and stops it.
 
         Args:
             load: Frames per second.
             ramp: Seconds.
-            check: To be called every now and then; what it raises ends the traffic.
+            check: To be called several times a second; an exception from it ends the traffic.
         """
         steps = [load * (step + 1) / _RAMP_STEPS for step in range(_RAMP_STEPS)]
         run = self.start(steps[0])
@@ -145,7 +145,7 @@ class TrexRunner:
         self.stop(run)
 
     def wait(self, seconds: float, check: Callable[[], None]) -> None:
-        """Waits, and makes sure that somebody still waits for the answer."""
+        """Waits, and makes sure that the controller is still there."""
         end = self._clock() + seconds
         while True:
             left = end - self._clock()
@@ -163,7 +163,7 @@ class TrexRunner:
 class TrexCounters:
     """Reads the counters of ports whose traffic has stopped.
 
-    A port counts all frames that arrive, whoever sent them.
+    A port counts all frames that arrive, from any sender.
 
     Args:
         connection: The server.
@@ -187,13 +187,13 @@ class TrexCounters:
         self._late: Mapping[str, int] = {}
 
     def begin(self) -> None:
-        """Sets all counters to zero for new traffic; what has come since the last `read` was late."""
+        """Sets all counters to zero for new traffic; frames that came since the last `read` were late."""
         self._late = {} if self._received is None else self.late()
         self._received = None
         self.clear()
 
     def clear(self) -> None:
-        """Sets all counters to zero, and forgets what was counted."""
+        """Sets all counters to zero, and forgets all earlier counts."""
         self._connection.clear()
 
     def read(self, load: float, run: Run, duration: float) -> list[Message]:

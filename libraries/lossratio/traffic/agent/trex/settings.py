@@ -37,8 +37,8 @@ class TrexSettings:
             than that was sent too slowly.
         largest_frame: Bytes, with FCS, of the largest frame that its buffers are made for.
         log: File that the server writes its log into.
-        is_ours: Whether nobody else can use the server, so that its ports are taken from whoever holds them: an earlier
-            agent that was killed.
+        is_ours: Whether lossratio started the server, so that nobody else can use it. Its ports are then taken from
+            their owner, an earlier agent that was killed.
     """
 
     directory: str
@@ -58,7 +58,7 @@ class TrexSettings:
 
     @classmethod
     def from_json(cls, data: Message) -> TrexSettings:
-        """Reads what `to_json` wrote.
+        """Reads the data that `to_json` wrote.
 
         Raises:
             AgentError: Of kind ``bad_request``.

@@ -11,7 +11,7 @@ from ..core.configuration import FCS_BYTES, ChecksumField, Direction, FramesSpec
 from ..core.protocol import AgentError
 
 LATENCY_HEADER_BYTES = 16
-"""What TRex writes into the end of each latency frame."""
+"""Bytes that TRex writes into the end of each latency frame."""
 
 _ADDRESSES_OF_TEMPLATE = 1
 _GAP = 10.0
