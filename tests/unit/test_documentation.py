@@ -159,3 +159,10 @@ def test_pages_avoid_the_words_that_the_glossary_avoids():
     assert {page.name: avoided.findall(prose_of(page)) for page in PAGES if page != glossary} == {
         page.name: [] for page in PAGES if page != glossary
     }
+
+
+def test_the_file_lists_for_contributors_name_files_that_exist():
+    rows = re.findall(r"^\| (.*?) \| .*? \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    files = [file for row in rows for file in re.findall(r"`([^`]+/[^`]+)`", row)]
+    assert len(files) > 15
+    assert not [file for file in files if not (ROOT / file).exists()]
