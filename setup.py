@@ -12,5 +12,7 @@ setup(
             "resources/traffic_profiles/*.yaml",
         ],
         "lossratio.drawing": ["templates/*.jinja"],
+        "lossratio.measurements.latency": ["*.jinja"],
+        "lossratio.measurements.throughput": ["*.jinja"],
     },
 )

@@ -18,11 +18,11 @@ import click
 from lossratio.errors import LossRatioError
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.results.verdict import GENERATOR_LIMIT
 from lossratio.testbed.opening import open_testbed
 from lossratio.testbed.testbed import Testbed
 from lossratio.traffic import load_profile

@@ -16,7 +16,7 @@ from statistics import median
 
 import click
 
-from lossratio.measurements.progress_text import progress_line
+from lossratio.measurements.progress import progress_line
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from lossratio.measurements.throughput.goal_file import GoalFile
+from lossratio.measurements.throughput.goals import GoalFile
 from lossratio.results.schema import file_schema, result_schema
 from lossratio.runs.job import JobFile
 from lossratio.topology import Topology

@@ -4,11 +4,9 @@ from datetime import timedelta
 
 from report_examples import STARTED, conditions
 
-from lossratio.measurements.latency.build import latency_result
-from lossratio.results.build import TestRun
+from lossratio.measurements.latency.result import latency_at_load, latency_result
 from lossratio.results.conditions import LoadOrigin
-from lossratio.results.latency import latency_at_load
-from lossratio.results.model import TestIdentity
+from lossratio.results.model import TestIdentity, TestRun
 from lossratio.trials import DirectionCounters, LatencyCounters, LatencyOutput, TrialInput, TrialOutput, TrialResult
 
 FORWARD, REVERSE = "port0>port1", "port1>port0"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from lossratio.measurements.mrr.result import mrr_result
+from lossratio.measurements.throughput.evidence import SearchSetup, throughput_result
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, goal_result
-from lossratio.results.build import SearchSetup, TestRun, mrr_result, throughput_result
 from lossratio.results.conditions import (
     Conditions,
     FrameSizeShare,
@@ -17,7 +18,8 @@ from lossratio.results.conditions import (
     load_semantics,
 )
 from lossratio.results.facts import ControllerFacts, NodeFacts, ToolVersions
-from lossratio.results.model import RESULT, TestIdentity
+from lossratio.results.model import TestIdentity, TestRun
+from lossratio.results.schema import built_in_results
 from lossratio.results.timing import trial_timing
 from lossratio.simulation.knees import SharpKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
@@ -25,6 +27,7 @@ from lossratio.topology import load_topology
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
+RESULT = built_in_results()
 STARTED = datetime(2026, 8, 1, 12, 0, 0, 250_000, tzinfo=timezone.utc)
 MIN_LOAD, MAX_LOAD = 9_001.0, 400_000.0
 LINK_LIMIT = 1e9 / ((64 + 20) * 8)

@@ -86,8 +86,8 @@ def replay_search(journal: JournalContents, path: Path) -> SearchResult:
     """
     from pydantic import TypeAdapter, ValidationError
 
+    from lossratio.measurements.throughput import Goal, search_goal
     from lossratio.mlrsearch import MLRsearch
-    from lossratio.results import Goal, search_goal
 
     search, settings = journal.search, _settings(journal)
     try:

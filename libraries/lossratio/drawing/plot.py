@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lossratio.drawing.svg import FAINT, element, number, text_at, title
 from lossratio.results import Trial
+from lossratio.units import format_frame_rate, format_ratio
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ LOSSY = (
 
 MARKS = (LOSSLESS, *(mark for _, mark in LOSSY), UNSENT, WARM_UP, SET_ASIDE)
 """All marks, in the order of the legend."""
+
+_SERIES_COLOURS = ("#009E73", "#CC79A7", "#56B4E9", "#D9A400", "#777777")
 
 
 def mark_of(trial: Trial) -> Mark:
@@ -242,3 +245,26 @@ def _log_ticks(low: float, high: float, number_of_ticks: int) -> list[float]:
         if len(ticks) <= number_of_ticks:
             break
     return ticks[:: max(1, math.ceil(len(ticks) / number_of_ticks))]
+
+
+def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:
+    """The trials by their marks, in the order in which marks are drawn."""
+    found: dict[Mark, list[Trial]] = {mark: [] for mark in MARKS}
+    for trial in trials:
+        found[mark_of(trial)].append(trial)
+    return {mark: marked for mark, marked in found.items() if marked}
+
+
+def trial_hint(trial: Trial) -> str:
+    """What is shown when the pointer is on a trial."""
+    unsent = f", {trial.unsent_frames:,} frames unsent" if trial.unsent_frames else ""
+    rule = f", rule: {trial.rule}" if trial.rule else ""
+    return (
+        f"trial {trial.number}: {format_frame_rate(trial.load_per_interface_fps)} for {trial.duration_s:g} s, "
+        f"loss {format_ratio(trial.loss_ratio)}{unsent}{rule}"
+    )
+
+
+def series_colour(index: int) -> str:
+    """The colour of a goal, a curve or another series, by its place among them."""
+    return _SERIES_COLOURS[index % len(_SERIES_COLOURS)]

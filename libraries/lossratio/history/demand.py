@@ -12,10 +12,10 @@ from lossratio.history.store import History
 from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, Trend, trends_of
 from lossratio.history.trend_text import describe_trend
 from lossratio.report import Run
-from lossratio.results import Result
+from lossratio.results import TestResult
 
 
-def trends_with(history: History, result: Result, *, fresh: int, least_change: float) -> list[Trend]:
+def trends_with(history: History, result: TestResult, *, fresh: int, least_change: float) -> list[Trend]:
     """The trends of a test if a result of it were the newest of its history; nothing is written.
 
     Args:
@@ -35,7 +35,7 @@ def trends_with(history: History, result: Result, *, fresh: int, least_change: f
 
 def require_no_regression(
     history: History,
-    result: Result,
+    result: TestResult,
     quantity: str | None = None,
     *,
     fresh: int = FRESH,

@@ -15,6 +15,7 @@ from lossratio.keywords.session import Keywords
 from lossratio.measurements.reconfiguration import (
     RECONFIGURATION_GOAL,
     ReconfigurationRequest,
+    ReconfigurationResult,
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
@@ -23,11 +24,9 @@ from lossratio.measurements.telemetry import (
     TelemetryRequest,
     add_telemetry,
     describe_telemetry,
-    relevant_load,
 )
-from lossratio.measurements.throughput import DEFAULT_TIMEOUT, SearchRequest
+from lossratio.measurements.throughput import DEFAULT_TIMEOUT, SearchRequest, ThroughputResult
 from lossratio.mlrsearch import SearchGoal
-from lossratio.results import ReconfigurationResult, ThroughputResult
 from lossratio.traffic import load_profile
 from lossratio.trials import Integrity
 
@@ -58,7 +57,7 @@ class DeviceKeywords(Keywords):
             raise SearchError(
                 "No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first."
             )
-        name, load = relevant_load(search.result, goal)
+        name, load = search.result.relevant_load(goal)
         request = TelemetryRequest(search.profile, load, name, duration.total_seconds())
         announce(f"Collecting telemetry at {name}: {describe_profile(search.profile)}")
         result = add_telemetry(self.session.ready_testbed(), request, search.place, search.result)

@@ -9,8 +9,13 @@ from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, 
 from lossratio.keywords.console import describe_profile, show_progress
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
-from lossratio.measurements.frame_loss import LARGEST_STEP, TRIAL_DURATION, FrameLossRequest, measure_frame_loss_rate
-from lossratio.results import FrameLossResult
+from lossratio.measurements.frame_loss import (
+    LARGEST_STEP,
+    TRIAL_DURATION,
+    FrameLossRequest,
+    FrameLossResult,
+    measure_frame_loss_rate,
+)
 from lossratio.traffic import load_profile
 from lossratio.trials import Integrity
 

@@ -15,13 +15,17 @@ from lossratio.keywords.session import Keywords, Search
 from lossratio.measurements.latency import (
     LATENCY_DURATION,
     LATENCY_SHARES,
+    LatencyAtLoad,
     LatencyPoint,
     LatencyRequest,
+    LatencyResult,
     add_latency,
+    latency_lines,
     measure_latency,
+    name_load,
     points_of,
 )
-from lossratio.results import LatencyAtLoad, LatencyResult, ThroughputResult, latency_lines, name_load
+from lossratio.measurements.throughput import ThroughputResult
 from lossratio.traffic import load_profile
 from lossratio.trials import Integrity
 

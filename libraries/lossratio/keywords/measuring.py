@@ -9,10 +9,10 @@ from typing import TypeVar
 from lossratio.keywords.console import announce, show_result
 from lossratio.keywords.session import Session
 from lossratio.measurements import TestPlace
-from lossratio.results import Result
+from lossratio.results import TestResult
 from lossratio.testbed import Testbed
 
-ResultT = TypeVar("ResultT", bound=Result)
+ResultT = TypeVar("ResultT", bound=TestResult)
 
 
 def measured(

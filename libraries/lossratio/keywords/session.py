@@ -12,9 +12,10 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError, SearchError, TrafficError
 from lossratio.measurements import TestPlace
+from lossratio.measurements.throughput import ThroughputResult
 from lossratio.mlrsearch import SearchGoal
 from lossratio.report import RunReport
-from lossratio.results import Result, RunDirectory, TestIdentity, ThroughputResult, result_name
+from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
 from lossratio.testbed import RunningTraffic, Testbed
 from lossratio.traffic import TrafficProfile
 
@@ -56,7 +57,7 @@ class Session:
         self.last_search: Search | None = None
         self.directory: RunDirectory | None = None
         self._resume = resume
-        self._last_result: Result | None = None
+        self._last_result: TestResult | None = None
         self._measurements: Counter[str] = Counter()
 
     def ready_testbed(self) -> Testbed:
@@ -81,7 +82,7 @@ class Session:
         return traffic
 
     @property
-    def last_result(self) -> Result:
+    def last_result(self) -> TestResult:
         """What was measured last in this suite.
 
         Raises:
@@ -92,7 +93,7 @@ class Session:
         return self._last_result
 
     @last_result.setter
-    def last_result(self, result: Result) -> None:
+    def last_result(self, result: TestResult) -> None:
         self._last_result = result
 
     @property

@@ -6,13 +6,18 @@ from datetime import timedelta
 from pathlib import Path
 
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
-from lossratio.keywords.console import describe_profile, show_soak_progress
+from lossratio.keywords.console import describe_profile, show_progress
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import warm_up_like
-from lossratio.measurements.soak import TARGET_LOSS_RATIO, SoakRequest, find_critical_load, warm_start_from
+from lossratio.measurements.soak import (
+    TARGET_LOSS_RATIO,
+    SoakRequest,
+    SoakResult,
+    find_critical_load,
+    warm_start_from,
+)
 from lossratio.plrsearch import TIMEOUT, LikelihoodName, SelectionName
-from lossratio.results import SoakResult
 from lossratio.traffic import load_profile
 from lossratio.trials import Integrity
 from lossratio.units import format_ratio
@@ -85,6 +90,6 @@ class SoakKeywords(Keywords):
         return measured(
             self.session,
             f"Searching for the load with loss ratio {format_ratio(target_loss_ratio)}: {describe_profile(traffic)}",
-            lambda testbed, place: find_critical_load(testbed, request, place, show_soak_progress),
+            lambda testbed, place: find_critical_load(testbed, request, place, show_progress),
             resume,
         )

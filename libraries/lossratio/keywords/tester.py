@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from robot.api import logger
@@ -10,7 +11,7 @@ from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, 
 from lossratio.keywords.console import announce, describe_profile, show_progress
 from lossratio.keywords.session import Keywords
 from lossratio.measurements.self_test import SelfTest, SelfTestRequest, find_tester_limit
-from lossratio.measurements.throughput import search_picture
+from lossratio.results import view_of
 from lossratio.traffic import load_profile
 
 
@@ -47,7 +48,8 @@ class TesterKeywords(Keywords):
         announce(f"Testing the tester: {describe_profile(traffic)}")
         request = SelfTestRequest(traffic, max_load, record)
         test = find_tester_limit(self.session.ready_testbed(), request, place, show_progress)
-        logger.info(search_picture(test.result), html=True)
+        for picture in islice(view_of(test.result).pictures(test.result), 1):
+            logger.info(picture.svg, html=True)
         logger.info(str(test), also_console=True)
         self.session.last_result = test.result
         return test

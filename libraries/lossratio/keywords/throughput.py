@@ -11,10 +11,15 @@ from lossratio.keywords.console import announce, describe_profile, show_progress
 from lossratio.keywords.measuring import measured
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import TestPlace, warm_up_like
-from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.measurements.throughput import DEFAULT_TIMEOUT, SearchRequest, repeat_search, require_throughput
+from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, MrrRequest, MrrResult, measure_mrr
+from lossratio.measurements.throughput import (
+    DEFAULT_TIMEOUT,
+    SearchRequest,
+    ThroughputResult,
+    repeat_search,
+    require_throughput,
+)
 from lossratio.mlrsearch import SearchGoal
-from lossratio.results import MRR_TRIAL_DURATION, MRR_TRIALS, MrrResult, ThroughputResult
 from lossratio.traffic import load_profile
 from lossratio.trials import Integrity
 

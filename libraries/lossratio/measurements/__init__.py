@@ -1,24 +1,34 @@
 """Measurements: what all kinds share, and a folder for each kind."""
 
-from lossratio.measurements.measurement import Measurement, TestPlace, perform, what_stopped
+from lossratio.measurements.csit import CsitExportError, CsitNumber, CsitRate, CsitRecord, csit_rate
+from lossratio.measurements.measure import InWords, MeasuredKind, Request, measure
+from lossratio.measurements.measurement import Measurement, Span, TestPlace, perform, what_stopped
 from lossratio.measurements.planned import PlannedTrials
-from lossratio.measurements.progress import OnProgress, Progress
-from lossratio.measurements.progress_text import progress_line, soak_progress_line
-from lossratio.measurements.span import Span
+from lossratio.measurements.progress import OnProgress, Progress, progress_line, seconds_in_words, trial_in_words
 from lossratio.measurements.warm_up import WarmUp, run_warm_up, warm_up_like
 
 __all__ = [
+    "CsitExportError",
+    "CsitNumber",
+    "CsitRate",
+    "CsitRecord",
+    "InWords",
+    "MeasuredKind",
     "Measurement",
     "OnProgress",
     "PlannedTrials",
     "Progress",
+    "Request",
     "Span",
     "TestPlace",
     "WarmUp",
+    "csit_rate",
+    "measure",
     "perform",
     "progress_line",
     "run_warm_up",
-    "soak_progress_line",
+    "seconds_in_words",
+    "trial_in_words",
     "warm_up_like",
     "what_stopped",
 ]

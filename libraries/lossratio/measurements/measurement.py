@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import lossratio
 from lossratio.errors import DutError, SearchError, StorageError
-from lossratio.measurements.continuity import check_versions
-from lossratio.measurements.span import Span
 from lossratio.results import FORCED, Conditions, RunDirectory, TestIdentity, TestRun, low_rate_check
-from lossratio.testbed import Ready, Testbed, guilty_of
-from lossratio.traffic import TrafficProfile
 from lossratio.trials import (
     NO_DIGESTS,
     Controller,
@@ -29,11 +27,31 @@ from lossratio.trials import (
 )
 from lossratio.units import format_frame_rate
 
+if TYPE_CHECKING:
+    from lossratio.testbed import Ready, Testbed
+    from lossratio.traffic import TrafficProfile
+
 ResultT = TypeVar("ResultT")
 OnTrial = Callable[[TrialResult], None]
 
 WITHDRAWN = "withdrawn, as nobody knows whether the DUT was still as it was set up: trials "
 """How a remark begins that says which trials the journal has lost."""
+
+
+class Span:
+    """When something began and ended, by a clock that somebody may set meanwhile: the time from its making on.
+
+    Attributes:
+        started: When it was made, UTC.
+    """
+
+    def __init__(self) -> None:
+        self.started = datetime.now(timezone.utc)
+        self._began = time.monotonic()
+
+    def end(self) -> datetime:
+        """Now, by the clock that was right at the beginning: never before it, and by no more than has really passed."""
+        return self.started + timedelta(seconds=time.monotonic() - self._began)
 
 
 @dataclass(frozen=True)
@@ -120,6 +138,9 @@ def perform(
     Raises:
         LossRatioError: If the measurement could not even begin.
     """
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.testbed import guilty_of
+
     if ramp < 0.0:
         raise SearchError(f"A ramp takes some seconds, or none, but not {ramp:g}.")
     if integrity is not Integrity.DOUBT:
@@ -205,7 +226,7 @@ def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[s
 
 def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]) -> Journal:
     if place.resume is not None and place.forced is None:
-        check_versions(place.resume, conditions)
+        _check_versions(place.resume, conditions)
     path = place.directory.journal_path(place.test.full_name)
     earlier = None if place.resume is None else place.resume.journal_path(place.test.full_name)
     if earlier is None or not earlier.exists():
@@ -227,3 +248,32 @@ def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
         raise StorageError(
             f"Cannot copy the journal {earlier} to {path}: {error.strerror}. Nothing was measured since."
         ) from error
+
+
+def _check_versions(earlier: RunDirectory, conditions: Conditions) -> None:
+    """Checks that the DUTs have the versions that the earlier part of the run was measured with.
+
+    Args:
+        earlier: The directory of the run that is continued.
+        conditions: What is measured now.
+
+    Raises:
+        SearchError: If a DUT of the same kind has another version; names both.
+        ReportError: If a result of the earlier part cannot be read.
+    """
+    if not (earlier.path / "results").is_dir():
+        return
+    for result in earlier.results():
+        changes = ", ".join(_changes(result.conditions.duts, conditions.duts))
+        if changes:
+            raise SearchError(
+                f"The run in {earlier.path} cannot be continued: {changes}. It has results of the earlier version. "
+                f"Put that back, begin a new run, or insist on it: lossratio run --resume {earlier.path} --force."
+            )
+
+
+def _changes(before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name in before.keys() & now.keys():
+        old, new = before[name], now[name]
+        if old.get("kind") == new.get("kind") and old.get("version") != new.get("version"):
+            yield f"{name} ({new.get('kind')}) was version {old.get('version')}, and is {new.get('version')} now"

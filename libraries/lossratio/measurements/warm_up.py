@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import SearchError
-from lossratio.testbed import Testbed
-from lossratio.traffic import TrafficProfile, load_profile
 from lossratio.trials import TrialInput
 from lossratio.units import format_frame_rate, format_ratio
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Testbed
+    from lossratio.traffic import TrafficProfile
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str |
         SearchError: If there is a profile, and no duration.
         TrafficError: If there is no such profile, or it cannot have frames of that size.
     """
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.traffic import load_profile
+
     if duration is None:
         if profile is not None:
             raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")

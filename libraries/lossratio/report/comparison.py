@@ -10,7 +10,7 @@ from enum import Enum
 from lossratio.errors import ReportError
 from lossratio.report.difference import Difference, Sample, adjusted, difference
 from lossratio.report.run import Run
-from lossratio.results import Finding, Outcome, Result, caveats_of, differing_aspects, findings_of
+from lossratio.results import Finding, Outcome, TestResult, caveats_of, differing_aspects, findings_of
 
 SIGNIFICANCE = 0.05
 """Adjusted probability below which a difference is taken for real."""
@@ -114,9 +114,9 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
     return Comparison(testbeds.pop(), tuple(_judged(compared, least_change)), problems)
 
 
-def _results(runs: Sequence[Run]) -> list[Result]:
+def _results(runs: Sequence[Run]) -> list[TestResult]:
     """The results of some runs, each once: a run that was kept before it was resumed has most of them twice."""
-    found: dict[str, list[Result]] = {}
+    found: dict[str, list[TestResult]] = {}
     for result in (result for run in runs for result in run.results):
         same = found.setdefault(result.test.full_name, [])
         if result not in same:
@@ -124,14 +124,14 @@ def _results(runs: Sequence[Run]) -> list[Result]:
     return [result for same in found.values() for result in same]
 
 
-def _without(results: Sequence[Result], others: Sequence[Result]) -> list[Result]:
+def _without(results: Sequence[TestResult], others: Sequence[TestResult]) -> list[TestResult]:
     """Leaves out what would be compared with itself, where there is something else to compare with."""
     rest = [result for result in results if result not in others]
     names = {result.test.full_name for result in rest}
     return [result for result in results if result in rest or result.test.full_name not in names]
 
 
-def _by_quantity(results: Sequence[Result]) -> dict[tuple[str, str], list[Finding]]:
+def _by_quantity(results: Sequence[TestResult]) -> dict[tuple[str, str], list[Finding]]:
     found: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings_of(results):
         found.setdefault((finding.result.test.full_name, finding.quantity), []).append(finding)

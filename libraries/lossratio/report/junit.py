@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from lossratio.drawing import xml_text
 from lossratio.report.run import Run
-from lossratio.results import Outcome, Result, findings_of, message
+from lossratio.results import Outcome, TestResult, findings_of, message
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _cases(run: Run) -> list[Case]:
     return cases
 
 
-def _case(result: Result, doubts: tuple[str, ...]) -> Case:
+def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
     state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome]
     findings = list(findings_of([result]))
     reasons = [f"{each.quantity}: {each.reason}" for each in findings if each.reason is not None]

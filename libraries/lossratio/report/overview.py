@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lossratio.records import Rate
-from lossratio.results import Finding, Outcome, Result, ThroughputResult, Traffic, findings_of, format_frames_per_second
+from lossratio.results import Finding, Outcome, TestResult, Traffic, findings_of, format_frames_per_second, view_of
 from lossratio.units import format_bit_rate, format_ratio
 
 NOTHING = "–"
@@ -50,7 +50,7 @@ class OverviewRow:
     duration: str
 
 
-def overview(results: Iterable[Result]) -> list[OverviewRow]:
+def overview(results: Iterable[TestResult]) -> list[OverviewRow]:
     """The rows of all results, in their order."""
     return [_row(finding) for finding in findings_of(results)]
 
@@ -89,7 +89,7 @@ def _state(finding: Finding) -> str:
         return "failed: no result"
     if finding.outcome is Outcome.IRREGULAR:
         return "irregular" if finding.reason is None else f"irregular: {finding.reason}"
-    return "regular" if isinstance(finding.result, ThroughputResult) else "measured"
+    return view_of(finding.result).in_order
 
 
 def _per_interface(rate: Rate | None) -> str:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from lossratio.errors import ReportError, SearchError
-from lossratio.report.doubts import Doubt, doubts_of
-from lossratio.results import BoundsSoFar, Goal, Result, format_interval, read_result, search_goal
-from lossratio.trials import JournalContents, read_journal
+from lossratio.results import Doubt, TestResult, doubts_of, kind_of_journal, read_result
+from lossratio.trials import read_journal
 from lossratio.units import format_frame_rate, format_ratio
 
 
@@ -47,7 +44,7 @@ class Run:
     """
 
     path: Path
-    results: tuple[Result, ...]
+    results: tuple[TestResult, ...]
     cut_off: tuple[CutOff, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -73,7 +70,7 @@ def read_run(path: Path) -> Run:
     """
     if not _is_run(path):
         raise ReportError(f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it.")
-    results: list[Result] = []
+    results: list[TestResult] = []
     problems: list[str] = []
     for file in sorted((path / "results").glob("*.json")):
         try:
@@ -126,25 +123,10 @@ def _is_run(path: Path) -> bool:
 
 def _cut_off(path: Path) -> CutOff:
     journal = read_journal(path)
+    kind = kind_of_journal(journal)
+    known = () if kind is None else tuple(kind.known_so_far(journal))
     last = None
     if journal.results:
         result = journal.results[-1]
         last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {format_ratio(result.loss_ratio)}"
-    return CutOff(path.stem, journal.created, len(journal.entries), tuple(_bounds(journal)), last)
-
-
-def _bounds(journal: JournalContents) -> Iterator[str]:
-    """What the trials so far say about each goal, where the journal names its goals."""
-    try:
-        goals = [search_goal(Goal.model_validate(each)) for each in journal.search.get("goals", ())]
-    except (ValidationError, SearchError):
-        return
-    so_far = BoundsSoFar(goals)
-    bounds = [so_far.add(result) for result in journal.results[_warm_ups(journal) :]]
-    for each in bounds[-1] if bounds else ():
-        yield f"{each.goal}: so far {format_interval(each.leaning.lower, each.leaning.upper)} per interface, not proved"
-
-
-def _warm_ups(journal: JournalContents) -> int:
-    settings = journal.search.get("settings") or {}
-    return 1 if settings.get("warm_up_duration_s") else 0
+    return CutOff(path.stem, journal.created, len(journal.entries), known, last)

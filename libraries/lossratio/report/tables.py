@@ -11,7 +11,7 @@ from typing import Any
 
 from lossratio.report.overview import OverviewRow, overview
 from lossratio.report.run import Run
-from lossratio.results import RESULT, Finding, Result, findings_of, integrity_of
+from lossratio.results import Finding, TestResult, findings_of, integrity_of
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
@@ -43,7 +43,7 @@ def json_report(runs: Sequence[Run]) -> str:
             {
                 "run": run.path.resolve().name,
                 "results": [
-                    {"result": RESULT.dump_python(result, mode="json"), "doubts": [asdict(doubt) for doubt in doubts]}
+                    {"result": result.model_dump(mode="json"), "doubts": [asdict(doubt) for doubt in doubts]}
                     for result, doubts in zip(run.results, run.doubts, strict=True)
                 ],
                 "cut_off": [asdict(test) for test in run.cut_off],
@@ -106,7 +106,7 @@ def _csv_row(run: Run, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _integrity_row(result: Result) -> dict[str, int]:
+def _integrity_row(result: TestResult) -> dict[str, int]:
     """What was seen of frames that came back; nothing where nobody looked."""
     seen = integrity_of(result)
     return {} if seen is None else {f"{name}_frames": getattr(seen, name) for name in _INTEGRITY}

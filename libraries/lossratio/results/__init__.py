@@ -1,17 +1,5 @@
-"""What was measured, as data: conditions, trials, results of all kinds, the directory of a run."""
+"""What was measured, as data: conditions, trials, the directory of a run, and the registry of kinds of measurement."""
 
-from lossratio.results.bounds import BoundsSoFar, bounds_history, search_goal
-from lossratio.results.build import (
-    SearchSetup,
-    SoakSetup,
-    TestRun,
-    describe_goal,
-    mrr_result,
-    reconfiguration_result,
-    soak_result,
-    throughput_result,
-)
-from lossratio.results.comparable import FORCED, caveats_of, differing_aspects, digest_of, is_at_limit, is_too_slow
 from lossratio.results.conditions import (
     Conditions,
     FrameSizeShare,
@@ -21,38 +9,24 @@ from lossratio.results.conditions import (
     Traffic,
     describe_testbed,
     load_semantics,
+    with_ramp,
 )
+from lossratio.results.contradictions import ROUNDING, differences, same_value
+from lossratio.results.doubts import Doubt, DoubtKind, generator_stalls
 from lossratio.results.facts import NodeFacts, ToolVersions, controller_facts
-from lossratio.results.findings import Finding, findings_of
-from lossratio.results.frame_integrity import (
-    FrameIntegrity,
-    faults_with_sizes,
-    integrity_lines,
-    integrity_of,
-    low_rate_check,
+from lossratio.results.findings import (
+    FORCED,
+    caveats_of,
+    differing_aspects,
+    digest_of,
+    doubts_of,
+    findings_of,
+    is_at_limit,
+    is_too_slow,
 )
-from lossratio.results.frame_loss import FrameLoss, LossAtLoad, ends_without_loss, frame_loss
-from lossratio.results.histograms import Histogram
-from lossratio.results.latency import DirectionLatency, LatencyAtLoad, latency_at_load
-from lossratio.results.latency_text import format_microseconds, latency_lines, name_load
-from lossratio.results.model import (
-    RESULT,
-    FrameLossResult,
-    Goal,
-    GoalReport,
-    LatencyResult,
-    MrrResult,
-    Outcome,
-    ReconfigurationResult,
-    Result,
-    SoakResult,
-    TestIdentity,
-    TestResult,
-    ThroughputResult,
-)
-from lossratio.results.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
-from lossratio.results.ramp import with_ramp
-from lossratio.results.reconfiguration import reconfiguration_loss
+from lossratio.results.frame_integrity import faults_with_sizes, integrity_of, low_rate_check
+from lossratio.results.kinds import Kind, kind_names, kind_of, kind_of_journal, view_of
+from lossratio.results.model import WITHOUT_DIGEST, Outcome, TestIdentity, TestResult, TestRun
 from lossratio.results.repair import damages_in, repair, results_lost, results_set_aside
 from lossratio.results.run_directory import (
     RunDirectory,
@@ -62,118 +36,83 @@ from lossratio.results.run_directory import (
     search_name,
     write_whole,
 )
-from lossratio.results.soak import (
-    CriticalLoad,
-    CurvePoint,
-    DensityPoint,
-    FitCheck,
-    FittedFunction,
-    IntervalPoint,
-    SoakLimit,
+from lossratio.results.text import (
+    LABEL_WIDTH,
+    format_frames_per_second,
+    format_interval,
+    load_per_interface,
+    message,
+    rate_line,
 )
-from lossratio.results.spread import GoalSpread, goal_spread
-from lossratio.results.telemetry import DutTelemetry, TelemetryTrial
-from lossratio.results.text import format_frames_per_second, format_interval, format_regularity, message
 from lossratio.results.timing import TrialTiming, trial_timing
-from lossratio.results.trial_text import trials_in_words
-from lossratio.results.trials import STALL, Trial, describe_trials
-from lossratio.results.verdict import GENERATOR_LIMIT, dropped_by_generator
+from lossratio.results.trials import STALL, Trial, describe_trials, dropped_by_generator, trials_in_words
+from lossratio.results.view import Finding, Picture, View, failure_line
 
 __all__ = [
     "FORCED",
-    "GENERATOR_LIMIT",
-    "MRR_TRIALS",
-    "MRR_TRIAL_DURATION",
-    "RESULT",
+    "LABEL_WIDTH",
+    "ROUNDING",
     "STALL",
-    "BoundsSoFar",
+    "WITHOUT_DIGEST",
     "Conditions",
-    "CriticalLoad",
-    "CurvePoint",
-    "DensityPoint",
-    "DirectionLatency",
-    "DutTelemetry",
+    "Doubt",
+    "DoubtKind",
     "Finding",
-    "FitCheck",
-    "FittedFunction",
-    "FrameIntegrity",
-    "FrameLoss",
-    "FrameLossResult",
     "FrameSizeShare",
-    "Goal",
-    "GoalReport",
-    "GoalSpread",
-    "Histogram",
-    "IntervalPoint",
-    "LatencyAtLoad",
-    "LatencyResult",
+    "Kind",
     "LoadOrigin",
     "LoadSemantics",
-    "LossAtLoad",
     "MaxLoad",
-    "MrrResult",
     "NodeFacts",
     "Outcome",
-    "ReconfigurationResult",
-    "Result",
+    "Picture",
     "RunDirectory",
-    "SearchSetup",
-    "SoakLimit",
-    "SoakResult",
-    "SoakSetup",
-    "TelemetryTrial",
     "TestIdentity",
     "TestResult",
     "TestRun",
-    "ThroughputResult",
     "ToolVersions",
     "Traffic",
     "Trial",
     "TrialTiming",
-    "bounds_history",
+    "View",
     "caveats_of",
     "controller_facts",
     "damages_in",
-    "describe_goal",
     "describe_testbed",
     "describe_trials",
+    "differences",
     "differing_aspects",
     "digest_of",
+    "doubts_of",
     "dropped_by_generator",
-    "ends_without_loss",
+    "failure_line",
     "faults_with_sizes",
     "findings_of",
     "format_frames_per_second",
     "format_interval",
-    "format_microseconds",
-    "format_regularity",
-    "frame_loss",
-    "goal_spread",
-    "integrity_lines",
+    "generator_stalls",
     "integrity_of",
     "is_at_limit",
     "is_too_slow",
-    "latency_at_load",
-    "latency_lines",
+    "kind_names",
+    "kind_of",
+    "kind_of_journal",
+    "load_per_interface",
     "load_semantics",
     "low_rate_check",
     "message",
-    "mrr_result",
-    "name_load",
+    "rate_line",
     "read_result",
-    "reconfiguration_loss",
-    "reconfiguration_result",
     "repair",
     "result_name",
     "result_stems",
     "results_lost",
     "results_set_aside",
-    "search_goal",
+    "same_value",
     "search_name",
-    "soak_result",
-    "throughput_result",
     "trial_timing",
     "trials_in_words",
+    "view_of",
     "with_ramp",
     "write_whole",
 ]

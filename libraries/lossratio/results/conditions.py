@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from lossratio.records import Rate, Ratio, Record, make_rate
 from lossratio.results.facts import ControllerFacts, NodeFacts
-from lossratio.results.timing import TrialTiming
+from lossratio.results.timing import Deviation, TrialTiming
 from lossratio.topology import TestbedKind, Topology, TrafficPath
 
 
@@ -223,3 +223,22 @@ class Conditions(Record):
         maximum = None if link_limit is None else self.rate(link_limit)
         rate = self.rate(per_interface)
         return MaxLoad(rate=rate, origin=origin, theoretical_maximum=maximum, limits=tuple(limits))
+
+
+def with_ramp(conditions: Conditions, ramp: float) -> Conditions:
+    """The same conditions, with a ramp before the counted part of every trial.
+
+    Args:
+        conditions: Conditions without one.
+        ramp: Its length, in seconds; 0: there is none.
+    """
+    if not ramp:
+        return conditions
+    timing = conditions.timing
+    deviation = Deviation(
+        step="start of the traffic",
+        rfc2544="the trial begins with its load",
+        instead=f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted",
+    )
+    changed = timing.model_copy(update={"ramp_s": ramp, "deviations": (*timing.deviations, deviation)})
+    return conditions.model_copy(update={"timing": changed})

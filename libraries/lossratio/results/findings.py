@@ -1,134 +1,127 @@
-"""What was found, as one list for results of all kinds: a finding for each goal of each test, or for its MRR.
-
-Tables, comparisons and histories are made of findings, so that they all mean the same by a number.
-"""
+"""What tables, comparisons and trends ask of results of all kinds: findings, what makes them comparable, doubts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from lossratio.records import Rate
-from lossratio.results.model import (
-    FrameLossResult,
-    GoalReport,
-    LatencyResult,
-    MrrResult,
-    Outcome,
-    Result,
-    SoakResult,
-    ThroughputResult,
+from pydantic import JsonValue
+
+from lossratio.results.doubts import (
+    Doubt,
+    DoubtKind,
+    drift_in,
+    generator_drops,
+    late_frames,
+    testbed_changed,
+    two_bands_in,
 )
+from lossratio.results.frame_integrity import FrameIntegrity, faults_with_sizes, integrity_of
+from lossratio.results.kinds import view_of
+from lossratio.results.model import Outcome, TestResult
+from lossratio.results.view import Finding
 
-MRR = "MRR"
-"""The quantity of a maximum receive rate; that of a search is the name of its goal."""
+FORCED = "resumed by force, although "
+"""How a remark begins that says that a result was measured under conditions which changed on the way."""
 
-CRITICAL_LOAD = "critical load"
-"""The quantity of a soak test."""
+_TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
+"""What is in the traffic's other fields as well, and another version may put in other words."""
 
-FRAME_LOSS = "frame loss rate"
-"""The quantity of a measurement of the frame loss rate over load."""
-
-LATENCY = "latency"
-"""The quantity of a measurement of latency alone."""
-
-RECONFIGURATION = "reconfiguration"
-"""The quantity of a reconfiguration test."""
+_TRIAL_DURATION = "trial duration"
+_DIGEST_LENGTH = 16
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What was found for one goal of one test, or as its maximum receive rate.
-
-    Attributes:
-        result: The result that it belongs to.
-        place: Place of that result among the results, from 1.
-        quantity: Name of the goal, or `MRR`.
-        outcome: Whether it was measured, is irregular, or failed.
-        reason: Why it is irregular or failed; None if it was measured.
-        value: Conditional throughput, mean maximum receive rate, or mean critical load; None: there is none.
-        lower_bound: Relevant lower bound; None: there is none.
-        upper_bound: Relevant upper bound; None: there is none.
-        deviation: Standard deviation of the value's parts; None: it has none.
-    """
-
-    result: Result
-    place: int
-    quantity: str
-    outcome: Outcome
-    reason: str | None
-    value: Rate | None = None
-    lower_bound: Rate | None = None
-    upper_bound: Rate | None = None
-    deviation: Rate | None = None
-
-    @property
-    def has_rate(self) -> bool:
-        """Whether a result of this kind comes to a single rate, so that its value can be compared."""
-        return isinstance(self.result, ThroughputResult | MrrResult | SoakResult)
-
-    @property
-    def theoretical_share(self) -> float | None:
-        """The value as a share of what the links can carry; None: not known."""
-        maximum = self.result.max_load.theoretical_maximum
-        return None if self.value is None or maximum is None else self.value.aggregate_fps / maximum.aggregate_fps
-
-
-def findings_of(results: Iterable[Result]) -> Iterator[Finding]:
+def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
     """The findings of some results, in their order."""
     for place, result in enumerate(results, start=1):
-        if isinstance(result, ThroughputResult):
-            for report in result.goals:
-                yield _goal_finding(result, place, report)
-        elif isinstance(result, MrrResult):
-            yield _mrr_finding(result, place)
-        elif isinstance(result, SoakResult):
-            yield _soak_finding(result, place)
-        elif isinstance(result, FrameLossResult):
-            # A curve, of which no single rate could be told from another one.
-            yield Finding(result, place, FRAME_LOSS, result.outcome, result.error)
-        elif isinstance(result, LatencyResult):
-            faults = [fault for each in result.latency for fault in each.faults]
-            yield Finding(result, place, LATENCY, result.outcome, "; ".join(faults) or None)
-        else:
-            # What a reconfiguration loses is no rate, so there is an outcome only.
-            yield Finding(result, place, RECONFIGURATION, result.outcome, result.error)
+        for finding in view_of(result).findings(result):
+            yield replace(finding, place=place)
 
 
-def _goal_finding(result: ThroughputResult, place: int, report: GoalReport) -> Finding:
-    found, name = report.result, report.goal.name
-    if found is None:
-        return Finding(result, place, name, Outcome.FAILED, result.error)
-    return Finding(
-        result,
-        place,
-        name,
-        Outcome.MEASURED if found.regular else Outcome.IRREGULAR,
-        found.reason,
-        found.conditional_throughput,
-        found.relevant_lower_bound,
-        found.relevant_upper_bound,
-    )
+def aspects_of(finding: Finding) -> dict[str, JsonValue]:
+    """What must be the same for two values to mean the same, by what people call it."""
+    result = finding.result
+    conditions = result.conditions
+    return {
+        "traffic profile": conditions.traffic.model_dump(mode="json", exclude=_TRAFFIC_IN_OTHER_WORDS),
+        "directions": conditions.load.model_dump(mode="json"),
+        "traffic path": list(conditions.testbed.path),
+        "kind of measurement": result.kind,
+        "goal": None,
+        _TRIAL_DURATION: None,
+        **view_of(result).aspects(result, finding),
+    }
 
 
-def _mrr_finding(result: MrrResult, place: int) -> Finding:
-    if result.mrr is None:
-        return Finding(result, place, MRR, Outcome.FAILED, result.error)
-    return Finding(result, place, MRR, result.outcome, None, result.mrr.mean, deviation=result.mrr.stdev)
+def differing_aspects(findings: Sequence[Finding]) -> list[str]:
+    """The aspects in which some findings differ; an aspect that was not recorded, or is empty, says nothing."""
+    all_aspects = [aspects_of(finding) for finding in findings]
+    differing = []
+    for name in all_aspects[0]:
+        known = [aspects[name] for aspects in all_aspects if aspects.get(name)]
+        if any(value != known[0] for value in known):
+            differing.append(name)
+    return differing
 
 
-def _soak_finding(result: SoakResult, place: int) -> Finding:
-    found = result.critical_load
-    if found is None:
-        return Finding(result, place, CRITICAL_LOAD, Outcome.FAILED, result.error)
-    return Finding(
-        result,
-        place,
-        CRITICAL_LOAD,
-        result.outcome,
-        found.reason,
-        found.mean,
-        found.least_95,
-        found.most_95,
-        found.stdev,
-    )
+def digest_of(finding: Finding) -> str:
+    """The same for values that mean the same, and for no others, whatever their tests are called."""
+    # A measurement that failed may have no trial, and is of the same kind as those that did not.
+    aspects = {name: value for name, value in aspects_of(finding).items() if name != _TRIAL_DURATION}
+    text = json.dumps(aspects, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+
+
+def caveats_of(finding: Finding) -> list[str]:
+    """What a reader of a value has to know, as the number does not show it."""
+    result = finding.result
+    caveats = [] if finding.reason is None else [f"{finding.outcome.value}: {finding.reason}"]
+    caveats += view_of(result).caveats(result)
+    if finding.outcome is not Outcome.FAILED:
+        caveats += [remark for remark in result.remarks if remark.startswith(FORCED)]
+    return caveats
+
+
+def is_too_slow(finding: Finding) -> bool:
+    """Whether not even the minimum load was forwarded as the goal asks for."""
+    return view_of(finding.result).is_too_slow(finding.result, finding)
+
+
+def is_at_limit(finding: Finding) -> bool:
+    """Whether the value is only the most that could be offered: the SUT may forward more."""
+    return view_of(finding.result).is_at_limit(finding.result, finding)
+
+
+def doubts_of(results: Sequence[TestResult]) -> list[tuple[Doubt, ...]]:
+    """The doubts about each of the results of one run, in their order.
+
+    Args:
+        results: The results; doubts that need two of them (MRR below PDR) are with the MRR.
+    """
+    return [tuple(_doubts(result, results)) for result in results]
+
+
+def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
+    view = view_of(result)
+    trials = [trial for trial in result.trials if trial.is_evidence]
+    late = late_frames(trials, result.late_frames or 0)
+    of_generator = (generator_drops(trials), view.stalls(result, trials))
+    for doubt in (drift_in(trials), two_bands_in(trials), late, *of_generator, testbed_changed(trials)):
+        if doubt is not None:
+            yield doubt
+    seen = integrity_of(result)
+    if seen is not None and seen.faults:
+        yield Doubt(DoubtKind.INTEGRITY, _integrity(seen))
+    yield from view.doubts(result, results)
+
+
+def _integrity(seen: FrameIntegrity) -> str:
+    if seen.before_trials:
+        return (
+            f"of {seen.examined:,} frames examined before the first trial: {faults_with_sizes(seen)}; in trials frames "
+            "are counted only, and so many copies may make up for lost ones"
+        )
+    examined = f"{seen.examined:,}" if seen.is_sample else "all"
+    return f"of {seen.arrived:,} frames that came back, {examined} of them examined: {faults_with_sizes(seen)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from lossratio.results.model import Result
+from lossratio.results.model import TestResult
 from lossratio.results.trials import Direction, counters_of, describe_direction
 from lossratio.trials import DirectionCounters
 from lossratio.units import format_ratio
@@ -78,7 +78,7 @@ class FrameIntegrity:
         return min(1.0, float(chi2.ppf(_SAFETY, 2.0 * (found + 1.0))) / 2.0 / self.examined)
 
 
-def integrity_of(result: Result) -> FrameIntegrity | None:
+def integrity_of(result: TestResult) -> FrameIntegrity | None:
     """What a result's trials, or the check before them, show; None if nobody looked at a frame."""
     looked_at = [each for trial in result.trials for each in trial.directions if each.examined_frames is not None]
     checked = [describe_direction(each) for each in low_rate_check(result.conditions.generator)]
@@ -97,7 +97,7 @@ def integrity_of(result: Result) -> FrameIntegrity | None:
     )
 
 
-def integrity_lines(result: Result) -> Iterator[str]:
+def integrity_lines(result: TestResult) -> Iterator[str]:
     """What was seen of frames that came back, and what was not looked at."""
     seen = integrity_of(result)
     if seen is not None and seen.examined:

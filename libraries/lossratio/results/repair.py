@@ -12,7 +12,6 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import singledispatch
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,9 @@ from pydantic import ValidationError
 
 from lossratio.errors import LossRatioError, ReportError, SearchError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
-from lossratio.results.contradictions import ALGORITHM, contradictions_of, warm_ups_of
-from lossratio.results.model import FORMAT, RESULT, FrameLossResult, MrrResult, Result, ThroughputResult
+from lossratio.results.contradictions import contradictions_of
+from lossratio.results.kinds import kind_in, kind_of, settings_of
+from lossratio.results.model import FORMAT, TestResult
 from lossratio.results.run_directory import DamagedResultError, encode_result, file_stem, read_result, write_whole
 from lossratio.results.trials import describe_trials
 from lossratio.trials import NO_DIGESTS, UnknownJournalError, read_good_part, read_journal
@@ -168,19 +168,21 @@ def _left(path: Path, error: LossRatioError) -> Repair:
     return Repair(path, str(error), "it is left as it is", is_known=False)
 
 
-def _proved(path: Path) -> Result | None:
+def _proved(path: Path) -> TestResult | None:
     """What a result says, with remarks on its repair, if its journal proves all that was found; None if not."""
     try:
         data = parse_json(path.read_bytes())
         if not isinstance(data, dict):
             return None
         data.pop("digest", None)
-        result = RESULT.validate_json(json.dumps({**data, "format": FORMAT}), strict=True)
+        text = json.dumps({**data, "format": FORMAT})
+        kind = kind_in(text)
+        result: TestResult = kind.parse(text)
         journal = read_journal(path.parent.parent / "trials" / f"{path.stem}.jsonl")
-    except (ValueError, ValidationError, SearchError):
+    except (ValueError, ValidationError, SearchError, ReportError):
         return None
-    is_same = result.trials == describe_trials(journal.entries, warm_ups=warm_ups_of(result))
-    if not is_same or not _follows_from_trials(result) or not _is_of(journal.search, result):
+    is_same = result.trials == describe_trials(journal.entries, warm_ups=kind.warm_ups(settings_of(result)))
+    if not is_same or not kind.follows_from_trials(result) or not _is_of(journal.search, result):
         return None
     if file_stem(result.test.full_name) != path.stem or any(contradictions_of(result)):
         return None
@@ -191,40 +193,15 @@ def _proved(path: Path) -> Result | None:
     return result.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
 
 
-@singledispatch
-def _follows_from_trials(result: Any) -> bool:
-    """Whether every number that was found can be computed again, quickly, from trials and goals alone."""
-    return False
-
-
-@_follows_from_trials.register(MrrResult)
-@_follows_from_trials.register(FrameLossResult)
-def _always_follows(result: MrrResult | FrameLossResult) -> bool:
-    return True
-
-
-@_follows_from_trials.register
-def _search_follows(result: ThroughputResult) -> bool:
-    return result.algorithm == ALGORITHM and not (result.latency or result.telemetry or result.spread)
-
-
-def _is_of(search: Mapping[str, Any], result: Result) -> bool:
+def _is_of(search: Mapping[str, Any], result: TestResult) -> bool:
     """Whether a result says of its search what the header of its journal says."""
     conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
-    said = {**conditions, "max_load_fps": result.max_load.rate.per_interface_fps, **_search_of(result)}
+    said = {
+        **conditions,
+        "max_load_fps": result.max_load.rate.per_interface_fps,
+        **kind_of(result.kind).search_of(result),
+    }
     return all(search.get(name) == value for name, value in said.items())
-
-
-@singledispatch
-def _search_of(result: Any) -> dict[str, Any]:
-    """What a result of its kind says of its search besides."""
-    return {}
-
-
-@_search_of.register
-def _throughput_search(result: ThroughputResult) -> dict[str, Any]:
-    goals = [report.goal.model_dump(mode="json") for report in result.goals]
-    return {"goals": goals, "settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
 
 
 def _keep(path: Path) -> Path:

@@ -20,7 +20,8 @@ from pydantic import ValidationError
 from lossratio.errors import ReportError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file, shown_name
 from lossratio.results.contradictions import contradictions_of
-from lossratio.results.model import FORMAT, RESULT, WITHOUT_DIGEST, Result
+from lossratio.results.kinds import kind_in
+from lossratio.results.model import FORMAT, WITHOUT_DIGEST, TestResult
 from lossratio.trials import DigestError, add_digest, take_digest
 
 NO_DIGEST = "this result was written by an earlier version, without a digest: a change of its file may go unnoticed"
@@ -68,7 +69,7 @@ class RunDirectory:
         """
         return self.path / "results" / f"{file_stem(test_name)}.json"
 
-    def write(self, result: Result) -> Path:
+    def write(self, result: TestResult) -> Path:
         """Writes a test's result; an earlier one of the same test is replaced as a whole, or not at all.
 
         Returns:
@@ -101,7 +102,7 @@ class RunDirectory:
             except OSError as error:
                 raise StorageError(f"Cannot clear {path} of what an earlier run left: {error.strerror}.") from error
 
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[TestResult, ...]:
         """Reads the results of all tests, in the order in which the tests began.
 
         Raises:
@@ -113,33 +114,41 @@ class RunDirectory:
         return tuple(sorted(results, key=lambda result: (result.started, result.test.full_name)))
 
 
-def encode_result(result: Result) -> bytes:
+def encode_result(result: TestResult) -> bytes:
     """The contents of a result's file: JSON, with its digest at the end."""
-    return add_digest(RESULT.dump_json(result, indent=1))[0] + b"\n"
+    return add_digest(result.model_dump_json(indent=1).encode())[0] + b"\n"
 
 
-def read_result(path: str | Path) -> Result:
+def read_result(path: str | Path) -> TestResult:
     """Reads a result file, and makes sure that it is as it was written, and that its numbers fit each other.
 
     Raises:
         DamagedResultError: If it is damaged, or contradicts itself.
-        ReportError: If it is missing, no result, or of a version that is newer than this one.
+        ReportError: If it is missing, no result, of a version that is newer than this one, or of a kind whose package
+            is missing or broken.
     """
     path = Path(path)
     data = read_input_file(path, ReportError, MOST_RECORDED_BYTES, "the result")
     text, damage = data, None
+    place: tuple[str, ...] = ()
     try:
         text = take_digest(data.removesuffix(b"\n"))[0]
     except DigestError as error:
         damage = f"{error}: the file was changed after it was written"
     try:
-        result = RESULT.validate_json(text, strict=True)
+        kind = kind_in(text)
+        place = (kind.name,)
+        result: TestResult = kind.parse(text)
+    except ReportError as error:
+        if damage is not None and _version(path, data) == FORMAT:
+            raise _damaged(path, damage) from error
+        raise ReportError(f"{path} cannot be read: {error}") from error
     except ValidationError as error:
         if _version(path, data) == FORMAT and damage is not None:
             raise _damaged(path, damage) from error
         found = error.errors()
         problems = "; ".join(
-            f"{'.'.join(map(shown_name, each['loc']))}: {each['msg']}" for each in found[:_MOST_PROBLEMS]
+            f"{'.'.join(map(shown_name, (*place, *each['loc'])))}: {each['msg']}" for each in found[:_MOST_PROBLEMS]
         )
         problems += f"; and {len(found) - _MOST_PROBLEMS} more" if len(found) > _MOST_PROBLEMS else ""
         raise DamagedResultError(f"{path} is not a result of format {FORMAT!r}: {problems}.") from error

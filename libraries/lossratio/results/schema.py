@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any, Union
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
-from lossratio.results.model import RESULT
+from lossratio.results.kinds import built_in_kinds
+from lossratio.results.model import TestResult
 
 _DIGEST = {
     "description": "The first 32 digits of the SHA-256 of all bytes of the file before this field; it is the last one, "
@@ -19,9 +20,16 @@ _DIGEST = {
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
+def built_in_results() -> TypeAdapter[TestResult]:
+    """Reads, checks and describes results of the kinds that come with lossratio."""
+    classes = tuple(kind.result for kind in built_in_kinds())
+    any_kind: Any = Annotated[Union[classes], Field(discriminator="kind")]  # noqa: UP007
+    return TypeAdapter(any_kind)
+
+
 def result_schema() -> str:
-    """The schema of result files: every field is there, and null where there is no value."""
-    schema = RESULT.json_schema(mode="serialization")
+    """The schema of results of the kinds that come with lossratio: every field is there, null where it has no value."""
+    schema = built_in_results().json_schema(mode="serialization")
     for variant in schema["oneOf"]:
         schema["$defs"][variant["$ref"].rpartition("/")[2]]["properties"]["digest"] = _DIGEST
     return _document("A lossratio result", schema)

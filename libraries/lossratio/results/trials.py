@@ -10,9 +10,12 @@ from pydantic import Field
 
 from lossratio.records import FrameCount, Ratio, Record, Seconds
 from lossratio.trials import DirectionCounters, Incident, JournalEntry, TrialInput, TrialOutput, TrialResult
+from lossratio.units import format_frame_rate, format_ratio
 
 STALL = 1e-3
 """Seconds by which senders on a shared machine are behind all the time."""
+
+_RULE_WIDTH = 9
 
 
 class Direction(Record):
@@ -219,3 +222,21 @@ def counters_of(direction: Direction) -> DirectionCounters:
         wrong_length=direction.wrong_length_frames,
         misdelivered=direction.misdelivered_frames,
     )
+
+
+def dropped_by_generator(output: TrialOutput) -> int:
+    """Frames among those lost that came back and were dropped inside the generator: no more than a direction lost."""
+    return sum(max(0, min(each.generator_drops, each.sent - each.received)) for each in output.directions)
+
+
+def trials_in_words(trials: Iterable[Trial]) -> str:
+    """A line for each trial: when it ended in seconds, its load per interface, the rule that chose it, and why."""
+    lines, passed = ["Why each trial was measured:"], 0.0
+    for trial in trials:
+        passed += trial.elapsed_s
+        reason = "  ".join(filter(None, (trial.rule and f"{trial.rule:<{_RULE_WIDTH}}", trial.purpose)))
+        lines.append(
+            f"{trial.number:>4}  at {passed:>6.1f} s  {format_frame_rate(trial.load_per_interface_fps):>11} "
+            f"for {trial.duration_s:.4g} s  loss {format_ratio(trial.loss_ratio):<9}  {reason}".rstrip()
+        )
+    return "\n".join(lines)

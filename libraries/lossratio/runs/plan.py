@@ -13,10 +13,10 @@ from robot.running import Keyword, TestCase
 from robot.utils import NormalizedDict, timestr_to_secs
 
 from lossratio.history import FAILED
+from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
 from lossratio.measurements.throughput import NdrPdrGoals
 from lossratio.mlrsearch import MLRsearch
 from lossratio.plrsearch import TIMEOUT
-from lossratio.results import MRR_TRIAL_DURATION, MRR_TRIALS
 from lossratio.runs.job import Job, Testbed
 from lossratio.runs.job_selection import job_tests, suite_tests
 

@@ -8,8 +8,8 @@ from report_examples import counted_trial, mrr, run, setup, throughput, throughp
 from lossratio.builds.measuring import BuildBench
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
+from lossratio.measurements.throughput.evidence import throughput_result
 from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
-from lossratio.results.build import throughput_result
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.request import RunRequest
 from lossratio.runs.run import RunOutcome

@@ -7,9 +7,10 @@ import pytest
 
 from lossratio.commands.replay import replay, replay_estimate, replay_search
 from lossratio.errors import SearchError
+from lossratio.measurements.throughput.result import describe_goal
 from lossratio.mlrsearch import NDR, PDR, MLRsearch
 from lossratio.plrsearch import LikelihoodName, PLRsearch, Weighting
-from lossratio.results import describe_goal, read_result
+from lossratio.results import read_result
 from lossratio.simulation import SimulatedMeasurer, sut_from
 from lossratio.trials import Journal, TrialInput, TrialOutput, TrialResult, read_journal, run_search
 

@@ -9,7 +9,6 @@ from lossratio.history.analysis import add_runs
 from lossratio.history.demand import RegressionError, require_no_regression
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
-from lossratio.results.model import RESULT
 from lossratio.results.run_directory import read_result
 
 
@@ -76,12 +75,12 @@ from pathlib import Path
 from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.keywords.regression import RegressionKeywords
 from lossratio.keywords.session import Session
-from lossratio.results.model import RESULT
+from lossratio.measurements.throughput.result import ThroughputResult
 
 class Measured(RegressionKeywords):
     def __init__(self, result):
         super().__init__(Session(NdrPdrGoals.csit.value, None))
-        self.session.last_result = RESULT.validate_json(Path(result).read_bytes())
+        self.session.last_result = ThroughputResult.model_validate_json(Path(result).read_bytes())
 """
 SUITE = """
 *** Settings ***
@@ -97,7 +96,7 @@ Steady
 def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, history, result):
     worse = slower(result)
     path = tmp_path / "now.json"
-    path.write_bytes(RESULT.dump_json(worse.model_copy(update={"ended": worse.ended + timedelta(seconds=1)})))
+    path.write_text(worse.model_copy(update={"ended": worse.ended + timedelta(seconds=1)}).model_dump_json())
     (tmp_path / "Measured.py").write_text(LIBRARY)
     (tmp_path / "suite.robot").write_text(SUITE.format(result=path, history=history.path))
     command = [sys.executable, "-m", "robot", "--output=NONE", "--log=NONE", "--report=NONE", tmp_path / "suite.robot"]

@@ -11,7 +11,7 @@ from lossratio.commands.report import compare, csit, report
 from lossratio.commands.trend import trend
 from lossratio.history.annotations import load_known_changes
 from lossratio.history.entries import Entry
-from lossratio.report.doubts import DoubtKind
+from lossratio.results.doubts import DoubtKind
 
 DOCS = Path(__file__).parents[3] / "docs"
 HOW_TO = (DOCS / "how-to" / "compare-and-trend.md").read_text()

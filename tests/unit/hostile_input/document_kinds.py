@@ -13,11 +13,10 @@ from lossratio.builds.record import BuildRecord
 from lossratio.errors import ReservationError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.series import SeriesKey
-from lossratio.measurements.throughput.goal_file import load_goals
+from lossratio.measurements.throughput.goals import load_goals
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.report.formats import ReportFormat, render
 from lossratio.report.run import Run, read_run
-from lossratio.results.model import RESULT
 from lossratio.results.text import message
 from lossratio.runs.job import load_job
 from lossratio.runs.record import read_record
@@ -238,7 +237,7 @@ def _result() -> str:
     """The result of a search, without its digest."""
     from report_examples import throughput
 
-    return RESULT.dump_json(throughput(trials=6)).decode() + "\n"
+    return throughput(trials=6).model_dump_json() + "\n"
 
 
 def _read_reservation(path: Path) -> Record:

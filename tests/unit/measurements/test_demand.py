@@ -5,8 +5,7 @@ from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
-from lossratio.measurements.throughput.demand import require_throughput
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput, require_throughput
 from lossratio.mlrsearch import PDR
 
 

@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from lossratio.errors import SearchError
-from lossratio.measurements.throughput.goal_file import GoalFile, load_goals
-from lossratio.measurements.throughput.goal_sets import goal_set_from
-from lossratio.measurements.throughput.goals import PRESETS, QUICK_NDR, QUICK_PDR, GoalFields
+from lossratio.measurements.throughput.goals import (
+    PRESETS,
+    QUICK_NDR,
+    QUICK_PDR,
+    GoalFields,
+    GoalFile,
+    goal_set_from,
+    load_goals,
+)
 from lossratio.mlrsearch import NDR, PDR, TST009, SearchGoal
 
 REFERENCE = (Path(__file__).parents[3] / "docs" / "reference" / "goals.md").read_text()

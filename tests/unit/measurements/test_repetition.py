@@ -8,11 +8,11 @@ import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
-from lossratio.measurements.throughput.measure import SearchRequest
-from lossratio.measurements.throughput.repetition import repeat_search
+from lossratio.measurements.throughput.measure import SearchRequest, repeat_search
+from lossratio.measurements.throughput.result import goal_spread
+from lossratio.measurements.throughput.view import spread_lines
 from lossratio.records import make_rate
 from lossratio.results.run_directory import read_result
-from lossratio.results.spread import goal_spread, spread_lines
 from lossratio.results.text import message
 
 REQUEST = SearchRequest((NO_LOSS,), PROFILE)

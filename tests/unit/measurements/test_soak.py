@@ -9,11 +9,11 @@ from measurement_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.measurements.soak.measure import SoakRequest, find_critical_load, warm_start_from
+from lossratio.measurements.soak.result import SoakLimit
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.plrsearch import SelectionName
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.results.soak import SoakLimit
 from lossratio.results.text import message
 from lossratio.testbed.opening import open_testbed
 from lossratio.traffic import load_profile

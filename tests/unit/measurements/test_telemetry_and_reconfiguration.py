@@ -17,7 +17,7 @@ from lossratio.measurements.reconfiguration.measure import (
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
-from lossratio.measurements.telemetry.measure import TelemetryRequest, add_telemetry, relevant_load
+from lossratio.measurements.telemetry.measure import TelemetryRequest, add_telemetry
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import Outcome
@@ -46,25 +46,25 @@ def found(testbed, tmp_path):
 
 
 def test_the_load_is_that_of_pdr_unless_another_goal_is_named(found):
-    assert relevant_load(found, None)[0] == "PDR"
-    name, load = relevant_load(found, "ndr")
+    assert found.relevant_load(None)[0] == "PDR"
+    name, load = found.relevant_load("ndr")
     assert (name, load) == ("NDR", found.goals[0].result.relevant_lower_bound.per_interface_fps)
     with pytest.raises(SearchError, match=r"no goal 'MRR'\. Its goals were NDR, PDR"):
-        relevant_load(found, "MRR")
+        found.relevant_load("MRR")
 
 
 def test_latency_and_telemetry_are_measured_at_the_same_goal(found):
     ndr, pdr = found.goals
     mine = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"name": "my pdr"})})
     result = found.model_copy(update={"goals": (mine, ndr)})
-    assert relevant_load(result, None)[0] == points_of(result)[0].goal == "my pdr"
+    assert result.relevant_load(None)[0] == points_of(result)[0].goal == "my pdr"
 
 
 def test_a_search_that_found_nothing_has_no_load_to_ask_at(testbed, tmp_path):
     request = SearchRequest((NDR,), PROFILE, min_load=390e3, max_load=400e3)
     nothing = find_conditional_throughput(testbed, request, place(tmp_path))
     with pytest.raises(SearchError, match="NDR has no relevant lower bound"):
-        relevant_load(nothing, None)
+        nothing.relevant_load(None)
 
 
 def test_without_duts_there_is_nobody_to_ask_or_to_reconfigure(testbed, found, tmp_path):

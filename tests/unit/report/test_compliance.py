@@ -1,7 +1,7 @@
 import pytest
 from report_examples import counted_trial, throughput_of
 
-from lossratio.measurements.throughput.compliance import Compliance, compliance_of
+from lossratio.measurements.throughput.view import Compliance, compliance_of
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
 from lossratio.results.timing import trial_timing
 

@@ -4,7 +4,8 @@ import pytest
 from report_examples import counted_trial, dropping_trial, mrr, throughput, throughput_of
 
 from lossratio.mlrsearch import PDR
-from lossratio.report.doubts import DoubtKind, doubts_of, drift_in, two_bands_in
+from lossratio.results.doubts import DoubtKind, drift_in, two_bands_in
+from lossratio.results.findings import doubts_of
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trials.journal import JournalEntry

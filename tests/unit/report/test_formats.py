@@ -7,13 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from report_examples import mrr, throughput
+from report_examples import RESULT, mrr, throughput
 
 from lossratio.commands.report import report
 from lossratio.errors import StorageError
 from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
 from lossratio.report.run import read_run
-from lossratio.results.model import RESULT
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trials.digest import add_digest

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 from report_examples import STARTED, conditions, mrr
 from scipy.stats import poisson
 
-from lossratio.report.doubts import DoubtKind, doubts_of
-from lossratio.results.build import TestRun, mrr_result
+from lossratio.measurements.mrr.result import mrr_result
+from lossratio.results.doubts import DoubtKind
+from lossratio.results.findings import doubts_of
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
-from lossratio.results.model import TestIdentity
+from lossratio.results.model import TestIdentity, TestRun
 from lossratio.results.text import message
 from lossratio.traffic.client.path_check import check_at_low_rate
 from lossratio.trials.journal import JournalEntry

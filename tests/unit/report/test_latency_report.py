@@ -10,16 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from latency_examples import FORWARD, REVERSE, at, counters, dead, failed, result
 from pydantic import ValidationError
-from report_examples import conditions, throughput
+from report_examples import RESULT, conditions, throughput
 from test_csit_export import identity, named
 
 from lossratio.errors import ReportError
-from lossratio.measurements.latency.picture import draw_latency
+from lossratio.measurements.latency.result import Histogram, direction_latency
+from lossratio.measurements.latency.view import draw_latency
 from lossratio.report.csit import csit_export
 from lossratio.results.findings import findings_of
-from lossratio.results.histograms import Histogram
-from lossratio.results.latency import direction_latency
-from lossratio.results.model import RESULT, Outcome
+from lossratio.results.model import Outcome
 from lossratio.results.text import message
 from lossratio.simulation.latency import BASE_DELAY, simulated_latency
 

@@ -5,11 +5,11 @@ from hypothesis import HealthCheck, given, settings
 from report_examples import counted_trial, throughput, throughput_of, throughput_results
 
 from lossratio.drawing.plot import Axis
+from lossratio.measurements.throughput.evidence import bounds_history
 from lossratio.measurements.throughput.loss_picture import draw_loss
+from lossratio.measurements.throughput.result import describe_goal
 from lossratio.measurements.throughput.spectrum import draw_spectra, spectra_of, spectrum_at
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
-from lossratio.results.bounds import bounds_history
-from lossratio.results.build import describe_goal
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.knees import SmoothKnee
 from lossratio.trials.journal import JournalEntry

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from report_examples import conditions, mrr, throughput, throughput_results
 
+from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
 from lossratio.report.overview import NOTHING, describe_frame_size, overview
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results.conditions import FrameSizeShare
 from lossratio.results.model import Outcome
-from lossratio.results.verdict import GENERATOR_LIMIT
 from lossratio.simulation.knees import SharpKnee
 
 DRAWING = settings(

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from report_examples import (
     MAX_LOAD,
     MIN_LOAD,
+    RESULT,
     as_json,
     conditions,
     mrr,
@@ -20,10 +21,10 @@ from report_examples import (
     throughput_results,
 )
 
+from lossratio.measurements.throughput.evidence import throughput_result
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.results.build import throughput_result
 from lossratio.results.conditions import LoadOrigin, LoadSemantics, load_semantics
-from lossratio.results.model import RESULT, Outcome
+from lossratio.results.model import Outcome
 from lossratio.results.timing import trial_timing
 from lossratio.simulation.knees import SharpKnee
 

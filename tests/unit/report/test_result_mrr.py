@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
 
 from lossratio.errors import SearchError
-from lossratio.results.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, NOTHING_LOST, maximum_receive_rate
+from lossratio.measurements.mrr.result import MRR_TRIAL_DURATION, MRR_TRIALS, NOTHING_LOST, maximum_receive_rate
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 

@@ -17,11 +17,10 @@ from report_examples import (
     throughput_results,
 )
 
-from lossratio.measurements.progress_text import progress_line
+from lossratio.measurements.progress import progress_line
+from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, BoundsSoFar
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
-from lossratio.results.bounds import BoundsSoFar
 from lossratio.results.text import format_frames_per_second, format_interval, message
-from lossratio.results.verdict import GENERATOR_LIMIT
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 

@@ -9,12 +9,11 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
-from report_examples import mrr, mrr_results, throughput, throughput_results
+from report_examples import RESULT, mrr, mrr_results, throughput, throughput_results
 
 from lossratio.commands.report import report
 from lossratio.errors import ReportError
 from lossratio.results.contradictions import contradictions_of
-from lossratio.results.model import RESULT
 from lossratio.results.run_directory import NO_DIGEST, RunDirectory, read_result
 from lossratio.trials.digest import add_digest
 

@@ -20,6 +20,7 @@ def run(tmp_path):
 def cut_off(run, result, trials, warm_up=None):
     """A journal of the first trials of a search, as a run that was killed leaves it."""
     search = {
+        "algorithm": "MLRsearch",
         "goals": [as_json(result)["goals"][index]["goal"] for index in range(len(result.goals))],
         "settings": {"warm_up_duration_s": warm_up},
     }

@@ -7,9 +7,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from report_examples import counted_trial, throughput, throughput_of, throughput_results
 
 from lossratio.drawing.plot import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark_of
-from lossratio.measurements.throughput.search_picture import search_picture
-from lossratio.measurements.throughput.search_windows import windows_of
-from lossratio.results.bounds import bounds_history
+from lossratio.measurements.throughput.evidence import bounds_history
+from lossratio.measurements.throughput.search_picture import search_picture, windows_of
 from lossratio.results.trials import describe_trials
 from lossratio.simulation.knees import SharpKnee, SmoothKnee
 from lossratio.trials.journal import JournalEntry

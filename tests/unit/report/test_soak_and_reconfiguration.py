@@ -4,24 +4,15 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from report_examples import MAX_LOAD, MIN_LOAD, conditions, counted_trial, run, throughput
+from report_examples import MAX_LOAD, MIN_LOAD, RESULT, conditions, counted_trial, run, throughput
 from test_csit_export import identity, named
 from test_loss_and_spectrum import hints, texts
 
 from lossratio.drawing.plot import SET_ASIDE, mark_of
 from lossratio.errors import ReportError
-from lossratio.measurements.soak.picture import draw_soak
-from lossratio.report.csit import csit_export
-from lossratio.report.doubts import DoubtKind, doubts_of
-from lossratio.report.page import report_page
-from lossratio.report.run import Run
-from lossratio.results.build import SoakSetup, reconfiguration_result, soak_result
-from lossratio.results.conditions import LoadOrigin
-from lossratio.results.findings import findings_of
-from lossratio.results.latency import DirectionLatency, LatencyAtLoad
-from lossratio.results.model import RESULT, Outcome
-from lossratio.results.reconfiguration import reconfiguration_loss
-from lossratio.results.soak import (
+from lossratio.measurements.latency.result import DirectionLatency, LatencyAtLoad
+from lossratio.measurements.reconfiguration.result import reconfiguration_loss, reconfiguration_result
+from lossratio.measurements.soak.result import (
     CriticalLoad,
     CurvePoint,
     DensityPoint,
@@ -29,7 +20,17 @@ from lossratio.results.soak import (
     FittedFunction,
     IntervalPoint,
     SoakLimit,
+    SoakSetup,
+    soak_result,
 )
+from lossratio.measurements.soak.view import draw_soak
+from lossratio.report.csit import csit_export
+from lossratio.report.page import report_page
+from lossratio.report.run import Run
+from lossratio.results.conditions import LoadOrigin
+from lossratio.results.doubts import DoubtKind
+from lossratio.results.findings import doubts_of, findings_of
+from lossratio.results.model import Outcome
 from lossratio.results.text import message
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from lossratio.results.trial_text import trials_in_words
-from lossratio.results.trials import describe_trials
+from lossratio.results.trials import describe_trials, trials_in_words
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 

@@ -3,10 +3,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_examples import MAX_LOAD, MIN_LOAD, counted_trial, dropping_trial, searched, throughput, trials_of_any_kind
 
+from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, Verdict, judge
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.model import Outcome
-from lossratio.results.verdict import GENERATOR_LIMIT, Verdict, judge
 from lossratio.simulation.constant_loss import ConstantLoss
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult

@@ -5,7 +5,8 @@ import pytest
 from lossratio.errors import TopologyError
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
-from lossratio.report.doubts import DoubtKind, doubts_of
+from lossratio.results.doubts import DoubtKind
+from lossratio.results.findings import doubts_of
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation import ConstantLoss, FrameFaults, SimulatedMeasurer

@@ -19,7 +19,8 @@ from waiting import wait_until
 from lossratio.errors import DutError, NodeError, TopologyError
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.nodes import NodeSession
-from lossratio.report.doubts import DoubtKind, doubts_of
+from lossratio.results.doubts import DoubtKind
+from lossratio.results.findings import doubts_of
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed import local

@@ -3,15 +3,17 @@
 from lossratio.measurements.frame_loss.measure import (
     LARGEST_STEP,
     TRIAL_DURATION,
+    FrameLossRate,
     FrameLossRequest,
     measure_frame_loss_rate,
 )
-from lossratio.measurements.frame_loss.picture import draw_frame_loss
+from lossratio.measurements.frame_loss.result import FrameLossResult
 
 __all__ = [
     "LARGEST_STEP",
     "TRIAL_DURATION",
+    "FrameLossRate",
     "FrameLossRequest",
-    "draw_frame_loss",
+    "FrameLossResult",
     "measure_frame_loss_rate",
 ]

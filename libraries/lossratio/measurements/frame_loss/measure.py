@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import SearchError
-from lossratio.measurements import OnProgress, PlannedTrials, Progress, TestPlace, perform
-from lossratio.measurements.frame_loss.build import frame_loss_result
+from lossratio.measurements import (
+    MeasuredKind,
+    Measurement,
+    OnProgress,
+    PlannedTrials,
+    Progress,
+    Request,
+    TestPlace,
+    measure,
+)
+from lossratio.measurements.frame_loss.result import (
+    FrameLossResult,
+    ends_without_loss,
+    frame_loss_contradictions,
+    frame_loss_result,
+)
 from lossratio.mlrsearch import Forecast
-from lossratio.results import FrameLossResult, ends_without_loss
-from lossratio.testbed import Testbed, load_limits, load_range
-from lossratio.traffic import TrafficProfile
+from lossratio.results import MaxLoad, View
 from lossratio.trials import Integrity, TrialInput, TrialResult
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange, Testbed
+    from lossratio.traffic import TrafficProfile
 
 LARGEST_STEP = 0.1
 """Share of the maximum load that loads may be apart at most, by RFC 2544."""
@@ -21,7 +39,7 @@ TRIAL_DURATION = 60.0
 
 
 @dataclass(frozen=True)
-class FrameLossRequest:
+class FrameLossRequest(Request):
     """What to measure.
 
     Attributes:
@@ -60,43 +78,57 @@ def falling_loads(max_load: float, step: float, trial_duration: float) -> Planne
     return PlannedTrials(trials, ends_without_loss)
 
 
-def measure_frame_loss_rate(
-    testbed: Testbed, request: FrameLossRequest, place: TestPlace, on_progress: OnProgress | None = None
-) -> FrameLossResult:
-    """Measures the frame loss rate from the maximum load downwards, and writes the result file.
+class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, FrameLossResult]):
+    """The kind: frame loss rate over load."""
 
-    Returns:
-        The result, as it was written.
+    name = "frame_loss"
+    algorithm = "frame loss rate"
+    result = FrameLossResult
 
-    Raises:
-        LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
-            says so, and holds the trials there were.
-    """
-    loads = load_range(load_limits(testbed, request.profile), min_load=None, max_load=request.max_load)
-    controller = falling_loads(loads.max_load, request.step, request.trial_duration)
+    def controller(self, request: FrameLossRequest, loads: LoadRange) -> PlannedTrials:
+        """Trials from the maximum load downwards."""
+        return falling_loads(loads.max_load, request.step, request.trial_duration)
 
-    def tell(trial: TrialResult) -> None:
-        if on_progress is not None:
-            # Fewer if two loads in a row lose nothing before the last one.
-            most = controller.remaining * trial.elapsed
-            on_progress(Progress(controller.trials, trial, (), Forecast(most, 0.0, most)))
-
-    measured = perform(
-        controller,
-        testbed,
-        request.profile,
-        place,
-        inputs={
-            "algorithm": "frame loss rate",
+    def inputs(self, request: FrameLossRequest, loads: LoadRange, controller: PlannedTrials) -> Mapping[str, Any]:
+        """The loads, and the duration."""
+        return {
             "max_load_fps": loads.max_load,
             "step_ratio": request.step,
             "trial_duration_s": request.trial_duration,
-        },
-        remarks=loads.remarks,
-        on_trial=tell,
-        integrity=request.integrity,
-    )
-    result = frame_loss_result(measured.run, loads.describe(measured.run.conditions), measured.entries)
-    place.directory.write(result)
-    measured.raise_failure()
-    return result
+        }
+
+    def progress(self, request: FrameLossRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
+        """The rest takes as long as all trials that may come, or less if two loads in a row lose nothing before."""
+        most = controller.remaining * trial.elapsed
+        return Progress(controller.trials, trial, (), Forecast(most, 0.0, most))
+
+    def build(
+        self,
+        measured: Measurement[Any],
+        request: FrameLossRequest,
+        inputs: Mapping[str, Any],
+        max_load: MaxLoad,
+    ) -> FrameLossResult:
+        """The loss at each load."""
+        return frame_loss_result(measured.run, max_load, measured.entries)
+
+    def contradictions(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Where the frame loss rate is not that of the trials."""
+        return frame_loss_contradictions(result, trials)
+
+    def follows_from_trials(self, result: FrameLossResult) -> bool:
+        """It does."""
+        return True
+
+    def view(self) -> View[FrameLossResult]:
+        """How it is shown."""
+        from lossratio.measurements.frame_loss.view import FrameLossView
+
+        return FrameLossView()
+
+
+def measure_frame_loss_rate(
+    testbed: Testbed, request: FrameLossRequest, place: TestPlace, on_progress: OnProgress | None = None
+) -> FrameLossResult:
+    """Measures the frame loss rate, and writes the result file; see `lossratio.measurements.measure`."""
+    return measure(FrameLossRate(), testbed, request, place, on_progress)

@@ -1,23 +1,28 @@
-"""Latency at given loads."""
+"""Latency at given loads, and after a search."""
 
 from lossratio.measurements.latency.measure import (
     LATENCY_DURATION,
     LATENCY_SHARES,
+    Latency,
     LatencyPoint,
     LatencyRequest,
     add_latency,
     measure_latency,
     points_of,
 )
-from lossratio.measurements.latency.picture import draw_latency
+from lossratio.measurements.latency.result import LatencyAtLoad, LatencyResult, latency_lines, name_load
 
 __all__ = [
     "LATENCY_DURATION",
     "LATENCY_SHARES",
+    "Latency",
+    "LatencyAtLoad",
     "LatencyPoint",
     "LatencyRequest",
+    "LatencyResult",
     "add_latency",
-    "draw_latency",
+    "latency_lines",
     "measure_latency",
+    "name_load",
     "points_of",
 ]

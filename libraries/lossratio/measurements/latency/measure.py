@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lossratio.errors import LossRatioError, SearchError, TrafficError
 from lossratio.measurements import Span, TestPlace
-from lossratio.measurements.latency.build import latency_result
-from lossratio.measurements.throughput import goal_to_follow
-from lossratio.results import Conditions, LatencyAtLoad, LatencyResult, TestRun, ThroughputResult, latency_at_load
-from lossratio.testbed import Testbed, load_limits, load_range
-from lossratio.traffic import TrafficProfile
+from lossratio.measurements.latency.result import (
+    LatencyAtLoad,
+    LatencyResult,
+    latency_at_load,
+    latency_result,
+    latency_trials_contradictions,
+)
+from lossratio.results import Conditions, Kind, TestRun, View
 from lossratio.trials import Integrity, LatencyOutput, TrialInput, TrialResult, check_integrity, output_from_counters
 from lossratio.units import format_frame_rate
+
+if TYPE_CHECKING:
+    from lossratio.measurements.throughput import ThroughputResult
+    from lossratio.testbed import Testbed
+    from lossratio.traffic import TrafficProfile
 
 LATENCY_DURATION = 5.0
 """Seconds of each trial: FD.io CSIT's."""
@@ -56,6 +65,23 @@ class LatencyRequest:
     integrity: Integrity = Integrity.DOUBT
 
 
+class Latency(Kind[LatencyResult]):
+    """The kind: latency at given loads. Its trials are no search, and have no journal."""
+
+    name = "latency"
+    result = LatencyResult
+
+    def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Where latencies are not those of the trials, or contradict themselves."""
+        return latency_trials_contradictions(result, trials)
+
+    def view(self) -> View[LatencyResult]:
+        """How it is shown."""
+        from lossratio.measurements.latency.view import LatencyView
+
+        return LatencyView()
+
+
 def points_of(
     result: ThroughputResult, *, goal: str | None = None, shares: Sequence[float] = LATENCY_SHARES
 ) -> tuple[LatencyPoint, ...]:
@@ -69,7 +95,7 @@ def points_of(
     Raises:
         SearchError: If there is no such goal, it has no relevant lower bound, or a share is not within 0 and 1.
     """
-    report = goal_to_follow(result, goal)
+    report = result.goal_to_follow(goal)
     found = None if report.result is None else report.result.relevant_lower_bound
     if found is None:
         raise SearchError(
@@ -121,6 +147,9 @@ def measure_latency(
     Raises:
         LossRatioError: If the request makes no sense, or no load could be tried at all.
     """
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.testbed import load_limits, load_range
+
     if not request.points:
         raise SearchError("Say at which loads to measure latency; no search has found any.")
     offered = [point.load for point in request.points]

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import SearchError
-from lossratio.measurements import OnProgress, PlannedTrials, Progress, TestPlace, perform
+from lossratio.measurements import (
+    MeasuredKind,
+    Measurement,
+    OnProgress,
+    PlannedTrials,
+    Progress,
+    Request,
+    TestPlace,
+    measure,
+)
+from lossratio.measurements.mrr.result import (
+    MRR_TRIAL_DURATION,
+    MRR_TRIALS,
+    MrrResult,
+    mrr_contradictions,
+    mrr_result,
+)
 from lossratio.mlrsearch import Forecast
-from lossratio.results import MRR_TRIAL_DURATION, MRR_TRIALS, MrrResult, mrr_result
-from lossratio.testbed import Testbed, load_limits, load_range
-from lossratio.traffic import TrafficProfile
+from lossratio.results import MaxLoad, View
 from lossratio.trials import Integrity, TrialInput, TrialResult
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange, Testbed
+    from lossratio.traffic import TrafficProfile
 
 
 @dataclass(frozen=True)
-class MrrRequest:
+class MrrRequest(Request):
     """What to measure.
 
     Attributes:
@@ -34,45 +54,59 @@ class MrrRequest:
     integrity: Integrity = Integrity.DOUBT
 
 
-def measure_mrr(
-    testbed: Testbed, request: MrrRequest, place: TestPlace, on_progress: OnProgress | None = None
-) -> MrrResult:
-    """Measures the maximum receive rate, and writes the result file.
+class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrResult]):
+    """The kind: maximum receive rate."""
 
-    Returns:
-        The result, as it was written.
+    name = "mrr"
+    algorithm = "MRR"
+    result = MrrResult
 
-    Raises:
-        LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
-            says so, and holds the trials there were.
-    """
-    if request.trials < 1:
-        raise SearchError(f"A measurement needs at least one trial, not {request.trials}.")
-    loads = load_range(load_limits(testbed, request.profile), min_load=None, max_load=request.max_load)
-    controller = PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
+    def controller(self, request: MrrRequest, loads: LoadRange) -> PlannedTrials:
+        """The same trial, as often as it was asked for."""
+        if request.trials < 1:
+            raise SearchError(f"A measurement needs at least one trial, not {request.trials}.")
+        return PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
 
-    def tell(trial: TrialResult) -> None:
-        if on_progress is not None:
-            time_left = controller.remaining * controller.elapsed / controller.trials
-            on_progress(Progress(controller.trials, trial, (), Forecast(time_left, time_left, time_left)))
-
-    measured = perform(
-        controller,
-        testbed,
-        request.profile,
-        place,
-        inputs={
-            "algorithm": "MRR",
+    def inputs(self, request: MrrRequest, loads: LoadRange, controller: PlannedTrials) -> Mapping[str, Any]:
+        """The load, and the trials."""
+        return {
             "max_load_fps": loads.max_load,
             "trials": request.trials,
             "trial_duration_s": request.trial_duration,
-        },
-        remarks=loads.remarks,
-        on_trial=tell,
-        ramp=request.ramp,
-        integrity=request.integrity,
-    )
-    result = mrr_result(measured.run, loads.describe(measured.run.conditions), measured.entries)
-    place.directory.write(result)
-    measured.raise_failure()
-    return result
+        }
+
+    def progress(self, request: MrrRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
+        """The rest takes what the trials so far took on average."""
+        time_left = controller.remaining * controller.elapsed / controller.trials
+        return Progress(controller.trials, trial, (), Forecast(time_left, time_left, time_left))
+
+    def build(
+        self,
+        measured: Measurement[Any],
+        request: MrrRequest,
+        inputs: Mapping[str, Any],
+        max_load: MaxLoad,
+    ) -> MrrResult:
+        """The rate of all trials."""
+        return mrr_result(measured.run, max_load, measured.entries)
+
+    def contradictions(self, result: MrrResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Where the rate is not that of the trials."""
+        return mrr_contradictions(result, trials)
+
+    def follows_from_trials(self, result: MrrResult) -> bool:
+        """It does."""
+        return True
+
+    def view(self) -> View[MrrResult]:
+        """How it is shown."""
+        from lossratio.measurements.mrr.view import MrrView
+
+        return MrrView()
+
+
+def measure_mrr(
+    testbed: Testbed, request: MrrRequest, place: TestPlace, on_progress: OnProgress | None = None
+) -> MrrResult:
+    """Measures the maximum receive rate, and writes the result file; see `lossratio.measurements.measure`."""
+    return measure(MaximumReceiveRate(), testbed, request, place, on_progress)

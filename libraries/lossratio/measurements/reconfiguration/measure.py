@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from lossratio.errors import DutError, TrafficError
 from lossratio.measurements import OnProgress, Span, TestPlace, what_stopped
-from lossratio.measurements.telemetry import relevant_load
-from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
-from lossratio.mlrsearch import SearchGoal
-from lossratio.results import (
+from lossratio.measurements.reconfiguration.result import (
     ReconfigurationResult,
-    TestRun,
-    ThroughputResult,
+    reconfiguration_contradictions,
     reconfiguration_loss,
     reconfiguration_result,
-    search_name,
 )
-from lossratio.testbed import Testbed, start_traffic
-from lossratio.traffic import FALTERING, StoppedTraffic
-from lossratio.trials import read_journal
+from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput
+from lossratio.mlrsearch import SearchGoal
+from lossratio.results import Kind, TestRun, View, search_name
+from lossratio.trials import TrialResult, read_journal
 from lossratio.units import format_ratio
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Testbed
+    from lossratio.traffic import StoppedTraffic
 
 RECONFIGURATION_GOAL = SearchGoal(
     name="RECONF",
@@ -50,6 +51,23 @@ class ReconfigurationRequest:
 
     search: SearchRequest
     reconfigure: Callable[[], object]
+
+
+class Reconfiguration(Kind[ReconfigurationResult]):
+    """The kind: what is lost while the SUT is reconfigured. The journal is that of the search for the load."""
+
+    name = "reconfiguration"
+    result = ReconfigurationResult
+
+    def contradictions(self, result: ReconfigurationResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Where the lost time is not that of the lost frames."""
+        return reconfiguration_contradictions(result)
+
+    def view(self) -> View[ReconfigurationResult]:
+        """How it is shown."""
+        from lossratio.measurements.reconfiguration.view import ReconfigurationView
+
+        return ReconfigurationView()
 
 
 def reconfigure_duts(testbed: Testbed, entries: int) -> None:
@@ -80,7 +98,7 @@ def measure_reconfiguration_loss(
     """
     searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
     found = find_conditional_throughput(testbed, request.search, searched, on_progress)
-    _, load = relevant_load(found, None)
+    _, load = found.relevant_load(None)
     about_search = (*found.remarks, *_search_remarks(found))
     span = Span()
 
@@ -103,6 +121,10 @@ def measure_reconfiguration_loss(
 
 
 def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: float) -> StoppedTraffic:
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.testbed import start_traffic
+    from lossratio.traffic import FALTERING
+
     with start_traffic(testbed, request.search.profile, load, request.search.integrity) as traffic:
         time.sleep(LEAD)
         request.reconfigure()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.measurements import OnProgress, TestPlace
-from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
-from lossratio.results import LoadOrigin, ThroughputResult
+from lossratio.results import LoadOrigin
 from lossratio.testbed import Testbed, TesterLimit, load_limits, write_limit
 from lossratio.topology import TestbedKind, Topology, TrafficPath
 from lossratio.traffic import TrafficProfile

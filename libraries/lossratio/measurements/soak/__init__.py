@@ -1,19 +1,21 @@
 """Soak test: the critical load, found by PLRsearch."""
 
+from lossratio.measurements.soak.critical_load import SoakProgress
 from lossratio.measurements.soak.measure import (
     TARGET_LOSS_RATIO,
-    SoakProgress,
+    Soak,
     SoakRequest,
     find_critical_load,
     warm_start_from,
 )
-from lossratio.measurements.soak.picture import draw_soak
+from lossratio.measurements.soak.result import SoakResult
 
 __all__ = [
     "TARGET_LOSS_RATIO",
+    "Soak",
     "SoakProgress",
     "SoakRequest",
-    "draw_soak",
+    "SoakResult",
     "find_critical_load",
     "warm_start_from",
 ]

@@ -1,14 +1,15 @@
-"""From PLRsearch's estimate to what a soak test's result file holds of it."""
+"""PLRsearch's estimates in the words of a soak test: after each trial, and in the result file."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from lossratio.plrsearch import CombinedEstimate, CriticalLoadEstimate, FunctionEstimate
-from lossratio.results import (
-    Conditions,
+from lossratio.measurements import seconds_in_words, trial_in_words
+from lossratio.measurements.soak.result import (
     CriticalLoad,
     CurvePoint,
     DensityPoint,
@@ -17,6 +18,9 @@ from lossratio.results import (
     IntervalPoint,
     SoakLimit,
 )
+from lossratio.plrsearch import CombinedEstimate, CriticalLoadEstimate, FunctionEstimate, IntervalAfterTrial
+from lossratio.results import Conditions
+from lossratio.trials import TrialResult
 
 _CURVE_POINTS = 121
 _DENSITY_POINTS = 201
@@ -24,6 +28,58 @@ _BELOW_TARGET = 0.01
 """Share of the target loss ratio from which on curves are told."""
 _TAIL = 5e-3
 """Probability that distributions are cut off at, on either side."""
+
+
+@dataclass(frozen=True)
+class SoakProgress:
+    """Where a soak test is after a trial.
+
+    Attributes:
+        number: How many trials there are, those of an interrupted run included.
+        trial: The last one.
+        latest: The latest estimate; None: there is none yet.
+        time_left: Seconds that the rest may take at most.
+        set_aside: Why the last trial is no evidence; None: it is.
+    """
+
+    number: int
+    trial: TrialResult
+    latest: IntervalAfterTrial | None
+    time_left: float
+    set_aside: str | None = None
+
+    def line(self) -> str:
+        """What the console shows."""
+        latest = self.latest
+        interval = None if latest is None else (latest.mean, latest.low, latest.high)
+        line = soak_progress_line(self.number, self.trial, interval, self.time_left)
+        return line if self.set_aside is None else f"{line}  (set aside: {self.set_aside})"
+
+
+OnSoakProgress = Callable[[SoakProgress], None]
+
+
+def soak_progress_line(
+    number: int, trial: TrialResult, interval: tuple[float, float, float] | None, time_left: float
+) -> str:
+    """What the console shows after a trial of a soak test.
+
+    Args:
+        number: Which trial it was.
+        trial: The trial.
+        interval: Mean critical load and its 95 % interval, in frames per second per interface; None: not known yet.
+        time_left: Seconds that the rest may take at most.
+    """
+    known = "critical load not known yet"
+    if interval is not None:
+        mean, low, high = (f"{load:,.{_digits(interval[2] - interval[1])}f}" for load in interval)
+        known = f"critical load {mean} fps ({low} to {high})"
+    return f"{trial_in_words(number, trial)}  {known}  at most {seconds_in_words(time_left)} left"
+
+
+def _digits(width: float) -> int:
+    """Digits behind the point that loads need so that an interval of this width has two of its own."""
+    return 0 if width >= 10.0 else min(3, 1 - math.floor(math.log10(max(width, 1e-3))))
 
 
 def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Conditions) -> CriticalLoad:

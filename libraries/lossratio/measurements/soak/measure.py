@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import SearchError, TrafficError
-from lossratio.measurements import Measurement, TestPlace, WarmUp, perform, run_warm_up
-from lossratio.measurements.soak.critical_load import describe_critical_load
-from lossratio.plrsearch import (
-    TIMEOUT,
-    CriticalLoadEstimate,
-    IntervalAfterTrial,
-    LikelihoodName,
-    PLRsearch,
-    SelectionName,
-    Weighting,
-    why_set_aside,
-)
-from lossratio.results import Result, SoakResult, SoakSetup, ThroughputResult, soak_result
-from lossratio.testbed import Testbed, load_limits, load_range
-from lossratio.traffic import TrafficProfile
+from lossratio.measurements import MeasuredKind, Measurement, Request, TestPlace, WarmUp, measure
+from lossratio.measurements.soak.critical_load import OnSoakProgress, SoakProgress, describe_critical_load
+from lossratio.measurements.soak.result import SoakResult, SoakSetup, critical_load_contradictions, soak_result
+from lossratio.measurements.throughput import ThroughputResult
+from lossratio.plrsearch import TIMEOUT, LikelihoodName, PLRsearch, SelectionName, Weighting, why_set_aside
+from lossratio.results import WITHOUT_DIGEST, MaxLoad, TestResult, View
 from lossratio.trials import Integrity, TrialResult
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange, Testbed
+    from lossratio.traffic import TrafficProfile
 
 TARGET_LOSS_RATIO = 1e-7
 """The target of FD.io CSIT's soak tests."""
@@ -33,7 +28,7 @@ _LEAST_WATCHED = 4
 
 
 @dataclass(frozen=True)
-class SoakRequest:
+class SoakRequest(Request):
     """What to search for.
 
     Attributes:
@@ -109,84 +104,82 @@ class SoakRequest:
         )
 
 
-@dataclass(frozen=True)
-class SoakProgress:
-    """Where a soak test is after a trial.
+class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
+    """The kind: soak tests."""
 
-    Attributes:
-        number: How many trials there are, those of an interrupted run included.
-        trial: The last one.
-        latest: The latest estimate; None: there is none yet.
-        time_left: Seconds that the rest may take at most.
-        set_aside: Why the last trial is no evidence; None: it is.
-    """
+    name = "soak"
+    algorithm = "PLRsearch"
+    result = SoakResult
 
-    number: int
-    trial: TrialResult
-    latest: IntervalAfterTrial | None
-    time_left: float
-    set_aside: str | None = None
+    def controller(self, request: SoakRequest, loads: LoadRange) -> PLRsearch:
+        """PLRsearch."""
+        return request.controller(loads.min_load, loads.max_load)
 
+    def inputs(self, request: SoakRequest, loads: LoadRange, controller: PLRsearch) -> Mapping[str, Any]:
+        """Target, loads and settings."""
+        return {
+            "target_loss_ratio": request.target_loss_ratio,
+            "min_load_fps": loads.min_load,
+            "max_load_fps": loads.max_load,
+            "settings": request.settings(),
+        }
 
-OnSoakProgress = Callable[[SoakProgress], None]
+    def progress(self, request: SoakRequest, controller: PLRsearch, trial: TrialResult) -> SoakProgress:
+        """The latest estimate, and the time that is left."""
+        latest = controller.history[-1] if controller.history else None
+        time_left = max(0.0, request.timeout - controller.elapsed)
+        return SoakProgress(controller.trials, trial, latest, time_left, why_set_aside(trial))
+
+    def watch(self) -> Callable[[TrialResult], None]:
+        """Ends a soak test whose trials say more about the generator than about the SUT."""
+        # Of this run only: an interrupted one may be resumed on a machine with less other work.
+        reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
+
+        def check(trial: TrialResult) -> None:
+            reasons.append(why_set_aside(trial))
+            _check_generator(reasons)
+
+        return check
+
+    def build(
+        self, measured: Measurement[Any], request: SoakRequest, inputs: Mapping[str, Any], max_load: MaxLoad
+    ) -> SoakResult:
+        """The critical load."""
+        setup = SoakSetup(request.target_loss_ratio, inputs["settings"], inputs["min_load_fps"], max_load)
+        conditions = measured.run.conditions
+        found = None if measured.failure is not None else describe_critical_load(measured.result, conditions)
+        return soak_result(measured.run, setup, found, measured.entries)
+
+    def wrong_evidence(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Trials that are set aside and must not be, or the other way round."""
+        if result.format == WITHOUT_DIGEST:
+            return
+        for trial, known in zip(result.trials, trials, strict=True):
+            made = why_set_aside(known)
+            if trial.set_aside != made or trial.is_evidence != (made is None):
+                yield f"trial {trial.number}: set_aside is {trial.set_aside!r}, and its counters make {made!r}"
+
+    def contradictions(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """What is cheap to compare: a critical load takes too long to be computed again."""
+        if result.critical_load is not None:
+            yield from critical_load_contradictions(result.critical_load)
+
+    def view(self) -> View[SoakResult]:
+        """How it is shown."""
+        from lossratio.measurements.soak.view import SoakView
+
+        return SoakView()
 
 
 def find_critical_load(
     testbed: Testbed, request: SoakRequest, place: TestPlace, on_progress: OnSoakProgress | None = None
 ) -> SoakResult:
-    """Searches for the critical load, and writes the result file.
+    """Searches for the critical load, and writes the result file; see `lossratio.measurements.measure`.
 
-    Returns:
-        The result, as it was written; a model that does not fit, or a critical load beyond the limits, is no error.
-
-    Raises:
-        LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
-            says so, and holds the trials there were. So does a TrafficError where most trials of late were set aside.
+    A model that does not fit, or a critical load beyond the limits, is no error. There is a TrafficError where most of
+    the latest trials were set aside.
     """
-    limits = load_limits(testbed, request.profile)
-    loads = load_range(limits, min_load=request.min_load, max_load=request.max_load)
-    controller = request.controller(loads.min_load, loads.max_load)
-    remarks = loads.remarks
-    if request.warm_up is not None:
-        remarks = (*remarks, run_warm_up(testbed, request.warm_up, loads.max_load))
-
-    # Of this run only: an interrupted one may be resumed on a machine with less other work.
-    reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
-
-    def tell(trial: TrialResult) -> None:
-        reasons.append(why_set_aside(trial))
-        if on_progress is not None:
-            latest = controller.history[-1] if controller.history else None
-            time_left = max(0.0, request.timeout - controller.elapsed)
-            on_progress(SoakProgress(controller.trials, trial, latest, time_left, reasons[-1]))
-        _check_generator(reasons)
-
-    inputs = {
-        "algorithm": "PLRsearch",
-        "target_loss_ratio": request.target_loss_ratio,
-        "min_load_fps": loads.min_load,
-        "max_load_fps": loads.max_load,
-        "settings": request.settings(),
-    }
-    measured: Measurement[CriticalLoadEstimate] = perform(
-        controller,
-        testbed,
-        request.profile,
-        place,
-        inputs=inputs,
-        remarks=remarks,
-        on_trial=tell,
-        ramp=request.ramp,
-        integrity=request.integrity,
-    )
-    conditions = measured.run.conditions
-    max_load = loads.describe(conditions)
-    setup = SoakSetup(request.target_loss_ratio, request.settings(), loads.min_load, max_load)
-    found = None if measured.failure is not None else describe_critical_load(measured.result, conditions)
-    result = soak_result(measured.run, setup, found, measured.entries)
-    place.directory.write(result)
-    measured.raise_failure()
-    return result
+    return measure(Soak(), testbed, request, place, on_progress)
 
 
 def _check_generator(reasons: Sequence[str | None]) -> None:
@@ -205,7 +198,7 @@ def _check_generator(reasons: Sequence[str | None]) -> None:
     )
 
 
-def warm_start_from(result: Result, profile: TrafficProfile) -> tuple[float, ...]:
+def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float, ...]:
     """Relevant bounds of an earlier search on the same SUT, to begin a soak test at; frames per second per interface.
 
     Raises:

@@ -1,17 +1,17 @@
-"""Telemetry of the DUTs around a trial."""
+"""Telemetry of the DUTs around a trial: an addition to the result of a search."""
 
 from lossratio.measurements.telemetry.measure import (
     TELEMETRY_DURATION,
     TelemetryRequest,
     add_telemetry,
     describe_telemetry,
-    relevant_load,
 )
+from lossratio.measurements.telemetry.result import TelemetryTrial
 
 __all__ = [
     "TELEMETRY_DURATION",
     "TelemetryRequest",
+    "TelemetryTrial",
     "add_telemetry",
     "describe_telemetry",
-    "relevant_load",
 ]

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lossratio.dut import Dut, DutCounters, DutOptions
-from lossratio.errors import DutError, SearchError, TrafficError
+from lossratio.errors import DutError, TrafficError
 from lossratio.measurements import TestPlace
-from lossratio.measurements.throughput import goal_to_follow
-from lossratio.results import DutTelemetry, TelemetryTrial, ThroughputResult
-from lossratio.testbed import Testbed
-from lossratio.traffic import TrafficProfile
+from lossratio.measurements.telemetry.result import DutTelemetry, TelemetryTrial
 from lossratio.trials import TrialInput
+
+if TYPE_CHECKING:
+    from lossratio.dut import Dut, DutCounters, DutOptions
+    from lossratio.measurements.throughput import ThroughputResult
+    from lossratio.testbed import Testbed
+    from lossratio.traffic import TrafficProfile
 
 TELEMETRY_DURATION = 1.0
 """Seconds of the trial: FD.io CSIT's."""
@@ -61,6 +63,9 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
     Raises:
         DutError: If one cannot be asked.
     """
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.dut import DutCounters
+
     observations: list[Observation] = []
     with ExitStack() as opened:
         observations += [
@@ -75,26 +80,6 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
         yield observations
         for observation, earlier in zip(observations, before, strict=True):
             observation.counted = observation.dut.read_counters().since(earlier)
-
-
-def relevant_load(result: ThroughputResult, goal: str | None) -> tuple[str, float]:
-    """The load to ask at after a search: a goal's relevant lower bound.
-
-    Args:
-        result: What the search found.
-        goal: Name of the goal, in any case; None: PDR (or whatever ends with these letters), else the last one.
-
-    Returns:
-        The goal's name, and the load in frames per second per interface.
-
-    Raises:
-        SearchError: If there is no such goal, or it has no relevant lower bound.
-    """
-    chosen = goal_to_follow(result, goal)
-    bound = None if chosen.result is None else chosen.result.relevant_lower_bound
-    if bound is None:
-        raise SearchError(f"{chosen.goal.name} has no relevant lower bound that a trial could be made at.")
-    return chosen.goal.name, bound.per_interface_fps
 
 
 def add_telemetry(

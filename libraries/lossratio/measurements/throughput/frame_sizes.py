@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lossratio.drawing import Axis, Mark, Plot, drawing, in_unit, legend, text_at, unit_of
-from lossratio.measurements.throughput.search_picture import goal_colour
+from lossratio.drawing import Axis, Mark, Plot, drawing, in_unit, legend, series_colour, text_at, unit_of
+from lossratio.measurements.throughput.result import ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import Result, ThroughputResult
 from lossratio.units import L1_OVERHEAD, format_frame_rate
 
 _SIZE = re.compile(r"(\d+B|IMIX\w*)", re.IGNORECASE)
@@ -57,7 +56,7 @@ class FrameSizeSeries:
     rows: tuple[FrameSizeRow, ...]
 
 
-def frame_size_series(results: Iterable[Result]) -> list[FrameSizeSeries]:
+def frame_size_series(results: Iterable[ThroughputResult]) -> list[FrameSizeSeries]:
     """The series of two frame sizes or more among some results, goal by goal.
 
     Tests belong together if their names are the same but for a part like ``64B`` or ``IMIX_v4_1``, and so are suite,
@@ -65,22 +64,21 @@ def frame_size_series(results: Iterable[Result]) -> list[FrameSizeSeries]:
     """
     groups: dict[tuple[str, str, str, str, str], list[FrameSizeRow]] = {}
     for result in results:
-        if isinstance(result, ThroughputResult):
-            traffic = result.conditions.traffic
-            parts = result.test.name.split("-")
-            name = "-".join("*" if _SIZE.fullmatch(part) else part for part in parts)
-            for report in result.goals:
-                found = report.result
-                row = FrameSizeRow(
-                    frame_size=traffic.average_frame_size_bytes,
-                    is_mix=len(traffic.frame_sizes) > 1,
-                    throughput=None if found is None else found.conditional_throughput,
-                    is_regular=found is not None and found.regular,
-                    theoretical_maximum=result.max_load.theoretical_maximum,
-                )
-                testbed = result.conditions.testbed.name
-                key = (result.test.suite, name, report.goal.name, traffic.frame_format, testbed)
-                groups.setdefault(key, []).append(row)
+        traffic = result.conditions.traffic
+        parts = result.test.name.split("-")
+        name = "-".join("*" if _SIZE.fullmatch(part) else part for part in parts)
+        for report in result.goals:
+            found = report.result
+            row = FrameSizeRow(
+                frame_size=traffic.average_frame_size_bytes,
+                is_mix=len(traffic.frame_sizes) > 1,
+                throughput=None if found is None else found.conditional_throughput,
+                is_regular=found is not None and found.regular,
+                theoretical_maximum=result.max_load.theoretical_maximum,
+            )
+            testbed = result.conditions.testbed.name
+            key = (result.test.suite, name, report.goal.name, traffic.frame_format, testbed)
+            groups.setdefault(key, []).append(row)
     return [
         FrameSizeSeries(name, goal, protocol, testbed, tuple(sorted(rows, key=lambda row: row.frame_size)))
         for (_, name, goal, protocol, testbed), rows in groups.items()
@@ -119,10 +117,10 @@ def draw_frame_sizes(series: Sequence[FrameSizeSeries]) -> str:
     for index, each in enumerate(series):
         found = [(row.frame_size, row.throughput.per_interface_fps) for row in each.rows if row.throughput]
         if found:
-            plot.line(found, goal_colour(index))
-        mark = Mark(each.goal, each.goal, "circle", goal_colour(index))
+            plot.line(found, series_colour(index))
+        mark = Mark(each.goal, each.goal, "circle", series_colour(index))
         plot.marks(mark, [(size, rate, f"{each.goal}, {size:g} B: {format_frame_rate(rate)}") for size, rate in found])
-        swatches.append((each.goal, goal_colour(index), 1.0))
+        swatches.append((each.goal, series_colour(index), 1.0))
     parts = [*plot.parts, *legend((), swatches, _LEFT, _HEIGHT - 10.0)]
     return drawing(_WIDTH, _HEIGHT, f"Rate over frame size, {series[0].name}.", parts)
 

@@ -1,18 +1,21 @@
-"""Search goals as people write them: a preset by its name, or a goal of one's own by its fields."""
+"""Search goals as people write them: a preset by its name, a goal of one's own by its fields, or a file of goals."""
 
 from __future__ import annotations
 
+import warnings
 from ast import literal_eval
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from lossratio.errors import SearchError
-from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
 from lossratio.units import parse_duration, parse_ratio
+from lossratio.yaml_file import Problem, load_yaml_file
 
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 Ratio = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
@@ -68,6 +71,19 @@ class _NamedFields(GoalFields):
     name: str | None = None
 
 
+class GoalFile(BaseModel):
+    """Search goals by name; a search has all of them. Read it with `load_goals`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    format: Literal["lossratio-goals/1"]
+    """Format of the file."""
+    description: str = ""
+    """What the goals are for."""
+    goals: dict[str, GoalFields] = Field(min_length=1)
+    """The goals by their names, in the order of results."""
+
+
 def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
     """Makes a search goal out of what people write.
 
@@ -115,3 +131,48 @@ def _mapping(text: str) -> Mapping[str, Any]:
             'a goal of your own is written like {"loss_ratio": "0.1 %", "duration_sum": "5 s"}.'
         )
     return value
+
+
+def goal_set_from(description: str) -> tuple[SearchGoal, ...]:
+    """Makes a set of search goals out of what people write.
+
+    Args:
+        description: The name of a set (``csit``, ``quick``); presets by name (``NDR, TST009``); or a file of goals.
+
+    Raises:
+        SearchError: If there is no such set, preset or file, or the file is wrong.
+    """
+    text = description.strip()
+    if text in NdrPdrGoals.__members__:
+        return NdrPdrGoals[text].value
+    if text.endswith((".yaml", ".yml")):
+        return load_goals(text)
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name.upper() not in PRESETS]
+    if unknown:
+        raise SearchError(
+            f"There is no set of search goals {text!r}. Say {' or '.join(NdrPdrGoals.__members__)}, presets by name "
+            f"({', '.join(PRESETS)}), or a file that ends with .yaml."
+        )
+    return tuple(PRESETS[name.upper()] for name in names)
+
+
+def load_goals(path: str | Path) -> tuple[SearchGoal, ...]:
+    """Reads and checks a file of search goals.
+
+    Raises:
+        SearchError: If the file is missing, is not YAML, or a goal is none; each problem with file, line and field.
+    """
+    with warnings.catch_warnings():
+        # What is advised against is said where the goal is used, in the result's remarks.
+        warnings.simplefilter("ignore", SearchGoalWarning)
+        file = load_yaml_file(path, GoalFile, SearchError, _problems)
+        return tuple(fields.goal(name) for name, fields in file.goals.items())
+
+
+def _problems(file: GoalFile) -> Iterator[Problem]:
+    for name, fields in file.goals.items():
+        try:
+            fields.goal(name)
+        except SearchError as error:
+            yield ("goals", name), str(error)

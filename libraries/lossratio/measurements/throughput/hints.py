@@ -9,8 +9,10 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from lossratio.errors import SearchError
+from lossratio.measurements.throughput.evidence import warm_ups_in
+from lossratio.measurements.throughput.result import ThroughputResult
 from lossratio.mlrsearch import MLRsearch
-from lossratio.results import Outcome, RunDirectory, ThroughputResult, Traffic, read_result
+from lossratio.results import Outcome, RunDirectory, Traffic, read_result
 from lossratio.trials import TrialResult, read_journal
 from lossratio.units import format_frame_rate
 
@@ -100,5 +102,4 @@ def _from_journal(file: Path, traffic: Traffic) -> EarlierSearch | None:
     settings = contents.search.get("settings") or {}
     if contents.search.get("traffic") != traffic.model_dump(mode="json"):
         return None
-    warm_ups = 1 if settings.get("warm_up_duration_s") else 0
-    return EarlierSearch(file, contents.created, contents.results[warm_ups:])
+    return EarlierSearch(file, contents.created, contents.results[warm_ups_in(settings) :])

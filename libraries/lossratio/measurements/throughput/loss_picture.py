@@ -8,10 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from lossratio.drawing import Axis, Mark, Plot, drawing, in_unit, legend, text_at, unit_of
-from lossratio.measurements.throughput.search_picture import History, by_mark, goal_colour, trial_hint
-from lossratio.measurements.throughput.search_windows import Window, windows_of
-from lossratio.results import GoalReport, ThroughputResult, Trial
+from lossratio.drawing import (
+    Axis,
+    Mark,
+    Plot,
+    by_mark,
+    drawing,
+    in_unit,
+    legend,
+    series_colour,
+    text_at,
+    trial_hint,
+    unit_of,
+)
+from lossratio.measurements.throughput.result import GoalReport, ThroughputResult
+from lossratio.measurements.throughput.search_picture import History, Window, windows_of
+from lossratio.results import Trial
 from lossratio.units import format_ratio
 
 _WIDTH, _HEIGHT = 900.0, 300.0
@@ -26,7 +38,7 @@ def draw_loss(result: ThroughputResult, history: History) -> str:
 
     Args:
         result: The search.
-        history: What `lossratio.results.bounds.bounds_history` says about it.
+        history: What `bounds_history` says about it.
 
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is.
@@ -42,7 +54,7 @@ def draw_loss(result: ThroughputResult, history: History) -> str:
         parts += _panel(result.goals, marked, window, (left, left + width), floor, scale)
     middle = (_LEFT + _RIGHT) / 2
     parts.append(text_at(middle, _BOTTOM + 35.0, f"load per interface, {prefix}fps", text_anchor="middle"))
-    goals = [(f"{each.goal.name}: allowed loss, bounds", goal_colour(i), 1.0) for i, each in enumerate(result.goals)]
+    goals = [(f"{each.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, each in enumerate(result.goals)]
     parts += legend(marked, goals, _LEFT, _BOTTOM + 60.0)
     return drawing(_WIDTH, _HEIGHT, f"Loss ratio over load per interface, {result.test.name}.", parts)
 
@@ -69,7 +81,7 @@ def _panel(
     ticks = [floor, *plot.y.ticks(7)[1:]]
     plot.frame(plot.x.ticks(int((extent[1] - extent[0]) / 70)), ticks, in_unit(scale), lambda loss: _loss(loss, floor))
     for index, report in enumerate(goals):
-        _draw_goal(plot, report, goal_colour(index), floor)
+        _draw_goal(plot, report, series_colour(index), floor)
     for mark, trials in marked.items():
         plot.marks(mark, _places(trials, window, floor))
     return plot.parts

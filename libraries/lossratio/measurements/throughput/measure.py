@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from lossratio.errors import SearchError
-from lossratio.measurements import OnProgress, Progress, TestPlace, WarmUp, perform, run_warm_up
+from lossratio.measurements import (
+    MeasuredKind,
+    Measurement,
+    OnProgress,
+    Progress,
+    Request,
+    TestPlace,
+    WarmUp,
+    measure,
+)
+from lossratio.measurements.throughput.evidence import (
+    ALGORITHM,
+    BoundsSoFar,
+    SearchSetup,
+    search_contradictions,
+    throughput_result,
+    warm_ups_in,
+)
 from lossratio.measurements.throughput.hints import EarlierSearch, describe_hints, earlier_searches, remark_on_hints
-from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchGoalWarning
-from lossratio.results import SearchSetup, ThroughputResult, describe_goal, throughput_result
-from lossratio.testbed import LoadRange, Testbed, describe_traffic, load_limits, load_range
-from lossratio.traffic import TrafficProfile
-from lossratio.trials import Integrity, TrialResult
+from lossratio.measurements.throughput.result import (
+    Goal,
+    GoalReport,
+    GoalSpread,
+    ThroughputResult,
+    describe_goal,
+    format_regularity,
+    goal_spread,
+    search_goal,
+)
+from lossratio.mlrsearch import MLRsearch, SearchGoal
+from lossratio.results import MaxLoad, TestResult, View, format_frames_per_second, format_interval
+from lossratio.trials import Integrity, JournalContents, TrialResult
+
+if TYPE_CHECKING:
+    from lossratio.testbed import LoadRange, Testbed
+    from lossratio.traffic import TrafficProfile
 
 DEFAULT_TIMEOUT = 1200.0
 """Seconds that a search may take: FD.io CSIT's limit."""
 
 
 @dataclass(frozen=True)
-class SearchRequest:
+class SearchRequest(Request):
     """What to search for.
 
     Attributes:
@@ -63,83 +93,25 @@ class SearchRequest:
         }
 
 
-def find_conditional_throughput(
-    testbed: Testbed,
-    request: SearchRequest,
-    place: TestPlace,
-    on_progress: OnProgress | None = None,
-) -> ThroughputResult:
-    """Searches for the conditional throughput of all goals at once, and writes the result file.
+OnResult = Callable[[ThroughputResult, TestPlace], None]
 
-    Returns:
-        The result, as it was written; irregular goal results are no error.
 
-    Raises:
-        LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
-            says so, and holds the trials there were.
+class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResult]):
+    """The kind: searches for conditional throughput.
+
+    Args:
+        earlier: Earlier searches of the same test, as hints.
     """
-    limits = load_limits(testbed, request.profile)
-    loads = load_range(limits, min_load=request.min_load, max_load=request.max_load)
-    earlier = _earlier(request, place)
-    controller, advice = _controller(request, loads, earlier)
-    settings = request.settings()
-    if request.hints is not None:
-        settings["hints"] = describe_hints(controller, earlier)
-        advice = (*advice, remark_on_hints(request.hints, controller, earlier))
-    if request.warm_up is not None:
-        advice = (*advice, run_warm_up(testbed, request.warm_up, loads.max_load))
 
-    def tell(trial: TrialResult) -> None:
-        if on_progress is not None:
-            on_progress(_progress(controller, trial))
+    name = "throughput"
+    algorithm = ALGORITHM
+    result = ThroughputResult
 
-    inputs = {
-        "algorithm": "MLRsearch",
-        "goals": [describe_goal(goal).model_dump(mode="json") for goal in controller.goals],
-        "min_load_fps": loads.min_load,
-        "max_load_fps": loads.max_load,
-        "settings": settings,
-    }
-    measured = perform(
-        controller,
-        testbed,
-        request.profile,
-        place,
-        inputs=inputs,
-        remarks=(*loads.remarks, *advice),
-        on_trial=tell,
-        ramp=request.ramp,
-        integrity=request.integrity,
-    )
-    max_load = loads.describe(measured.run.conditions)
-    warm_ups = 0 if request.warm_up_duration is None else 1
-    setup = SearchSetup("MLRsearch", settings, controller.goals, loads.min_load, max_load, warm_ups)
-    result = throughput_result(measured.run, setup, measured.result, measured.entries)
-    place.directory.write(result)
-    measured.raise_failure()
-    return result
+    def __init__(self, earlier: Sequence[EarlierSearch] = ()) -> None:
+        self._earlier = earlier
 
-
-def _progress(controller: MLRsearch, trial: TrialResult) -> Progress:
-    """Where the search is, in the controller's own words: the same work after a thousand trials as after ten."""
-    so_far = Progress(controller.trials, trial, controller.bounds, controller.forecast())
-    purpose = controller.last_purpose
-    return so_far if purpose is None else replace(so_far, purpose=str(purpose), rule=purpose.rule)
-
-
-def _earlier(request: SearchRequest, place: TestPlace) -> tuple[EarlierSearch, ...]:
-    if request.hints is None:
-        return ()
-    own = [each.path for each in (place.directory, place.resume) if each is not None]
-    return earlier_searches(request.hints, place.test.full_name, describe_traffic(request.profile), besides=own)
-
-
-def _controller(
-    request: SearchRequest, loads: LoadRange, earlier: Sequence[EarlierSearch]
-) -> tuple[MLRsearch, tuple[str, ...]]:
-    """The controller, and what RFC 9971 advises against in the request."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SearchGoalWarning)
+    def controller(self, request: SearchRequest, loads: LoadRange) -> MLRsearch:
+        """MLRsearch."""
         controller = MLRsearch(
             # Goals warn when they are made, which may have been long before anybody listened.
             [replace(goal) for goal in request.goals],
@@ -148,10 +120,189 @@ def _controller(
             timeout=request.timeout,
             warm_up_duration=request.warm_up_duration,
             fail_fast=request.fail_fast,
-            hints=[each.trials for each in earlier],
+            hints=[each.trials for each in self._earlier],
         )
-    _check_names(controller.goals)
-    return controller, tuple(str(warning.message) for warning in caught)
+        _check_names(controller.goals)
+        return controller
+
+    def inputs(self, request: SearchRequest, loads: LoadRange, controller: MLRsearch) -> Mapping[str, Any]:
+        """Goals, loads and settings."""
+        settings = request.settings()
+        if request.hints is not None:
+            settings["hints"] = describe_hints(controller, self._earlier)
+        return {
+            "goals": [describe_goal(goal).model_dump(mode="json") for goal in controller.goals],
+            "min_load_fps": loads.min_load,
+            "max_load_fps": loads.max_load,
+            "settings": settings,
+        }
+
+    def remarks(self, request: SearchRequest, controller: MLRsearch) -> Iterator[str]:
+        """Where hints had the search start."""
+        if request.hints is not None:
+            yield remark_on_hints(request.hints, controller, self._earlier)
+
+    def progress(self, request: SearchRequest, controller: MLRsearch, trial: TrialResult) -> Progress:
+        """Where the search is, in the controller's own words."""
+        so_far = Progress(controller.trials, trial, controller.bounds, controller.forecast())
+        purpose = controller.last_purpose
+        return so_far if purpose is None else replace(so_far, purpose=str(purpose), rule=purpose.rule)
+
+    def build(
+        self,
+        measured: Measurement[Any],
+        request: SearchRequest,
+        inputs: Mapping[str, Any],
+        max_load: MaxLoad,
+    ) -> ThroughputResult:
+        """The result of each goal."""
+        settings = inputs["settings"]
+        goals = tuple(measured.result)
+        setup = SearchSetup(ALGORITHM, settings, goals, inputs["min_load_fps"], max_load, warm_ups_in(settings))
+        return throughput_result(measured.run, setup, measured.result, measured.entries)
+
+    def warm_ups(self, settings: Mapping[str, Any]) -> int:
+        """One, if the settings have a warm-up."""
+        return warm_ups_in(settings)
+
+    def contradictions(self, result: ThroughputResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+        """Where bounds and verdicts do not follow from the trials."""
+        return search_contradictions(result, trials)
+
+    def follows_from_trials(self, result: ThroughputResult) -> bool:
+        """Whether there is nothing that other trials were needed for."""
+        return result.algorithm == ALGORITHM and not (result.latency or result.telemetry or result.spread)
+
+    def search_of(self, result: ThroughputResult) -> Mapping[str, Any]:
+        """Goals, settings and minimum load."""
+        goals = [report.goal.model_dump(mode="json") for report in result.goals]
+        return {"goals": goals, "settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
+
+    def known_so_far(self, journal: JournalContents) -> Iterator[str]:
+        """The bounds of each goal."""
+        try:
+            goals = [search_goal(Goal.model_validate(each)) for each in journal.search.get("goals", ())]
+        except (ValidationError, SearchError):
+            return
+        so_far = BoundsSoFar(goals)
+        warm_ups = self.warm_ups(journal.search.get("settings") or {})
+        bounds = [so_far.add(result) for result in journal.results[warm_ups:]]
+        for each in bounds[-1] if bounds else ():
+            interval = format_interval(each.leaning.lower, each.leaning.upper)
+            yield f"{each.goal}: so far {interval} per interface, not proved"
+
+    def view(self) -> View[ThroughputResult]:
+        """How it is shown."""
+        from lossratio.measurements.throughput.view import ThroughputView
+
+        return ThroughputView()
+
+
+def find_conditional_throughput(
+    testbed: Testbed, request: SearchRequest, place: TestPlace, on_progress: OnProgress | None = None
+) -> ThroughputResult:
+    """Searches for the conditional throughput of all goals at once; see `lossratio.measurements.measure`.
+
+    Irregular goal results are no error.
+    """
+    return measure(Throughput(_earlier(request, place)), testbed, request, place, on_progress)
+
+
+def repeat_search(
+    testbed: Testbed,
+    request: SearchRequest,
+    next_place: Callable[[], TestPlace],
+    times: int,
+    *,
+    on_progress: OnProgress | None = None,
+    on_result: OnResult | None = None,
+) -> ThroughputResult:
+    """Searches several times for the same. Each search has its own files; from the second on, results tell the spread.
+
+    Args:
+        testbed: What to measure on.
+        request: What to search for.
+        next_place: Gives each search a place for its files.
+        times: How many searches.
+        on_progress: Called after each trial.
+        on_result: Called after each search.
+
+    Returns:
+        The last result, with the spread of all.
+
+    Raises:
+        SearchError: If there is to be no search at all.
+        LossRatioError: If one of the searches fails.
+    """
+    if times < 1:
+        raise SearchError(f"A search can be repeated 1 time or more, not {times}.")
+    results: list[ThroughputResult] = []
+    for _ in range(times):
+        place = next_place()
+        result = find_conditional_throughput(testbed, request, place, on_progress)
+        results.append(result)
+        if len(results) > 1:
+            result = result.model_copy(update={"spread": spread_of(results)})
+            place.directory.write(result)
+        if on_result is not None:
+            on_result(result, place)
+    return result
+
+
+def require_throughput(result: TestResult, least: float, goal: str | None = None) -> None:
+    """Checks that the conditional throughput is at least a given one.
+
+    Args:
+        result: What was measured.
+        least: Frames per second, per interface.
+        goal: Name of the goal in any case; None: the first one.
+
+    Raises:
+        AssertionError: If it is less, or there is none.
+        SearchError: If the result is not that of a search, or has no such goal.
+    """
+    report = _required_goal(result, goal)
+    found = None if report.result is None else report.result.conditional_throughput
+    if found is None:
+        raise AssertionError(
+            f"{report.goal.name} has no conditional throughput ({format_regularity(report)}); "
+            f"it should be at least {format_frames_per_second(least)} per interface."
+        )
+    if found.per_interface_fps < least:
+        raise AssertionError(
+            f"{report.goal.name} is {format_frames_per_second(found.per_interface_fps)} per interface "
+            f"({format_regularity(report)}); it should be at least {format_frames_per_second(least)}."
+        )
+
+
+def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
+    """The spread of each goal's conditional throughput over results of the same search."""
+    return tuple(_spread([result.goals[place] for result in results]) for place in range(len(results[0].goals)))
+
+
+def _spread(reports: Sequence[GoalReport]) -> GoalSpread:
+    found = [report.result for report in reports]
+    values = [None if result is None else result.conditional_throughput for result in found]
+    return goal_spread(reports[0].goal.name, values, sum(result is not None and result.regular for result in found))
+
+
+def _required_goal(result: TestResult, name: str | None) -> GoalReport:
+    if not isinstance(result, ThroughputResult):
+        raise SearchError(
+            f"The result of {result.test.name} is of kind {result.kind!r} and has no conditional throughput. "
+            f"Search for one first, e.g. with 'Find NDR And PDR'."
+        )
+    return result.goals[0] if name is None else result.goal_named(name)
+
+
+def _earlier(request: SearchRequest, place: TestPlace) -> tuple[EarlierSearch, ...]:
+    if request.hints is None:
+        return ()
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.testbed import describe_traffic
+
+    own = [each.path for each in (place.directory, place.resume) if each is not None]
+    return earlier_searches(request.hints, place.test.full_name, describe_traffic(request.profile), besides=own)
 
 
 def _check_names(goals: Sequence[SearchGoal]) -> None:

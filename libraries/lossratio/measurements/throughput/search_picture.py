@@ -8,38 +8,67 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from lossratio.drawing import (
     INK,
     LINE_HEIGHT,
-    MARKS,
     Axis,
     Mark,
     Plot,
+    by_mark,
     drawing,
     element,
     in_unit,
     legend,
-    mark_of,
+    series_colour,
     text_at,
+    trial_hint,
     unit_of,
 )
-from lossratio.measurements.throughput.search_windows import Window, windows_of
+from lossratio.measurements.throughput.evidence import bounds_history
+from lossratio.measurements.throughput.result import GoalReport, ThroughputResult, format_regularity
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
-from lossratio.results import GoalReport, ThroughputResult, Trial, bounds_history, format_interval, format_regularity
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.results import Trial, format_interval
+from lossratio.units import format_frame_rate
 
 BANDS = {"bounds so far": 0.2, "proved": 0.5}
 """Opacities of the bands."""
 
-_GOAL_COLOURS = ("#009E73", "#CC79A7", "#56B4E9", "#D9A400", "#777777")
 _WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 690.0
 _OVERVIEW, _CLOSE_UP = 105.0, 260.0
 _TOP, _SPACE, _BOTTOM = 34.0, 26.0, 62.0
+_ROOM_IN_WIDTHS = 3.0
+_LOGARITHMIC_FROM = 10.0
 
 History = Mapping[int, tuple[GoalBounds, ...]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A range of loads, in frames per second per interface.
+
+    Attributes:
+        low: Smallest load.
+        high: Largest load.
+        goals: Which goals have their last bounds in the middle of it, by their place among the goals.
+        is_logarithmic: Whether the range is so wide that it wants a logarithmic axis.
+    """
+
+    low: float
+    high: float
+    goals: tuple[int, ...]
+    is_logarithmic: bool = False
+
+    def holds(self, load: float) -> bool:
+        """Whether a load is in the window."""
+        return self.low <= load <= self.high
+
+    def place(self, load: float) -> float:
+        """Where a load is between low (0) and high (1), on a linear axis."""
+        return (load - self.low) / (self.high - self.low)
 
 
 def search_picture(result: ThroughputResult) -> str:
@@ -56,7 +85,7 @@ def draw_search(result: ThroughputResult, history: History) -> str:
 
     Args:
         result: The search.
-        history: What `lossratio.results.bounds.bounds_history` says about it.
+        history: What `bounds_history` says about it.
     """
     windows = windows_of(result, history)
     prefix, scale = unit_of(max(window.high for window in windows))
@@ -78,29 +107,6 @@ def draw_search(result: ThroughputResult, history: History) -> str:
     return drawing(_WIDTH, bottom + _BOTTOM, _description(result), parts)
 
 
-def goal_colour(index: int) -> str:
-    """The colour of a goal in all pictures, by its place among the goals."""
-    return _GOAL_COLOURS[index % len(_GOAL_COLOURS)]
-
-
-def trial_hint(trial: Trial) -> str:
-    """What is shown when the pointer is on a trial."""
-    unsent = f", {trial.unsent_frames:,} frames unsent" if trial.unsent_frames else ""
-    rule = f", rule: {trial.rule}" if trial.rule else ""
-    return (
-        f"trial {trial.number}: {format_frame_rate(trial.load_per_interface_fps)} for {trial.duration_s:g} s, "
-        f"loss {format_ratio(trial.loss_ratio)}{unsent}{rule}"
-    )
-
-
-def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:
-    """The trials by their marks, in the order in which marks are drawn."""
-    found: dict[Mark, list[Trial]] = {mark: [] for mark in MARKS}
-    for trial in trials:
-        found[mark_of(trial)].append(trial)
-    return {mark: marked for mark, marked in found.items() if marked}
-
-
 def _row(
     result: ThroughputResult,
     history: History,
@@ -116,7 +122,7 @@ def _row(
         x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), lambda trial: f"{trial:.0f}", in_unit(scale)
     )
     for index in range(len(result.goals)):
-        _draw_bounds(plot, {number: each[index] for number, each in history.items()}, goal_colour(index))
+        _draw_bounds(plot, {number: each[index] for number, each in history.items()}, series_colour(index))
     for mark, trials in marked.items():
         shown = [each for each in trials if window.holds(each.load_per_interface_fps)]
         plot.marks(mark, [(each.number, each.load_per_interface_fps, trial_hint(each)) for each in shown])
@@ -169,7 +175,7 @@ def _goal_labels(goals: Sequence[GoalReport], history: History, window: Window, 
         height = LINE_HEIGHT * (len(lines) + 1)
         top = max(free, places[index] - height / 2)
         x = _RIGHT + 18.0
-        parts.append(element("rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=goal_colour(index)))
+        parts.append(element("rect", x=_RIGHT + 8.0, y=top, width=4, height=height, fill=series_colour(index)))
         parts.append(text_at(x, top + 11.0, goals[index].goal.name, font_weight="bold"))
         parts += [text_at(x, top + 11.0 + LINE_HEIGHT * place, line) for place, line in enumerate(lines, start=1)]
         free = top + height + LINE_HEIGHT
@@ -194,3 +200,43 @@ def _found(report: GoalReport) -> Iterator[str]:
 def _description(result: ThroughputResult) -> str:
     found = "; ".join(f"{report.goal.name} {format_regularity(report)}" for report in result.goals)
     return f"Search of {result.test.name}: load per interface over {len(result.trials)} trials. {found}."
+
+
+def windows_of(result: ThroughputResult, history: Mapping[int, tuple[GoalBounds, ...]]) -> list[Window]:
+    """The windows of a picture, from top to bottom.
+
+    Goals whose close-ups would overlap share one. The whole search comes first, unless one close-up shows it anyway.
+    A goal without any bounds belongs to the last window.
+    """
+    close_ups = _close_ups(result, history[max(history)] if history else ())
+    loads = [trial.load_per_interface_fps for trial in result.trials]
+    if len(close_ups) == 1 and all(close_ups[0].holds(load) for load in loads):
+        return close_ups
+    loads = loads or [result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps]
+    goals = () if close_ups else tuple(range(len(result.goals)))
+    low, high = min(loads), max(loads)
+    if high > _LOGARITHMIC_FROM * low:
+        return [Window(low / 1.3, high * 1.3, goals, is_logarithmic=True), *close_ups]
+    room = 0.12 * (high - low) or 0.1 * high
+    return [Window(low - room, high + room, goals), *close_ups]
+
+
+def _close_ups(result: ThroughputResult, last: tuple[GoalBounds, ...]) -> list[Window]:
+    close_ups: list[Window] = []
+    unbounded = []
+    for index, bounds in enumerate(last):
+        edges = [load for load in (bounds.leaning.lower, bounds.leaning.upper) if load is not None]
+        if not edges:
+            unbounded.append(index)
+            continue
+        room = _ROOM_IN_WIDTHS * result.goals[index].goal.width_ratio * max(edges)
+        merged = Window(max(0.0, min(edges) - room), max(edges) + room, (index,))
+        for other in [each for each in close_ups if each.low <= merged.high and merged.low <= each.high]:
+            close_ups.remove(other)
+            merged = Window(min(other.low, merged.low), max(other.high, merged.high), (*other.goals, *merged.goals))
+        close_ups.append(merged)
+    close_ups.sort(key=lambda window: window.low, reverse=True)
+    if close_ups and unbounded:
+        lowest = close_ups.pop()
+        close_ups.append(Window(lowest.low, lowest.high, (*lowest.goals, *unbounded)))
+    return close_ups

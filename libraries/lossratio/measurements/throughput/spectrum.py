@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from lossratio.drawing import Axis, Plot, drawing, in_unit, text_at, unit_of
-from lossratio.measurements.throughput.search_picture import goal_colour
+from lossratio.drawing import Axis, Plot, drawing, in_unit, series_colour, text_at, unit_of
+from lossratio.measurements.throughput.result import Goal, GoalReport, ThroughputResult
 from lossratio.records import Rate
-from lossratio.results import Goal, GoalReport, ThroughputResult, Trial
+from lossratio.results import Trial
 from lossratio.units import format_frame_rate, format_ratio
 
 _COLUMNS = 4
@@ -126,7 +126,7 @@ def _panel(spectrum: Spectrum, left: float, top: float) -> list[str]:
     )
     prefix, scale = unit_of(max(rates))
     plot.frame([0.0, 0.5, 1.0], plot.y.ticks(4), format_ratio, in_unit(scale))
-    colour = goal_colour(spectrum.goal)
+    colour = series_colour(spectrum.goal)
     exceeding = 1.0 - spectrum.report.goal.exceed_ratio
     plot.line([(exceeding, plot.y.low), (exceeding, plot.y.high)], "#777777", width=1.0, dash="2 3")
     plot.line([(0.0, rates[-1]), (1.0, rates[-1])], "#777777", width=1.0)

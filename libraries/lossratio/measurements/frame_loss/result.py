@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results.conditions import Conditions
-from lossratio.trials import TrialResult
+from lossratio.results import Conditions, MaxLoad, Outcome, TestResult, TestRun, describe_trials, differences
+from lossratio.trials import JournalEntry, TrialResult
 
 
 class LossAtLoad(Record):
@@ -37,6 +38,23 @@ class FrameLoss(Record):
     """The loads, in the order of measuring: from the maximum load downwards."""
     is_complete: bool
     """Whether the last two loads lost nothing, so that smaller ones need not be measured."""
+
+
+class FrameLossResult(TestResult):
+    """The result of a measurement of the frame loss rate over load."""
+
+    kind: Literal["frame_loss"] = "frame_loss"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load."""
+    frame_loss: FrameLoss | None
+    """Frame loss rate at each load; null if the measurement failed."""
+
+    @model_validator(mode="after")
+    def _only_a_failure_has_no_loads(self) -> FrameLossResult:
+        if (self.outcome is Outcome.FAILED) != (self.frame_loss is None):
+            raise ValueError("a frame loss rate is missing if and only if the measurement failed")
+        return self
 
 
 def lost_share(trial: TrialResult) -> float:
@@ -76,3 +94,29 @@ def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
     A trial with frames unsent tells nothing about its load, which was not offered.
     """
     return len(trials) >= 2 and all(trial.loss_ratio == 0.0 for trial in trials[-2:])
+
+
+def frame_loss_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry]) -> FrameLossResult:
+    """Puts the result of a measurement of the frame loss rate together.
+
+    Args:
+        run: The test.
+        max_load: The largest load.
+        entries: All its trials.
+    """
+    trials = [entry.result for entry in entries]
+    found = frame_loss(trials, max_load.rate.per_interface_fps, run.conditions) if run.error is None else None
+    return FrameLossResult(
+        **run.stated(),
+        outcome=Outcome.FAILED if found is None else Outcome.MEASURED,
+        trials=describe_trials(entries),
+        max_load=max_load,
+        frame_loss=found,
+    )
+
+
+def frame_loss_contradictions(result: FrameLossResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+    """Where the frame loss rate is not that of the trials."""
+    if result.frame_loss is not None:
+        most = result.max_load.rate.per_interface_fps
+        yield from differences(result.frame_loss, frame_loss(trials, most, result.conditions), "frame_loss")

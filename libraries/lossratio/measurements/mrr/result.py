@@ -8,14 +8,15 @@ they are reported, and are no loss.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lossratio.errors import SearchError
 from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
-from lossratio.results.conditions import Conditions
-from lossratio.trials import TrialResult
+from lossratio.results import Conditions, MaxLoad, Outcome, TestResult, TestRun, describe_trials, differences
+from lossratio.trials import JournalEntry, TrialResult
 
 MRR_TRIALS = 10
 """Trials of one measurement."""
@@ -55,6 +56,23 @@ class Mrr(Record):
     """Frames that the generator could not send in all trials; they are no loss. None: not counted."""
     loss_ratio_of_sent: Ratio | None
     """Lost frames over sent frames."""
+
+
+class MrrResult(TestResult):
+    """The result of a measurement of the maximum receive rate."""
+
+    kind: Literal["mrr"] = "mrr"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The load of all trials."""
+    mrr: Mrr | None
+    """The maximum receive rate; null if the measurement failed."""
+
+    @model_validator(mode="after")
+    def _only_a_failure_has_no_rate(self) -> MrrResult:
+        if (self.outcome is Outcome.FAILED) != (self.mrr is None):
+            raise ValueError("a maximum receive rate is missing if and only if the measurement failed")
+        return self
 
 
 def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) -> Mrr:
@@ -109,3 +127,33 @@ def _forwarded(trial: TrialResult, factor: float) -> float:
 def _total(counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
+
+
+def mrr_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry]) -> MrrResult:
+    """Puts the result of a measurement of the maximum receive rate together.
+
+    Args:
+        run: The test.
+        max_load: The load of all trials.
+        entries: All its trials.
+
+    Raises:
+        SearchError: If there is no trial although the run has no error.
+    """
+    mrr = None
+    if run.error is None:
+        mrr = maximum_receive_rate([entry.result for entry in entries], run.conditions)
+    remarks = (NOTHING_LOST,) if mrr is not None and mrr.lost_frames == 0 else ()
+    return MrrResult(
+        **run.stated(*remarks),
+        outcome=Outcome.FAILED if mrr is None else Outcome.MEASURED,
+        trials=describe_trials(entries),
+        max_load=max_load,
+        mrr=mrr,
+    )
+
+
+def mrr_contradictions(result: MrrResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+    """Where the maximum receive rate is not that of the trials."""
+    if result.mrr is not None:
+        yield from differences(result.mrr, maximum_receive_rate(trials, result.conditions), "mrr")

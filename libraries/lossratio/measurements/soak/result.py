@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue, model_validator
 
 from lossratio.records import Rate, Ratio, Record, Seconds
+from lossratio.results import MaxLoad, Outcome, TestResult, TestRun, describe_trials
+from lossratio.trials import JournalEntry
+
+_MIXED_ROUNDING = 1e-6
+"""Relative difference up to which a mixture is the same: its standard deviation may be a millionth of its mean."""
 
 
 class SoakLimit(str, Enum):
@@ -120,3 +129,89 @@ _LIMITS = {
     SoakLimit.AT_LEAST: "the critical load may be above the maximum load: it is at least what is given",
     SoakLimit.AT_MOST: "the critical load may be below the minimum load: it is at most what is given",
 }
+
+
+class SoakResult(TestResult):
+    """The result of a soak test: a search for the critical load."""
+
+    kind: Literal["soak"] = "soak"
+    """The kind of the result."""
+    target_loss_ratio: Ratio
+    """The loss ratio at the critical load."""
+    settings: dict[str, JsonValue]
+    """The search's other settings, such as the likelihood."""
+    min_load: Rate
+    """The smallest load of the search."""
+    max_load: MaxLoad
+    """The largest load of the search."""
+    critical_load: CriticalLoad | None
+    """The critical load; null if the measurement failed."""
+
+    @model_validator(mode="after")
+    def _only_a_failure_has_no_critical_load(self) -> SoakResult:
+        if (self.outcome is Outcome.FAILED) != (self.critical_load is None):
+            raise ValueError("a critical load is missing if and only if the measurement failed")
+        if self.critical_load is not None:
+            regular = self.critical_load.reason is None
+            if (self.outcome is Outcome.MEASURED) != regular:
+                raise ValueError("a soak test is irregular if and only if its critical load has a reason to be")
+        return self
+
+
+@dataclass(frozen=True)
+class SoakSetup:
+    """What a search for a critical load was asked for.
+
+    Attributes:
+        target_loss_ratio: The loss ratio at the critical load.
+        settings: The search's other settings.
+        min_load: The smallest load, frames per second per interface.
+        max_load: The largest load.
+    """
+
+    target_loss_ratio: float
+    settings: Mapping[str, JsonValue]
+    min_load: float
+    max_load: MaxLoad
+
+
+def soak_result(
+    run: TestRun, search: SoakSetup, critical_load: CriticalLoad | None, entries: Sequence[JournalEntry]
+) -> SoakResult:
+    """Puts the result of a soak test together.
+
+    Args:
+        run: The test.
+        search: What the search was asked for.
+        critical_load: What it found; not looked at if the run has an error.
+        entries: All its trials.
+    """
+    # Imported here because scipy takes a while, and most runs have no soak test.
+    from lossratio.plrsearch import why_set_aside
+
+    outcome = Outcome.FAILED
+    if run.error is None and critical_load is not None:
+        outcome = Outcome.MEASURED if critical_load.reason is None else Outcome.IRREGULAR
+    return SoakResult(
+        **run.stated(),
+        outcome=outcome,
+        trials=describe_trials(entries, why_set_aside=why_set_aside),
+        target_loss_ratio=search.target_loss_ratio,
+        settings=dict(search.settings),
+        min_load=run.conditions.rate(search.min_load),
+        max_load=search.max_load,
+        critical_load=critical_load if run.error is None else None,
+    )
+
+
+def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
+    """The mean and standard deviation are those of the functions, mixed by their weights."""
+    parts = [(each.weight, each.mean.per_interface_fps, each.stdev.per_interface_fps) for each in said.functions]
+    mean = sum(weight * own for weight, own, _ in parts)
+    variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, own, stdev in parts)
+    for name, rate, made in (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance))):
+        # Weights are at most 1 each; what was cut off of one there is no more than a rounding error of the sum.
+        if not math.isclose(rate.per_interface_fps, made, rel_tol=_MIXED_ROUNDING, abs_tol=_MIXED_ROUNDING * mean):
+            yield f"critical_load.{name} is {rate.per_interface_fps!r}, and the functions make {made!r}"
+    if said.least_95.per_interface_fps > said.most_95.per_interface_fps:
+        yield "critical_load: least_95 is above most_95"

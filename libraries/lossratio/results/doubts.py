@@ -5,24 +5,11 @@ All of them are computed from the trials in result files, so results of any age 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import singledispatch
-from typing import Any
 
-from lossratio.results import (
-    STALL,
-    FrameIntegrity,
-    MrrResult,
-    Result,
-    SoakResult,
-    ThroughputResult,
-    Trial,
-    dropped_by_generator,
-    faults_with_sizes,
-    integrity_of,
-)
+from lossratio.results.trials import STALL, Trial, dropped_by_generator
 from lossratio.units import format_frame_rate, format_ratio
 
 DRIFT_SIGNIFICANCE = 0.001
@@ -42,9 +29,6 @@ BANDS_LEAST_GAP_RATIO = 0.01
 
 BANDS_GAP_OVER_RANGE = 3.0
 """How many times as wide as the wider band the gap between two bands must be."""
-
-MRR_LEAST_DEFICIT_RATIO = 0.03
-"""How far below a throughput an MRR must be, relative to it; a burst that fits into short trials makes about 1 %."""
 
 
 class DoubtKind(str, Enum):
@@ -82,16 +66,6 @@ class Doubt:
 
     def __str__(self) -> str:
         return f"{self.kind.value}: {self.reason}"
-
-
-def doubts_of(results: Sequence[Result]) -> list[tuple[Doubt, ...]]:
-    """The doubts about each of the results of one run, in their order.
-
-    Args:
-        results: The results; doubts that need two of them (MRR below PDR) are with the MRR.
-    """
-    throughputs = [result for result in results if isinstance(result, ThroughputResult)]
-    return [tuple(_doubts(result, throughputs)) for result in results]
 
 
 def drift_in(trials: Sequence[Trial]) -> Doubt | None:
@@ -137,31 +111,13 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
     return None
 
 
-def _doubts(result: Result, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:
-    trials = [trial for trial in result.trials if trial.is_evidence]
-    late = _late_frames(trials, result.late_frames or 0)
-    of_generator = (_generator_drops(trials), _stalls(result, trials))
-    for doubt in (drift_in(trials), two_bands_in(trials), late, *of_generator, _testbed_changed(trials)):
-        if doubt is not None:
-            yield doubt
-    seen = integrity_of(result)
-    if seen is not None and seen.faults:
-        yield Doubt(DoubtKind.INTEGRITY, _integrity(seen))
-    if isinstance(result, MrrResult):
-        yield from _below_throughput(result, throughputs)
+def late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
+    """Frames that came back too late.
 
-
-def _integrity(seen: FrameIntegrity) -> str:
-    if seen.before_trials:
-        return (
-            f"of {seen.examined:,} frames examined before the first trial: {faults_with_sizes(seen)}; in trials frames "
-            "are counted only, and so many copies may make up for lost ones"
-        )
-    examined = f"{seen.examined:,}" if seen.is_sample else "all"
-    return f"of {seen.arrived:,} frames that came back, {examined} of them examined: {faults_with_sizes(seen)}"
-
-
-def _late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
+    Args:
+        trials: The trials that count.
+        of_last: Such frames of the last trial, which no trial after it counted.
+    """
     of_others = (sum(each.late_frames for each in trial.directions) for trial in trials)
     late = [frames for frames in (*of_others, of_last) if frames]
     if not late:
@@ -172,7 +128,8 @@ def _late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
     )
 
 
-def _generator_drops(trials: Iterable[Trial]) -> Doubt | None:
+def generator_drops(trials: Iterable[Trial]) -> Doubt | None:
+    """Frames that came back and were dropped inside the generator."""
     dropped = [frames for trial in trials if (frames := dropped_by_generator(trial.as_result().output))]
     if not dropped:
         return None
@@ -183,18 +140,13 @@ def _generator_drops(trials: Iterable[Trial]) -> Doubt | None:
     )
 
 
-@singledispatch
-def _stalls(result: Any, trials: Sequence[Trial]) -> Doubt | None:
-    """Whether stalls of the generator may have decided what a result says."""
-    return _generator_stalls(trials, [0.0])
+def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
+    """Stalls of the generator without whose bursts trials may have lost no more than a goal allows.
 
-
-@_stalls.register
-def _stalls_of_search(result: ThroughputResult, trials: Sequence[Trial]) -> Doubt | None:
-    return _generator_stalls(trials, [each.goal.loss_ratio for each in result.goals])
-
-
-def _generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
+    Args:
+        trials: The trials that count.
+        allowed: Loss ratios that goals allow.
+    """
     stalls = [stall for trial in trials if (stall := _deciding_stall(trial, allowed))]
     if not stalls:
         return None
@@ -205,7 +157,8 @@ def _generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doub
     )
 
 
-def _testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
+def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
+    """Changes of the testbed around trials that stand all the same."""
     standing = [(trial.number, each) for trial in trials for each in trial.incidents if each.done == "stands"]
     if not standing:
         return None
@@ -228,50 +181,6 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
     )
     decides = any(lost - in_bursts <= ratio * sent < lost for ratio in allowed)
     return trial.lateness_s if decides else 0.0
-
-
-@_stalls.register
-def _stalls_of_soak(result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
-    """Stalls that were not long enough to be set aside, but may have moved the critical load out of its interval."""
-    found = result.critical_load
-    stalled = [each for each in trials if each.lateness_s > STALL and each.lost_frames]
-    if found is None or not stalled:
-        return None
-    share = max(each.lateness_s / each.duration_s for each in stalled)
-    width = found.most_95.per_interface_fps - found.least_95.per_interface_fps
-    if share * found.mean.per_interface_fps <= 0.5 * width:
-        return None
-    return Doubt(
-        DoubtKind.GENERATOR_STALLS,
-        f"in {len(stalled)} trials with loss the generator was stalled for up to {format_ratio(share)} of their "
-        f"duration, and then sent a burst; a SUT that does not hold it may forward up to {format_ratio(share)} more at "
-        "a constant load",
-    )
-
-
-def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]) -> Iterator[Doubt]:
-    if result.mrr is None:
-        return
-    offered = result.max_load.rate.per_interface_fps
-    most = result.mrr.mean.per_interface_fps + result.mrr.stdev.per_interface_fps
-    same = [each for each in throughputs if _is_same_setup(each, result)]
-    for report in (report for each in same for report in each.goals):
-        found = None if report.result is None else report.result.conditional_throughput
-        # A smaller load than the throughput cannot be forwarded at its rate.
-        if found is None or offered < found.per_interface_fps:
-            continue
-        if most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * found.per_interface_fps:
-            yield Doubt(
-                DoubtKind.MRR_BELOW_PDR,
-                f"{format_frame_rate(result.mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
-                f"less than the {report.goal.name} of {format_frame_rate(found.per_interface_fps)}",
-            )
-            return
-
-
-def _is_same_setup(one: Result, other: Result) -> bool:
-    first, second = one.conditions, other.conditions
-    return (first.testbed.name, first.traffic, first.duts) == (second.testbed.name, second.traffic, second.duts)
 
 
 def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:

@@ -1,0 +1,42 @@
+"""What FD.io CSIT's test cases of all types are made of: numbers with units, rates, and why there is no such case."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from lossratio.errors import ReportError
+from lossratio.records import Rate
+
+
+class CsitExportError(ReportError):
+    """A result means something else in CSIT's files, or lacks what they need; the message says what."""
+
+
+class CsitRecord(BaseModel):
+    """A part of a CSIT test case."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class CsitNumber(CsitRecord):
+    """A number with its unit."""
+
+    value: float
+    unit: Literal["pps", "bps", "packets", "s"]
+
+
+class CsitRate(CsitRecord):
+    """An aggregate rate, in packets per second and as bandwidth on the wire (layer 1)."""
+
+    rate: CsitNumber
+    bandwidth: CsitNumber
+
+
+def csit_rate(rate: Rate) -> CsitRate:
+    """A rate as CSIT has it."""
+    return CsitRate(
+        rate=CsitNumber(value=rate.aggregate_fps, unit="pps"),
+        bandwidth=CsitNumber(value=rate.aggregate_l1_bps, unit="bps"),
+    )

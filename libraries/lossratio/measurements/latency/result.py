@@ -1,0 +1,389 @@
+"""Latency in result files: of each direction, at each load that it was measured at, with its histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+from hdrh.histogram import HdrHistogram
+from pydantic import Field, model_validator
+
+from lossratio.errors import ReportError
+from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
+from lossratio.results import (
+    ROUNDING,
+    WITHOUT_DIGEST,
+    Conditions,
+    MaxLoad,
+    Outcome,
+    TestResult,
+    TestRun,
+    describe_trials,
+    same_value,
+)
+from lossratio.trials import JournalEntry, LatencyCounters, LatencyOutput, TrialResult
+from lossratio.units import format_frame_rate, format_ratio
+
+PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
+"""Percentiles that are written down, where there are enough frames to tell them."""
+
+PURPOSE = "latency"
+"""Why a trial was measured whose frames say how long they took."""
+
+_DIGITS = 3
+_LEAST, _MOST = 1, 60_000_000_000
+
+
+class DirectionLatency(Record):
+    """The one-way latency of one direction; one that was not measured has an error, and null for every latency."""
+
+    direction: str
+    """The direction, e.g. ``port0>port1``."""
+    least_us: float | None = Field(ge=0.0)
+    """Smallest latency, microseconds."""
+    mean_us: float | None = Field(ge=0.0)
+    """Mean latency, microseconds."""
+    most_us: float | None = Field(ge=0.0)
+    """Largest latency, microseconds."""
+    jitter_us: float | None = Field(default=None, ge=0.0)
+    """Mean difference between the latencies of successive frames, microseconds."""
+    percentiles_us: dict[str, float]
+    """Latency by percentile, e.g. ``99.9``, microseconds; none for which there are too few frames."""
+    histogram: str | None
+    """All latencies as an HdrHistogram, compressed and in base64; null: there are none."""
+    histogram_unit_us: float = Field(default=1.0, gt=0.0)
+    """What the histogram counts in, microseconds."""
+    resolution_us: float | None = Field(default=None, gt=0.0)
+    """Difference of latencies that the generator can tell, microseconds; null: not known."""
+    sent_frames: FrameCount | None = None
+    """Latency frames sent."""
+    received_frames: FrameCount | None = None
+    """Latency frames received, each counted once."""
+    out_of_order_frames: FrameCount | None = None
+    """Latency frames that arrived after one that was sent later."""
+    duplicate_frames: FrameCount | None = None
+    """Latency frames that arrived once more."""
+    error: str | None = None
+    """Why the latency was not measured; null if it was."""
+
+    @model_validator(mode="after")
+    def _an_error_has_no_latency(self) -> DirectionLatency:
+        if (self.error is None) != (None not in (self.least_us, self.mean_us, self.most_us)):
+            raise ValueError("a direction has its latencies, or an error that says why not")
+        return self
+
+
+class LatencyAtLoad(Record):
+    """Latency at one load."""
+
+    goal: str | None
+    """The goal whose relevant lower bound the load is a share of; null: the load was given."""
+    share_ratio: Ratio | None
+    """The share; 0: the minimum load; null: the load was given."""
+    load: Rate
+    """The load, latency frames included."""
+    duration_s: Seconds | None = None
+    """Duration of the trial."""
+    loss_ratio: Ratio | None = None
+    """Loss ratio of the trial, of all its frames; null: it failed."""
+    unsent_frames: FrameCount | None = None
+    """Frames that the generator could not send; null: the trial failed."""
+    directions: tuple[DirectionLatency, ...]
+    """Latency by direction; empty: the trial failed."""
+    error: str | None = None
+    """Why the trial failed; null if it did not."""
+
+    @model_validator(mode="after")
+    def _a_failed_trial_has_an_error(self) -> LatencyAtLoad:
+        if (self.error is None) != bool(self.directions):
+            raise ValueError("a load has its directions, or an error that says why not")
+        return self
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What was not measured, and why."""
+        if self.error is not None:
+            return (self.error,)
+        return tuple(f"{each.direction}: {each.error}" for each in self.directions if each.error is not None)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is a latency at all."""
+        return any(each.error is None for each in self.directions)
+
+
+class LatencyResult(TestResult):
+    """The result of a measurement of latency at given loads."""
+
+    kind: Literal["latency"] = "latency"
+    """The kind of the result."""
+    max_load: MaxLoad
+    """The largest load."""
+    latency: tuple[LatencyAtLoad, ...] = Field(min_length=1)
+    """Latency at each load, in the order of measuring."""
+
+    @model_validator(mode="after")
+    def _outcome_is_that_of_the_loads(self) -> LatencyResult:
+        if (self.outcome is Outcome.FAILED) == any(each.is_measured for each in self.latency):
+            raise ValueError("a measurement of latency failed if and only if there is none at all")
+        if self.outcome is Outcome.MEASURED and any(each.faults for each in self.latency):
+            raise ValueError("a measurement of latency is irregular if some is missing")
+        return self
+
+
+class Histogram:
+    """The latencies of one direction (HdrHistogram): each to three digits, in little room.
+
+    Args:
+        recorded: The histogram.
+        unit: What it counts in, microseconds.
+
+    Attributes:
+        unit: What it counts in, microseconds.
+    """
+
+    def __init__(self, recorded: Any, unit: float = 1.0) -> None:
+        self.unit = unit
+        self._recorded = recorded
+
+    @classmethod
+    def of(cls, intervals: Iterable[tuple[float, int]], unit: float) -> Histogram:
+        """Makes one from intervals of latencies.
+
+        Args:
+            intervals: The lower edge of each in microseconds, with the number of frames in it.
+            unit: Width of the intervals, in microseconds.
+        """
+        recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
+        for edge, count in intervals:
+            recorded.record_value(round(edge / unit), count)
+        return cls(recorded, unit)
+
+    @classmethod
+    def decode(cls, text: str, unit: float = 1.0) -> Histogram:
+        """Reads one that is compressed and in base64.
+
+        Raises:
+            ReportError: If it is none.
+        """
+        try:
+            return cls(HdrHistogram.decode(text), unit)
+        # The package raises whatever comes up in zlib, base64, ctypes and its own code.
+        except Exception as error:
+            raise ReportError(f"A latency histogram cannot be read: {error!r}.") from error
+
+    @classmethod
+    def merged(cls, parts: Iterable[Histogram]) -> Histogram:
+        """All latencies of some histograms, counted in whole microseconds."""
+        recorded = HdrHistogram(_LEAST, _MOST, _DIGITS)
+        for part in parts:
+            for value, count in part._counts():
+                recorded.record_value(round(value * part.unit), count)
+        return cls(recorded)
+
+    @property
+    def count(self) -> int:
+        """How many frames are in it."""
+        return int(self._recorded.get_total_count())
+
+    def encode(self) -> str:
+        """The histogram, compressed and in base64."""
+        return str(self._recorded.encode().decode("ascii"))
+
+    def percentiles(self, wanted: Iterable[float]) -> dict[str, float]:
+        """Latencies by percentile, in microseconds; only those above which there is at least one frame."""
+        return {
+            f"{each:g}": round(self._recorded.get_value_at_percentile(each) * self.unit, 6)
+            for each in wanted
+            if self.count * (1.0 - each / 100.0) >= 1.0 - 1e-9
+        }
+
+    def curve(self) -> list[tuple[float, float]]:
+        """The share of frames, in per cent, that had at most a latency, in microseconds; of all that occurred."""
+        total, seen = self.count, 0
+        points = []
+        for value, count in self._counts():
+            seen += count
+            points.append((100.0 * seen / total, value * self.unit))
+        return points
+
+    def _counts(self) -> Iterator[tuple[int, int]]:
+        for item in self._recorded.get_recorded_iterator():
+            yield item.value_iterated_to, item.count_at_value_iterated_to
+
+
+def direction_latency(counters: LatencyCounters) -> DirectionLatency:
+    """The latency of one direction, with its percentiles."""
+    histogram = _histogram(counters)
+    return DirectionLatency(
+        direction=counters.name,
+        least_us=counters.minimum,
+        mean_us=counters.average,
+        most_us=counters.maximum,
+        jitter_us=counters.jitter,
+        percentiles_us={} if histogram is None else percentiles_of(histogram, counters.maximum),
+        histogram=None if histogram is None else histogram.encode(),
+        histogram_unit_us=1.0 if histogram is None else histogram.unit,
+        resolution_us=counters.resolution,
+        sent_frames=counters.sent,
+        received_frames=counters.received,
+        out_of_order_frames=counters.out_of_order,
+        duplicate_frames=counters.duplicates,
+        error=counters.error,
+    )
+
+
+def latency_at_load(
+    conditions: Conditions,
+    load: float,
+    duration: float,
+    outcome: LatencyOutput | str,
+    *,
+    loss_ratio: float | None = None,
+    goal: str | None = None,
+    share: float | None = None,
+) -> LatencyAtLoad:
+    """What one latency trial gave.
+
+    Args:
+        conditions: Under which it was measured.
+        load: Frames per second, per interface.
+        duration: Seconds of the trial.
+        outcome: What was measured, or why it failed.
+        loss_ratio: Loss ratio of the trial; None if it failed.
+        goal: Name of the goal whose relevant lower bound the load is a share of; None: of none.
+        share: The share.
+    """
+    measured = None if isinstance(outcome, str) else outcome
+    return LatencyAtLoad(
+        goal=goal,
+        share_ratio=share,
+        load=conditions.rate(load),
+        duration_s=duration,
+        loss_ratio=loss_ratio,
+        unsent_frames=None if measured is None else sum(each.unsent for each in measured.directions),
+        directions=() if measured is None else tuple(direction_latency(each) for each in measured.latency),
+        error=outcome if isinstance(outcome, str) else None,
+    )
+
+
+def percentiles_of(histogram: Histogram, most: float | None) -> dict[str, float]:
+    """Latency by percentile, microseconds; none above the largest one, which a histogram of three digits may round up.
+
+    Args:
+        histogram: The latencies.
+        most: The largest one, microseconds; None: not known.
+    """
+    found = histogram.percentiles(PERCENTILES)
+    return found if most is None else {name: min(value, most) for name, value in found.items()}
+
+
+def _histogram(counters: LatencyCounters) -> Histogram | None:
+    if counters.hdr is not None:
+        return Histogram.decode(counters.hdr)
+    return Histogram.of(counters.histogram, unit=counters.resolution) if counters.histogram else None
+
+
+def latency_result(
+    run: TestRun, max_load: MaxLoad, latency: Sequence[LatencyAtLoad], trials: Sequence[TrialResult]
+) -> LatencyResult:
+    """Puts the result of a measurement of latency together: failed if there is none at all.
+
+    Args:
+        run: The test.
+        max_load: The largest load.
+        latency: What was measured at each load.
+        trials: The trials that did not fail.
+    """
+    faults = [f"{name_load(each)}: {fault}" for each in latency for fault in each.faults]
+    outcome = Outcome.MEASURED if not faults else Outcome.IRREGULAR
+    if not any(each.is_measured for each in latency):
+        outcome = Outcome.FAILED
+    return LatencyResult(
+        **{**run.stated(), "error": "; ".join(faults) if outcome is Outcome.FAILED else None},
+        outcome=outcome,
+        trials=describe_trials([JournalEntry(trial, PURPOSE) for trial in trials]),
+        max_load=max_load,
+        latency=tuple(latency),
+    )
+
+
+def latency_lines(latency: Iterable[LatencyAtLoad]) -> Iterator[str]:
+    """What was measured: a line for each load, with one for each direction below it."""
+    for each in latency:
+        loss = "" if each.loss_ratio is None else f", loss {format_ratio(each.loss_ratio)}"
+        unsent = f" ({each.unsent_frames:,} frames unsent)" if each.unsent_frames else ""
+        yield f"latency at {name_load(each)}{loss}{unsent}"
+        if each.error is not None:
+            yield f"  failed: {each.error}"
+        yield from (f"  {direction.direction}  {_numbers(direction)}" for direction in each.directions)
+
+
+def name_load(latency: LatencyAtLoad) -> str:
+    """Which load it was, e.g. ``90 % of PDR, 135.00 kfps per interface``."""
+    load = f"{format_frame_rate(latency.load.per_interface_fps)} per interface"
+    if latency.share_ratio is None:
+        return load
+    if not latency.share_ratio:
+        return f"minimum load, {load}"
+    return f"{100 * latency.share_ratio:g} % of {latency.goal}, {load}"
+
+
+def format_microseconds(value: float) -> str:
+    """A latency with as many digits as matter, e.g. ``9.3 µs``, ``135 µs`` or ``12.4 ms``."""
+    if value >= 10_000:
+        return f"{value / 1000:.3g} ms"
+    return f"{value:.1f} µs" if value < 100 else f"{value:.0f} µs"
+
+
+def _numbers(direction: DirectionLatency) -> str:
+    if direction.least_us is None or direction.mean_us is None or direction.most_us is None:
+        return f"not measured: {direction.error}"
+    parts = [
+        f"least {format_microseconds(direction.least_us)}",
+        f"mean {format_microseconds(direction.mean_us)}",
+        f"most {format_microseconds(direction.most_us)}",
+    ]
+    if direction.jitter_us is not None:
+        parts.append(f"jitter {format_microseconds(direction.jitter_us)}")
+    parts += [f"{name} %: {format_microseconds(value)}" for name, value in direction.percentiles_us.items()]
+    counts = {"out of order": direction.out_of_order_frames, "duplicates": direction.duplicate_frames}
+    parts += [f"{count:,} {what}" for what, count in counts.items() if count]
+    if direction.resolution_us is not None:
+        parts.append(f"resolution {direction.resolution_us:g} µs")
+    return ", ".join(parts)
+
+
+def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+    """Where latencies are not those of the trials, or contradict themselves."""
+    measured = [each for each in result.latency if each.error is None]
+    if len(measured) != len(trials):
+        yield f"latency: there are {len(measured)} loads and {len(trials)} trials"
+        return
+    for place, (each, trial) in enumerate(zip(measured, trials, strict=True)):
+        if each.loss_ratio != trial.loss_ratio or not same_value(each.load.per_interface_fps, trial.load):
+            yield f"latency[{place}]: load or loss ratio are not those of trial {place + 1}"
+        yield from latency_contradictions(each, f"latency[{place}]", with_histograms=result.format == WITHOUT_DIGEST)
+
+
+def latency_contradictions(latency: LatencyAtLoad, name: str, *, with_histograms: bool) -> Iterator[str]:
+    """Where the numbers of one load contradict each other.
+
+    Args:
+        latency: Latency at one load.
+        name: Its place in the file.
+        with_histograms: Whether histograms are decoded and compared, which takes long.
+    """
+    for each in latency.directions:
+        place = f"{name} of {each.direction}"
+        values = [each.least_us, each.mean_us, each.most_us]
+        known = [value for value in values if value is not None]
+        if any(value > larger * (1.0 + ROUNDING) for value, larger in pairwise(known)):
+            yield f"{place}: least, mean and largest latency are out of order: {known}"
+        if each.histogram is not None and with_histograms:
+            made = percentiles_of(Histogram.decode(each.histogram, each.histogram_unit_us), each.most_us)
+            if each.percentiles_us.keys() != made.keys() or not all(
+                same_value(value, made[percent]) for percent, value in each.percentiles_us.items()
+            ):
+                yield f"{place}: percentiles_us is {each.percentiles_us}, and the histogram makes {made}"

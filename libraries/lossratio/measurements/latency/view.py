@@ -1,0 +1,220 @@
+"""How latency is shown: latency over percentile, a line for each load and direction.
+
+The percentile's axis is logarithmic in what is above it: 90 %, 99 % and 99.9 % are equally far apart. CSIT has latency
+at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, one for each way. Where there are several
+links, it is that of all frames which went this way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel
+
+from lossratio.drawing import Axis, Plot, drawing, element, html_fragment, series_colour, text_at, title
+from lossratio.measurements import CsitExportError, CsitRecord
+from lossratio.measurements.latency.result import (
+    DirectionLatency,
+    Histogram,
+    LatencyAtLoad,
+    LatencyResult,
+    format_microseconds,
+    latency_lines,
+    name_load,
+)
+from lossratio.results import Conditions, Finding, Picture, View
+
+_WIDTH = 900.0
+_LEFT, _RIGHT = 78.0, 880.0
+_TOP, _BOTTOM = 30.0, 330.0
+_LINE = 18.0
+_DASHES = (None, "6 3", "2 3", "8 3 2 3")
+_ROOM = 1.2
+_STEPS = 400
+_ABOUT = "One way, of frames that are a part of the load. The percentiles' axis is logarithmic in what is above them."
+_SHARES = {"pdr_90": 0.9, "pdr_50": 0.5, "pdr_10": 0.1, "pdr_0": 0.0}
+
+
+class LatencyView(View[LatencyResult]):
+    """How latency at given loads is shown."""
+
+    def lines(self, result: LatencyResult) -> Iterator[str]:
+        """Some lines for each load."""
+        return latency_lines(result.latency)
+
+    def pictures(self, result: LatencyResult) -> Iterator[Picture]:
+        """Latency over percentile."""
+        yield latency_picture(result.latency, result.test.name)
+
+    def findings(self, result: LatencyResult) -> Iterator[Finding]:
+        """The outcome alone, as a latency is no rate."""
+        faults = [fault for each in result.latency for fault in each.faults]
+        yield Finding(result, "latency", result.outcome, "; ".join(faults) or None, has_rate=False)
+
+    def csit(self, result: LatencyResult) -> BaseModel:
+        """CSIT has none."""
+        raise CsitExportError(f"{result.test.full_name} is a latency alone; CSIT has it as a part of NDR and PDR only.")
+
+
+def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture:
+    """Latency over percentile, with its table."""
+    table = html_fragment(
+        __package__,
+        "table.html.jinja",
+        filters={"microseconds": format_microseconds, "name_load": name_load},
+        latency=latency,
+    )
+    return Picture("Latency", draw_latency(latency, test_name), _ABOUT, table)
+
+
+class CsitLatency(CsitRecord):
+    """Latency of one direction at one load, in microseconds."""
+
+    min: float
+    avg: float
+    max: float
+    hdrh: str
+    unit: Literal["us"] = "us"
+
+
+class CsitLatencies(CsitRecord):
+    """Latency of one direction at shares of PDR in per cent; 0 is the minimum load."""
+
+    pdr_0: CsitLatency
+    pdr_10: CsitLatency
+    pdr_50: CsitLatency
+    pdr_90: CsitLatency
+
+
+@dataclass(frozen=True)
+class _Curve:
+    name: str
+    colour: str
+    dash: str | None
+    points: list[tuple[float, float]]
+
+
+def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
+    """Draws the latencies of all loads.
+
+    Returns:
+        One ``<svg>`` element that goes into an HTML page as it is; an empty string if there is nothing to draw.
+    """
+    curves = list(_curves(latency))
+    if not curves:
+        return ""
+    heights = [height for curve in curves for _, height in curve.points]
+    x = Axis(1.0, max(place for curve in curves for place, _ in curve.points), _LEFT, _RIGHT, is_logarithmic=True)
+    low, high = max(min(heights), 1e-3) / _ROOM, max(heights) * _ROOM
+    plot = Plot(x, Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
+    plot.frame(_ticks(x), plot.y.ticks(8), _percent, lambda value: f"{value:g}")
+    for curve in curves:
+        plot.parts.append(title(curve.name))
+        plot.line(curve.points, curve.colour, dash=curve.dash)
+    labels = [
+        text_at(4.0, 14.0, "latency, µs"),
+        text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, "percentile", text_anchor="middle"),
+    ]
+    legend = [part for number, curve in enumerate(curves) for part in _key(curve, number)]
+    height = _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2)
+    return drawing(_WIDTH, height, f"Latency by percentile of {test_name}.", [*plot.parts, *labels, *legend])
+
+
+def _curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
+    for place, each in enumerate(latency):
+        for way, direction in enumerate(each.directions):
+            points = _points(direction)
+            if points:
+                name = f"{name_load(each)}, {direction.direction}"
+                yield _Curve(name, series_colour(place), _DASHES[way % len(_DASHES)], points)
+
+
+def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
+    """One over the share of frames that took longer, and the latency; no more points than can be seen."""
+    if direction.histogram is None:
+        return []
+    histogram = Histogram.decode(direction.histogram, direction.histogram_unit_us)
+    if not histogram.count:
+        return []
+    # The slowest frame stands for the half of a frame beyond it.
+    beyond = 50.0 / histogram.count
+    step = math.log(100.0 / beyond) / _STEPS
+    curve = histogram.curve()
+    points, last = [(1.0, curve[0][1])], 0.0
+    for percentile, value in curve:
+        place = 100.0 / max(100.0 - percentile, beyond)
+        if math.log(place) - last >= step or percentile >= 100.0:
+            last = math.log(place)
+            points.append((place, value))
+    return points
+
+
+def _ticks(x: Axis) -> list[float]:
+    nines = [10.0**power for power in range(1, 8)]
+    return [place for place in (1.0, 2.0, *nines) if x.holds(place)]
+
+
+def _percent(place: float) -> str:
+    return f"{100.0 * (1.0 - 1.0 / place):.7g} %"
+
+
+def _key(curve: _Curve, number: int) -> list[str]:
+    x = _LEFT + (number % 2) * (_RIGHT - _LEFT) / 2
+    y = _BOTTOM + 56.0 + _LINE * (number // 2)
+    stroke = {"stroke": curve.colour, "stroke_width": 1.6, "stroke_dasharray": curve.dash}
+    return [element("path", d=f"M{x:.0f} {y - 4:.0f}h26", fill="none", **stroke), text_at(x + 34, y, curve.name)]
+
+
+def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions, way: int) -> CsitLatencies | None:
+    """The latencies of one way at all of CSIT's loads; None where one of them is missing, or nothing goes this way.
+
+    Args:
+        latency: What was measured.
+        conditions: What it was measured under.
+        way: 0: forward; 1: in reverse.
+    """
+    directions = _directions(conditions, way)
+    found = {name: _at(latency, share, directions) for name, share in _SHARES.items()}
+    known = {name: each for name, each in found.items() if each is not None}
+    return CsitLatencies(**known) if len(known) == len(_SHARES) else None
+
+
+def _directions(conditions: Conditions, way: int) -> tuple[str, ...]:
+    """Those of one way: each link has its directions one after the other, forward first."""
+    ways = 2 if conditions.traffic.pattern == "bidirectional" else 1
+    return conditions.load.directions[way::ways] if way < ways else ()
+
+
+def _at(latency: Sequence[LatencyAtLoad], share: float, directions: Sequence[str]) -> CsitLatency | None:
+    for each in latency:
+        if each.share_ratio == share:
+            links = [_of_link(measured) for measured in each.directions if measured.direction in directions]
+            return _of_all([link for link in links if link is not None], len(directions))
+    return None
+
+
+def _of_link(direction: DirectionLatency) -> CsitLatency | None:
+    least, mean, most = direction.least_us, direction.mean_us, direction.most_us
+    if least is None or mean is None or most is None or direction.histogram is None:
+        return None
+    histogram = Histogram.decode(direction.histogram, direction.histogram_unit_us)
+    text = direction.histogram if histogram.unit == 1.0 else Histogram.merged([histogram]).encode()
+    return CsitLatency(min=least, avg=mean, max=most, hdrh=text)
+
+
+def _of_all(links: Sequence[CsitLatency], expected: int) -> CsitLatency | None:
+    if not links or len(links) != expected:
+        return None
+    if len(links) == 1:
+        return links[0]
+    histograms = [Histogram.decode(link.hdrh) for link in links]
+    frames = [histogram.count for histogram in histograms]
+    return CsitLatency(
+        min=min(link.min for link in links),
+        avg=sum(link.avg * count for link, count in zip(links, frames, strict=True)) / sum(frames),
+        max=max(link.max for link in links),
+        hdrh=Histogram.merged(histograms).encode(),
+    )

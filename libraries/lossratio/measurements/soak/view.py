@@ -1,0 +1,256 @@
+"""How a soak test is shown: fitted curves among the trials, the critical load, its interval over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from pydantic import JsonValue
+
+from lossratio.drawing import Axis, Plot, by_mark, drawing, in_unit, legend, series_colour, text_at, trial_hint, unit_of
+from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
+from lossratio.measurements.soak.result import CriticalLoad, DensityPoint, IntervalPoint, SoakLimit, SoakResult
+from lossratio.results import (
+    LABEL_WIDTH,
+    STALL,
+    Doubt,
+    DoubtKind,
+    Finding,
+    Outcome,
+    Picture,
+    Trial,
+    View,
+    failure_line,
+    rate_line,
+)
+from lossratio.units import format_frame_rate, format_ratio
+
+CRITICAL_LOAD = "critical load"
+"""The quantity of a soak test."""
+
+_SOAK_LOSS_RATIO = 1e-7
+_WIDTH, _HEIGHT = 900.0, 690.0
+_LEFT, _RIGHT = 96.0, 880.0
+_CURVES, _POSTERIOR, _HISTORY = (30.0, 260.0), (320.0, 420.0), (485.0, 615.0)
+_ROOM = 0.05
+_COMBINED = "#444444"
+_SETTLED_SHARE = 0.25
+"""Share of the time after which the interval is expected to be on the picture whole."""
+
+
+class CsitCriticalRate(CsitRecord):
+    """Critical rate: its mean less and plus a standard deviation."""
+
+    lower: CsitRate
+    upper: CsitRate
+
+
+class CsitSoak(CsitRecord):
+    """Result of a soak test."""
+
+    type: Literal["soak"] = "soak"
+    critical_rate: CsitCriticalRate
+
+
+class SoakView(View[SoakResult]):
+    """How a soak test is shown."""
+
+    csit_type = "soak"
+
+    def lines(self, result: SoakResult) -> Iterator[str]:
+        """The critical load, with its interval."""
+        found = result.critical_load
+        if found is None:
+            yield failure_line(result)
+            return
+        state = "regular" if found.reason is None else f"irregular: {found.reason}"
+        yield f"critical load (loss ratio {format_ratio(result.target_loss_ratio)} in the long run): {state}"
+        yield rate_line("mean", found.mean)
+        yield rate_line("standard deviation", found.stdev)
+        yield rate_line("95 % interval, from", found.least_95)
+        yield rate_line("95 % interval, to", found.most_95)
+        if found.ended_by is not None:
+            yield f"  {'ended by':<{LABEL_WIDTH}}  {found.ended_by}"
+
+    def pictures(self, result: SoakResult) -> Iterator[Picture]:
+        """Loss over load, the posterior, and how its interval narrowed."""
+        yield Picture(
+            "Critical load",
+            draw_soak(result),
+            "Above: loss over load; dashed: the target loss ratio; lines: what the fitting functions make of the "
+            "trials. Below, on\naxes as narrow as the answer: the distribution of the critical load, and how its 95 % "
+            "interval (shaded) narrowed over time.",
+        )
+
+    def warnings(self, result: SoakResult) -> Iterator[str]:
+        """That the critical load is irregular."""
+        if result.critical_load is not None and result.critical_load.reason is not None:
+            yield f"irregular: {result.critical_load.reason}"
+
+    def findings(self, result: SoakResult) -> Iterator[Finding]:
+        """The mean critical load, with its interval as bounds."""
+        found = result.critical_load
+        if found is None:
+            yield Finding(result, CRITICAL_LOAD, Outcome.FAILED, result.error)
+        else:
+            yield Finding(
+                result,
+                CRITICAL_LOAD,
+                result.outcome,
+                found.reason,
+                found.mean,
+                found.least_95,
+                found.most_95,
+                found.stdev,
+            )
+
+    def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
+        """The target loss ratio."""
+        return {"goal": {"target_loss_ratio": result.target_loss_ratio}}
+
+    def is_at_limit(self, result: SoakResult, finding: Finding) -> bool:
+        """Whether the critical load may be above the maximum load."""
+        found = result.critical_load
+        return found is not None and not found.misfit and found.limit is SoakLimit.AT_LEAST
+
+    def stalls(self, result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
+        """Stalls that were too short to be set aside, but may have moved the critical load out of its interval."""
+        found = result.critical_load
+        stalled = [each for each in trials if each.lateness_s > STALL and each.lost_frames]
+        if found is None or not stalled:
+            return None
+        share = max(each.lateness_s / each.duration_s for each in stalled)
+        width = found.most_95.per_interface_fps - found.least_95.per_interface_fps
+        if share * found.mean.per_interface_fps <= 0.5 * width:
+            return None
+        return Doubt(
+            DoubtKind.GENERATOR_STALLS,
+            f"in {len(stalled)} trials with loss the generator was stalled for up to {format_ratio(share)} of their "
+            f"duration, and then sent a burst; a SUT that does not hold it may forward up to {format_ratio(share)} "
+            "more at a constant load",
+        )
+
+    def csit(self, result: SoakResult) -> CsitSoak:
+        """The critical load, less and plus a standard deviation."""
+        found = result.critical_load
+        if found is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
+            raise CsitExportError(
+                f"CSIT's soak tests have a target loss ratio of 1e-7; {result.test.full_name} has not."
+            )
+        if found.misfit:
+            raise CsitExportError(f"The critical load of {result.test.full_name} is irregular: {found.reason}.")
+        mean, stdev = found.mean.per_interface_fps, found.stdev.per_interface_fps
+        lower, upper = (result.conditions.rate(max(0.0, mean + sign * stdev)) for sign in (-1, 1))
+        return CsitSoak(critical_rate=CsitCriticalRate(lower=csit_rate(lower), upper=csit_rate(upper)))
+
+
+def draw_soak(result: SoakResult) -> str:
+    """Draws loss over load with the fitted curves, the distributions of the critical load, and its interval over time.
+
+    The loads of the lower two are as narrow as the interval is, for it may be a thousandth of the range of trials.
+
+    Returns:
+        One ``<svg>`` element that goes into an HTML page as it is; an empty string if there is nothing to draw.
+    """
+    found = result.critical_load
+    if found is None or not result.trials:
+        return ""
+    parts = [
+        *_curves(result, found),
+        *_posteriors(found),
+        *_history(found),
+        *legend(
+            by_mark(result.trials),
+            [
+                *((each.name, series_colour(index), 1.0) for index, each in enumerate(found.functions)),
+                ("both, by weight", _COMBINED, 1.0),
+            ],
+            _LEFT,
+            _HEIGHT - 8.0,
+        ),
+    ]
+    return drawing(_WIDTH, _HEIGHT, f"Loss over load and critical load of {result.test.name}.", parts)
+
+
+def _curves(result: SoakResult, found: CriticalLoad) -> list[str]:
+    loads = [trial.load_per_interface_fps for trial in result.trials] + [found.mean.per_interface_fps]
+    x = _load_axis(min(loads), max(loads))
+    losses = [trial.loss_ratio for trial in result.trials if trial.loss_ratio > 0.0]
+    lowest = min([*losses, result.target_loss_ratio])
+    floor = 10.0 ** (math.floor(math.log10(lowest)) - 1.0)
+    plot = Plot(x, Axis(floor, 1.0, _CURVES[1], _CURVES[0], is_logarithmic=True))
+    ticks = [floor, *plot.y.ticks(8)[1:]]
+    _, scale = unit_of(x.high)
+    plot.frame(x.ticks(8), ticks, in_unit(scale), lambda loss: "none" if loss == floor else format_ratio(loss))
+    plot.line([(x.low, result.target_loss_ratio), (x.high, result.target_loss_ratio)], "#777777", dash="6 3")
+    for index, function in enumerate(found.functions):
+        points = [(point.load_per_interface_fps, point.loss_ratio) for point in function.curve]
+        shown = [(load, loss) for load, loss in points if x.holds(load) and loss >= floor]
+        if shown:
+            plot.line(shown, series_colour(index))
+    for mark, trials in by_mark(result.trials).items():
+        places = [(each.load_per_interface_fps, max(each.loss_ratio, floor), trial_hint(each)) for each in trials]
+        plot.marks(mark, places)
+    return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, _load_label(x, _CURVES[1] + 34.0)]
+
+
+def _posteriors(found: CriticalLoad) -> list[str]:
+    shapes: list[tuple[tuple[DensityPoint, ...], str, str | None]] = [
+        (each.posterior, series_colour(index), "4 3") for index, each in enumerate(found.functions)
+    ]
+    shapes.append((found.posterior, _COMBINED, None))
+    points = [point for shape, _, _ in shapes for point in shape]
+    least, most = found.least_95.per_interface_fps, found.most_95.per_interface_fps
+    margin = 1.5 * (most - least)
+    x = _load_axis(max(least - margin, 0.0), most + margin, room=0.0)
+    shown = [point.density_per_fps for point in points if x.holds(point.load_per_interface_fps)]
+    highest = max(shown, default=0.0) or 1.0
+    plot = Plot(x, Axis(0.0, 1.05 * highest, _POSTERIOR[1], _POSTERIOR[0]))
+    plot.frame(x.ticks(6), [], format_frame_rate, in_unit(1.0))
+    plot.bands([(least, most, 0.0, plot.y.high)], _COMBINED, 0.12)
+    for shape, colour, dash in shapes:
+        places = [(each.load_per_interface_fps, each.density_per_fps) for each in shape]
+        places = [place for place in places if x.holds(place[0])]
+        if places:
+            plot.line(places, colour, dash=dash)
+    mean = found.mean.per_interface_fps
+    plot.line([(mean, 0.0), (mean, plot.y.high)], _COMBINED, width=1.0, dash="2 3")
+    return [text_at(4.0, _POSTERIOR[0] - 12.0, "distribution of the critical load (per interface)"), *plot.parts]
+
+
+def _history(found: CriticalLoad) -> list[str]:
+    points = found.history
+    if len(points) < 2:
+        return []
+    x = Axis(0.0, points[-1].elapsed_s or 1.0, _LEFT, _RIGHT)
+    settled = [each for each in points if each.elapsed_s >= _SETTLED_SHARE * x.high]
+    low = min(each.least_95_per_interface_fps for each in settled)
+    high = max(each.most_95_per_interface_fps for each in settled)
+    room = _ROOM * (high - low) or _ROOM * high
+    plot = Plot(x, Axis(max(low - room, 0.0), high + room, _HISTORY[1], _HISTORY[0]))
+    plot.frame(x.ticks(8), plot.y.ticks(4), in_unit(1.0), format_frame_rate)
+    plot.bands(list(_bands(points)), _COMBINED, 0.15)
+    plot.line([(each.elapsed_s, each.mean_per_interface_fps) for each in points], _COMBINED)
+    title = text_at(4.0, _HISTORY[0] - 12.0, "95 % interval and mean of the critical load over time")
+    label = text_at((_LEFT + _RIGHT) / 2, _HISTORY[1] + 34.0, "seconds of trials", text_anchor="middle")
+    return [title, *plot.parts, label]
+
+
+def _bands(points: tuple[IntervalPoint, ...]) -> list[tuple[float, float, float, float]]:
+    """The interval after each trial, which holds until the next trial is over."""
+    ends = [each.elapsed_s for each in points[1:]] + [points[-1].elapsed_s]
+    return [
+        (each.elapsed_s, end, each.least_95_per_interface_fps, each.most_95_per_interface_fps)
+        for each, end in zip(points, ends, strict=True)
+    ]
+
+
+def _load_axis(low: float, high: float, room: float = _ROOM) -> Axis:
+    margin = room * (high - low) if high > low else _ROOM * high
+    return Axis(max(1.0, low - margin), high + margin, _LEFT, _RIGHT)
+
+
+def _load_label(x: Axis, y: float) -> str:
+    prefix, _ = unit_of(x.high)
+    return text_at((_LEFT + _RIGHT) / 2, y, f"load per interface, {prefix}fps", text_anchor="middle")

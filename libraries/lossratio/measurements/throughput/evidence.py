@@ -1,0 +1,251 @@
+"""What follows from the trials of a search: bounds, goal results, whose limit they are, and contradictions.
+
+A controller knows loss ratios. Frames that the generator could not send are in them, and so are frames that came back
+and were dropped inside it. So before a goal result is reported, its bounds are looked at again without those frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import JsonValue
+
+from lossratio.measurements.latency.result import latency_contradictions
+from lossratio.measurements.throughput.result import (
+    GoalOutcome,
+    GoalReport,
+    ThroughputResult,
+    describe_goal,
+    outcome_of,
+    search_goal,
+)
+from lossratio.mlrsearch import (
+    Bound,
+    Criterion,
+    Evidence,
+    GoalBounds,
+    GoalResult,
+    IrregularReason,
+    SearchGoal,
+    classify,
+    goal_result,
+)
+from lossratio.records import Rate
+from lossratio.results import (
+    ROUNDING,
+    WITHOUT_DIGEST,
+    LoadOrigin,
+    MaxLoad,
+    Outcome,
+    TestRun,
+    describe_trials,
+    dropped_by_generator,
+    same_value,
+)
+from lossratio.trials import JournalEntry, TrialResult
+
+ALGORITHM = "MLRsearch"
+"""The search algorithm whose bounds follow from the trials alone, as RFC 9971 defines them."""
+
+GENERATOR_LIMIT = "the generator's limit, not the SUT's"
+"""The reason of a result that frames which the generator could not send, or dropped itself, bounded from above."""
+
+_ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
+
+
+@dataclass(frozen=True)
+class SearchSetup:
+    """What a search was asked for.
+
+    Attributes:
+        algorithm: Name of the search algorithm, e.g. ``MLRsearch``.
+        settings: The algorithm's other settings.
+        goals: The goals.
+        min_load: The smallest load, frames per second per interface.
+        max_load: The largest load.
+        warm_ups: How many of the first trials are a warm-up, whose results are no evidence.
+    """
+
+    algorithm: str
+    settings: Mapping[str, JsonValue]
+    goals: Sequence[SearchGoal]
+    min_load: float
+    max_load: MaxLoad
+    warm_ups: int = 0
+
+
+class BoundsSoFar:
+    """Follows the bounds of a search, trial by trial."""
+
+    def __init__(self, goals: Iterable[SearchGoal]) -> None:
+        self._evidence = [
+            (
+                goal,
+                Evidence(Criterion.of(goal)),
+                Evidence(Criterion.make(goal, goal.first_duration, goal.first_duration)),
+            )
+            for goal in goals
+        ]
+
+    def add(self, trial: TrialResult) -> tuple[GoalBounds, ...]:
+        """Takes in a trial that counts.
+
+        Returns:
+            The bounds of each goal after it, in the order of the goals.
+        """
+        for _, proof, sign in self._evidence:
+            proof.add(trial)
+            sign.add(trial)
+        return tuple(
+            GoalBounds(goal, proof.relevant_bounds(), sign.relevant_bounds()) for goal, proof, sign in self._evidence
+        )
+
+
+def bounds_history(result: ThroughputResult) -> dict[int, tuple[GoalBounds, ...]]:
+    """The bounds of all goals of a result after each trial that counts, by the trial's number."""
+    so_far = BoundsSoFar(search_goal(report.goal) for report in result.goals)
+    return {trial.number: so_far.add(trial.as_result()) for trial in result.trials if trial.is_evidence}
+
+
+def warm_ups_in(settings: Mapping[str, Any]) -> int:
+    """How many of the first trials are a warm-up, by the settings in a journal or a result."""
+    return 0 if settings.get("warm_up_duration_s") is None else 1
+
+
+def throughput_result(
+    run: TestRun,
+    search: SearchSetup,
+    results: Mapping[SearchGoal, GoalResult],
+    entries: Sequence[JournalEntry],
+) -> ThroughputResult:
+    """Puts the result of a search together; what is the generator's limit is called so.
+
+    Args:
+        run: The test.
+        search: What the search was asked for.
+        results: What it found, e.g. a `lossratio.mlrsearch.SearchResult`. Not looked at if the run has an error.
+        entries: All its trials.
+    """
+    evidence = [entry.result for entry in entries[search.warm_ups :]]
+    found = [
+        None if run.error is not None else _goal_outcome(results[goal], evidence, run, search) for goal in search.goals
+    ]
+    return ThroughputResult(
+        **run.stated(),
+        outcome=Outcome.FAILED if run.error is not None else outcome_of(found),
+        trials=describe_trials(entries, warm_ups=search.warm_ups),
+        algorithm=search.algorithm,
+        settings=dict(search.settings),
+        min_load=run.conditions.rate(search.min_load),
+        max_load=search.max_load,
+        goals=tuple(
+            GoalReport(goal=describe_goal(goal), result=result)
+            for goal, result in zip(search.goals, found, strict=True)
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a goal result may be called in a report.
+
+    Attributes:
+        regular: Whether it is regular.
+        reason: Why it is irregular; None if it is regular.
+    """
+
+    regular: bool
+    reason: str | None
+
+
+def judge(result: GoalResult, trials: Iterable[TrialResult], *, max_load_origin: LoadOrigin) -> Verdict:
+    """Says whether a goal result is regular, and if not, why.
+
+    A goal result is the generator's limit if its relevant upper bound would be none had only those frames counted that
+    the generator did send, and did not drop when they came back; or if even the maximum load is a lower bound, and that
+    is the most the generator can send.
+
+    Args:
+        result: What the search found.
+        trials: All trials of the search that count, so without a warm-up.
+        max_load_origin: Where the search's maximum load came from.
+    """
+    if not _is_generator_limit(result, trials, max_load_origin):
+        return Verdict(result.regular, None if result.reason is None else str(result.reason))
+    if result.reason is None or result.reason in _ALSO_DUE_TO_THE_GENERATOR:
+        return Verdict(False, GENERATOR_LIMIT)
+    return Verdict(False, f"{GENERATOR_LIMIT}; {result.reason}")
+
+
+def _is_generator_limit(result: GoalResult, trials: Iterable[TrialResult], max_load_origin: LoadOrigin) -> bool:
+    if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
+        return max_load_origin is LoadOrigin.GENERATOR
+    upper = result.relevant_upper_bound
+    at_upper = [trial for trial in trials if trial.load == upper]
+    if not at_upper or classify(result.goal, at_upper) is not Bound.UPPER:
+        return False
+    return classify(result.goal, [_without_generators_faults(trial) for trial in at_upper]) is not Bound.UPPER
+
+
+def _without_generators_faults(trial: TrialResult) -> TrialResult:
+    """The trial as if its load had been what the generator sent, and all that came back had been counted."""
+    sent, lost = trial.output.sent_frames, trial.output.lost_frames
+    dropped = dropped_by_generator(trial.output)
+    if sent is None or lost is None or not (trial.output.unsent_frames or dropped):
+        return trial
+    loss_ratio = min(1.0, max(0, lost - dropped) / sent) if sent else 0.0
+    return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio, sent_frames=None))
+
+
+def search_contradictions(result: ThroughputResult, trials: Sequence[TrialResult]) -> Iterator[str]:
+    """What contradicts itself in the result of a search: bounds and verdicts follow from its trials."""
+    least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
+    for place, trial in enumerate(trials, start=1):
+        if not least * (1.0 - ROUNDING) <= trial.load <= most * (1.0 + ROUNDING):
+            yield f"trial {place}: its load of {trial.load!r} is outside of the search's {least!r} to {most!r}"
+    warm_ups = warm_ups_in(result.settings)
+    for report in result.goals:
+        if report.result is not None and result.algorithm == ALGORITHM:
+            yield from _goal_contradictions(report, report.result, result, trials[warm_ups:])
+    for spread in result.spread:
+        own = next((each.result for each in result.goals if each.goal.name == spread.goal), None)
+        found = None if own is None or own.conditional_throughput is None else own.conditional_throughput
+        if not same_value(spread.values_fps[-1], None if found is None else found.per_interface_fps):
+            yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
+    for place, each in enumerate(result.latency):
+        yield from latency_contradictions(each, f"latency[{place}]", with_histograms=result.format == WITHOUT_DIGEST)
+
+
+def _goal_outcome(result: GoalResult, trials: Sequence[TrialResult], run: TestRun, search: SearchSetup) -> GoalOutcome:
+    verdict = judge(result, trials, max_load_origin=search.max_load.origin)
+
+    def rate(load: float | None) -> Rate | None:
+        return None if load is None else run.conditions.rate(load)
+
+    return GoalOutcome(
+        regular=verdict.regular,
+        reason=verdict.reason,
+        relevant_lower_bound=rate(result.relevant_lower_bound),
+        relevant_upper_bound=rate(result.relevant_upper_bound),
+        conditional_throughput=rate(result.conditional_throughput),
+    )
+
+
+def _goal_contradictions(
+    report: GoalReport, said: GoalOutcome, result: ThroughputResult, evidence: Sequence[TrialResult]
+) -> Iterator[str]:
+    least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
+    made = goal_result(search_goal(report.goal), evidence, min_load=least, max_load=most)
+    for name in ("relevant_lower_bound", "relevant_upper_bound", "conditional_throughput"):
+        rate, load = getattr(said, name), getattr(made, name)
+        given = None if rate is None else rate.per_interface_fps
+        if not same_value(given, load):
+            yield f"goal {report.goal.name}: {name}.per_interface_fps is {given!r}, and the trials make {load!r}"
+    verdict = judge(made, evidence, max_load_origin=result.max_load.origin)
+    if said.regular != verdict.regular:
+        yield f"goal {report.goal.name}: regular is {said.regular}, and the trials make it {not said.regular}"
+    # Why a search ended early is not in its trials.
+    elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != verdict.reason:
+        yield f"goal {report.goal.name}: reason is {said.reason!r}, and the trials make {verdict.reason!r}"

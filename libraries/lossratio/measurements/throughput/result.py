@@ -1,0 +1,242 @@
+"""The result of a search for conditional throughput: goals, bounds, and what may be added after the search."""
+
+from __future__ import annotations
+
+import statistics
+import warnings
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, JsonValue, model_validator
+
+from lossratio.errors import SearchError
+from lossratio.measurements.latency.result import LatencyAtLoad
+from lossratio.measurements.telemetry.result import TelemetryTrial
+from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
+from lossratio.records import Rate, Ratio, Record, Seconds
+from lossratio.results import MaxLoad, Outcome, TestResult
+
+_PDR = "PDR"
+
+
+class Goal(Record):
+    """A search goal, with every attribute."""
+
+    name: str
+    """What the goal is called."""
+    loss_ratio: Ratio
+    """Goal loss ratio."""
+    exceed_ratio: Ratio
+    """Goal exceed ratio: the share of trial seconds that may lose more than the goal loss ratio."""
+    final_trial_duration_s: Seconds
+    """Goal final trial duration."""
+    duration_sum_s: Seconds
+    """Goal duration sum."""
+    initial_trial_duration_s: Seconds
+    """Goal initial trial duration."""
+    width_ratio: Ratio
+    """Goal width: the largest difference of the relevant bounds, over what the next field says."""
+    width_relative_to: Literal["relevant upper bound"] = "relevant upper bound"
+    """What the goal width is relative to."""
+
+
+class GoalOutcome(Record):
+    """A goal result (RFC 9971)."""
+
+    regular: bool
+    """Whether it is regular."""
+    reason: str | None
+    """Why it is irregular; null if it is regular."""
+    relevant_lower_bound: Rate | None
+    """The largest load below the relevant upper bound that meets the goal; null: none was found."""
+    relevant_upper_bound: Rate | None
+    """The smallest load that does not meet the goal; null: none was found."""
+    conditional_throughput: Rate | None
+    """The typical forwarding rate at the relevant lower bound; null without one."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> GoalOutcome:
+        if self.regular == (self.reason is not None):
+            raise ValueError("an irregular goal result has a reason, and a regular one has none")
+        bounds = (self.relevant_lower_bound, self.relevant_upper_bound)
+        if self.regular and None in bounds:
+            raise ValueError("a regular goal result has both bounds")
+        if (self.conditional_throughput is None) != (self.relevant_lower_bound is None):
+            raise ValueError("there is a conditional throughput if and only if there is a relevant lower bound")
+        return self
+
+
+class GoalReport(Record):
+    """A search goal, and what was found for it."""
+
+    goal: Goal
+    """The goal."""
+    result: GoalOutcome | None
+    """What was found; null if the measurement failed."""
+
+
+class GoalSpread(Record):
+    """The conditional throughputs that repeated searches found for one goal."""
+
+    goal: str
+    """Name of the goal."""
+    values_fps: tuple[float | None, ...] = Field(min_length=2)
+    """Conditional throughput per interface of each search, in their order; null: it found none."""
+    regular: int = Field(ge=0)
+    """How many of the searches had a regular result."""
+
+    @property
+    def found(self) -> tuple[float, ...]:
+        """The values that there are, in frames per second per interface."""
+        return tuple(value for value in self.values_fps if value is not None)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean of the values, in frames per second per interface; None: there are none."""
+        return statistics.fmean(self.found) if self.found else None
+
+    @property
+    def stdev(self) -> float | None:
+        """Sample standard deviation of the values; None: there are fewer than two."""
+        return statistics.stdev(self.found) if len(self.found) > 1 else None
+
+    @property
+    def relative_range(self) -> float | None:
+        """Difference of the largest and the smallest value, over the mean; None: there are none."""
+        return (max(self.found) - min(self.found)) / self.mean if self.mean else None
+
+
+class ThroughputResult(TestResult):
+    """The result of a search for conditional throughput."""
+
+    kind: Literal["throughput"] = "throughput"
+    """The kind of the result."""
+    algorithm: str
+    """The search algorithm, e.g. ``MLRsearch``."""
+    settings: dict[str, JsonValue]
+    """The algorithm's other settings."""
+    min_load: Rate
+    """The smallest load of the search."""
+    max_load: MaxLoad
+    """The largest load of the search."""
+    goals: tuple[GoalReport, ...] = Field(min_length=1)
+    """The goals, in the order in which they were given, each with its result."""
+    latency: tuple[LatencyAtLoad, ...] = ()
+    """Latency at shares of the loads that were found; empty: it was not measured."""
+    telemetry: tuple[TelemetryTrial, ...] = ()
+    """Trials after the search around which the DUTs were asked; empty: there were none."""
+    spread: tuple[GoalSpread, ...] = ()
+    """Spread of this result and those before it, where the search was repeated; empty: it was not, or is the first."""
+
+    @model_validator(mode="after")
+    def _outcome_is_that_of_the_goals(self) -> ThroughputResult:
+        results = [report.result for report in self.goals]
+        if self.outcome is Outcome.FAILED:
+            if any(result is not None for result in results):
+                raise ValueError("a failed measurement has no goal results")
+        elif outcome_of(results) is not self.outcome:
+            raise ValueError(f"the outcome must be {outcome_of(results).value!r}, as the goal results are")
+        return self
+
+    def goal_named(self, name: str) -> GoalReport:
+        """A goal of the search, by its name in any case.
+
+        Raises:
+            SearchError: If there is no such goal; names those there are.
+        """
+        for report in self.goals:
+            if report.goal.name.casefold() == name.casefold():
+                return report
+        names = ", ".join(report.goal.name for report in self.goals)
+        raise SearchError(f"The search had no goal {name!r}. Its goals were {names}.")
+
+    def goal_to_follow(self, name: str | None) -> GoalReport:
+        """The goal at whose load something is measured after the search.
+
+        Args:
+            name: The goal's name in any case; None: PDR (or a goal that ends with these letters), else the last one.
+
+        Raises:
+            SearchError: If there is no goal of that name.
+        """
+        if name is not None:
+            return self.goal_named(name)
+        return next((each for each in self.goals if each.goal.name.upper().endswith(_PDR)), self.goals[-1])
+
+    def relevant_load(self, goal: str | None) -> tuple[str, float]:
+        """The load to measure something at after the search: a goal's relevant lower bound.
+
+        Args:
+            goal: As for `goal_to_follow`.
+
+        Returns:
+            The goal's name, and the load in frames per second per interface.
+
+        Raises:
+            SearchError: If there is no such goal, or it has no relevant lower bound.
+        """
+        chosen = self.goal_to_follow(goal)
+        bound = None if chosen.result is None else chosen.result.relevant_lower_bound
+        if bound is None:
+            raise SearchError(f"{chosen.goal.name} has no relevant lower bound that a trial could be made at.")
+        return chosen.goal.name, bound.per_interface_fps
+
+
+def outcome_of(results: list[GoalOutcome | None]) -> Outcome:
+    """The outcome of a search that did not fail.
+
+    Args:
+        results: The goal results; None counts as irregular.
+    """
+    regular = all(result is not None and result.regular for result in results)
+    return Outcome.MEASURED if regular else Outcome.IRREGULAR
+
+
+def describe_goal(goal: SearchGoal) -> Goal:
+    """A search goal with every attribute, also those with default values."""
+    return Goal(
+        name=str(goal),
+        loss_ratio=goal.loss_ratio,
+        exceed_ratio=goal.exceed_ratio,
+        final_trial_duration_s=goal.final_trial_duration,
+        duration_sum_s=goal.duration_sum,
+        initial_trial_duration_s=goal.first_duration,
+        width_ratio=goal.width,
+    )
+
+
+def search_goal(goal: Goal) -> SearchGoal:
+    """The search goal that a result file describes; whatever was to be warned of was so when it was searched for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SearchGoalWarning)
+        return SearchGoal(
+            loss_ratio=goal.loss_ratio,
+            exceed_ratio=goal.exceed_ratio,
+            final_trial_duration=goal.final_trial_duration_s,
+            duration_sum=goal.duration_sum_s,
+            width=goal.width_ratio,
+            initial_trial_duration=goal.initial_trial_duration_s,
+            name=goal.name,
+        )
+
+
+def goal_spread(goal: str, values: Sequence[Rate | None], regular: int) -> GoalSpread:
+    """The spread of one goal's conditional throughputs.
+
+    Args:
+        goal: Name of the goal.
+        values: What each search found.
+        regular: How many of the searches had a regular result.
+    """
+    return GoalSpread(
+        goal=goal,
+        values_fps=tuple(None if value is None else value.per_interface_fps for value in values),
+        regular=regular,
+    )
+
+
+def format_regularity(report: GoalReport) -> str:
+    """``regular``, ``irregular: why``, or ``failed`` where there is no goal result at all."""
+    if report.result is None:
+        return "failed: no result"
+    return "regular" if report.result.regular else f"irregular: {report.result.reason}"

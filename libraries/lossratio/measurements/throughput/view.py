@@ -1,0 +1,280 @@
+"""How a search for conditional throughput is shown: in words, pictures and tables, and as CSIT has it.
+
+Whether a goal result is an RFC 2544 throughput follows from RFC 9971's conditions on the goal, and from what else
+departs from RFC 2544.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+from pydantic import JsonValue
+
+from lossratio.drawing import html_fragment
+from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
+from lossratio.measurements.latency.result import latency_lines
+from lossratio.measurements.latency.view import CsitLatencies, csit_latencies, latency_picture
+from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, bounds_history
+from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
+from lossratio.measurements.throughput.loss_picture import draw_loss
+from lossratio.measurements.throughput.result import (
+    Goal,
+    GoalReport,
+    GoalSpread,
+    ThroughputResult,
+    format_regularity,
+    search_goal,
+)
+from lossratio.measurements.throughput.search_picture import draw_search
+from lossratio.measurements.throughput.spectrum import draw_spectra
+from lossratio.mlrsearch import NDR, PDR, IrregularReason, SearchGoal
+from lossratio.records import Rate, Record
+from lossratio.results import (
+    LABEL_WIDTH,
+    Doubt,
+    Finding,
+    Outcome,
+    Picture,
+    Trial,
+    View,
+    failure_line,
+    format_frames_per_second,
+    generator_stalls,
+    rate_line,
+    trials_in_words,
+)
+from lossratio.units import format_ratio
+
+_RFC2544_DURATION_S = 60.0
+
+_EFFECTIVE = (GENERATOR_LIMIT, str(IrregularReason.MAX_LOAD_IS_LOWER_BOUND))
+"""Reasons of irregular results that CSIT publishes all the same: all that can be sent is forwarded."""
+
+
+class Compliance(str, Enum):
+    """How far a search goal complies with RFC 2544 throughput (RFC 9971, compliance)."""
+
+    UNCONDITIONAL = "unconditionally compliant with RFC 2544"
+    """No loss in any trial of 60 s."""
+    CONDITIONAL = "conditionally compliant with RFC 2544"
+    """No loss in any trial, and these are shorter than 60 s."""
+    NONE = "not compliant with RFC 2544"
+    """Loss is allowed."""
+
+
+@dataclass(frozen=True)
+class ComplianceStatement:
+    """What a report says about a goal and RFC 2544.
+
+    Attributes:
+        goal: Name of the goal.
+        compliance: How far the goal complies.
+        reasons: Why it is not unconditional, and what departs from RFC 2544 whatever the goal is.
+    """
+
+    goal: str
+    compliance: Compliance
+    reasons: tuple[str, ...]
+
+
+class CsitBounds(CsitRecord):
+    """NDR or PDR: lower is the conditional throughput."""
+
+    lower: CsitRate
+    upper: CsitRate | None = None
+
+
+class CsitNdrPdr(CsitRecord):
+    """Result of a search for NDR and PDR."""
+
+    type: Literal["ndrpdr"] = "ndrpdr"
+    ndr: CsitBounds
+    pdr: CsitBounds
+    latency_forward: CsitLatencies | None = None
+    latency_reverse: CsitLatencies | None = None
+
+
+class ThroughputView(View[ThroughputResult]):
+    """How a search for conditional throughput is shown."""
+
+    in_order = "regular"
+    csit_type = "ndrpdr"
+
+    def lines(self, result: ThroughputResult) -> Iterator[str]:
+        """Each goal, with its bounds; latency and spread, where they were added."""
+        if result.error is not None:
+            yield failure_line(result)
+            return
+        for report in result.goals:
+            allowed = f"loss ratio at most {format_ratio(report.goal.loss_ratio)}"
+            yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
+            if report.result is not None:
+                yield _bound_line("relevant lower bound", report.result.relevant_lower_bound, result)
+                yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
+                yield rate_line("conditional throughput", report.result.conditional_throughput)
+        yield from latency_lines(result.latency)
+        yield from spread_lines(result.spread)
+
+    def pictures(self, result: ThroughputResult) -> Iterator[Picture]:
+        """The search, loss over load, spectra, and latency where it was added."""
+        yield from self._of_search(result)
+        if result.latency:
+            yield latency_picture(result.latency, result.test.name)
+
+    def log(self, result: ThroughputResult) -> Iterator[Picture | str]:
+        """The search; after latency was added to it, the latency."""
+        if result.latency:
+            yield latency_picture(result.latency, result.test.name)
+        else:
+            yield trials_in_words(result.trials)
+            yield from self._of_search(result)
+
+    def warnings(self, result: ThroughputResult) -> Iterator[str]:
+        """Irregular goal results, when the search is over."""
+        for report in result.goals:
+            if report.result is not None and not report.result.regular and not result.latency:
+                yield f"{report.goal.name} is {format_regularity(report)}"
+
+    def overviews(self, results: Sequence[ThroughputResult]) -> Iterator[str]:
+        """Throughput over frame size of the same tests: RFC 2544, section 26.1."""
+        for group in by_tests(frame_size_series(results)):
+            yield html_fragment(
+                __package__,
+                "frame_sizes.html.jinja",
+                filters={"fps": format_frames_per_second},
+                sizes=group,
+                picture=draw_frame_sizes(group),
+            )
+
+    def conditions(self, result: ThroughputResult) -> str:
+        """The goals, and how far each complies with RFC 2544."""
+        return html_fragment(__package__, "goals.html.jinja", result=result, compliance=compliance_of(result))
+
+    def findings(self, result: ThroughputResult) -> Iterator[Finding]:
+        """One for each goal."""
+        for report in result.goals:
+            found, name = report.result, report.goal.name
+            if found is None:
+                yield Finding(result, name, Outcome.FAILED, result.error)
+            else:
+                yield Finding(
+                    result,
+                    name,
+                    Outcome.MEASURED if found.regular else Outcome.IRREGULAR,
+                    found.reason,
+                    found.conditional_throughput,
+                    found.relevant_lower_bound,
+                    found.relevant_upper_bound,
+                )
+
+    def aspects(self, result: ThroughputResult, finding: Finding) -> Mapping[str, JsonValue]:
+        """The goal."""
+        goal = next(report.goal for report in result.goals if report.goal.name == finding.quantity)
+        return {"goal": goal.model_dump(mode="json", exclude={"name"})}
+
+    def is_too_slow(self, result: ThroughputResult, finding: Finding) -> bool:
+        """Whether the minimum load is an upper bound."""
+        return finding.value is None and finding.reason == IrregularReason.MIN_LOAD_IS_UPPER_BOUND.value
+
+    def is_at_limit(self, result: ThroughputResult, finding: Finding) -> bool:
+        """Whether the maximum load is a lower bound, or the generator is the limit."""
+        return finding.reason in (IrregularReason.MAX_LOAD_IS_LOWER_BOUND.value, GENERATOR_LIMIT)
+
+    def stalls(self, result: ThroughputResult, trials: Sequence[Trial]) -> Doubt | None:
+        """Stalls that may have decided on what a goal allows."""
+        return generator_stalls(trials, [report.goal.loss_ratio for report in result.goals])
+
+    def telemetry(self, result: ThroughputResult) -> Sequence[Record]:
+        """The trials around which the DUTs were asked."""
+        return result.telemetry
+
+    def csit(self, result: ThroughputResult) -> CsitNdrPdr:
+        """NDR and PDR, with latency where it was added."""
+        forward, reverse = (csit_latencies(result.latency, result.conditions, way) for way in (0, 1))
+        return CsitNdrPdr(
+            ndr=_csit_bounds(result, NDR),
+            pdr=_csit_bounds(result, PDR),
+            latency_forward=forward,
+            latency_reverse=reverse,
+        )
+
+    def _of_search(self, result: ThroughputResult) -> Iterator[Picture]:
+        history = bounds_history(result)
+        yield Picture("Search", draw_search(result, history))
+        yield Picture(
+            "Loss over load",
+            draw_loss(result, history),
+            "Dashed: the loss ratio that a goal allows. Upright: its relevant bounds.",
+        )
+        yield Picture(
+            "Performance spectrum at the relevant bounds",
+            draw_spectra(result),
+            "Forwarding rate per interface over the share of the goal's duration sum in which full-length trials "
+            "reached it; the\nrest was not measured, as it could not change the verdict. Grey: the load, and the share "
+            "(one less the exceed ratio) at which the\nconditional throughput is read.",
+        )
+
+
+def compliance_of(result: ThroughputResult) -> list[ComplianceStatement]:
+    """A statement for each goal, in their order; the trial's timing departs from RFC 2544 for all of them alike."""
+    steps = [deviation.step for deviation in result.conditions.timing.deviations]
+    timing = (f"the trial departs from section 23: {', '.join(steps)}",) if steps else ()
+    return [_statement(report.goal, timing) for report in result.goals]
+
+
+def _statement(goal: Goal, timing: tuple[str, ...]) -> ComplianceStatement:
+    allowed = []
+    if goal.loss_ratio > 0.0:
+        allowed.append(f"a loss ratio of {goal.loss_ratio:g} is allowed")
+    if goal.exceed_ratio > 0.0:
+        allowed.append(f"{goal.exceed_ratio:g} of the trials' time may lose more")
+    if allowed:
+        return ComplianceStatement(goal.name, Compliance.NONE, (*allowed, *timing))
+    durations = {"final trial": goal.final_trial_duration_s, "duration sum": goal.duration_sum_s}
+    short = tuple(f"the {name} is {value:g} s" for name, value in durations.items() if value < _RFC2544_DURATION_S)
+    compliance = Compliance.CONDITIONAL if short else Compliance.UNCONDITIONAL
+    return ComplianceStatement(goal.name, compliance, (*short, *timing))
+
+
+def _bound_line(label: str, bound: Rate | None, result: ThroughputResult) -> str:
+    line = rate_line(label, bound)
+    if bound == result.max_load.rate:
+        return f"{line} (the maximum load)"
+    return f"{line} (the minimum load)" if bound == result.min_load else line
+
+
+def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
+    """The spread in words: some lines for each goal."""
+    for each in spread:
+        searches = len(each.values_fps)
+        yield f"spread of {each.goal} over {searches} searches, {each.regular} of them regular"
+        if each.mean is not None:
+            yield f"  {'mean':<{LABEL_WIDTH}}  {each.mean:>12,.0f} fps per interface"
+        if each.stdev is not None and each.mean:
+            share = format_ratio(each.stdev / each.mean)
+            yield f"  {'standard deviation':<{LABEL_WIDTH}}  {each.stdev:>12,.1f} fps per interface, {share}"
+        if each.relative_range is not None:
+            yield f"  {'largest to smallest':<{LABEL_WIDTH}}  {format_ratio(each.relative_range)} of the mean"
+        values = " ".join("none" if value is None else f"{value:,.0f}" for value in each.values_fps)
+        yield f"  {'values':<{LABEL_WIDTH}}  {values} fps per interface"
+
+
+def _csit_bounds(result: ThroughputResult, wanted: SearchGoal) -> CsitBounds:
+    """The result of the goal that is the same as one of CSIT's."""
+    report = next((each for each in result.goals if _is_same(each, wanted)), None)
+    if report is None or report.result is None:
+        raise CsitExportError(f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}.")
+    found = report.result
+    if found.conditional_throughput is None or not (found.regular or found.reason in _EFFECTIVE):
+        raise CsitExportError(f"{wanted.name} of {result.test.full_name} is irregular: {found.reason}.")
+    upper = found.relevant_upper_bound if found.regular else None
+    return CsitBounds(lower=csit_rate(found.conditional_throughput), upper=None if upper is None else csit_rate(upper))
+
+
+def _is_same(report: GoalReport, wanted: SearchGoal) -> bool:
+    goal = search_goal(report.goal)
+    names = ("loss_ratio", "exceed_ratio", "final_trial_duration", "duration_sum", "width")
+    return all(getattr(goal, name) == getattr(wanted, name) for name in names)
