@@ -1,4 +1,4 @@
-"""The commands of `lossratio`, one file each."""
+"""The commands of `lossratio`, one file for each subject."""
 
 from lossratio.commands.main import main
 

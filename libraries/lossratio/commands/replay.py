@@ -159,20 +159,20 @@ def _describe_search(result: SearchResult) -> Iterator[str]:
         )
 
 
-def _describe_estimate(found: CriticalLoadEstimate) -> Iterator[str]:
+def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
     """An estimate in a few lines of text, with the reasons to doubt it."""
     yield (
-        f"Critical load (loss ratio {format_ratio(found.target_loss_ratio)} in the long run), "
-        f"{found.likelihood.value} likelihood, functions weighted by {found.weighting.value}; per interface:"
+        f"Critical load (loss ratio {format_ratio(result.target_loss_ratio)} in the long run), "
+        f"{result.likelihood.value} likelihood, functions weighted by {result.weighting.value}; per interface:"
     )
-    for function, weight in zip(found.combined.functions, found.combined.weights, strict=True):
+    for function, weight in zip(result.combined.functions, result.combined.weights, strict=True):
         numbers = _numbers(function.mean, function.stdev, function.interval(0.95))
         yield f"  {function.name:<9} {numbers}  weight {weight:.3g}"
-    yield f"  {'combined':<9} {_numbers(found.mean, found.stdev, found.interval(0.95))}"
-    if found.limits is not None:
-        yield found.limits
-    yield "The model fits the trials." if found.misfit.fits else "The model does not fit: do not rely on the numbers."
-    yield from (f"  {reason}" for reason in found.misfit.reasons)
+    yield f"  {'combined':<9} {_numbers(result.mean, result.stdev, result.interval(0.95))}"
+    if result.limits is not None:
+        yield result.limits
+    yield "The model fits the trials." if result.misfit.fits else "The model does not fit: do not rely on the numbers."
+    yield from (f"  {reason}" for reason in result.misfit.reasons)
 
 
 def _settings(journal: JournalContents) -> Mapping[str, Any]:

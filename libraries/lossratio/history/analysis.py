@@ -1,4 +1,4 @@
-"""A whole history at once: read, divided into series, and each one's trend found."""
+"""The trends of a whole history: the history is read and divided into series, and each series has a trend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lossratio.report import read_run
 
 @dataclass(frozen=True)
 class TrendRequest:
-    """What trends are asked for.
+    """Which trends to compute.
 
     Attributes:
         testbed: Name of the testbed; None: all.
@@ -27,7 +27,7 @@ class TrendRequest:
         fresh: A change that began among this many newest values is fresh.
         last: How many of the newest results of a series are looked at.
         least_change: Smaller relative changes raise no alarm.
-        annotations: File of known changes; None: the one in the history's folder, if there is one.
+        annotations: File of known changes; None: the file in the history's folder, if there is one.
     """
 
     testbed: str | None = None
@@ -55,17 +55,17 @@ class Analysis:
 
     @property
     def alarms(self) -> tuple[Trend, ...]:
-        """What somebody should look at."""
+        """The trends that somebody should look at."""
         return tuple(trend for trend in self.trends if trend.is_alarm)
 
     @property
     def has_verdict(self) -> bool:
-        """Whether anything can be said about any series."""
+        """Whether any series has enough results for a verdict."""
         return any(trend.verdict is not TrendVerdict.TOO_FEW for trend in self.trends)
 
 
 def analyse(history: History, request: TrendRequest) -> Analysis:
-    """Finds the trends in a history.
+    """Computes the trends of a history.
 
     Raises:
         ReportError: If the history or the known changes cannot be read.
@@ -99,7 +99,7 @@ def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...
 
     Args:
         history: The history.
-        file: The file that has them; None: the one in the history's folder, if there is one.
+        file: The file of known changes; None: the file in the history's folder, if there is one.
 
     Raises:
         ReportError: If the file cannot be read.
@@ -110,13 +110,13 @@ def known_changes(history: History, file: Path | None) -> tuple[KnownChange, ...
 
 
 def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
-    """Adds runs to a history; adding one again changes nothing.
+    """Adds runs to a history. A run that is added again changes nothing.
 
     Returns:
-        What of the runs could not be read; the rest was added.
+        Messages about files that cannot be read; all others were added.
 
     Raises:
-        ReportError: If one is no run directory, or the history cannot be written.
+        ReportError: If a path is no run directory, or the history cannot be written.
     """
     problems: list[str] = []
     for path in runs:

@@ -1,4 +1,4 @@
-"""Known changes: what explains a step in a trend, so that it raises no alarm."""
+"""Known changes: each explains a step in a trend, which then raises no alarm."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ ANNOTATIONS_NAME = "annotations.yaml"
 
 
 class KnownChange(BaseModel):
-    """A change that somebody made, or knows the reason of."""
+    """A change of the testbed or the SUT whose reason is known."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     date: date
     """The day of the change, UTC."""
     note: str = Field(min_length=1)
-    """What was changed."""
+    """The reason: what was changed."""
     testbed: str = "*"
-    """Testbeds that it concerns: a name, or a pattern with ``*``."""
+    """Testbeds that the change concerns: a name, or a pattern with ``*``."""
     test: str = "*"
-    """Full names of tests that it concerns, likewise."""
+    """Full names of tests that the change concerns, likewise."""
     quantity: str = "*"
-    """Quantities that it concerns, e.g. ``NDR``, likewise."""
+    """Quantities that the change concerns, e.g. ``NDR``, likewise."""
 
     def concerns(self, key: SeriesKey) -> bool:
-        """Whether it concerns a series."""
+        """Whether the change concerns a series."""
         pairs = ((key.testbed, self.testbed), (key.test, self.test), (key.quantity, self.quantity))
         return all(fnmatchcase(name, pattern) for name, pattern in pairs)
 
     def explains(self, key: SeriesKey, before: datetime, after: datetime) -> bool:
-        """Whether it explains a step of a series.
+        """Whether the change explains a step of a series.
 
         Args:
             key: The series.
@@ -61,6 +61,6 @@ def load_known_changes(path: Path) -> tuple[KnownChange, ...]:
     """Reads a file of known changes.
 
     Raises:
-        ReportError: If it cannot be read, or something in it makes no sense; with line and field.
+        ReportError: If the file cannot be read, or a value in it is wrong; with line and field.
     """
     return load_yaml_file(path, KnownChanges, ReportError).changes

@@ -22,20 +22,20 @@ from lossratio.report import Run, read_run
 from lossratio.results import write_whole
 
 HISTORY = "history"
-"""Below an archive's URL: rows of all its runs, a `lossratio.history.store.History`."""
+"""Folder below an archive's URL with the rows of all its runs, a `lossratio.history.History`."""
 
 
 def is_url(text: str) -> bool:
-    """Whether something is the URL of an archive, and not a folder of this machine."""
+    """Whether a text is the URL of an archive, and not a folder of this machine."""
     return "://" in text
 
 
 def open_history(place: str) -> History:
-    """The history in a folder, that of an archive in a folder, or a mirror of that of an archive with a URL.
+    """Opens a history: in a folder, in an archive in a folder, or a mirror of the history in an archive with a URL.
 
     Raises:
-        ArchiveError: If the archive does not give it.
-        ReportError: If it has no history.
+        ArchiveError: If the archive does not give the history.
+        ReportError: If the archive has no history.
     """
     if is_url(place):
         return mirror_history(ObjectStore(place))
@@ -44,17 +44,17 @@ def open_history(place: str) -> History:
 
 
 def mirror_history(store: ObjectStore, cache: Path | None = None) -> History:
-    """Fetches what is new in an archive's history, and removes what is gone from it.
+    """Fetches new files of an archive's history, and removes files that the archive has no more.
 
-    A file's name follows from what is in it, so one that is here already is never fetched again.
+    A file's name follows from its content, so a file that is here already is never fetched again.
 
     Args:
         store: The archive.
-        cache: Where to keep it; None: in this user's cache.
+        cache: The folder of the mirror; None: in this user's cache.
 
     Raises:
-        ArchiveError: If the archive does not give it.
-        ReportError: If it has no history.
+        ArchiveError: If the archive does not give the history.
+        ReportError: If the archive has no history.
     """
     folder = cache or _cache(store.url)
     names = store.names(f"{HISTORY}/**")
@@ -75,15 +75,15 @@ def _cache(url: str) -> Path:
 
 
 RUNS = "runs"
-"""Below the archive's URL: ``testbed=<name>/date=<day>/<run>.tar.gz``, whole directories of runs."""
+"""Folder below an archive's URL with whole runs, ``testbed=<name>/date=<day>/<run>.tar.gz``."""
 
 
 @dataclass(frozen=True)
 class Outbox:
-    """What waits to be sent to one archive.
+    """The files that wait on this machine's disk until one archive has them. So no run is lost with the connection.
 
     Attributes:
-        path: The folder where it waits, in the archive's own layout.
+        path: The folder of the files, in the archive's own layout.
         store: The archive.
     """
 
@@ -98,13 +98,13 @@ class Outbox:
         return cls(state / "lossratio" / "outbox" / digest, ObjectStore(url))
 
     def add(self, directory: Path) -> list[str]:
-        """Puts a run into the outbox; the same run again has the same names.
+        """Puts a run into the outbox. The same run has the same names each time.
 
         Returns:
-            What of the run could not be read; the rest was added.
+            Messages about files that cannot be read; all others were added.
 
         Raises:
-            ReportError: If it is no run directory.
+            ReportError: If the directory is not that of a run.
             StorageError: If the outbox cannot be written, e.g. because the disk is full.
         """
         run = read_run(directory)
@@ -119,18 +119,18 @@ class Outbox:
         return list(run.problems)
 
     def waiting(self) -> list[Path]:
-        """The files that wait, those of the history last: what it tells of is in the archive then."""
-        found = (path for path in self.path.rglob("*") if path.is_file() and not path.name.startswith("."))
-        return sorted(found, key=lambda path: (path.relative_to(self.path).parts[0] == HISTORY, path))
+        """The files that wait. Those of the history are last: the runs of its rows are in the archive then."""
+        files = (path for path in self.path.rglob("*") if path.is_file() and not path.name.startswith("."))
+        return sorted(files, key=lambda path: (path.relative_to(self.path).parts[0] == HISTORY, path))
 
     def send(self) -> int:
-        """Sends what waits; each file leaves the outbox when the archive has it.
+        """Sends the files that wait. Each file leaves the outbox when the archive has it.
 
         Returns:
             How many files were sent.
 
         Raises:
-            ArchiveError: If the archive does not take one; that and the rest stay in the outbox.
+            ArchiveError: If the archive does not take a file; this file and the rest stay in the outbox.
         """
         waiting = self.waiting()
         for path in waiting:
@@ -139,15 +139,15 @@ class Outbox:
         return len(waiting)
 
     def _add_directory(self, run: Run) -> None:
-        """Packs the whole directory, under each testbed and date that it has results of (usually one).
+        """Packs the whole directory, for each testbed and date of its results (usually one).
 
-        Its name begins with the time of day (UTC) of the first of these, so that runs of a day are in their order.
+        The name begins with the time of day (UTC) of the first of these results, so that names are in order of time.
         """
         data, digest = _packed(run.path), _digest(run.path)
         places: dict[tuple[str, str], str] = {}
-        for each in sorted(run.results, key=lambda result: result.started):
-            place = (each.conditions.testbed.name, each.started.date().isoformat())
-            places.setdefault(place, f"{each.started:%H%M%S}-{digest}")
+        for result in sorted(run.results, key=lambda result: result.started):
+            place = (result.conditions.testbed.name, result.started.date().isoformat())
+            places.setdefault(place, f"{result.started:%H%M%S}-{digest}")
         for (testbed, day), name in (places or {("unknown", "unknown"): digest}).items():
             folder = self.path / RUNS / f"testbed={quote(testbed, safe=' ')}" / f"date={day}"
             folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ def _packed(directory: Path) -> bytes:
 
 
 def _digest(directory: Path) -> str:
-    """Follows from the names and contents of all files, and from nothing else."""
+    """A digest of the names and contents of all files."""
     digest = hashlib.sha256()
     for name in _contents(directory):
         digest.update(name.encode("utf-8", "surrogatepass") + b"\0")
@@ -174,26 +174,26 @@ def _digest(directory: Path) -> str:
 
 def _contents(directory: Path) -> Iterator[str]:
     for path in sorted(directory.rglob("*")):
-        # Hidden files are not sent: one of them holds the token of a lease, which is a secret.
+        # Hidden files are not sent: the token of a lease is in one of them, and is a secret.
         if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
             yield path.relative_to(directory).as_posix()
 
 
 def fetch_newest(store: ObjectStore, testbed: str, count: int, directory: Path) -> list[Path]:
-    """Unpacks the runs of the newest days that a testbed has in the archive.
+    """Fetches and unpacks the newest runs of a testbed from the archive.
 
     Args:
         store: The archive.
         testbed: Name of the testbed.
         count: How many runs at most.
-        directory: Where each run gets a directory of its own, ``<day>-<run>``; one that is there already is kept.
+        directory: Each run gets a directory of its own in it, ``<day>-<run>``; an earlier copy is kept.
 
     Returns:
         The directories, the newest last; none if the archive has no run of that testbed.
 
     Raises:
-        ArchiveError: If the archive does not give them, or gives what is no run.
-        StorageError: If they cannot be written, e.g. because the disk is full.
+        ArchiveError: If the archive does not give a run, or gives a damaged one.
+        StorageError: If the disk does not take the runs.
     """
     names = store.names(f"{RUNS}/testbed={quote(testbed, safe=' ')}/date=*/*.tar.gz")
     try:

@@ -16,7 +16,7 @@ from lossratio.results import TestResult
 
 
 def trends_with(history: History, result: TestResult, *, fresh: int, least_change: float) -> list[Trend]:
-    """The trends of a test if a result of it were the newest of its history; nothing is written.
+    """The trends of a test with a result at the end of its history, which is not changed.
 
     Args:
         history: The history.
@@ -41,17 +41,17 @@ def require_no_regression(
     fresh: int = FRESH,
     least_change: float = LEAST_CHANGE,
 ) -> list[Trend]:
-    """Demands that a result is no regression.
+    """Checks that a result is no regression.
 
     Args:
         history: The history.
         result: The result; it need not be in the history.
-        quantity: Name of a goal, or MRR; None: all that the result has.
+        quantity: Name of a goal, or MRR; None: all quantities of the result.
         fresh: A change that began among this many newest values is fresh.
         least_change: Smaller relative changes raise no alarm.
 
     Returns:
-        The trends, also those that have too few results for a verdict.
+        The trends, also those with too few results for a verdict.
 
     Raises:
         RegressionError: If a value fell or is missing, and no known change explains it.
@@ -73,7 +73,7 @@ def _key(entry: Entry) -> SeriesKey:
 
 
 def _continued(earlier: Series | None, entry: Entry) -> Series:
-    """A series with a result at its end; if it is there already, it is not taken twice."""
+    """A series with a result at its end. A result that is in the series already counts once."""
     value = np.nan if entry.value is None else entry.value
     kinds = frozenset((*entry.doubts, *(() if entry.outcome == MEASURED else (entry.outcome,))))
     newest = Series(_key(entry), (entry.started,), np.array([value]), (kinds,), (entry.reason,), (entry.measured_as,))

@@ -1,4 +1,4 @@
-"""What a history keeps of a result: a row for each quantity, with what is needed to tell and to explain a change."""
+"""The rows that a history keeps of a result: one for each quantity, with all that shows and explains a change."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class Entry:
     """One quantity of one test of one run.
 
     Attributes:
-        testbed: Name of the testbed; equal testbeds differ, so it is a key of every trend.
+        testbed: Name of the testbed. Equal testbeds differ, so each has trends of its own.
         test: Full name of the test.
         quantity: Name of the goal, or MRR.
         started: When the test began; with a time zone.
-        seconds: How long it took.
+        seconds: How long the test took.
         value: Aggregate rate, frames per second; None: there is none.
         lower_bound: Relevant lower bound, as an aggregate, frames per second; None: there is none.
         upper_bound: Relevant upper bound, likewise.
         outcome: ``measured``, ``irregular`` or ``failed``.
-        reason: Why it is irregular or failed; None: it is neither.
+        reason: Why it is irregular or failed; None: it was measured.
         doubts: Kinds of doubts about the result.
         lossratio_version: Version of lossratio that measured it.
-        measured_as: Tells values of other traffic, paths or goals apart, whose tests are called the same; None: not
-            known, as of results that were added by versions before.
+        measured_as: Distinguishes values of other traffic, paths or goals with the same name of test; None: not known,
+            as the result was added by an earlier version.
     """
 
     testbed: str

@@ -1,4 +1,4 @@
-"""A folder or an object store, by its URL: whatever fsspec knows, such as S3, GCS and Azure."""
+"""A folder or an object store, by its URL: all kinds that fsspec knows, such as S3, GCS and Azure."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from lossratio.errors import ArchiveError
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """Where objects are kept under names with slashes in them.
+    """A store of objects, whose names have slashes.
 
     Attributes:
-        url: A folder, or a URL such as ``s3://bucket/lossratio``. Who may use it is a matter of the environment that
-            the store's own tools read (e.g. ``AWS_PROFILE``); no secret is in the URL.
+        url: A folder, or a URL such as ``s3://bucket/lossratio``. Credentials are in the environment, where the store's
+            own tools read them (e.g. ``AWS_PROFILE``), and never in the URL.
     """
 
     url: str
 
     def put(self, file: Path, name: str) -> None:
-        """Stores a file under a name, as a whole or not at all; one of that name is replaced.
+        """Stores a file under a name, as a whole or not at all. An object with that name is replaced.
 
         Raises:
-            ArchiveError: If the store does not take it.
+            ArchiveError: If the store does not take the file.
         """
         with self._errors(f"take {name}"):
             place = f"{self._root}/{name}"
             if "file" in _protocols(self._files):
-                # Object stores show an object when it is whole; a folder does so only with what is moved into it.
+                # Object stores show whole objects only. In a folder this takes a file that is moved there.
                 part = f"{place}.{secrets.token_hex(4)}.part"
                 self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
                 self._files.put_file(str(file), part)
@@ -42,10 +42,10 @@ class ObjectStore:
                 self._files.put_file(str(file), place)
 
     def get(self, name: str, file: Path) -> None:
-        """Fetches an object into a file, which is there as a whole or not at all.
+        """Fetches an object into a file, as a whole or not at all.
 
         Raises:
-            ArchiveError: If the store does not give it.
+            ArchiveError: If the store does not give the object.
         """
         with self._errors(f"give {name}"):
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -60,16 +60,16 @@ class ObjectStore:
         """Names of the objects that match a pattern, with ``*`` within and ``**`` across slashes.
 
         Raises:
-            ArchiveError: If the store does not tell.
+            ArchiveError: If the store does not list them.
         """
         with self._errors(f"list {pattern}"):
             self._files.invalidate_cache()
-            found = self._files.glob(f"{self._root}/{pattern}")
-            return sorted(str(place).removeprefix(f"{self._root}/") for place in found)
+            places = self._files.glob(f"{self._root}/{pattern}")
+            return sorted(str(place).removeprefix(f"{self._root}/") for place in places)
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
-        # Imported here, as most runs are kept where they are.
+        # Imported here because it takes a while, and few runs go to an archive.
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
         files, root = url_to_fs(self.url)
@@ -93,7 +93,7 @@ class ObjectStore:
                 f"Folders need fsspec, S3 needs s3fs, GCS gcsfs and Azure adlfs."
             ) from error
         except Exception as error:
-            # Each kind of store has errors of its own, which have nothing else in common.
+            # Each kind of store has errors of its own, without a common class.
             raise ArchiveError(f"{self.url} does not {what}: {type(error).__name__}: {error}") from error
 
 

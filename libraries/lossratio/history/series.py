@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 MEASURED = "measured"
-"""Outcome of what was measured as asked."""
+"""Outcome of a result that was measured as requested."""
 
 FAILED = "failed"
-"""Outcome of what could not be measured."""
+"""Outcome of a result that could not be measured."""
 
 
 @dataclass(frozen=True)
 class SeriesKey:
-    """What a series is of.
+    """The testbed, test and quantity of a series.
 
     Attributes:
         testbed: Name of the testbed.
@@ -40,12 +40,12 @@ class Series:
     """One quantity of one test on one testbed.
 
     Attributes:
-        key: What it is of.
+        key: Its testbed, test and quantity.
         times: When its results were measured.
-        values: Aggregate rates, frames per second; NaN: that result has none.
-        kinds: What else is known about each result: ``irregular`` or ``failed``, and kinds of doubts.
-        reasons: Why a result is irregular or failed; None: it is neither.
-        measured_as: Tells results of other traffic, paths or goals apart; None: not known.
+        values: Aggregate rates, frames per second; NaN: the result has no rate.
+        kinds: Of each result: ``irregular`` or ``failed``, and kinds of doubts.
+        reasons: Why a result is irregular or failed; None: it was measured.
+        measured_as: Distinguishes results of other traffic, paths or goals; None: not known.
     """
 
     key: SeriesKey
@@ -67,19 +67,19 @@ class Series:
         )
 
     def like_newest(self) -> Series:
-        """The results that mean the same as the newest: of its traffic, path and goal, as far as that is known."""
+        """The results with the traffic, path and goal of the newest one, as far as these are known."""
         newest = self.measured_as[-1]
         if newest is None:
             return self
-        return self.chosen([place for place, each in enumerate(self.measured_as) if each in (None, newest)])
+        return self.chosen([place for place, meaning in enumerate(self.measured_as) if meaning in (None, newest)])
 
 
 def series_of(table: Any, last: int) -> Iterator[Series]:
     """The series of a table of entries.
 
     Args:
-        table: As `lossratio.history.store.History.read` gives it: sorted by testbed, test, quantity and time.
-        last: How many of the newest results of each series to keep.
+        table: Entries from `lossratio.history.History.read`, sorted by testbed, test, quantity and time.
+        last: How many of the newest results of each series are kept.
     """
     names = [table.column(name).to_pylist() for name in ("testbed", "test", "quantity")]
     keys = list(zip(*names, strict=True))
@@ -97,8 +97,8 @@ def _series(key: SeriesKey, rows: Any) -> Series:
         tuple(rows.column("started").to_pylist()),
         values,
         tuple(
-            frozenset((*(each or ()), *(() if outcome == MEASURED else (outcome,))))
-            for outcome, each in zip(outcomes, doubts, strict=True)
+            frozenset((*(kinds or ()), *(() if outcome == MEASURED else (outcome,))))
+            for outcome, kinds in zip(outcomes, doubts, strict=True)
         ),
         tuple(rows.column("reason").to_pylist()),
         tuple(rows.column("measured_as").to_pylist()),

@@ -1,11 +1,11 @@
-"""Change detection: series of values are divided into groups around which each stays, by minimum message length.
+"""Change detection: a series of values is divided into groups of similar values, by minimum message length.
 
-This is the grouping that FD.io CSIT's ``jumpavg`` finds (same message, same search), for many series at once and in
-numpy: the cost is that of all pairs of values, and jumpavg pays it in Python objects. A test holds it to jumpavg.
+The groups are those of FD.io CSIT's ``jumpavg`` (same message, same search), for many series at once and in numpy: the
+cost grows with the pairs of values, and jumpavg pays it in Python objects. A test compares both.
 
-The message tells for each group its number of values, its average (a first one uniform up to the maximum, a later one
-around the average of the group before), its standard deviation, and which point on the sphere that these two leave the
-values are. Numbers are counted in units of which the largest value has 8191: twelve significant bits.
+For each group, the message holds its number of values, its average (uniform up to the maximum for the first group,
+around the average of the group before for the others), its standard deviation, and a point on the sphere: all values
+with this average and deviation are on it. The unit of numbers is 1/8191 of the largest value: about twelve bits.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ _LARGEST = 2.0**13 - 1.0
 """The largest value, in units."""
 
 _BATCH_CELLS = 100_000
-"""Size of the largest array: small enough for the processor's cache, large enough to be worth numpy's while."""
+"""Size of the largest array: small enough for the processor's cache, large enough for numpy to be fast."""
 
 
 def group_starts(series: Sequence[Values]) -> list[list[int]]:
-    """Where groups begin in each of some series.
+    """The beginnings of the groups in some series.
 
     Args:
-        series: Values in the order of time, all finite and not negative. A series of zeros is one group; an empty one
-            has none.
+        series: Values in the order of time, all finite and not negative. A series of zeros is one group; an empty
+            series has no group.
 
     Returns:
         For each series the indices of the first values of its groups; the first index is 0.
     """
-    found: list[list[int]] = [[] for _ in series]
+    starts: list[list[int]] = [[] for _ in series]
     order = sorted(range(len(series)), key=lambda index: len(series[index]))
     while order:
         longest = len(series[order[-1]])
         size = max(1, _BATCH_CELLS // max(1, longest))
         batch, order = order[-size:], order[:-size]
-        for index, starts in zip(batch, _batch_starts([series[index] for index in batch]), strict=True):
-            found[index] = starts
-    return found
+        for index, begins in zip(batch, _batch_starts([series[index] for index in batch]), strict=True):
+            starts[index] = begins
+    return starts
 
 
 def _batch_starts(series: Sequence[Values]) -> list[list[int]]:
-    lengths = [len(each) for each in series]
+    lengths = [len(values) for values in series]
     width = max(lengths, default=0)
     scaled = np.zeros((len(series), width))
-    for row, each in enumerate(series):
-        largest = float(each.max(initial=0.0))
+    for row, values in enumerate(series):
+        largest = float(values.max(initial=0.0))
         if largest > 0.0:
-            scaled[row, : len(each)] = each * (_LARGEST / largest)
+            scaled[row, : len(values)] = values * (_LARGEST / largest)
     last_starts = _last_starts(scaled)
     return [_walk_back(last_starts[row], length) for row, length in enumerate(lengths)]
 
@@ -130,7 +130,7 @@ def _message_lengths(groups: _Open, end: int) -> Values:
 
 
 def _spread_lengths(moments: Values, sizes: Values) -> Values:
-    """What telling the standard deviation, and the values that have it, takes; of groups of two values or more."""
+    """Message length of the standard deviation, and of the point on the sphere; for groups of two values or more."""
     stdev = np.sqrt(moments / sizes)
     log_stdev = np.log(stdev + 1.0)
     sphere = np.log(2.0) + np.log(np.pi) * ((sizes - 1.0) / 2.0) - gammaln((sizes - 1.0) / 2.0)

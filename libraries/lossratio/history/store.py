@@ -1,8 +1,8 @@
-"""A history on the disk: a folder of Parquet files, partitioned by testbed and date as Hive does.
+"""A history on disk: a folder of Parquet files, partitioned by testbed and date as Hive does.
 
-Its files are ``testbed=<name>/date=<day>/<digest>.parquet``. Any number of jobs may add to it at once, as every file
-appears whole, under a name that follows from what is in it. So adding the same run twice changes nothing. Spark, Trino,
-Athena and DuckDB read the folder as it is.
+Its files are ``testbed=<name>/date=<day>/<digest>.parquet``. Any number of jobs may add files at once: every file
+appears as a whole, and its name follows from its content. So a run that is added twice changes nothing. Spark, Trino,
+Athena and DuckDB read the folder.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lossratio.results import write_whole
 
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
-_NEWEST_COLUMN = "measured_as"  # Files that were written by versions before have none.
+_NEWEST_COLUMN = "measured_as"  # Files of earlier versions have no such column.
 
 
 @dataclass(frozen=True)
 class StoredEntries:
-    """What was read from a history.
+    """Entries read from a history.
 
     Attributes:
         table: A `pyarrow.Table` of the entries, each once, by testbed, test, quantity and time.
@@ -43,7 +43,7 @@ class History:
     """A history of results.
 
     Attributes:
-        path: The folder; it is made when something is added.
+        path: The folder; it is made when entries are added.
     """
 
     path: Path
@@ -52,10 +52,10 @@ class History:
         """Adds entries; those of one testbed and day go into one file.
 
         Returns:
-            The files, also those that were there already.
+            The files, also those that existed before.
 
         Raises:
-            StorageError: If they cannot be written, e.g. because the disk is full.
+            StorageError: If the disk does not take the files.
             ReportError: If pyarrow is not installed.
         """
         groups: dict[tuple[str, str], list[Entry]] = {}
@@ -71,17 +71,17 @@ class History:
             since: The first day to read, as ``YYYY-MM-DD``; None: all.
 
         Raises:
-            ReportError: If this is no history, or DuckDB or pyarrow is not installed.
+            ReportError: If the folder is no history, or DuckDB or pyarrow is not installed.
         """
-        found = sorted(self.path.glob("testbed=*/date=*/*.parquet"))
-        if not found:
+        paths = sorted(self.path.glob("testbed=*/date=*/*.parquet"))
+        if not paths:
             raise ReportError(f"{self.path} is no history: it has no files like testbed=lab/date=2026-08-01/….parquet.")
-        files, problems = _with_schema(found)
+        files, problems = _with_schema(paths)
         duckdb = required("duckdb")
         try:
             table = _query(files, testbed, since)
         except duckdb.Error:
-            # Only a file's end was looked at so far; looking at all of every file takes too long to do it each time.
+            # So far only the end of each file was read: to read whole files each time would take too long.
             files, more = _without_damage(files)
             problems += more
             table = _query(files, testbed, since)
@@ -99,13 +99,13 @@ class History:
         except OSError as error:
             raise StorageError(
                 f"Cannot add to the history {self.path}: {error.strerror} ({path}). Make room, and add the run again; "
-                "what is there already counts once."
+                "entries that are in the history already count once."
             ) from error
         return path
 
 
 def _with_schema(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """The files that are whole as far as their ends tell, and what is wrong with the others."""
+    """The files whose ends are whole, and messages about the others."""
     parquet, arrow = required("pyarrow.parquet"), required("pyarrow")
     readable, problems = [], []
     for file in files:
@@ -119,7 +119,7 @@ def _with_schema(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 
 def _without_damage(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """The files that can be read to the end, and what is wrong with the others."""
+    """The files that can be read to the end, and messages about the others."""
     duckdb = required("duckdb")
     readable, problems = [], []
     for file in files:
@@ -166,10 +166,10 @@ def _query(files: Sequence[Path], testbed: str | None, since: str | None) -> Any
 
 
 def required(module: str) -> Any:
-    """A module of the extra ``history``, which few need and which is large.
+    """Imports a module of the extra ``history``, which is large and not always installed.
 
     Raises:
-        ReportError: If it is not installed.
+        ReportError: If the module is not installed.
     """
     try:
         return import_module(module)

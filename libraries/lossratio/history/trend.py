@@ -26,33 +26,33 @@ LEAST_RESULTS = 4
 """Fewer values make no trend."""
 
 OLD = timedelta(days=7)
-"""A series whose newest result is so much older than the newest of its testbed is told to be old."""
+"""A series is old if its newest result is so much older than the newest result of its testbed."""
 
 
 class TrendVerdict(str, Enum):
-    """What a trend comes to."""
+    """The verdict of a trend."""
 
     REGRESSION = "regression"
-    """It fell lately, and no known change explains it."""
+    """The value fell lately, and no known change explains it."""
     NO_VALUE = "no value any more"
     """The newest result has no value, and earlier ones had."""
     EXPLAINED = "known change"
-    """It fell lately, and a known change explains it."""
+    """The value fell lately, and a known change explains it."""
     PROGRESSION = "progression"
-    """It rose lately."""
+    """The value rose lately."""
     STEADY = "steady"
-    """It did not change lately."""
+    """The value did not change lately."""
     TOO_FEW = "too few results"
-    """There are not enough values to tell."""
+    """There are not enough values for a verdict."""
 
 
 ALARMS = (TrendVerdict.REGRESSION, TrendVerdict.NO_VALUE)
-"""What somebody should look at."""
+"""Verdicts that somebody should look at."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A stretch of values that stay around one.
+    """A sequence of values around one mean.
 
     Attributes:
         first: Index of its first result in the series.
@@ -73,8 +73,8 @@ class Change:
         ratio: The difference over the mean before.
         before: Mean before, frames per second.
         after: Mean after.
-        began: When the first result after it was measured.
-        known: The known change that explains it; None: there is none.
+        began: When the first result after the change was measured.
+        known: The known change that explains this one; None: there is none.
     """
 
     ratio: float
@@ -86,16 +86,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Trend:
-    """What became of a series.
+    """The trend of a series.
 
     Attributes:
-        series: The series: the results that mean the same as the newest.
+        series: The results with the same meaning as the newest.
         steps: Its steps, in the order of time.
-        verdict: What it comes to.
+        verdict: The verdict.
         change: The newest change, if it is fresh; None: nothing changed lately.
-        new_kinds: What the newest result is, that none of the ones before it was: a change of kind.
-        left_out: How many earlier results were measured otherwise (of other traffic, another path or goal).
-        idle: For how long its testbed has had results, and none of these, up to its newest one.
+        new_kinds: Kinds of the newest result that the fresh results before it do not have: a change of kind.
+        left_out: Number of earlier results with another meaning (other traffic, another path or goal).
+        idle: Time from the newest result of the series to the newest result of its testbed.
     """
 
     series: Series
@@ -113,7 +113,7 @@ class Trend:
 
     @property
     def is_old(self) -> bool:
-        """Whether its test is not run any more, as it seems: the verdict is of then."""
+        """Whether its test seems not to run any more: the verdict is as old as its newest result."""
         return self.idle >= OLD
 
 
@@ -124,7 +124,7 @@ def trends_of(
     fresh: int = FRESH,
     least_change: float = LEAST_CHANGE,
 ) -> list[Trend]:
-    """Finds the trends of some series.
+    """Computes the trends of some series.
 
     Args:
         series: The series.
@@ -132,12 +132,12 @@ def trends_of(
         fresh: A change that began among this many newest values is fresh.
         least_change: Smaller relative changes raise no alarm.
     """
-    alike = [each.like_newest() for each in series]
-    places = [np.flatnonzero(np.isfinite(each.values)) for each in alike]
-    starts = group_starts([each.values[place] for each, place in zip(alike, places, strict=True)])
+    alike = [whole.like_newest() for whole in series]
+    places = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
+    starts = group_starts([part.values[place] for part, place in zip(alike, places, strict=True)])
     trends = [
-        _trend(each, _steps(each, place, begin), place, known, fresh, least_change)
-        for each, place, begin in zip(alike, places, starts, strict=True)
+        _trend(part, _steps(part, place, begin), place, known, fresh, least_change)
+        for part, place, begin in zip(alike, places, starts, strict=True)
     ]
     return [
         replace(trend, left_out=len(whole.times) - len(trend.series.times))
@@ -171,7 +171,7 @@ def _trend(
 
 
 def _is_missing(series: Series, places: np.ndarray) -> bool:
-    """Whether the newest result has no value and earlier ones had, or failed where what has no rate did not before."""
+    """Whether the newest result has no value and earlier ones had; or, in a series without rates, failed for once."""
     if len(places):
         return not np.isfinite(series.values[-1])
     return FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
@@ -180,7 +180,7 @@ def _is_missing(series: Series, places: np.ndarray) -> bool:
 def _fresh_change(
     series: Series, steps: tuple[Step, ...], places: np.ndarray, known: Sequence[KnownChange], fresh: int
 ) -> Change | None:
-    """The change from the step before the fresh values to the newest step; a dip in between does not matter."""
+    """The change from the step before the fresh values to the newest step. Steps in between do not count."""
     last_old = int(places[-1 - fresh]) if len(places) > fresh else int(places[0])
     before = next(step for step in reversed(steps) if step.first <= last_old)
     after = steps[-1]
@@ -188,7 +188,7 @@ def _fresh_change(
         return None
     ratio = (after.mean - before.mean) / before.mean if before.mean else float("inf")
     previous, began = series.times[before.last], series.times[after.first]
-    explanation = next((each for each in known if each.explains(series.key, previous, began)), None)
+    explanation = next((change for change in known if change.explains(series.key, previous, began)), None)
     return Change(ratio, before.mean, after.mean, began, explanation)
 
 

@@ -29,7 +29,7 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
 
     Args:
         trend: The trend.
-        known: Known changes; those that concern the series are drawn.
+        known: Known changes; those of this series are drawn.
 
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is.
@@ -97,7 +97,7 @@ def trend_page(analysis: Analysis, title: str) -> str:
 
     Args:
         analysis: The trends.
-        title: What the page is headed with.
+        title: The title of the page.
     """
     order = list(TrendVerdict)
     trends = sorted(analysis.trends, key=lambda trend: order.index(trend.verdict))

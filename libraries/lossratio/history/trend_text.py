@@ -1,4 +1,4 @@
-"""Trends in words: a short text with what somebody should look at first, and JUnit cases."""
+"""Trends in words: a short text, alarms first, and JUnit cases."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lossratio.units import format_frame_rate
 
 
 def trend_text(analysis: Analysis) -> str:
-    """Alarms, known changes, progressions and changes of kind, one line each; then what was looked at."""
+    """Alarms, known changes, progressions and changes of kind, one line each; then a summary."""
     order = list(TrendVerdict)
-    told = sorted(analysis.trends, key=lambda trend: order.index(trend.verdict))
+    trends = sorted(analysis.trends, key=lambda trend: order.index(trend.verdict))
     quiet = (TrendVerdict.STEADY, TrendVerdict.TOO_FEW)
-    lines = [describe_trend(trend) for trend in told if trend.verdict not in quiet or trend.new_kinds]
+    lines = [describe_trend(trend) for trend in trends if trend.verdict not in quiet or trend.new_kinds]
     return "\n".join((*lines, *_summary(analysis)))
 
 
@@ -53,17 +53,17 @@ def _details(trend: Trend) -> Iterator[str]:
             "testbed's newest result"
         )
     if trend.left_out:
-        yield f"{trend.left_out} earlier results are left out, as other traffic, another path or goal was measured"
+        yield f"{trend.left_out} earlier results are left out: they are of other traffic, another path or another goal"
 
 
 def _summary(analysis: Analysis) -> Iterator[str]:
     counts = {verdict: sum(trend.verdict is verdict for trend in analysis.trends) for verdict in TrendVerdict}
-    found = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count) or "no series"
+    verdicts = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count) or "no series"
     results = sum(len(trend.series.times) for trend in analysis.trends)
-    yield f"{len(analysis.trends)} series of {results:,} results: {found}. Rates are aggregates."
+    yield f"{len(analysis.trends)} series of {results:,} results: {verdicts}. Rates are aggregates."
     old = sum(trend.is_old for trend in analysis.trends)
     if old:
-        yield f"Old: {old} of these series, whose tests are not run any more; their verdicts are of then."
+        yield f"Old: {old} of these series, whose tests seem not to run any more; their verdicts are as old."
     if not analysis.has_verdict:
         yield "No verdict: there are too few results."
     yield from (f"Not read: {problem}" for problem in analysis.problems)
@@ -72,5 +72,5 @@ def _summary(analysis: Analysis) -> Iterator[str]:
 def _case(trend: Trend) -> Case:
     state = "failure" if trend.is_alarm else "skipped" if trend.verdict is TrendVerdict.TOO_FEW else "passed"
     key = trend.series.key
-    told = describe_trend(trend)
-    return Case(suite=f"{key.testbed}.{key.test}", name=key.quantity, state=state, message=told, output=told)
+    text = describe_trend(trend)
+    return Case(suite=f"{key.testbed}.{key.test}", name=key.quantity, state=state, message=text, output=text)

@@ -104,9 +104,9 @@ def test_what_is_no_throughput_is_an_error(value):
         BuildComparison().record(value)
 
 
-def test_nothing_is_taken_in_once_it_is_over():
+def test_a_comparison_that_has_ended_takes_no_measurement():
     comparison = BuildComparison(limit=8)
     for _ in range(8):
         comparison.record(1.0)
-    with pytest.raises(SearchError, match="comparison is over"):
+    with pytest.raises(SearchError, match="comparison has ended"):
         comparison.record(1.0)
