@@ -1,4 +1,4 @@
-"""The node that a DUT is on: runs commands there and reads its files, and tells failures as a DUT's errors."""
+"""The node that a DUT is on: runs commands there, reads its files, and raises the DUT's errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Will(Protocol):
-    """Knows what brings back what was there, in case that whoever has changed it dies before he can."""
+    """Keeps the commands that undo the changes to a node, in case the controller dies before it has undone them."""
 
     def add(self, command: Sequence[str], stdin: str | None) -> None:
         """Adds a command that is to be run before all earlier ones."""
@@ -31,7 +31,7 @@ class Will(Protocol):
 
 
 class NoWill:
-    """Nobody brings anything back; a `Will`."""
+    """A `Will` that keeps nothing: after the death of the controller, the changes stay."""
 
     def add(self, command: Sequence[str], stdin: str | None) -> None:
         """Nothing is kept."""
@@ -44,7 +44,7 @@ class DutNode:
     """A DUT's node.
 
     Attributes:
-        will: Is told what undoes each change, before it is made.
+        will: Gets the command that undoes a change, before the change is made.
     """
 
     def __init__(self, session: CommandRunner) -> None:
@@ -96,7 +96,7 @@ class DutNode:
             raise DutError(f"{self.name}: {shown(command)} did not write JSON: {cause}.") from cause
 
     def parse_json_lines(self, text: str) -> list[Any]:
-        """Reads JSON data, one value on each line.
+        """Reads JSON data, one value per line.
 
         Raises:
             DutError: If it is something else.
@@ -106,23 +106,23 @@ class DutNode:
         except ValueError as cause:
             raise DutError(f"{self.name}: not JSON: {text[:_LONGEST_SHOWN]!r}: {cause}.") from cause
 
-    def find(self, what: str, name: KeyT, told: Mapping[KeyT, ValueT]) -> ValueT:
-        """What the node has told of something that the DUT was set up with.
+    def find(self, what: str, name: KeyT, reported: Mapping[KeyT, ValueT]) -> ValueT:
+        """What the node reports about something that the DUT was set up with.
 
         Args:
             what: What it is, for people.
             name: Its name.
-            told: What the node has told, by name.
+            reported: What the node reports, by name.
 
         Raises:
             DutError: If it is not among them.
         """
-        if name not in told:
-            there = ", ".join(sorted(map(str, told))) or "none"
+        if name not in reported:
+            there = ", ".join(sorted(map(str, reported))) or "none"
             raise DutError(
                 f"{self.name}: {what} {name} is gone; there are: {there}. Tear the DUT down and set it up again."
             )
-        return told[name]
+        return reported[name]
 
     def has_command(self, *command: str) -> bool:
         """Whether there is such a program; it is run with these arguments."""

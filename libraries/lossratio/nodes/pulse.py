@@ -1,4 +1,4 @@
-"""Does something again and again in the background."""
+"""Calls a function again and again in the background."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Pulse:
 
     Args:
         seconds: The interval.
-        beat: The function. That it finds a node lost is none of this thread's business.
+        beat: The function. A `NodeError` of it is ignored: the thread that needs the node gets the error itself.
     """
 
     def __init__(self, seconds: float, beat: Callable[[], object]) -> None:
@@ -42,6 +42,6 @@ class Pulse:
 
     def _run(self) -> None:
         while not self._stopped.wait(self._seconds):
-            # Whoever waits for an answer of that node learns of it by himself.
+            # The thread that waits for an answer of that node gets the error itself.
             with suppress(NodeError):
                 self._beat()

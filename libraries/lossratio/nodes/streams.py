@@ -31,7 +31,7 @@ class StreamReader(threading.Thread):
             try:
                 chunk = self._receive(CHUNK)
             except TimeoutError:
-                # The channel's timeout is there for whoever reads its other stream.
+                # The channel's timeout is for the reader of its other stream.
                 continue
             except BROKEN:
                 return
@@ -48,7 +48,7 @@ class StreamReader(threading.Thread):
 
 def feed(channel: paramiko.Channel, data: bytes) -> None:
     """Sends the whole standard input of a command and closes it."""
-    # The command or the connection may end meanwhile: whoever waits for the exit status sees which.
+    # The command or the connection may end meanwhile. The caller, who waits for the exit status, sees which.
     with suppress(OSError, *BROKEN):
         channel.sendall(data)
         channel.shutdown_write()
@@ -56,7 +56,7 @@ def feed(channel: paramiko.Channel, data: bytes) -> None:
 
 def close(channel: paramiko.Channel) -> None:
     """Closes a channel, also when its connection breaks at that moment."""
-    # paramiko marks the channel as closed before it tells the node, which may fail.
+    # paramiko marks the channel as closed before it sends that to the node, which may fail.
     with suppress(OSError, *BROKEN):
         channel.close()
 

@@ -1,4 +1,4 @@
-"""Keeps signals from leaving half-done what has to be done to its end."""
+"""Lets work that must not stay half-done come to its end before Ctrl-C, or SIGTERM, has its effect."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def put_off_interruption() -> Iterator[None]:
-    """Puts off the first Ctrl-C, or SIGTERM, that comes in the block until its end. The second one is heard at once.
+    """Puts off the first Ctrl-C, or SIGTERM, in the block until the end of the block. The second one acts at once.
 
-    Whoever presses Ctrl-C twice does not want to wait for the measurement, and still wants the machines back as they
-    were; whoever presses it once more has seen that they do not answer. Signals reach the main thread only: in
-    another one, nothing needs to be put off.
+    A user who presses Ctrl-C twice does not want to wait for the measurement, but wants the machines put back. A user
+    who presses it once more has seen that the machines do not answer. Signals reach the main thread only: in another
+    thread, the block needs no protection.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -50,7 +50,7 @@ def put_off_interruption() -> Iterator[None]:
 
 @contextmanager
 def ignored_interruption() -> Iterator[None]:
-    """Does not hear Ctrl-C, or SIGTERM, in the block: it takes no time that anybody would notice."""
+    """Ignores Ctrl-C, and SIGTERM, in the block, which must take no time that a user would notice."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,7 @@
-"""Has a DUT put back to how it was although the controller that has set it up died: by whoever comes next."""
+"""Undoes the changes to a DUT after the death of the controller that made them: the next controller starts that.
+
+The node's shell does it, as a DUT needs no Python.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ _OWNER = "LOSSRATIO_WILL_OF"
 _START_SECONDS = 10.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# Keeps the commands, the newest first. As long as its input is open, its controller is alive, and it obeys nobody else.
-# Afterwards it has a child whose environment says so, and a signal makes it run them. It waits for that child with
-# `wait`, as a shell sees to a signal at once only then. The child ignores all signals that it does.
-# A controller that has begun to put the DUT back asks for them to be run at its own end; but not once somebody else has
-# set up a DUT on this node meanwhile.
+# The keeper of the commands, the newest first. As long as its input is open, its controller is alive, and no other one
+# may have the commands run. Afterwards it has a child whose environment shows that, and a signal makes it run them.
+# It waits for that child with `wait`, because a shell handles a signal at once only there. The child ignores those
+# signals that the keeper ignores. A controller that has begun to undo its changes asks the keeper to run the commands
+# when the controller ends; but not after another controller has set up a DUT on this node.
 _KEEP = r"""
 trap '' USR1 HUP TERM
 echo $$
@@ -62,7 +65,7 @@ trap 'kill -KILL $!; eval "$undo"; exit 0' USR1
 while :; do MARK=open sleep 60 & wait $!; done
 """.replace("MARK", _MARK).replace("OWNER", _OWNER)
 
-# A child that has outlived its keeper has somebody else's process for a parent, who knows nothing of wills.
+# A child that has outlived its keeper has another process for a parent, which is no keeper and must get no signal.
 _EXECUTE = """
 found=
 for environment in $(grep -slz '^MARK=open$' /proc/[0-9]*/environ); do
@@ -79,13 +82,13 @@ done
 echo executed
 """.replace("MARK", _MARK)
 
-# It may have ended, and its id be another process's.
+# The keeper may have ended, and another process may have its id.
 _KILL = """grep -sqz '^MARK=kept$' "/proc/$1/environ" && kill -KILL "$1" """.replace("MARK", _MARK)
 
 
 @dataclass
 class LastWill:
-    """What undoes the changes to a DUT, kept by a process on its node; a `lossratio.nodes.node.Will`.
+    """The commands that undo the changes to a DUT, kept by a process on its node; a `lossratio.nodes.node.Will`.
 
     Attributes:
         session: The log-in on the node.
@@ -106,18 +109,18 @@ class LastWill:
         if stdin is not None:
             line = f"{_written(stdin)} | {line}"
         self._lines.append(line)
-        self._tell(f"+{line}")
+        self._send(f"+{line}")
 
     def drop_last(self) -> None:
-        """Takes the command out that was added last; with the last one, it ends."""
+        """Takes the command out that was added last. Without commands, the process on the node ends."""
         self._lines.pop()
         if self._lines:
-            self._tell("-")
+            self._send("-")
         else:
             self._end()
 
     def keep(self) -> None:
-        """Makes sure that it is kept, after the connection may have been lost."""
+        """Makes sure that the commands are kept, after the connection may have been lost."""
         if not self._lines:
             return
         try:
@@ -125,28 +128,28 @@ class LastWill:
                 raise NodeError("It was lost.")
             self._process.write_line(":")
         except NodeError:
-            # The old one would be executed by whoever comes next.
+            # The next controller would run the commands of the old keeper.
             self.session.run("sh", "-c", _KILL, "kill", self._pid, check=False)
             self._start()
 
     def execute_at_end(self) -> None:
-        """Has it executed as soon as this process, or its connection, ends, unless all of it is taken out before."""
+        """Has the commands run when this process, or its connection, ends, unless all of them are taken out before."""
         self._is_at_end = True
         if self._process is not None:
-            # Without a connection, the next set-up sees to it.
+            # Without a connection, the next set-up has them run.
             with suppress(NodeError):
                 self._process.write_line("!")
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         try:
             if self._process is None:
                 self._start()
             else:
                 self._process.write_line(line)
         except NodeError as error:
-            # The change that follows finds out what is wrong with the node.
+            # The change that follows raises the error of the node.
             self._process = None
-            _LOG.info("Nobody would put %s back if this process died: %s", self.session.name, error)
+            _LOG.info("%s would stay as it is set up if this process died: %s", self.session.name, error)
 
     def _start(self) -> None:
         variables = (f"PATH={_PATH}", "LC_ALL=C", f"{_MARK}=kept", f"{_OWNER}={socket.gethostname()}:{os.getpid()}")
@@ -172,13 +175,11 @@ def _written(text: str) -> str:
 
 
 def execute_last_wills(session: NodeSession) -> None:
-    """Puts a DUT back to how it was before controllers set it up that are gone now.
-
-    Those that are alive are left alone: their wills are not open yet.
+    """Undoes the changes of controllers that have ended to a DUT. Those of living controllers stay.
 
     Raises:
         NodeError: If the connection is lost.
     """
     done = session.run("sh", "-c", _EXECUTE)
     if done.stdout.strip():
-        _LOG.warning("%s was put back to how it was: whoever had set it up is gone.", session.name)
+        _LOG.warning("%s was put back to how it was before a controller set it up that has ended since.", session.name)

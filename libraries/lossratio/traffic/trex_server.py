@@ -53,7 +53,7 @@ LD_LIBRARY_PATH=.:./so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$@
 
 @dataclass(frozen=True)
 class ServerPlan:
-    """What server is wanted.
+    """The server that is wanted.
 
     Attributes:
         directory: The installation on the node.
@@ -77,7 +77,7 @@ class ServerPlan:
 
     @property
     def described(self) -> str:
-        """All that makes it this server and no other."""
+        """Everything that distinguishes the server from others."""
         return f"{self.directory}\n{shlex.join(self.arguments)}\n{self.configuration}"
 
 
@@ -105,7 +105,7 @@ def installation_problem(session: Session, directory: str, *, software: bool) ->
         software: Whether the server needs no hugepages.
     """
     mode = "software" if software else "hardware"
-    found = session.run("sh", "-c", _EXAMINE, "examine", directory, PROGRAM, mode).stdout.strip()
+    problem = session.run("sh", "-c", _EXAMINE, "examine", directory, PROGRAM, mode).stdout.strip()
     ways_out = {
         "no directory": f"there is no TRex: no directory {directory!r}. Unpack TRex there, or correct the generator's "
         "'directory' in the topology file (or TREX_HOME).",
@@ -114,7 +114,7 @@ def installation_problem(session: Session, directory: str, *, software: bool) ->
         "no hugepages": "TRex needs hugepages for its cards, and there are none. Reserve some (sysctl -w "
         "vm.nr_hugepages=1024), or set 'software: true' for the generator.",
     }
-    return ways_out.get(found)
+    return ways_out.get(problem)
 
 
 class TrexServer:
@@ -122,7 +122,7 @@ class TrexServer:
 
     Args:
         session: The log-in on the node, as root.
-        plan: What server is wanted.
+        plan: The server that is wanted.
 
     Attributes:
         is_ours: Whether it was started here; any other is left running in the end.
@@ -143,16 +143,16 @@ class TrexServer:
             TrafficError: If it cannot be started, or another one is in its place.
             NodeError: If the node is lost.
         """
-        found = self._look()
-        if found.pid is not None and found.started_with.strip() == self._plan.described.strip():
+        server = self._look()
+        if server.pid is not None and server.started_with.strip() == self._plan.described.strip():
             self._wait_until_ready()
             return
-        if found.pid is not None:
+        if server.pid is not None:
             raise TrafficError(
-                f"{self._where}: a TRex server with another configuration runs there (process {found.pid}). Stop it "
-                f"(kill -INT {found.pid}), or give this one a 'prefix', 'rpc_port' and 'publisher_port' of its own."
+                f"{self._where}: a TRex server with another configuration runs there (process {server.pid}). Stop it "
+                f"(kill -INT {server.pid}), or give this one a 'prefix', 'rpc_port' and 'publisher_port' of its own."
             )
-        if found.is_taken:
+        if server.is_taken:
             raise TrafficError(
                 f"{self._where}: TCP port {self._plan.rpc_port} is taken by a program that lossratio did not start, "
                 "maybe somebody's TRex server. Stop it, or give the generator another 'rpc_port' and 'publisher_port'."
@@ -209,29 +209,29 @@ class TrexServer:
         shell = self._session.start(*self._program.start)
         # -1 is a lost connection, which the next look at the node finds.
         if (status := shell.close() or 0) > 0:
-            told = " ".join(shell.stderr_tail().split()) or "nothing at all"
-            raise TrafficError(f"{self._where}: TRex cannot be started (exit status {status}); the shell says: {told}")
+            words = " ".join(shell.stderr_tail().split()) or "nothing at all"
+            raise TrafficError(f"{self._where}: TRex cannot be started (exit status {status}); the shell says: {words}")
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._plan.start_timeout
         has_begun = False
         while time.monotonic() < deadline:
-            found = self._look()
-            if found.is_ready:
+            server = self._look()
+            if server.is_ready:
                 return
-            if has_begun and found.pid is None:
+            if has_begun and server.pid is None:
                 raise TrafficError(
                     f"{self._where}: TRex does not start with this configuration; it says: {self.last_words()}"
                 )
-            has_begun = has_begun or found.pid is not None or self._status() is not None
+            has_begun = has_begun or server.pid is not None or self._status() is not None
             time.sleep(_POLL_SECONDS)
         words = self.last_words()
         self.stop()
         raise TrafficError(f"{self._where}: TRex was not ready within {self._plan.start_timeout:g} s; it says: {words}")
 
     def _status(self) -> int | None:
-        """Its exit status, as a shell has it; None as long as it runs, or if nobody was left to take note of it."""
+        """Its exit status, as a shell has it; None as long as it runs, or if its shell was killed, too."""
         status = self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self._program.status).stdout
         return int(status) if status.strip().isdecimal() else None
 
@@ -245,17 +245,17 @@ class TrexServer:
         signal = status - _SIGNALLED
         return f"ended by signal {signal}" if 0 < signal <= _LAST_SIGNAL else f"exit status {status}"
 
-    def _look(self) -> _Found:
+    def _look(self) -> _Server:
         port = f"{self._plan.rpc_port:04X}"
         lines = self._session.run("sh", "-c", _LOOK, "look", self._program.files, port).stdout.splitlines()
         first: Sequence[str] = lines[0].split() if lines else ()
         if len(first) == 2:
-            return _Found(int(first[1]), first[0] == "ready", "\n".join(lines[1:]))
-        return _Found(is_taken=bool(first))
+            return _Server(int(first[1]), first[0] == "ready", "\n".join(lines[1:]))
+        return _Server(is_taken=bool(first))
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Server:
     pid: int | None = None
     is_ready: bool = False
     started_with: str = ""

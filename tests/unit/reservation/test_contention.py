@@ -101,11 +101,11 @@ def test_a_clock_of_the_node_that_jumps_by_an_hour_changes_no_lease(lab, tmp_pat
     lab.take("alice@ci3")
     wrong = tmp_path / "python"
     wrong.write_text(
-        f"#!/bin/sh\nfor last; do :; done\nexec {sys.executable} -I -S -c 'import sys, time\n"
+        f"#!/bin/sh\nshift 3\nexec {sys.executable} -I -S -c 'import sys, time\n"
         "times = (time.time, time.clock_gettime)\n"
         "time.time = lambda: times[0]() + 3600\n"
         "time.clock_gettime = lambda clock: times[1](clock) + (3600 if clock == time.CLOCK_REALTIME else 0)\n"
-        'exec(sys.argv[1])\' "$last"\n'
+        'exec(sys.argv.pop(1))\' "$@"\n'
     )
     wrong.chmod(0o755)
     lab.python = str(wrong)

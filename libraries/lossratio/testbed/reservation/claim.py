@@ -1,4 +1,4 @@
-"""What somebody asks for who wants to reserve a testbed."""
+"""The claim to a testbed: what is reserved, for whom, and for how long."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Claim:
         directory: Where that is kept on the TG node.
         python: The Python on the TG node.
         seconds: How long the lease lasts without being renewed.
-        owner: Who asks.
-        purpose: What for.
-        token: Of a lease that the owner has already, and that is gone on with if it is still there.
-        succeeds: Token of a lease whose process is known to be gone; if it is still there, it is ended and taken over.
+        owner: The owner of the lease.
+        purpose: Its purpose, in the owner's words.
+        token: Token of a lease that the owner has already. If it still holds, the claim continues it.
+        succeeds: Token of a lease whose process has ended. If it still holds, the claim ends it and takes it over.
     """
 
     name: str
@@ -63,14 +63,14 @@ class Claim:
         return {**self._place("take"), **tokens, "seconds": self.seconds, "wait": wait, "lease": lease}
 
     def status(self) -> dict[str, Any]:
-        """The request to tell who has it."""
+        """The request that asks for the holder."""
         return self._place("status")
 
     def clear(self, *, force: bool) -> dict[str, Any]:
         """The request to take the lease away from its holder.
 
         Args:
-            force: Also if that is somebody else.
+            force: Also if the holder is another owner.
         """
         return {**self._place("clear"), "owner": self.owner, "force": force}
 
@@ -79,7 +79,7 @@ class Claim:
 
 
 def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None = None) -> Claim | None:
-    """The claim to a testbed, with the token in the environment; None: its topology says that nobody reserves it.
+    """The claim to a testbed, with the token in the environment; None: its topology has no reservation.
 
     Args:
         topology: The testbed.

@@ -1,4 +1,4 @@
-"""Speaks with the keeper, which runs on the TG node for as long as a lease is waited for or held."""
+"""The conversation with the keeper: a program on the TG node that waits for a lease, and keeps it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ ANSWER_SECONDS = 30.0
 
 
 class Conversation:
-    """A keeper that has been asked for something.
+    """A keeper on the TG node, and one request to it.
 
     Args:
         session: The log-in on the TG node.
         python: The Python there.
-        request: What it is asked for.
+        request: The first request.
 
     Attributes:
-        ended: What it has said without being asked: that the lease is lost, and why; None: it has not.
+        ended: The event with which the keeper reported that the lease is lost, and why; None: it has not.
 
     Raises:
         NodeError: If the connection is lost.
@@ -51,13 +51,13 @@ class Conversation:
         self._process.write_line(json.dumps(message))
 
     def answer(self, seconds: float = ANSWER_SECONDS) -> Mapping[str, Any]:
-        """Waits for an answer, however often the keeper says that it is still waiting for its turn.
+        """Waits for an answer; reports of the keeper that it still waits for its turn are none.
 
         Args:
-            seconds: How long it may say nothing at all.
+            seconds: How long the keeper may be silent.
 
         Raises:
-            NodeError: If it said nothing for so long, or can say nothing any more.
+            NodeError: If it was silent for longer, or has ended.
             ReservationError: If the keeper cannot use its file.
         """
         event = self._next(seconds)

@@ -1,4 +1,4 @@
-"""Who has a testbed, as the TG node tells it."""
+"""The holder of a testbed, as the TG node reports it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Holder:
     """The holder of a lease.
 
     Attributes:
-        owner: Whose it is, e.g. ``alice@ci3``.
+        owner: The owner, e.g. ``alice@ci3``.
         process: Process id of the controller there.
         purpose: What it is for.
         started: When it began, by the clock of the owner's machine, RFC 3339.
@@ -31,7 +31,7 @@ class Holder:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Holder | None:
-        """Reads what the keeper tells."""
+        """Reads the keeper's report."""
         return None if data is None else cls(**data)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Asks who has a testbed, and takes it away from him."""
+"""Asks for the holder of a testbed, and ends a lease by force."""
 
 from __future__ import annotations
 

@@ -24,10 +24,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class TestbedReservedError(ReservationError):
-    """Somebody else has the testbed.
+    """Another owner has the testbed.
 
     Attributes:
-        holder: Who; None: others are waiting for it who came earlier.
+        holder: The holder; None: the testbed is free, and others came earlier and wait for it.
     """
 
     __test__ = False
@@ -46,8 +46,8 @@ class Lease:
 
     Attributes:
         node_name: The TG node.
-        token: What tells it from all others.
-        is_borrowed: Whether it was there before, and stays when this is released.
+        token: Identifies the lease.
+        is_borrowed: Whether another process took the lease, and it stays after this is released.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Lease:
         self.release()
 
     def check(self) -> None:
-        """Checks that the lease is still held, as far as the heartbeat knows; asks nobody.
+        """Checks that the lease is still held, as far as the heartbeat knows; sends nothing to the node.
 
         Raises:
             ReservationLostError: If it is not, or may not be any more.
@@ -110,7 +110,7 @@ class Lease:
         if self._lost is None and keeper is not None and keeper.ended is not None:
             self._take_in(keeper.ended, 0.0)
         if self._lost is None and time.monotonic() >= self._ends:
-            # The TG began to count after we did, so that nobody else can have it yet.
+            # The TG began to count later than this side, so no other holder can have it yet.
             self._lose("it could not be renewed in time, as the TG node did not answer")
         if self._lost is not None:
             raise self._lost
@@ -159,7 +159,7 @@ class Lease:
         try:
             self._tell_release()
         except NodeError:
-            # It is worth another log-in: whoever comes next would have to wait for the end of the lease.
+            # It is worth another log-in: otherwise the next in the queue waits until the lease has run out.
             self._session.restore()
             self._renew()
             self.check()
@@ -172,7 +172,7 @@ class Lease:
         self._keeper.answer()
 
     def _begin(self) -> None:
-        # It is not known when the waiting ended there, and so not until when the lease lasts.
+        # The lease began on the TG at an unknown moment of the wait, so its end is unknown until it is renewed.
         self.confirm()
         self._pulse.start()
 
@@ -183,7 +183,7 @@ class Lease:
             try:
                 self._renew(may_restart=self._restores)
             except NodeError:
-                # Logging in during a trial would cost frames: that is for whoever needs the node next.
+                # A log-in during a trial would cost frames. The next user of the session logs in.
                 if self._restores:
                     self._session.restore()
                     self._renew()
@@ -211,7 +211,7 @@ class Lease:
             self._session.prefix = tuple(event["prefix"])
             return
         if event["event"] == "granted" and self._keeper is not None:
-            # Free again, and another lease than the one that was lost: whoever had it meanwhile changed things.
+            # A new lease, as the old one was lost. Another holder may have changed the testbed between the two.
             self._keeper.tell({"op": "release"})
         holder = Holder.from_json(event.get("holder"))
         reason = event.get("reason") or "somebody has released it"

@@ -34,13 +34,13 @@ _IN_MODIFY, _IN_ATTRIB, _IN_DELETE_SELF, _IN_MOVE_SELF = 0x2, 0x4, 0x400, 0x800
 
 
 class Watch:
-    """Wakes up when anybody touches the file of a reservation."""
+    """Wakes up when the file of a reservation is touched."""
 
     def __init__(self, path: str) -> None:
         self._events = _inotify(path)
 
     def wait(self) -> None:
-        """Waits until somebody has touched the file, or half a second: not everything that can happen is an event."""
+        """Waits until the file is touched, or half a second: some changes are no event of inotify."""
         if self._events is None:
             time.sleep(_POLL_SECONDS)
         elif select.select([self._events], [], [], _WATCH_SECONDS)[0]:
@@ -81,10 +81,10 @@ def start_guard(file: ReservationFile, token: str) -> dict[str, Any]:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
-        told = pipe.readline()
-    if not told:
+        report = pipe.readline()
+    if not report:
         raise OSError(0, "the process that guards the lease has died")
-    answer: dict[str, Any] = json.loads(told)
+    answer: dict[str, Any] = json.loads(report)
     return answer
 
 
@@ -253,13 +253,13 @@ def _identity(visible: int) -> list[int] | None:
 
 def _marked(mark: bytes) -> list[int]:
     """Ids of all processes with a variable, as /proc shows them."""
-    own, found = os.readlink("/proc/self"), []
+    own, marked = os.readlink("/proc/self"), []
     for name in os.listdir("/proc"):
         if name.isdigit() and name != own:
             with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
                 if mark in file.read().split(b"\0"):
-                    found.append(int(name))
-    return found
+                    marked.append(int(name))
+    return marked
 
 
 def _kill(visible: int) -> bool:

@@ -1,9 +1,9 @@
-"""Takes and keeps a lease for a controller, says who has one, or takes it away.
+"""Takes and keeps a lease for a controller, reports the holder of one, or ends it.
 
 Standard input and output carry JSON lines. The first one in is a request: ``status``, ``clear``, or ``take``, which
 queues up: what comes back is ``waiting`` (for every ``wait`` that comes in meanwhile), then ``granted`` or
 ``unavailable``. From then on the lease is renewed by every ``renew``, and given back by ``release``. ``ended`` comes
-unasked for, as soon as the lease is lost; everything that was started under it has ended by then.
+unasked for, when the lease is lost; everything that was started under it has ended by then.
 
 Each waiting keeper locks the byte of its ticket, and waits for all bytes below it.
 """
@@ -208,7 +208,7 @@ class Keeper:
 
 
 def status(request: Message) -> None:
-    """Says who has the lease."""
+    """Reports the holder of the lease."""
     with ReservationFile(request["directory"], request["name"]).mutex() as record:
         lease = record["lease"]
         say("status", holder=described(lease) if is_valid(lease) else None)

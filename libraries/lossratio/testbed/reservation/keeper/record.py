@@ -35,7 +35,7 @@ Record = Dict[str, Any]
 
 
 class DamagedRecordError(Exception):
-    """What is in the file is no record of a reservation.
+    """The file holds no record of a reservation.
 
     Attributes:
         why: What is wrong with it.
@@ -162,19 +162,19 @@ def is_valid(lease: Lease | None) -> bool:
 
 
 def described(lease: Lease | None) -> dict[str, Any] | None:
-    """A lease as others are told of it: whose it is, and for how many seconds it has been and is yet."""
+    """A lease as others see it: its owner, how many seconds it has been held, and how many are left."""
     if lease is None:
         return None
-    told = {key: lease[key] for key in ("owner", "process", "purpose", "started")}
+    fields = {key: lease[key] for key in ("owner", "process", "purpose", "started")}
     same_boot = lease["boot"] == boot()
     held = uptime() - lease["since"] if same_boot else None
-    return {**told, "held": held, "left": max(0.0, lease["expires"] - uptime()) if same_boot else 0.0}
+    return {**fields, "held": held, "left": max(0.0, lease["expires"] - uptime()) if same_boot else 0.0}
 
 
 def is_settled(record: Record) -> bool:
     """Whether a lease may be taken in a record, as far as its age goes."""
     until = record.get("settled", 0.0)
-    # Nothing but a few tenths of a second is believed: the number may be from before the boot.
+    # More than a few tenths of a second is not believed: the number may be from before the boot.
     return not (isinstance(until, float) and uptime() < until <= uptime() + SETTLE_SECONDS)
 
 
@@ -184,7 +184,7 @@ def uptime() -> float:
 
 
 def boot() -> str:
-    """What tells this boot from all others."""
+    """Identifier of this boot."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 
