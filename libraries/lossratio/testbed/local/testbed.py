@@ -91,7 +91,7 @@ def launch(plan: Plan, name: str) -> Iterator[Holder]:
         holder = Holder(process, control, _wait_until_built(control, name))
         yield holder
     except BaseException:
-        # No testbed stays behind, after an interrupt neither. The holder may have been let go already.
+        # No testbed stays behind, also not after an interrupt. The holder may have been let go already.
         if holder is not None:
             with suppress(ProcessLookupError):
                 os.kill(holder.pid, signal.SIGTERM)
