@@ -150,7 +150,7 @@ class SimulatedTestbed:
 
     @property
     def _capacity(self) -> float | None:
-        """Frames per second that the queue can serve; None: it has no queue, as a policer, or its limit is not known."""
+        """Frames per second that the queue serves; None: no queue, as in a policer, or its limit is not known."""
         if self._has_known_truth:
             return None
         truth = self._sut.truth(loss_ratio=0.0, duration=1.0, exceed_ratio=0.5)
