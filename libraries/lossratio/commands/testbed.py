@@ -11,6 +11,7 @@ from lossratio.errors import NodeError, TopologyError
 from lossratio.testbed.local import LocalTestbed, describe
 from lossratio.testbed.local import status as running_testbeds
 from lossratio.topology import (
+    RealGenerator,
     TestbedKind,
     Topology,
     TrafficPath,
@@ -84,9 +85,16 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
     # Imported here because they take a while, and the other commands do not need them.
     from lossratio.nodes import is_public_key
     from lossratio.testbed import own_record, sut_of
+    from lossratio.traffic import load_generator
 
     wired = [port for ports in topology.links().values() for port in ports if port.node_name == topology.tg_name]
     yield from generator_problems(topology, wired, len(paths))
+    generator = topology.nodes[topology.tg_name].generator
+    if isinstance(generator, RealGenerator):
+        try:
+            load_generator(generator.kind)
+        except TopologyError as error:
+            yield ("nodes", topology.tg_name, "generator"), str(error)
     yield from twin_problems(topology)
     for name, node in topology.nodes.items():
         if node.host_key is not None and not is_public_key(node.host_key):

@@ -82,6 +82,8 @@ class LiveTestbed:
             LossRatioError: If any of this fails. Changes made until then are undone.
         """
         with ExitStack() as undo:
+            # A broken package of a generator is found before anything is touched.
+            load_generator(_generator(request.topology).kind)
             topology = reachable(request.topology, undo)
             paths = topology.paths(request.links, duts=request.duts, nic=request.nic)
             generator = _generator(topology)
@@ -295,8 +297,6 @@ def _generator(topology: Topology) -> RealGenerator:
     generator = topology.nodes[topology.tg_name].generator
     if not isinstance(generator, RealGenerator):
         raise TopologyError(f"Topology {topology.name}: real nodes need a real generator, such as afpacket.")
-    # A broken package is found before anything is touched.
-    load_generator(generator.kind)
     return generator
 
 

@@ -139,9 +139,15 @@ def test_a_broken_package_is_one_error_that_names_the_distribution(broken, tmp_p
     assert line.startswith(f"{file}:11: nodes.TG.generator: {generator} {problem}")
 
 
-def test_a_class_that_is_no_generator_is_refused_before_any_node_is_reached(broken, tmp_path):
-    with pytest.raises(TopologyError, match=r"'no_generator' of broken_generators 1\.0 .* is not a subclass of"):
-        load_generator("no_generator")
+def test_a_class_that_is_no_generator_is_refused_before_any_node_is_reached(broken, tmp_path, capsys, monkeypatch):
+    file = topology(tmp_path, "{kind: no_generator}")
+    problem = "'no_generator' of broken_generators 1.0 (broken_generators:NoGenerator) is not a subclass of"
+    with pytest.raises(TopologyError, match=re.escape(problem)):
+        open_testbed(file, dut="linux_bridge")
+    monkeypatch.setattr(sys, "argv", ["lossratio", "check", str(file)])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"{file}:11: nodes.TG.generator: The generator {problem}" in capsys.readouterr().err
 
 
 def test_other_testbeds_work_beside_a_broken_package(broken, tmp_path, capsys, monkeypatch):
