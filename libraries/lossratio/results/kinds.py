@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from lossratio.errors import ReportError
+from lossratio.plugins import PluginGroup
 from lossratio.results.model import TestResult
 from lossratio.results.view import View
 from lossratio.trials import JournalContents, TrialResult
@@ -22,18 +23,23 @@ from lossratio.trials import JournalContents, TrialResult
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
 
-# Known without metadata of an installed package, so that a plain checkout has them, too. Their order is the schema's.
-_OWN = {
-    name: EntryPoint(name, f"lossratio.measurements.{name}:{kind}", GROUP)
-    for name, kind in (
-        ("throughput", "Throughput"),
-        ("mrr", "MaximumReceiveRate"),
-        ("soak", "Soak"),
-        ("frame_loss", "FrameLossRate"),
-        ("latency", "Latency"),
-        ("reconfiguration", "Reconfiguration"),
-    )
-}
+# Their order is the schema's.
+_KINDS = PluginGroup(
+    GROUP,
+    "kind of measurement",
+    ReportError,
+    tuple(
+        EntryPoint(name, f"lossratio.measurements.{name}:{kind}", GROUP)
+        for name, kind in (
+            ("throughput", "Throughput"),
+            ("mrr", "MaximumReceiveRate"),
+            ("soak", "Soak"),
+            ("frame_loss", "FrameLossRate"),
+            ("latency", "Latency"),
+            ("reconfiguration", "Reconfiguration"),
+        )
+    ),
+)
 
 ResultT = TypeVar("ResultT", bound=TestResult)
 
@@ -107,12 +113,12 @@ def settings_of(result: TestResult) -> Mapping[str, Any]:
 
 def built_in_kinds() -> tuple[Kind[Any], ...]:
     """The kinds that come with lossratio."""
-    return tuple(kind_of(name) for name in _OWN)
+    return tuple(kind_of(entry.name) for entry in _KINDS.own)
 
 
 def kind_names() -> tuple[str, ...]:
     """Names of all kinds there are, in alphabetical order."""
-    return tuple(sorted({*_OWN, *(entry.name for entry in entry_points(group=GROUP))}))
+    return _KINDS.names()
 
 
 def kind_of(name: str) -> Kind[Any]:
@@ -121,7 +127,7 @@ def kind_of(name: str) -> Kind[Any]:
     Raises:
         ReportError: If there is no such kind, several packages have it, or its package is broken.
     """
-    return _loaded(_OWN[name] if name in _OWN else _entry_point(name))
+    return _loaded(_KINDS.find(name))
 
 
 def view_of(result: TestResult) -> View[Any]:
@@ -136,7 +142,7 @@ def view_of(result: TestResult) -> View[Any]:
 def kind_of_journal(journal: JournalContents) -> Kind[Any] | None:
     """The kind of the measurement that wrote a journal; None: no kind that can be loaded calls itself so."""
     algorithm = journal.search.get("algorithm")
-    for name in (*_OWN, *kind_names()):
+    for name in (*(entry.name for entry in _KINDS.own), *kind_names()):
         try:
             kind = kind_of(name)
         except ReportError:
@@ -162,45 +168,24 @@ class _Tagged(BaseModel):
     kind: str
 
 
-def _entry_point(name: str) -> EntryPoint:
-    found = {each.value: each for each in entry_points(group=GROUP) if each.name == name}
-    if not found:
-        raise ReportError(
-            f"There is no kind of measurement {name!r}; there are {', '.join(kind_names())}. Install the package that "
-            f"adds it: it has an entry point {name!r} of the group {GROUP!r}."
-        )
-    if len(found) > 1:
-        raise ReportError(
-            f"Several packages have a kind of measurement {name!r}: {', '.join(found)}. Keep one of them."
-        )
-    return next(iter(found.values()))
-
-
 @cache
 def _loaded(entry: EntryPoint) -> Kind[Any]:
-    place = f"The kind of measurement {entry.name!r} ({entry.value}{_distribution(entry)})"
-    try:
-        loaded = entry.load()
-    # A package of somebody else may raise anything while it is imported.
-    except Exception as cause:
-        raise ReportError(f"{place} cannot be loaded: {type(cause).__name__}: {cause}.") from cause
+    loaded = _KINDS.load(entry.name)
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
-        raise ReportError(f"{place} is not a subclass of lossratio.results.Kind.")
-    missing = [
-        name
-        for name in ("name", "result", *sorted(getattr(loaded, "__abstractmethods__", ())))
-        if not hasattr(loaded, name) or name in getattr(loaded, "__abstractmethods__", ())
-    ]
+        raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")
+    abstract = sorted(getattr(loaded, "__abstractmethods__", ()))
+    missing = [*(name for name in ("name", "result") if not hasattr(loaded, name)), *abstract]
     if missing:
-        raise ReportError(f"{place} cannot be used: it lacks {', '.join(missing)}.")
+        raise _KINDS.broken(entry, f"cannot be used: it lacks {', '.join(missing)}")
     fields = getattr(loaded.result, "model_fields", {})
     if not issubclass(loaded.result, TestResult) or "max_load" not in fields or "kind" not in fields:
-        raise ReportError(
-            f"{place} cannot be used: its result must be a subclass of lossratio.results.TestResult with the fields "
-            "kind and max_load."
+        raise _KINDS.broken(
+            entry,
+            "cannot be used: its result must be a subclass of lossratio.results.TestResult with the fields kind and "
+            "max_load",
         )
     if not entry.name == loaded.name == fields["kind"].default:
-        raise ReportError(f"{place} calls itself {loaded.name!r}, and its results {fields['kind'].default!r}.")
+        raise _KINDS.broken(entry, f"calls itself {loaded.name!r}, and its results {fields['kind'].default!r}")
     return loaded()
 
 
@@ -210,8 +195,3 @@ def _view(kind: Kind[Any]) -> View[Any]:
         return kind.view()
     except (ImportError, AttributeError) as cause:
         raise ReportError(f"Results of kind {kind.name!r} cannot be shown: {cause}.") from cause
-
-
-def _distribution(entry: EntryPoint) -> str:
-    distribution = getattr(entry, "dist", None)
-    return "" if distribution is None else f" of the package {distribution.name} {distribution.version}"
