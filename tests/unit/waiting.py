@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 240.0) -> None:
     """Waits until a condition holds; it is an error if it does not within so many seconds."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -23,7 +23,7 @@ from lossratio.trials.journal import read_journal
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.netns, needs_testbed]
-DEADLINE = 60.0
+DEADLINE = 240.0
 SUITE = """
 *** Settings ***
 Library           controller_stops.py

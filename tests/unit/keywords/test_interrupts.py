@@ -18,7 +18,7 @@ from lossratio.testbed import local
 from lossratio.trials.journal import read_journal
 
 pytestmark = [pytest.mark.netns, needs_testbed]
-DEADLINE = 60.0
+DEADLINE = 240.0
 
 
 def processes_of(group):

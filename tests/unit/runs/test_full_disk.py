@@ -69,7 +69,7 @@ def write_suite(tmp_path, trials):
 
 def run(command, **options):
     text = [str(part) for part in command]
-    return subprocess.run(text, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT, **options)
+    return subprocess.run(text, capture_output=True, text=True, check=False, timeout=500, cwd=ROOT, **options)
 
 
 @pytest.fixture

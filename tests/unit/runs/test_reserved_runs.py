@@ -75,7 +75,7 @@ def test_a_run_has_the_testbed_for_itself_until_it_ends(lossratio, testbeds, tmp
 def running(testbeds, tmp_path):
     """A run that hangs in the midst of its test, and that is killed in the end; its directory."""
     settings = "Library    OperatingSystem\n"
-    suite = write_suite(tmp_path, f"Waits\n    Wait Until Created    {tmp_path}/go    timeout=60 s\n", settings)
+    suite = write_suite(tmp_path, f"Waits\n    Wait Until Created    {tmp_path}/go    timeout=240 s\n", settings)
     command = [sys.executable, "-m", "lossratio", "run", "--topology", str(testbeds[0]), str(suite)]
     process = subprocess.Popen(
         [*command, "--", "--outputdir", str(tmp_path / "out")],
@@ -110,7 +110,7 @@ def test_a_run_that_lives_keeps_its_lease_although_somebody_resumes_it(lossratio
     assert done.status == 75
     assert process.poll() is None
     (directory.parent / "go").write_text("")
-    assert process.wait(60) == 0
+    assert process.wait(240) == 0
 
 
 def test_the_lease_of_a_run_that_may_live_elsewhere_is_waited_for(lossratio, running, testbeds):

@@ -30,7 +30,7 @@ Fails Because Of The Device
     Throughput Should Be At Least    1 kpps
 In Flight
     Find NDR And PDR    64B    goals=quick
-    Wait Until Created    GO    timeout=60 s
+    Wait Until Created    GO    timeout=240 s
 After
     Measure MRR    128B
 """
@@ -71,7 +71,7 @@ def begin(tmp_path, topology):
             for _ in range(times):
                 process.send_signal(number)
                 time.sleep(0.3)
-            process.wait(30)
+            process.wait(240)
         finally:
             process.kill()
             process.wait()
