@@ -127,7 +127,10 @@ def kind_of(name: str) -> Kind[Any]:
     Raises:
         ReportError: If there is no such kind, several packages have it, or its package is broken.
     """
-    return _loaded(_KINDS.find(name))
+    if all(entry.name != name for entry in _KINDS.own) and name not in _KINDS.names():
+        missing = f"Install the package with the entry point {name!r} of the group {GROUP!r}."
+        raise ReportError(f"{_KINDS.unknown(name, _KINDS.names())} {missing}")
+    return _loaded(name)
 
 
 def view_of(result: TestResult) -> View[Any]:
@@ -169,12 +172,12 @@ class _Tagged(BaseModel):
 
 
 @cache
-def _loaded(entry: EntryPoint) -> Kind[Any]:
-    loaded = _KINDS.load(entry.name)
+def _loaded(name: str) -> Kind[Any]:
+    loaded, entry = _KINDS.load(name), _KINDS.find(name)
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
         raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")
     abstract = sorted(getattr(loaded, "__abstractmethods__", ()))
-    missing = [*(name for name in ("name", "result") if not hasattr(loaded, name)), *abstract]
+    missing = [*(field for field in ("name", "result") if not hasattr(loaded, field)), *abstract]
     if missing:
         raise _KINDS.broken(entry, f"cannot be used: it lacks {', '.join(missing)}")
     fields = getattr(loaded.result, "model_fields", {})

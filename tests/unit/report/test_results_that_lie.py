@@ -14,12 +14,16 @@ from report_examples import RESULT, mrr, mrr_results, throughput, throughput_res
 from lossratio.commands.report import report
 from lossratio.errors import ReportError
 from lossratio.results.contradictions import contradictions_of
+from lossratio.results.kinds import built_in_kinds
 from lossratio.results.run_directory import NO_DIGEST, RunDirectory, read_result
 from lossratio.trials.digest import add_digest
 
 EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
 SCHEMA = Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json"
 SAMPLES = sorted((EARLIER / "results").glob("*.json"))
+FORMAT_2 = EARLIER.with_name("format_2")
+"""Results and journals that version 0.2.0 wrote (some measured by 0.1.0), with the schema of that version."""
+FORMAT_2_SAMPLES = sorted((FORMAT_2 / "results").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
@@ -27,6 +31,19 @@ def test_results_of_earlier_versions_are_read_with_a_note(path):
     result = read_result(path)
     assert result.remarks[-1] == NO_DIGEST
     assert result.format == "lossratio-result/1"
+
+
+@pytest.mark.parametrize("path", FORMAT_2_SAMPLES, ids=lambda path: path.stem)
+def test_results_of_version_0_2_are_read_and_written_as_they_are(path, tmp_path):
+    result = read_result(path)
+    assert result.format == "lossratio-result/2"
+    assert RunDirectory(tmp_path).write(result).read_bytes() == path.read_bytes()
+    schema = json.loads((FORMAT_2 / "result.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(json.loads(path.read_bytes()))
+
+
+def test_there_is_a_result_of_each_built_in_kind_among_those_of_format_2():
+    assert {read_result(path).kind for path in FORMAT_2_SAMPLES} == {kind.name for kind in built_in_kinds()}
 
 
 def test_a_report_shows_the_note_of_an_earlier_version(tmp_path):
