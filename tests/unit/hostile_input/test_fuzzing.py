@@ -7,7 +7,6 @@ seed.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,9 +37,7 @@ def fuzzer(pytestconfig):
     seconds = pytestconfig.getoption("--fuzz-seconds") / len(TARGETS)
     command = [sys.executable, "-u", str(FUZZER), f"{seconds:.3f}", str(pytestconfig.getoption("--fuzz-seed"))]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    # Examples of results are beside this folder.
-    paths = {**os.environ, "PYTHONPATH": str(FUZZER.parents[1])}
-    with subprocess.Popen(command, text=True, env=paths, **pipes) as process:
+    with subprocess.Popen(command, text=True, **pipes) as process:
         yield process
         process.stdin.close()
 
