@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
+from lossratio.commands.replay import replay
 from lossratio.commands.report import compare, csit, report
 from lossratio.commands.trend import trend
 from lossratio.history.annotations import load_known_changes
@@ -15,7 +16,7 @@ from lossratio.results.doubts import DoubtKind
 
 DOCS = Path(__file__).parents[3] / "docs"
 HOW_TO = (DOCS / "how-to" / "compare-and-trend.md").read_text()
-COMMANDS = {"report": report, "compare": compare, "csit": csit, "trend": trend}
+COMMANDS = {"report": report, "compare": compare, "csit": csit, "replay": replay, "trend": trend}
 SHOWN = re.findall(r"^\$ lossratio (.*)$", HOW_TO, flags=re.MULTILINE)
 
 
