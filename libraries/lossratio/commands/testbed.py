@@ -84,7 +84,7 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
     """Finds what would end a measurement at its set-up, as far as the file shows it, on any path through it."""
     # Imported here because they take a while, and the other commands do not need them.
     from lossratio.nodes import is_public_key
-    from lossratio.testbed import own_record, sut_of
+    from lossratio.testbed import check_sut_model, own_record
     from lossratio.traffic import load_generator
 
     wired = [port for ports in topology.links().values() for port in ports if port.node_name == topology.tg_name]
@@ -101,7 +101,7 @@ def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> I
             yield ("nodes", name, "host_key"), "this is no public key; it must be a line like 'ssh-ed25519 AAAA...'"
         if node.sut is not None:
             try:
-                sut_of(node.sut)
+                check_sut_model(node.sut)
             except ValueError as error:
                 yield ("nodes", name, "sut"), str(error)
     try:

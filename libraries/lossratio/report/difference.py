@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import stats
-
 RANK_TEST_LEAST = 5
 """Results on both sides from which ranks are compared."""
 
@@ -86,6 +84,9 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
 
     Benjamini and Hochberg's procedure: of all tests below 0.05 afterwards, 5 % at most are expected to be wrong.
     """
+    # Imported here and below because scipy.stats takes a second, and a report that compares nothing needs none of it.
+    from scipy import stats
+
     return [float(value) for value in stats.false_discovery_control(p_values)] if p_values else []
 
 
@@ -96,6 +97,8 @@ def _relative(change: float, before: float) -> float:
 
 
 def _mann_whitney(before: Sample, after: Sample) -> float:
+    from scipy import stats
+
     return float(stats.mannwhitneyu(before.values, after.values, alternative="two-sided").pvalue)
 
 
@@ -107,6 +110,8 @@ def _t_test(before: Sample, after: Sample, *, equal_variances: bool) -> float:
 
 
 def _tested(one: Sample, other: Sample, equal_variances: bool) -> Any:
+    from scipy import stats
+
     with warnings.catch_warnings():
         # Values of one side that are all equal are usual where a rate is policed, and precise enough.
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -5,9 +5,8 @@ from lossratio.testbed.changes import guilty_of
 from lossratio.testbed.description import describe_traffic, threads_and_cores
 from lossratio.testbed.inspection import describe_node, inspect_nodes
 from lossratio.testbed.loads import MAX_LOAD_REMARK, LoadRange, load_limits, load_range
-from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.opening import check_sut_model, open_testbed
 from lossratio.testbed.running_traffic import DEFAULT_LATE_WAIT, RunningTraffic, describe_stopped, start_traffic
-from lossratio.testbed.simulated import sut_of
 from lossratio.testbed.testbed import Ready, Testbed
 from lossratio.testbed.tester_record import TesterLimit, own_record, write_limit
 
@@ -21,6 +20,7 @@ __all__ = [
     "Testbed",
     "TesterLimit",
     "candidate",
+    "check_sut_model",
     "describe_node",
     "describe_stopped",
     "describe_traffic",
@@ -33,7 +33,6 @@ __all__ = [
     "own_record",
     "reserved",
     "start_traffic",
-    "sut_of",
     "threads_and_cores",
     "write_limit",
 ]

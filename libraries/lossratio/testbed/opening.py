@@ -62,3 +62,15 @@ def open_testbed(
 
         return SimulatedTestbed(request)
     return LiveTestbed.open(request)
+
+
+def check_sut_model(model: dict[str, Any]) -> None:
+    """Checks the model of a SUT in a topology file.
+
+    Raises:
+        ValueError: If there is no such model, or it has no such parameters.
+    """
+    # As above: a check of a lab needs no scipy.
+    from lossratio.testbed.simulated import sut_of
+
+    sut_of(model)
