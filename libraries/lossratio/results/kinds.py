@@ -127,9 +127,6 @@ def kind_of(name: str) -> Kind[Any]:
     Raises:
         ReportError: If there is no such kind, several packages have it, or its package is broken.
     """
-    if all(entry.name != name for entry in _KINDS.own) and name not in _KINDS.names():
-        missing = f"Install the package with the entry point {name!r} of the group {GROUP!r}."
-        raise ReportError(f"{_KINDS.unknown(name, _KINDS.names())} {missing}")
     return _loaded(name)
 
 
@@ -173,6 +170,9 @@ class _Tagged(BaseModel):
 
 @cache
 def _loaded(name: str) -> Kind[Any]:
+    if name not in _KINDS.names():
+        hint = f"Install the package with the entry point {name!r} of the group {GROUP!r}."
+        raise ReportError(f"{_KINDS.unknown(name, _KINDS.names())} {hint}")
     loaded, entry = _KINDS.load(name), _KINDS.find(name)
     if not (isinstance(loaded, type) and issubclass(loaded, Kind)):
         raise _KINDS.broken(entry, "is not a subclass of lossratio.results.Kind")

@@ -3,6 +3,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -163,3 +164,16 @@ def test_the_listener_is_silent_where_nothing_was_measured_and_tells_what_it_can
     damaged = robot(tmp_path, SUITE, listener, "--variable=RESULT:damaged")
     assert "The run has no report. ReportError: There is nothing to report" in damaged.stderr
     assert "lossratio repair" in damaged.stderr
+
+
+def test_a_report_of_any_kind_of_result_needs_no_ssh(tmp_path):
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from lossratio.report import ReportFormat, read_run, render\n"
+        "render(ReportFormat.HTML, [read_run(Path(sys.argv[1]))])\n"
+        "assert not {'paramiko', 'lossratio.testbed'} & set(sys.modules)\n"
+    )
+    run = Path(__file__).parents[1] / "data" / "format_2"
+    answer = subprocess.run([sys.executable, "-c", program, run], check=False, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
