@@ -46,15 +46,24 @@ echo "it did not start" >&2
 exit 1
 """
 _IS_ALIVE = f"{LIVES} lives"
+# The outer shell of the start writes the status when the program has ended. Nobody may remove the directory of the files
+# before. Five seconds are enough, unless that shell was killed.
 _STOP = f"""{LIVES}
-lives || exit 0
-kill "-$2" "$pid"
-tenths=0
-while lives; do
-    [ "$tenths" -lt "$3" ] || kill -KILL "$pid"
-    [ "$tenths" -lt "$((2 * $3))" ] || {{ echo "process $pid does not end" >&2; exit 1; }}
-    tenths=$((tenths + 1))
-    sleep 0.1
+[ -n "$start" ] || exit 0
+if lives; then
+    kill "-$2" "$pid"
+    tenths=0
+    while lives; do
+        [ "$tenths" -lt "$3" ] || kill -KILL "$pid"
+        [ "$tenths" -lt "$((2 * $3))" ] || {{ echo "process $pid does not end" >&2; exit 1; }}
+        tenths=$((tenths + 1))
+        sleep 0.1
+    done
+fi
+tries=0
+while [ ! -s "$1status" ] && [ "$tries" -lt 250 ]; do
+    tries=$((tries + 1))
+    sleep 0.02
 done
 """
 

@@ -55,6 +55,21 @@ def test_a_program_that_has_ended_leaves_its_exit_status(node, changes, daemon):
     assert not program.is_alive()
 
 
+SHELL_IS_LATE = """
+read -r pid _ < "$1"; set -- $(sed 's/.*) //' "/proc/$pid/stat")
+kill -STOP "$2" && { { sleep 0.3; kill -CONT "$2"; } > /dev/null 2>&1 & }
+"""
+
+
+def test_a_program_is_stopped_when_its_exit_status_is_there(node, daemon):
+    """Otherwise a file would appear in a directory that is being removed."""
+    program = daemon("exec sleep 60")
+    node.run(*program.program.start)
+    node.run("sh", "-c", SHELL_IS_LATE, "late", f"{program.directory}/program.pid")
+    node.run(*program.program.stop())
+    assert node.run("cat", program.program.status) == "143\n"
+
+
 # The namespace ends with its first process.
 IN_NAMESPACE = """
 unshare --pid --fork sh -c 'status=$1; shift; "$@"; while [ ! -s "$status" ]; do sleep 0.1; done' first "$@" \\
