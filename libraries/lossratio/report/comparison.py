@@ -1,4 +1,4 @@
-"""Two sets of runs of the same tests, compared test by test: what got worse or better, and what cannot be told."""
+"""Compares two sets of runs of the same tests, test by test: regressions, progressions, and undecided quantities."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from lossratio.report.run import Run
 from lossratio.results import Finding, Outcome, TestResult, caveats_of, differing_aspects, findings_of
 
 SIGNIFICANCE = 0.05
-"""Adjusted probability below which a difference is taken for real."""
+"""Adjusted probability below which a difference counts as real."""
 
 LEAST_CHANGE = 0.01
-"""Changes of less than this, relative, are none: a search's own bounds are half of it apart."""
+"""Smaller relative changes do not count: the bounds of one search are half of this apart."""
 
 
 class Verdict(str, Enum):
-    """What can be said about one quantity of one test."""
+    """The verdict on one quantity of one test."""
 
     REGRESSION = "regression"
-    """It is lower than it was, and it is not chance; or it has no value any more."""
+    """The quantity is lower, and chance does not explain it; or the quantity has no value any more."""
     PROGRESSION = "progression"
-    """It is higher than it was, and it is not chance."""
+    """The quantity is higher, and chance does not explain it."""
     UNCHANGED = "no change"
-    """There is no difference that matters or that chance would not make."""
+    """The difference is too small to matter, or chance explains it."""
     TOO_FEW = "too few results"
-    """There are not enough results to tell a change from chance."""
+    """There are not enough results to distinguish a change from chance."""
     NOT_COMPARABLE = "not comparable"
-    """Different things were measured."""
+    """The two sides measured different quantities, or lack a value."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class ComparedQuantity:
     Attributes:
         test: Full name of the test.
         quantity: Name of the goal, or MRR.
-        before: Aggregate rates before, frames per second.
-        after: Aggregate rates after, frames per second.
-        difference: How they differ; None: one side has no values.
-        p_value: Probability adjusted for the number of quantities compared; None: there was no test.
-        verdict: What can be said.
-        note: Why, where the numbers do not say it; empty otherwise.
+        before: Aggregate rates before, in frames per second.
+        after: Aggregate rates after, in frames per second.
+        difference: The difference of the rates; None: one side has no values, or the sides are not comparable.
+        p_value: Probability, adjusted for the number of compared quantities; None: no statistical test.
+        verdict: The verdict.
+        note: Reason of the verdict and caveats of the values; may be empty.
     """
 
     test: str
@@ -66,7 +66,7 @@ class Comparison:
     Attributes:
         testbed: The testbed of all runs.
         quantities: The quantities, in the order of the tests.
-        problems: What could not be read in the runs.
+        problems: Parts of the runs that could not be read, or were cut off.
     """
 
     testbed: str
@@ -75,26 +75,26 @@ class Comparison:
 
     @property
     def regressions(self) -> tuple[ComparedQuantity, ...]:
-        """What got worse."""
-        return tuple(each for each in self.quantities if each.verdict is Verdict.REGRESSION)
+        """The quantities that got worse."""
+        return tuple(quantity for quantity in self.quantities if quantity.verdict is Verdict.REGRESSION)
 
     @property
     def has_verdict(self) -> bool:
-        """Whether anything can be said about any quantity."""
+        """Whether at least one quantity could be judged."""
         unsaid = (Verdict.TOO_FEW, Verdict.NOT_COMPARABLE)
-        return any(each.verdict not in unsaid for each in self.quantities)
+        return any(quantity.verdict not in unsaid for quantity in self.quantities)
 
 
 def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float = LEAST_CHANGE) -> Comparison:
     """Compares two sets of runs.
 
     Args:
-        before: Runs of what was.
-        after: Runs of what is.
-        least_change: Relative changes below this are none.
+        before: The older runs.
+        after: The newer runs.
+        least_change: Smaller relative changes do not count.
 
     Raises:
-        ReportError: If they are from different testbeds, or have no test in common.
+        ReportError: If the runs are from different testbeds, or have no test in common.
     """
     runs = (*before, *after)
     testbeds = {result.conditions.testbed.name for run in runs for result in run.results}
@@ -115,33 +115,33 @@ def compare(before: Sequence[Run], after: Sequence[Run], *, least_change: float 
 
 
 def _results(runs: Sequence[Run]) -> list[TestResult]:
-    """The results of some runs, each once: a run that was kept before it was resumed has most of them twice."""
-    found: dict[str, list[TestResult]] = {}
+    """The results of the runs without repetitions: a copy of a run and the resumed run share most of their results."""
+    by_test: dict[str, list[TestResult]] = {}
     for result in (result for run in runs for result in run.results):
-        same = found.setdefault(result.test.full_name, [])
-        if result not in same:
-            same.append(result)
-    return [result for same in found.values() for result in same]
+        of_test = by_test.setdefault(result.test.full_name, [])
+        if result not in of_test:
+            of_test.append(result)
+    return [result for of_test in by_test.values() for result in of_test]
 
 
 def _without(results: Sequence[TestResult], others: Sequence[TestResult]) -> list[TestResult]:
-    """Leaves out what would be compared with itself, where there is something else to compare with."""
+    """Leaves out results that would be compared with themselves, if the test has other results."""
     rest = [result for result in results if result not in others]
     names = {result.test.full_name for result in rest}
     return [result for result in results if result in rest or result.test.full_name not in names]
 
 
 def _by_quantity(results: Sequence[TestResult]) -> dict[tuple[str, str], list[Finding]]:
-    found: dict[tuple[str, str], list[Finding]] = {}
+    by_quantity: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings_of(results):
-        found.setdefault((finding.result.test.full_name, finding.quantity), []).append(finding)
-    return found
+        by_quantity.setdefault((finding.result.test.full_name, finding.quantity), []).append(finding)
+    return by_quantity
 
 
 def _problems(run: Run) -> Iterator[str]:
     yield from run.problems
-    for each in run.cut_off:
-        yield f"{run.path}: {each.name} was cut off."
+    for test in run.cut_off:
+        yield f"{run.path}: {test.name} was cut off."
 
 
 def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding]) -> ComparedQuantity:
@@ -152,7 +152,7 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
     differing = differing_aspects([*before, *after])
     if differing:
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
-    if all(each.outcome is Outcome.FAILED for each in after) and _any_measured(before):
+    if all(finding.outcome is Outcome.FAILED for finding in after) and _any_measured(before):
         return replace(base, verdict=Verdict.REGRESSION, note=f"B has no value: {after[-1].reason}")
     if not after[0].has_rate:
         return replace(base, note=f"what is measured as {after[0].quantity} is no single rate: see the reports")
@@ -165,27 +165,27 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
 
 
 def _any_measured(findings: Sequence[Finding]) -> bool:
-    return any(each.outcome is not Outcome.FAILED for each in findings)
+    return any(finding.outcome is not Outcome.FAILED for finding in findings)
 
 
 def _caveats(side: str, findings: Sequence[Finding]) -> Iterator[str]:
-    """What is to be known about the values of one side, with how many of them it concerns."""
+    """The caveats of one side, each with its number of values."""
     counts = Counter(caveat for finding in findings for caveat in caveats_of(finding))
     for caveat, count in counts.items():
         yield f"{side}, {count} of {len(findings)} {caveat}"
 
 
 def _judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterator[ComparedQuantity]:
-    """The same with verdicts, where there was a statistical test."""
-    p_values = [None if each.difference is None else each.difference.p_value for each in compared]
+    """Adds verdicts to the quantities that have a statistical test."""
+    p_values = [None if quantity.difference is None else quantity.difference.p_value for quantity in compared]
     all_adjusted = iter(adjusted([value for value in p_values if value is not None]))
-    for each, p_value in zip(compared, p_values, strict=True):
-        if each.difference is None or p_value is None:
-            yield each
+    for quantity, p_value in zip(compared, p_values, strict=True):
+        if quantity.difference is None or p_value is None:
+            yield quantity
         else:
             probability = next(all_adjusted)
-            verdict = _verdict(each.difference.change, probability, least_change)
-            yield replace(each, p_value=probability, verdict=verdict)
+            verdict = _verdict(quantity.difference.change, probability, least_change)
+            yield replace(quantity, p_value=probability, verdict=verdict)
 
 
 def _verdict(change: float, p_value: float, least_change: float) -> Verdict:
@@ -195,4 +195,4 @@ def _verdict(change: float, p_value: float, least_change: float) -> Verdict:
 
 
 def _sample(findings: Sequence[Finding]) -> Sample:
-    return Sample(tuple(each.value.aggregate_fps for each in findings if each.value is not None))
+    return Sample(tuple(finding.value.aggregate_fps for finding in findings if finding.value is not None))

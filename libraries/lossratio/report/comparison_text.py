@@ -18,28 +18,28 @@ _STATES = {
 
 
 def comparison_table(comparison: Comparison) -> str:
-    """The comparison as a table of plain text, with a summary below."""
-    rows = [_HEADER, *(_row(each) for each in comparison.quantities)]
+    """Formats the comparison as a table of plain text, with a summary below."""
+    rows = [_HEADER, *(_row(compared) for compared in comparison.quantities)]
     lines = [*aligned(rows), "", *_summary(comparison)]
     return "\n".join(lines)
 
 
 def comparison_cases(comparison: Comparison) -> list[Case]:
-    """The comparison as JUnit cases: a regression is a failure, what cannot be said is skipped."""
+    """Converts the comparison into JUnit cases: a regression is a failure, an undecided quantity is skipped."""
     return [
         Case(
-            suite=each.test,
-            name=each.quantity,
-            state=_STATES.get(each.verdict, "passed"),
-            message=told(each),
-            output=told(each),
+            suite=compared.test,
+            name=compared.quantity,
+            state=_STATES.get(compared.verdict, "passed"),
+            message=told(compared),
+            output=told(compared),
         )
-        for each in comparison.quantities
+        for compared in comparison.quantities
     ]
 
 
 def told(compared: ComparedQuantity) -> str:
-    """One quantity in one line."""
+    """Describes one quantity in one line."""
     _, _, before, after, change, interval, p_value, verdict = _row(compared)
     if compared.difference is None:
         return verdict
@@ -47,25 +47,27 @@ def told(compared: ComparedQuantity) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows of a table as lines, with columns as wide as they need to be."""
+    """Formats the rows of a table as lines; each column is as wide as its widest cell."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _row(compared: ComparedQuantity) -> tuple[str, ...]:
-    found = compared.difference
+    difference = compared.difference
     interval = (
-        "-" if found is None or found.interval is None else " to ".join(f"{100 * e:+.2f}" for e in found.interval)
+        "-"
+        if difference is None or difference.interval is None
+        else " to ".join(f"{100 * end:+.2f}" for end in difference.interval)
     )
     return (
         compared.test,
         compared.quantity,
         _sample(compared.before),
         _sample(compared.after),
-        "-" if found is None else f"{100 * found.change:+.2f} %",
+        "-" if difference is None else f"{100 * difference.change:+.2f} %",
         interval,
-        "-" if found is None or found.test is None else f"{compared.p_value:.2g} ({found.test})",
+        "-" if difference is None or difference.test is None else f"{compared.p_value:.2g} ({difference.test})",
         compared.verdict.value + (f": {compared.note}" if compared.note else ""),
     )
 
@@ -78,9 +80,9 @@ def _sample(sample: Sample) -> str:
 
 
 def _summary(comparison: Comparison) -> Iterator[str]:
-    counts = {verdict: sum(each.verdict is verdict for each in comparison.quantities) for verdict in Verdict}
-    found = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
-    yield f"Testbed {comparison.testbed}: {found}. Rates are aggregates; p is adjusted for the number of comparisons."
+    counts = {verdict: sum(compared.verdict is verdict for compared in comparison.quantities) for verdict in Verdict}
+    summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+    yield f"Testbed {comparison.testbed}: {summary}. Rates are aggregates; p is adjusted for the number of comparisons."
     if not comparison.has_verdict:
         yield "No verdict: repeat the runs, at least twice on both sides, or three times on one."
     yield from (f"Not read: {problem}" for problem in comparison.problems)

@@ -1,7 +1,7 @@
-"""Export of results for FD.io CSIT's dashboards, only where a number means the same there.
+"""Exports results for FD.io CSIT's dashboards, if their numbers mean the same there.
 
 Rates are aggregates, bandwidths those of layer 1, and ``lower`` is the conditional throughput, as in CSIT's own files.
-What would mean something else there, or could not be shown, is refused with the reason.
+A result that would mean something else there, or could not be shown, is refused with the reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lossratio.results import Conditions, TestResult, view_of, write_whole
 
 
 class CsitTestCase(CsitRecord):
-    """A test case, as FD.io CSIT's model 1.5.1 has it, as far as our results have what it holds."""
+    """A test case of FD.io CSIT's model 1.5.1, with the fields that our results can fill."""
 
     version: Literal["1.5.1"] = "1.5.1"
     start_time: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
@@ -46,11 +46,11 @@ class CsitTestCase(CsitRecord):
 
 @dataclass(frozen=True)
 class CsitExport:
-    """A result as CSIT has it.
+    """A result as a file for CSIT.
 
     Attributes:
-        path: Where its file belongs, below the folder of a run.
-        case: What is in the file.
+        path: Path of the file, below the folder of a run.
+        case: Contents of the file.
     """
 
     path: str
@@ -60,7 +60,7 @@ class CsitExport:
         """Writes the file below a folder.
 
         Raises:
-            ReportError: If it cannot be written.
+            ReportError: If the file cannot be written.
         """
         path = folder / self.path
         try:
@@ -72,10 +72,10 @@ class CsitExport:
 
 
 def csit_export(result: TestResult) -> CsitExport:
-    """A result as CSIT has it.
+    """Converts a result for CSIT.
 
     Raises:
-        ReportError: If it cannot be exported; the message says why.
+        ReportError: If the result cannot be exported; the message names the reason.
     """
     names = csit_names(result.test)
     if result.error is not None:
@@ -109,7 +109,7 @@ def csit_export(result: TestResult) -> CsitExport:
 
 
 def _hosts(conditions: Conditions) -> tuple[str, ...]:
-    """The addresses of the nodes; a node of this machine is known by its name."""
+    """The addresses of the nodes; a node on this machine appears with its name."""
     nodes = conditions.testbed.topology.get("nodes")
     described = nodes if isinstance(nodes, Mapping) else {}
     hosts = {str((node or {}).get("host") or name) for name, node in described.items() if isinstance(node, Mapping)}
@@ -117,7 +117,7 @@ def _hosts(conditions: Conditions) -> tuple[str, ...]:
 
 
 def _dut(result: TestResult) -> tuple[str, str]:
-    """Kind and version of the DUT; the version of one that Linux is itself is the kernel's."""
+    """Kind and version of the DUT; a DUT that is Linux itself has the kernel's version."""
     conditions = result.conditions
     for name, dut in conditions.duts.items():
         kind = str(dut.get("kind") or "")
@@ -129,7 +129,7 @@ def _dut(result: TestResult) -> tuple[str, str]:
 
 
 def _generator(result: TestResult) -> tuple[str, str]:
-    """Kind and version of the generator; lossratio's own ones have its version."""
+    """Kind and version of the generator; lossratio's own generators have the version of lossratio."""
     generator = result.conditions.generator
     kind = str(generator.get("kind") or "")
     version = generator.get("version") or (None if kind == "trex" else result.conditions.controller.lossratio_version)

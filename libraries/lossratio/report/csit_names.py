@@ -1,4 +1,4 @@
-"""Names of FD.io CSIT's suites and tests: whether ours are such names, and what CSIT's dashboards make of them.
+"""Names of FD.io CSIT's suites and tests: checks our names, and derives the names in CSIT's dashboards.
 
 A suite is called ``[1n1l-|2n1l-]{nic}-[driver-]{suite}-{type}``, as in ``2n1l-100ge2p1e810cq-avf-ethip4-ip4base-mrr``;
 a test ``{frame size}-{cores}c-{suite}-{type}``, e.g. ``64B-1c-ethip4-ip4base-ndrpdr``.
@@ -13,7 +13,7 @@ from lossratio.errors import ReportError
 from lossratio.results import TestIdentity
 
 TEST_TYPES = ("ndrpdr", "mrr", "soak", "reconf")
-"""Types of tests that CSIT has, as they are at the end of names."""
+"""Types of CSIT's tests, as at the end of names."""
 
 _SUITE = re.compile(r"(?:[12]n1l-)?(?:\d+ge\d+p\d+)(?P<nic>[a-z0-9]+)-(?P<rest>.+)-(?P<type>[a-z]+)")
 _TEST = re.compile(r"(?P<size>\d+b|imix(?:_v4_1)?)-(?P<cores>\d+)c-(?P<short>.+)-(?P<type>[a-z]+)")
@@ -21,19 +21,19 @@ _THREADS = re.compile(r"(?P<threads>\d+)t(?P<cores>\d+)c")
 
 
 class CsitNameError(ReportError):
-    """A name cannot be mapped to CSIT's; the message says which one, and what it would have to be."""
+    """A name cannot be mapped to a name of CSIT; the message has that name and the expected form."""
 
 
 @dataclass(frozen=True)
 class CsitNames:
-    """What a test is called in CSIT's results.
+    """The names of a test in CSIT's results.
 
     Attributes:
         test_id: Suite and test in lower case, with ``_`` for spaces.
         name_short: The suite without NIC, driver and type, e.g. ``ethip4-ip4base``.
         name_long: NIC, frame size, threads and cores, and the short name, e.g. ``e810cq-64b-2t1c-ethip4-ip4base``.
         test_type: ``ndrpdr``, ``mrr``, ``soak`` or ``reconf``.
-        path: Where the file belongs: the suite's path, and the test's name.
+        path: Path of the file: the suite's path, and the test's name.
     """
 
     test_id: str
@@ -44,10 +44,10 @@ class CsitNames:
 
 
 def csit_names(test: TestIdentity) -> CsitNames:
-    """What a test is called in CSIT's results.
+    """Derives the names of a test in CSIT's results.
 
     Raises:
-        CsitNameError: If its suite, its name or its tags are not as CSIT's.
+        CsitNameError: If the test's suite, name or tags do not have CSIT's form.
     """
     suites = [part.replace(" ", "_") for part in test.suite.lower().split(".")]
     name = test.name.lower().replace(" ", "_")
@@ -76,9 +76,9 @@ def csit_names(test: TestIdentity) -> CsitNames:
 
 
 def _threads(test: TestIdentity, cores: str) -> str:
-    """The tag that says how many worker threads there were on how many cores."""
+    """The tag with the number of worker threads and the number of cores."""
     for tag in test.tags:
-        found = _THREADS.fullmatch(tag.lower())
-        if found is not None and found["cores"] == cores:
-            return found[0]
+        match = _THREADS.fullmatch(tag.lower())
+        if match is not None and match["cores"] == cores:
+            return match[0]
     raise CsitNameError(f"{test.full_name} has no tag like 2T{cores}C, which says how many worker threads there were.")

@@ -1,11 +1,11 @@
 """Whether two sets of results differ, and by how much: the statistics of a comparison.
 
-Which test is used depends on how many results there are only, never on what they are:
+Only the numbers of results select the statistical test, never their values:
 
 * five or more on both sides: Mann-Whitney's rank test, as rates of software are seldom normally distributed,
 * two or more on both sides: Welch's t test,
 * one on one side, three or more on the other: Student's t test with the larger side's spread,
-* fewer: none, as nothing tells a change from the spread of repeated runs.
+* fewer: no test, as nothing distinguishes a change from the spread of repeated runs.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 RANK_TEST_LEAST = 5
-"""Results on both sides from which ranks are compared."""
+"""Least number of results on both sides for a comparison of ranks."""
 
 ONE_SIDED_LEAST = 3
-"""Results on one side from which a single one on the other side is compared with their spread."""
+"""Least number of results on one side if the other side has only one; their spread stands for both sides."""
 
 _ROUNDING = 1e-9
 
@@ -38,24 +38,24 @@ class Sample:
 
     @property
     def mean(self) -> float:
-        """Mean of the values; NaN if there are none."""
+        """Mean of the values; NaN if there are no values."""
         return statistics.fmean(self.values) if self.values else math.nan
 
     @property
     def stdev(self) -> float | None:
-        """Sample standard deviation; None: there are fewer than two values."""
+        """Sample standard deviation; None: fewer than two values."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How two samples differ.
+    """The difference of two samples.
 
     Attributes:
-        change: Difference of the means over the mean before; infinite if that was zero and is not any more.
-        interval: Confidence interval (95 %) of the change; None: it cannot be told.
-        test: Name of the statistical test; None: there are too few values for any.
-        p_value: How probable a difference like this would be if there were none; None: likewise.
+        change: Difference of the means over the mean before; infinite if only the mean before is zero.
+        interval: Confidence interval (95 %) of the change; None: too few values, or the mean before is zero.
+        test: Name of the statistical test; None: too few values for a test.
+        p_value: Probability of a difference at least as large if nothing had changed; None: too few values for a test.
     """
 
     change: float
@@ -65,7 +65,7 @@ class Difference:
 
 
 def difference(before: Sample, after: Sample) -> Difference:
-    """Compares two samples that are not empty."""
+    """Compares two samples, neither of which may be empty."""
     change = _relative(after.mean - before.mean, before.mean)
     sizes = sorted((len(before.values), len(after.values)))
     if sizes[0] >= RANK_TEST_LEAST:
@@ -80,11 +80,12 @@ def difference(before: Sample, after: Sample) -> Difference:
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
-    """Probabilities of many tests at once, adjusted so that few of those called significant are wrong.
+    """Adjusts the probabilities of many tests, so that few of the significant differences are wrong.
 
-    Benjamini and Hochberg's procedure: of all tests below 0.05 afterwards, 5 % at most are expected to be wrong.
+    Benjamini and Hochberg's procedure: of all tests with an adjusted probability below 0.05, at most 5 % are expected
+    to be wrong.
     """
-    # Imported here and below because scipy.stats takes a second, and a report that compares nothing needs none of it.
+    # Imported here and below because importing scipy.stats takes a second, and most reports do not need it.
     from scipy import stats
 
     return [float(value) for value in stats.false_discovery_control(p_values)] if p_values else []
@@ -104,7 +105,7 @@ def _mann_whitney(before: Sample, after: Sample) -> float:
 
 def _t_test(before: Sample, after: Sample, *, equal_variances: bool) -> float:
     if not _have_spread(before, after):
-        # Every difference is one then; the t statistic would divide by zero.
+        # Without spread, every difference is significant, and the t statistic would divide by zero.
         return 1.0 if before.mean == after.mean else 0.0
     return float(_tested(before, after, equal_variances).pvalue)
 
@@ -113,23 +114,23 @@ def _tested(one: Sample, other: Sample, equal_variances: bool) -> Any:
     from scipy import stats
 
     with warnings.catch_warnings():
-        # Values of one side that are all equal are usual where a rate is policed, and precise enough.
+        # scipy warns if all values of one side are equal. Policed rates often are, and the test is precise enough.
         warnings.simplefilter("ignore", RuntimeWarning)
         return stats.ttest_ind(one.values, other.values, equal_var=equal_variances)
 
 
 def _have_spread(*samples: Sample) -> bool:
-    """Whether repeated values differ by more than rounding does."""
+    """Whether repeated values differ by more than rounding errors."""
     return any((sample.stdev or 0.0) > _ROUNDING * abs(sample.mean) for sample in samples)
 
 
 def _interval(before: Sample, after: Sample) -> tuple[float, float] | None:
-    """The interval of the means' difference that goes with a t test, relative to the mean before."""
+    """The t test's confidence interval of the difference of the means, relative to the mean before."""
     if before.mean == 0.0:
         return None
     if not _have_spread(before, after):
         change = _relative(after.mean - before.mean, before.mean)
         return change, change
     equal_variances = min(len(before.values), len(after.values)) < 2
-    found = _tested(after, before, equal_variances).confidence_interval(0.95)
-    return float(found.low) / abs(before.mean), float(found.high) / abs(before.mean)
+    interval = _tested(after, before, equal_variances).confidence_interval(0.95)
+    return float(interval.low) / abs(before.mean), float(interval.high) / abs(before.mean)

@@ -1,4 +1,4 @@
-"""The formats that a report can have, and the files that they go to."""
+"""The formats of reports, and the names of their files."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lossratio.results import write_whole
 
 
 class ReportFormat(str, Enum):
-    """What a report can be written as."""
+    """The formats of reports."""
 
     HTML = "html"
-    """One page with everything, for a browser."""
+    """One page with all results, for a browser."""
     JSON = "json"
-    """Everything, for programs."""
+    """All results, for programs."""
     CSV = "csv"
     """A row for each goal of each test, for spreadsheets."""
     MARKDOWN = "md"
     """The overview, for chats and merge requests."""
     JUNIT = "junit"
-    """Tests that passed or not, for CI systems."""
+    """Test cases with their states, for CI systems."""
 
 
 FILE_NAMES = {
@@ -36,11 +36,11 @@ FILE_NAMES = {
     ReportFormat.MARKDOWN: "lossratio.md",
     ReportFormat.JUNIT: "lossratio.junit.xml",
 }
-"""Names of the reports in the directory of a run."""
+"""File names of the reports in the directory of a run."""
 
 
 def render(report_format: ReportFormat, runs: Sequence[Run]) -> str:
-    """A report of some runs, as text."""
+    """Makes a report of the runs, as text."""
     if report_format is ReportFormat.HTML:
         return report_page(runs, ", ".join(run.path.resolve().name for run in runs))
     writers = {
@@ -56,7 +56,7 @@ def write_report(path: Path, text: str) -> None:
     """Writes a report, as a whole or not at all.
 
     Raises:
-        StorageError: If it cannot be written, e.g. because the disk is full.
+        StorageError: If the report cannot be written, e.g. because the disk is full.
     """
     try:
         write_whole(path, text.encode("utf-8", "replace"))

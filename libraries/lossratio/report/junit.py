@@ -1,7 +1,8 @@
 """Runs as JUnit XML, which CI systems show as tests.
 
-A failed measurement is an ``error``. An irregular one is ``skipped``: it neither passed nor failed, and its reason is
-shown. What was cut off or cannot be read is an ``error``, too, so that nobody takes a run for whole that is not.
+A failed measurement is an ``error``. An irregular measurement is ``skipped``, with its reason: it neither passed nor
+failed. A test that was cut off and a file that cannot be read are ``error``, too, so that an incomplete run is never
+taken for a complete one.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ class Case:
     """A test case of a JUnit file.
 
     Attributes:
-        suite: Name of its suite.
-        name: Its name.
-        seconds: How long it took.
+        suite: Name of the suite.
+        name: Name of the test.
+        seconds: Duration of the test.
         state: ``passed``, ``failure``, ``error`` or ``skipped``.
-        message: Why it did not pass.
-        output: What else there is to say.
-        properties: Names and values, e.g. rates.
+        message: Why the test did not pass.
+        output: Further text.
+        properties: Pairs of name and value, e.g. rates.
     """
 
     suite: str
@@ -40,16 +41,16 @@ class Case:
 
 
 def junit_report(runs: Sequence[Run]) -> str:
-    """The runs as a JUnit file, with a suite for each run."""
+    """Makes a JUnit file of the runs, with a suite for each run."""
     suites = {run.path.resolve().name: _cases(run) for run in runs}
     return junit_xml(suites)
 
 
 def junit_xml(suites: dict[str, list[Case]]) -> str:
-    """A JUnit file.
+    """Makes a JUnit file.
 
     Args:
-        suites: The cases of each suite, by its name.
+        suites: The cases of each suite, by the suite's name.
     """
     root = Element("testsuites")
     for name, cases in suites.items():
@@ -88,8 +89,12 @@ def _cases(run: Run) -> list[Case]:
 def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
     state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome]
     findings = list(findings_of([result]))
-    reasons = [f"{each.quantity}: {each.reason}" for each in findings if each.reason is not None]
-    rates = tuple((f"{each.quantity} aggregate fps", repr(each.value.aggregate_fps)) for each in findings if each.value)
+    reasons = [f"{finding.quantity}: {finding.reason}" for finding in findings if finding.reason is not None]
+    rates = tuple(
+        (f"{finding.quantity} aggregate fps", repr(finding.value.aggregate_fps))
+        for finding in findings
+        if finding.value
+    )
     return Case(
         suite=result.test.suite,
         name=result.test.name,

@@ -1,8 +1,8 @@
-"""Reports of a run, written once, when it ends: as a listener of Robot Framework, or as soon as a keyword measures.
+"""Writes the reports of a run once, at its end: for a listener of Robot Framework, or for keywords that measure.
 
-Use it as ``robot --listener lossratio.report.listener.RunReport ...``; formats come after colons:
-``--listener lossratio.report.listener.RunReport:html:junit``. Without any, it is the page alone. Suites with the
-keywords of lossratio have the page without that.
+Use it as ``robot --listener lossratio.report.listener.RunReport ...``; formats follow after colons:
+``--listener lossratio.report.listener.RunReport:html:junit``. Without formats, the listener writes only the page. A
+suite with lossratio's keywords writes the page even without the listener.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_rep
 from lossratio.report.run import read_run
 
 PAGE_VARIABLE = "LOSSRATIO_PAGE"
-"""Robot Framework's variable that is set when somebody already sees to it that the page of the run is written."""
+"""Robot Framework's variable that is set when a listener or program has taken on writing the page of the run."""
 
 
 def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Path, ...]:
-    """Writes reports of a run into its directory. A run in which nothing was measured has none.
+    """Writes reports of a run into its directory. A run without measurements gets no reports.
 
     Args:
         directory: The run's directory.
-        formats: What to write.
+        formats: The formats to write.
 
     Returns:
-        The files.
+        The paths of the files.
 
     Raises:
-        ReportError: If nothing there can be read.
-        StorageError: If the disk does not take a report.
+        ReportError: If nothing in the directory can be read.
+        StorageError: If a report cannot be written.
     """
     if not any((directory / name).is_dir() for name in ("results", "trials")):
         return ()
     run = read_run(directory)
-    reports = {directory / FILE_NAMES[each]: each for each in formats}
+    reports = {directory / FILE_NAMES[report_format]: report_format for report_format in formats}
     for path, report_format in reports.items():
         write_report(path, render(report_format, [run]))
     return tuple(reports)
@@ -48,27 +48,27 @@ def write_reports(directory: Path, formats: Iterable[ReportFormat]) -> tuple[Pat
 
 @library(scope="GLOBAL", auto_keywords=False)
 class RunReport:
-    """Writes reports of a run into its output directory when the run ends, also if it was interrupted.
+    """Writes reports of a run into its output directory when the run ends, even after an interrupt.
 
-    Whatever goes wrong is an error in the log, and no test fails of it.
+    If a report cannot be written, the log has an error, and no test fails.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
 
     def __init__(self, *formats: str) -> None:
-        """Takes the formats to write; none: the page.
+        """Takes the formats to write; without formats, only the page.
 
         Raises:
-            ValueError: If there is no such format.
+            ValueError: If a format does not exist.
         """
-        # Robot Framework closes the listener of a global library when the outermost suite has ended.
+        # Robot Framework closes the listener of a global library at the end of the outermost suite.
         self.ROBOT_LIBRARY_LISTENER = self
         self._formats = [ReportFormat(name) for name in formats] or [ReportFormat.HTML]
         self._directory: Path | None = None
 
     @classmethod
     def require_page(cls) -> None:
-        """Has the page written when the run ends, unless somebody else writes it; keywords that measure call it."""
+        """Ensures that the page is written when the run ends. Keywords that measure call this method."""
         robot = BuiltIn()
         if robot.get_variable_value(f"${{{PAGE_VARIABLE}}}") is None:
             name = f"{cls.__module__}.{cls.__qualname__}"
@@ -77,12 +77,12 @@ class RunReport:
             report.begin()
 
     def start_suite(self, data: Any, result: Any) -> None:
-        """Begins with the first suite; Robot Framework calls it."""
+        """Begins with the first suite. Robot Framework calls this method."""
         if self._directory is None:
             self.begin()
 
     def begin(self) -> None:
-        """Remembers where the run's files go; the page belongs to the first that begins."""
+        """Stores the run's output directory. Only the first instance that begins writes the page."""
         robot = BuiltIn()
         self._directory = Path(robot.get_variable_value("${OUTPUT DIR}"))
         if ReportFormat.HTML not in self._formats:
@@ -93,7 +93,7 @@ class RunReport:
             self._formats.remove(ReportFormat.HTML)
 
     def close(self) -> None:
-        """Writes the reports; Robot Framework calls it."""
+        """Writes the reports. Robot Framework calls this method."""
         if self._directory is None:
             return
         try:

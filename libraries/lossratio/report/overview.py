@@ -10,28 +10,28 @@ from lossratio.results import Finding, Outcome, TestResult, Traffic, findings_of
 from lossratio.units import format_bit_rate, format_ratio
 
 NOTHING = "–"
-"""What stands where there is no value."""
+"""The text for a missing value."""
 
 
 @dataclass(frozen=True)
 class OverviewRow:
-    """What was found for one goal of one test, or as its maximum receive rate; `NOTHING` where there is nothing.
+    """One row: the values of one goal of one test, or of its MRR, as texts; `NOTHING` for a missing value.
 
     Attributes:
-        place: Place of its result among the results, from 1.
+        place: Position of the row's result among the results, from 1.
         test: Name of the test.
-        frame_size: Sizes of its frames, in bytes.
+        frame_size: Sizes of the frames, in bytes.
         goal: Name of the goal, or ``MRR``.
-        outcome: Whether it was measured, is irregular, or failed.
-        state: The same in words, with the reason.
+        outcome: Whether the quantity was measured, is irregular, or failed.
+        state: The outcome in words, with the reason.
         lower_bound: Relevant lower bound, per interface.
         upper_bound: Relevant upper bound, per interface.
         throughput: Conditional throughput (of MRR: the mean with its standard deviation), per interface.
-        aggregate: The same as an aggregate, with the factor between them.
-        bandwidth: The same as aggregate bandwidth on the wire.
-        share: The same as a share of what the links can carry.
+        aggregate: The throughput as an aggregate, with the factor between both.
+        bandwidth: The throughput as aggregate bandwidth on the wire.
+        share: The throughput as a share of the link limit (what the links can carry).
         trials: Number of trials of the test.
-        duration: What its trials took in all, on the measurer's clock.
+        duration: Time of all trials together, on the measurer's clock.
     """
 
     place: int
@@ -51,19 +51,19 @@ class OverviewRow:
 
 
 def overview(results: Iterable[TestResult]) -> list[OverviewRow]:
-    """The rows of all results, in their order."""
+    """Makes the rows of all results, in the order of the results."""
     return [_row(finding) for finding in findings_of(results)]
 
 
 def describe_frame_size(traffic: Traffic) -> str:
-    """The sizes of the frames, e.g. ``64 B``, or ``64, 570, 1518 B (353.83 B on average)``."""
-    sizes = ", ".join(str(each.size_bytes) for each in traffic.frame_sizes)
+    """Formats the sizes of the frames, e.g. ``64 B``, or ``64, 570, 1518 B (353.83 B on average)``."""
+    sizes = ", ".join(str(size.size_bytes) for size in traffic.frame_sizes)
     average = f" ({traffic.average_frame_size_bytes:.2f} B on average)" if len(traffic.frame_sizes) > 1 else ""
     return f"{sizes} B{average}"
 
 
 def _row(finding: Finding) -> OverviewRow:
-    result, found, deviation = finding.result, finding.value, finding.deviation
+    result, value, deviation = finding.result, finding.value, finding.deviation
     factor = result.conditions.load.aggregate_factor
     share = finding.theoretical_share
     return OverviewRow(
@@ -75,9 +75,9 @@ def _row(finding: Finding) -> OverviewRow:
         state=_state(finding),
         lower_bound=_per_interface(finding.lower_bound),
         upper_bound=_per_interface(finding.upper_bound),
-        throughput=_per_interface(found) + ("" if deviation is None else f" ± {_per_interface(deviation)}"),
-        aggregate=NOTHING if found is None else f"{format_frames_per_second(found.aggregate_fps)} (x {factor:g})",
-        bandwidth=NOTHING if found is None else format_bit_rate(found.aggregate_l1_bps),
+        throughput=_per_interface(value) + ("" if deviation is None else f" ± {_per_interface(deviation)}"),
+        aggregate=NOTHING if value is None else f"{format_frames_per_second(value.aggregate_fps)} (x {factor:g})",
+        bandwidth=NOTHING if value is None else format_bit_rate(value.aggregate_l1_bps),
         share=NOTHING if share is None else format_ratio(share),
         trials=str(len(result.trials)),
         duration=f"{sum(trial.elapsed_s for trial in result.trials):.1f} s",

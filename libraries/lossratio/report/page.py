@@ -1,4 +1,4 @@
-"""The report of a run: one HTML page with everything in it, which needs no network and no scripts."""
+"""The page of a run: one HTML file with all results, which needs no network and no scripts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PAGE_NAME = "lossratio.html"
 
 @dataclass(frozen=True)
 class TestSection:
-    """What the page says about one test.
+    """The section of the page about one test.
 
     Attributes:
-        result: The result.
-        pictures: Its pictures, without those in which there is nothing.
-        doubts: Doubts about it.
-        conditions: What only results of its kind have among the conditions, as HTML.
+        result: The result of the test.
+        pictures: The pictures of the result, without empty ones.
+        doubts: Doubts about the result.
+        conditions: Conditions that only results of this kind have, as HTML.
     """
 
     __test__ = False
@@ -38,11 +38,11 @@ class TestSection:
 
 
 def report_page(runs: Sequence[Run], title: str) -> str:
-    """The page of one run, or of several.
+    """Makes the page of one run or several runs.
 
     Args:
-        runs: The runs, in the order in which they are shown.
-        title: What the page is headed with.
+        runs: The runs, in the order of the page.
+        title: Heading of the page.
     """
     results = [result for run in runs for result in run.results]
     return html_page(
@@ -70,16 +70,16 @@ def _section(result: TestResult, doubts: tuple[Doubt, ...]) -> TestSection:
 
 
 def _overviews(results: Sequence[TestResult]) -> Iterator[str]:
-    """Those of one run by itself: those of several runs would only hide each other."""
+    """The sections about all results of one run. Results of several runs would hide each other in them."""
     by_kind: dict[str, list[TestResult]] = {}
     for result in results:
         by_kind.setdefault(result.kind, []).append(result)
-    for same in by_kind.values():
-        yield from view_of(same[0]).overviews(same)
+    for of_kind in by_kind.values():
+        yield from view_of(of_kind[0]).overviews(of_kind)
 
 
 def _as_text(text: str) -> str:
-    """Plain text as markup, with quotes as they are: it is in no attribute."""
+    """Escapes plain text for HTML. Quotes stay as they are, as the text is never in an attribute."""
     return html.escape(text, quote=False)
 
 

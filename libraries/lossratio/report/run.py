@@ -1,4 +1,4 @@
-"""A run as it is found on the disk: results that can be read, and what is missing, cut off or damaged beside them."""
+"""A run as it is on the disk: readable results, tests that were cut off, and files that cannot be read."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lossratio.units import format_frame_rate, format_ratio
 
 @dataclass(frozen=True)
 class CutOff:
-    """A test that has a journal and no result: its run ended in the middle of it.
+    """A test with a journal and without a result: the run ended in the middle of the test.
 
     Attributes:
         name: Name of the journal, without its suffix: the test's full name, made safe for files.
-        began: When it began, RFC 3339.
-        trials: How many trials the journal has.
-        bounds: What was known about each goal, in words; empty if it was no search.
-        last: The last trial, in words; None: there is none.
+        began: Time when the test began, as in RFC 3339.
+        trials: Number of trials in the journal.
+        bounds: The bounds of each goal so far, in words; empty if the test was no search.
+        last: The last trial, in words; None: no trial.
     """
 
     name: str
@@ -34,13 +34,13 @@ class CutOff:
 
 @dataclass(frozen=True)
 class Run:
-    """What the directory of a run holds.
+    """The contents of a run's directory.
 
     Attributes:
         path: The directory.
-        results: The results that can be read, in the order in which their tests began.
-        cut_off: Tests that were never finished.
-        problems: What could not be read, each with its file.
+        results: The readable results, in the order in which their tests began.
+        cut_off: Tests that did not finish.
+        problems: Messages about files that could not be read.
     """
 
     path: Path
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether all tests finished and all files could be read."""
         return not self.cut_off and not self.problems
 
     @cached_property
@@ -60,13 +60,13 @@ class Run:
 
 
 def read_run(path: Path) -> Run:
-    """Reads the directory of a run as far as it goes.
+    """Reads all readable files in the directory of a run.
 
     Args:
         path: The directory.
 
     Raises:
-        ReportError: If it is no run directory, or nothing in it can be read.
+        ReportError: If the path is no run directory, or none of its files can be read.
     """
     if not _is_run(path):
         raise ReportError(f"{path} is not the directory of a run: there is no directory 'results' or 'trials' in it.")
@@ -85,36 +85,36 @@ def read_run(path: Path) -> Run:
             except SearchError as error:
                 problems.append(str(error))
     if not results and not cut_off:
-        told = " ".join(problems) or "There are no results and no journals in it."
-        raise ReportError(f"There is nothing to report in {path}. {told}")
+        reasons = " ".join(problems) or "There are no results and no journals in it."
+        raise ReportError(f"There is nothing to report in {path}. {reasons}")
     results.sort(key=lambda result: (result.started, result.test.full_name))
     return Run(path, tuple(results), tuple(cut_off), tuple(problems))
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """Reads several runs, each as `read_run` does.
+    """Reads several runs with `read_run`.
 
     Raises:
-        ReportError: If one is no run directory.
+        ReportError: If a path is no run directory, or none of its files can be read.
     """
     return [read_run(path) for path in paths]
 
 
 def runs_in(path: Path) -> list[Path]:
-    """The directories of runs that a path stands for: itself, or those in it, by name.
+    """Finds the run directories of a path: the path itself, or the run directories in it, sorted by name.
 
     Raises:
-        ReportError: If there are none.
+        ReportError: If there is no run directory.
     """
     if _is_run(path):
         return [path]
-    found = sorted(each for each in path.iterdir() if _is_run(each)) if path.is_dir() else []
-    if not found:
+    runs = sorted(child for child in path.iterdir() if _is_run(child)) if path.is_dir() else []
+    if not runs:
         raise ReportError(
             f"{path} is not the directory of a run, nor a folder of such: there is no directory 'results' or 'trials' "
             f"in it, or one level below."
         )
-    return found
+    return runs
 
 
 def _is_run(path: Path) -> bool:
@@ -124,9 +124,9 @@ def _is_run(path: Path) -> bool:
 def _cut_off(path: Path) -> CutOff:
     journal = read_journal(path)
     kind = kind_of_journal(journal)
-    known = () if kind is None else tuple(kind.known_so_far(journal))
+    bounds = () if kind is None else tuple(kind.known_so_far(journal))
     last = None
     if journal.results:
         result = journal.results[-1]
         last = f"{format_frame_rate(result.load)} for {result.duration:g} s, loss {format_ratio(result.loss_ratio)}"
-    return CutOff(path.stem, journal.created, len(journal.entries), known, last)
+    return CutOff(path.stem, journal.created, len(journal.entries), bounds, last)

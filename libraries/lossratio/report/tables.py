@@ -1,4 +1,4 @@
-"""Runs as text for other programs and for people: JSON, CSV and Markdown."""
+"""Formats runs as text for programs and for people: JSON, CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
 
 _INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
-"""Attributes of `lossratio.results.frame_integrity.FrameIntegrity` that have a column."""
+"""Attributes of `lossratio.results.frame_integrity.FrameIntegrity` with a column of their own."""
 
 _COLUMNS: dict[str, str] = {
     "test": "test",
@@ -36,7 +36,7 @@ _COLUMNS: dict[str, str] = {
 
 
 def json_report(runs: Sequence[Run]) -> str:
-    """Everything about the runs: whole results, with the doubts about each, and what is missing."""
+    """Makes a JSON report: whole results with their doubts, tests that were cut off, and problems."""
     data = {
         "format": REPORT_FORMAT,
         "runs": [
@@ -56,7 +56,7 @@ def json_report(runs: Sequence[Run]) -> str:
 
 
 def csv_report(runs: Sequence[Run]) -> str:
-    """A row for each finding, in plain units (their names are in the header); nothing where there is nothing."""
+    """Makes a CSV table with a row for each finding. The header has the units; a missing value is an empty field."""
     file = io.StringIO()
     rows = [row for run in runs for row in _csv_rows(run)]
     writer = csv.DictWriter(file, fieldnames=_csv_fields(), lineterminator="\n")
@@ -66,7 +66,7 @@ def csv_report(runs: Sequence[Run]) -> str:
 
 
 def markdown_report(runs: Sequence[Run]) -> str:
-    """The overview of each run as a table, with doubts and with what is missing."""
+    """Makes the overview of each run as a Markdown table, with doubts, tests that were cut off, and problems."""
     return "\n".join(line for run in runs for line in _markdown_lines(run)) + "\n"
 
 
@@ -107,9 +107,9 @@ def _csv_row(run: Run, finding: Finding) -> dict[str, Any]:
 
 
 def _integrity_row(result: TestResult) -> dict[str, int]:
-    """What was seen of frames that came back; nothing where nobody looked."""
-    seen = integrity_of(result)
-    return {} if seen is None else {f"{name}_frames": getattr(seen, name) for name in _INTEGRITY}
+    """The columns of frame integrity; empty if no frame was examined."""
+    integrity = integrity_of(result)
+    return {} if integrity is None else {f"{name}_frames": getattr(integrity, name) for name in _INTEGRITY}
 
 
 def _csv_fields() -> list[str]:
@@ -140,7 +140,7 @@ def _markdown_lines(run: Run) -> Iterator[str]:
         yield "| " + " | ".join(_cell(str(_value(row, field))) for field in _COLUMNS.values()) + " |"
     yield ""
     simulated = sorted(
-        {each.conditions.testbed.in_words for each in run.results if each.conditions.testbed.is_simulated}
+        {result.conditions.testbed.in_words for result in run.results if result.conditions.testbed.is_simulated}
     )
     yield (
         "Loads and rates are per transmitting interface; the aggregate is that times its factor. Bandwidth is "

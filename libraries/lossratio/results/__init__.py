@@ -1,4 +1,4 @@
-"""What was measured, as data: conditions, trials, the directory of a run, and the registry of kinds of measurement."""
+"""Results as data: conditions, trials, the directory of a run, and the registry of kinds of measurement."""
 
 from lossratio.results.conditions import (
     Conditions,

@@ -1,4 +1,4 @@
-"""The conditions of a measurement: everything but the numbers that RFC 9971 wants stated in a test report."""
+"""The conditions of a measurement: all that RFC 9971 requires in a test report besides the measured numbers."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from lossratio.topology import TestbedKind, Topology, TrafficPath
 
 
 class Testbed(Record):
-    """Where it was measured."""
+    """The testbed of a measurement."""
 
     __test__ = False
 
     name: str
     """Name of the testbed."""
     file: str | None
-    """The topology file, as it was given."""
+    """Path of the topology file, as the user wrote it."""
     topology: dict[str, JsonValue]
     """The topology file's contents, with all defaults."""
     path: tuple[str, ...] = ()
-    """The ports that the test traffic goes through, from west to east, e.g. ``TG.port0``; those of parallel links one
-    link after the other."""
+    """The ports that the test traffic goes through, from west to east, e.g. ``TG.port0``; the ports of
+    parallel links follow link by link."""
     links: int = Field(default=1, ge=1)
-    """How many parallel links the traffic takes; each is an equal part of ``path``."""
+    """Number of parallel links that carry the traffic; each has an equal part of ``path``."""
 
     @property
     def is_simulated(self) -> bool:
-        """Whether there is a model in place of devices."""
+        """Whether the testbed is simulated: a model replaces the devices."""
         return self.topology.get("testbed") == TestbedKind.SIMULATED.value
 
     @property
     def in_words(self) -> str:
-        """The testbed's name; and that it is none, where no frame was ever sent."""
+        """The testbed's name; if the testbed is simulated, with the remark that no frame was sent."""
         return f"{self.name} (simulated: no frame was sent)" if self.is_simulated else self.name
 
 
 def describe_testbed(topology: Topology, file: str | None, paths: Sequence[TrafficPath]) -> Testbed:
-    """The testbed that a topology describes.
+    """Describes the testbed of a topology.
 
     Args:
         topology: The topology.
-        file: The file that it was read from.
-        paths: The parallel ways of the test traffic through it.
+        file: The file from which the topology was read.
+        paths: The parallel paths of the test traffic through the topology.
     """
     ports = tuple(str(port) for path in paths for port in path.ports)
     described = topology.model_dump(mode="json")
@@ -57,62 +57,63 @@ def describe_testbed(topology: Topology, file: str | None, paths: Sequence[Traff
 
 
 class FrameSizeShare(Record):
-    """One of the frame sizes of the traffic."""
+    """One frame size of the traffic."""
 
     size_bytes: int = Field(gt=0)
-    """Size of the frame, with its frame check sequence."""
+    """Size of the frame in bytes, with its frame check sequence."""
     share_ratio: Ratio
     """Share of the frames that have this size."""
 
 
 class Traffic(Record):
-    """The traffic profile: what is said about it in words that hold for any generator, and the whole of it as data."""
+    """The traffic profile: a description in words that hold for any generator, and the whole profile as data."""
 
     name: str
     """Name of the traffic profile."""
     frame_sizes: tuple[FrameSizeShare, ...] = Field(min_length=1)
     """The frame sizes."""
     average_frame_size_bytes: float = Field(gt=0)
-    """Average frame size, with the frame check sequence; it turns frame rates into bandwidth."""
+    """Average frame size in bytes, with the frame check sequence; it converts frame rates into bandwidths."""
     frame_format: str
     """Protocols of the frame from the outside in, e.g. ``Ethernet II, IPv4, UDP``."""
     addresses: str
     """Source and destination addresses."""
     modifiers: str
-    """What changes from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if nothing does."""
+    """The fields that change from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if all frames are
+    equal."""
     ip_versions: dict[str, Ratio]
-    """Shares of the frames by IP version (``IPv4``, ``IPv6``); empty if there is no IP in them."""
+    """Share of the frames by IP version (``IPv4``, ``IPv6``); empty if the frames have no IP header."""
     pattern: Literal["unidirectional", "bidirectional"]
-    """Whether traffic goes one way, or both ways; what each direction sends of a load is in its semantics."""
+    """Whether traffic goes one way or both ways. The share of each direction is in the load semantics."""
     meshed: bool = False
-    """Whether each transmitting interface sends to more than one other."""
+    """Whether each transmitting interface sends to more than one other interface."""
     load_shape: Literal["constant"] = "constant"
-    """How the load of a trial develops: it is the same all the time, without bursts."""
+    """The load over the time of a trial: constant, without bursts."""
     profile: dict[str, JsonValue]
     """The traffic profile in full, with all defaults."""
 
 
 class LoadSemantics(Record):
-    """What a load is. Make it with `load_semantics`."""
+    """The meaning of a load. Use `load_semantics` to make one."""
 
     applies_to: str = "each transmitting interface"
-    """Which interfaces send what a load says; the others send their share of it."""
+    """The interfaces that send the whole load; the other interfaces send their share of it."""
     directions: tuple[str, ...] = Field(min_length=1)
     """The directions of the traffic, e.g. ``port0>port1``: one for each transmitting interface."""
     shares_ratio: tuple[Ratio, ...] = ()
-    """What each direction sends of the load; left out: all of it, as in files of versions before."""
+    """Share of the load that each direction sends; if missing, all of it, as in files of earlier versions."""
     aggregate_factor: float = Field(gt=0.0)
-    """The aggregate of a load is the load times this: what the shares add up to."""
+    """The factor between a load and its aggregate: the sum of the shares."""
     encapsulation_overhead_bytes: int = Field(default=0, ge=0)
-    """What encapsulation adds to each frame between DUTs; bandwidths are those of the fatter frames."""
+    """Bytes that encapsulation adds to each frame between DUTs; bandwidths include them."""
 
     @model_validator(mode="before")
     @classmethod
     def _directions_without_shares_send_all(cls, data: Any) -> Any:
         if isinstance(data, dict) and isinstance(data.get("directions"), list | tuple):
             data = {"shares_ratio": (1.0,) * len(data["directions"]), **data}
-            # Strict reading takes a list for a tuple only where it reads the JSON itself.
-            return {name: tuple(each) if isinstance(each, list) else each for name, each in data.items()}
+            # In strict mode, pydantic accepts a list as a tuple only if pydantic parses the JSON text itself.
+            return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
         return data
 
     @model_validator(mode="after")
@@ -125,16 +126,16 @@ class LoadSemantics(Record):
 
     @property
     def directions_in_words(self) -> str:
-        """The directions, each with its share of the load where that is not all of it."""
+        """The directions; one that sends less than the whole load is shown with its share."""
         shares = zip(self.directions, self.shares_ratio, strict=True)
         return ", ".join(name if share == 1.0 else f"{share:g} of it {name}" for name, share in shares)
 
 
 def load_semantics(shares: Mapping[str, float], *, encapsulation_overhead: int = 0) -> LoadSemantics:
-    """What a load is.
+    """Makes the description of a load.
 
     Args:
-        shares: What each direction, by its name, sends of a load.
+        shares: Share of the load that each direction sends, by the direction's name.
         encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
     """
     full = [name for name, share in shares.items() if share == 1.0]
@@ -149,16 +150,16 @@ def load_semantics(shares: Mapping[str, float], *, encapsulation_overhead: int =
 
 
 class LoadOrigin(str, Enum):
-    """Where the maximum load came from."""
+    """The origin of the maximum load."""
 
     GENERATOR = "generator"
-    """The most that the generator can send: its self-test without SUT, or what the topology file says."""
+    """The most that the generator can send, from its self-test without SUT or from the topology file."""
     LINK = "link"
-    """The most that fits the slowest link."""
+    """The most that the slowest link can carry."""
     NIC = "nic"
-    """The most that a NIC of this model can do."""
+    """The most that a NIC of this model can handle."""
     GIVEN = "given"
-    """Whoever asked for the test."""
+    """The test itself names its maximum load."""
 
 
 class MaxLoad(Record):
@@ -167,36 +168,36 @@ class MaxLoad(Record):
     rate: Rate
     """The load."""
     origin: LoadOrigin
-    """Where it came from: ``generator`` (its self-test, or the topology file), ``link`` (its speed), ``nic`` (what its
-    model can do) or ``given``."""
+    """Origin of the load: ``generator`` (its self-test, or the topology file), ``link`` (its speed), ``nic`` (the limit
+    of its model) or ``given`` (by the test)."""
     theoretical_maximum: Rate | None
-    """The most frames of this average size that the links can carry; None if they have no known speed."""
+    """The most frames of this average size that the links can carry; None: the speed of the links is not known."""
     limits: tuple[str, ...] = ()
-    """What limits the load, from the smallest limit on, each with how it is computed."""
+    """The limits of the load, from the smallest, each with its computation."""
 
 
 class Conditions(Record):
-    """What was measured, where and how."""
+    """The conditions of a measurement: testbed, nodes, SUT, traffic, load and timing."""
 
     testbed: Testbed
-    """The testbed."""
+    """The testbed of the measurement."""
     nodes: dict[str, NodeFacts]
-    """Facts of the nodes, by their names in the topology."""
+    """Facts of the nodes, by the node's name in the topology."""
     controller: ControllerFacts
     """Facts of the machine that ran the search."""
     generator: dict[str, JsonValue]
     """The traffic generator: its kind, version and settings."""
     duts: dict[str, dict[str, JsonValue]]
-    """The SUT's whole configuration by DUT: the default one, and what the test changed."""
+    """The whole configuration of the SUT, by DUT: the defaults, with the changes of the test."""
     traffic: Traffic
     """The traffic profile."""
     load: LoadSemantics
-    """What a load is."""
+    """The meaning of a load."""
     timing: TrialTiming
-    """What happens around a trial's traffic."""
+    """The steps of a trial before and after its traffic."""
 
     def rate(self, per_interface: float) -> Rate:
-        """A rate in all its units, under these conditions.
+        """Converts a rate into all its units, under these conditions.
 
         Args:
             per_interface: Frames per second of each transmitting interface.
@@ -212,13 +213,13 @@ class Conditions(Record):
         link_limit: float | None = None,
         limits: Sequence[str] = (),
     ) -> MaxLoad:
-        """The maximum load under these conditions.
+        """Describes the maximum load under these conditions.
 
         Args:
             per_interface: Frames per second of each transmitting interface.
-            origin: Where the number came from.
-            link_limit: The most frames per second of an interface that the links can carry; None: not known.
-            limits: What limits the load, in words.
+            origin: Origin of the number.
+            link_limit: The most frames per second and interface that the links can carry; None: not known.
+            limits: The limits of the load, in words.
         """
         maximum = None if link_limit is None else self.rate(link_limit)
         rate = self.rate(per_interface)
@@ -226,11 +227,11 @@ class Conditions(Record):
 
 
 def with_ramp(conditions: Conditions, ramp: float) -> Conditions:
-    """The same conditions, with a ramp before the counted part of every trial.
+    """Adds a ramp before the counted part of every trial.
 
     Args:
-        conditions: Conditions without one.
-        ramp: Its length, in seconds; 0: there is none.
+        conditions: Conditions without a ramp.
+        ramp: Length of the ramp in seconds; 0: no ramp, and the conditions stay as they are.
     """
     if not ramp:
         return conditions

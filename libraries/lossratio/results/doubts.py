@@ -1,6 +1,6 @@
-"""Doubts about a measurement that its numbers do not show: what a reader should look into before trusting them.
+"""Doubts about a measurement: reasons not to trust its numbers yet, which the numbers do not show.
 
-All of them are computed from the trials in result files, so results of any age get them.
+All doubts are computed from the trials in result files, so results of earlier versions have them, too.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from lossratio.results.trials import STALL, Trial, dropped_by_generator
 from lossratio.units import format_frame_rate, format_ratio
 
 DRIFT_SIGNIFICANCE = 0.001
-"""How improbable a trend of unchanging trials must be, over all loads of a test together, to be called a drift."""
+"""A trend is a drift if an unchanging SUT would show it with less than this probability, over all loads of a test."""
 
 DRIFT_LEAST_TRIALS = 8
-"""Fewer trials at a load are not looked at for a drift."""
+"""Least number of trials at a load in which a drift is looked for."""
 
 BANDS_LEAST_TRIALS = 8
-"""Fewer trials at a load are not looked at for two bands."""
+"""Least number of trials at a load in which two bands are looked for."""
 
 BANDS_LEAST_SHARE = 0.2
-"""Share of the trials that the smaller band must have; fewer are outliers."""
+"""Least share of the trials in the smaller band; fewer trials are outliers."""
 
 BANDS_LEAST_GAP_RATIO = 0.01
-"""Gap between two bands, relative to the higher one's lower edge, that there must be at least."""
+"""Least gap between two bands, relative to the lower edge of the higher band."""
 
 BANDS_GAP_OVER_RANGE = 3.0
-"""How many times as wide as the wider band the gap between two bands must be."""
+"""Least ratio of the gap between two bands to the width of the wider band."""
 
 
 class DoubtKind(str, Enum):
-    """Kinds of doubts; a trend follows them as it follows rates."""
+    """Kinds of doubts; a trend follows doubts as well as rates."""
 
     DRIFT = "drift"
     """Later trials at the same load differ from earlier ones: the SUT throttles, heats up, or fills a table."""
     TWO_BANDS = "two bands"
-    """Forwarding rates at one load are in two groups: e.g. workers that share the traffic unevenly."""
+    """Forwarding rates at one load are in two groups, e.g. because workers share the traffic unevenly."""
     MRR_BELOW_PDR = "MRR below PDR"
-    """Less is forwarded at maximum load than at a smaller one: the SUT degrades under overload."""
+    """The forwarding rate at maximum load is lower than at a smaller load: the SUT degrades under overload."""
     LATE_FRAMES = "late frames"
-    """Frames came back after the wait for frames in flight, and count as lost."""
+    """Frames came back after the wait for frames in flight; they count as lost."""
     GENERATOR_DROPS = "generator drops"
-    """Frames came back and were dropped inside the generator, and count as lost."""
+    """The generator itself dropped frames that came back; they count as lost."""
     GENERATOR_STALLS = "generator stalls"
-    """No more frames were lost beyond what a goal allows than the generator sent in a burst, to make up for a stall."""
+    """The generator stalled and then sent a burst. Without that burst, a trial may have met its goal."""
     INTEGRITY = "frame integrity"
     """Frames came back more than once, changed, truncated, padded or elsewhere; they do not count as received."""
     TESTBED_CHANGED = "testbed changed"
-    """A node was suspended, starved or paused around a trial that stands all the same."""
+    """A node was suspended, starved or paused around a trial that counts nevertheless."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Doubt:
     """A doubt about one result.
 
     Attributes:
-        kind: What kind of doubt.
-        reason: What was seen, in words.
+        kind: Kind of the doubt.
+        reason: The observation, in words.
     """
 
     kind: DoubtKind
@@ -69,12 +69,15 @@ class Doubt:
 
 
 def drift_in(trials: Sequence[Trial]) -> Doubt | None:
-    """The clearest drift of the forwarding rate over the trials at one load.
+    """Finds the clearest drift of the forwarding rate over the trials at one load.
 
-    Kendall's rank correlation of trial number and forwarding rate, at each load and duration with enough trials that
-    are not all equal; the smallest probability counts, multiplied by the number of such loads (Bonferroni).
+    Computes Kendall's rank correlation of trial number and forwarding rate for each load and duration that has enough
+    trials, unless all their rates are equal. The smallest probability counts, multiplied by the number of
+    correlations (Bonferroni).
     """
-    candidates = [group for group in _repeated(trials, DRIFT_LEAST_TRIALS) if len({_rate(each) for each in group}) > 1]
+    candidates = [
+        group for group in _repeated(trials, DRIFT_LEAST_TRIALS) if len({_rate(trial) for trial in group}) > 1
+    ]
     if not candidates:
         return None
     probability, group = min(((_trend_probability(group), group) for group in candidates), key=lambda each: each[0])
@@ -91,12 +94,12 @@ def drift_in(trials: Sequence[Trial]) -> Doubt | None:
 
 
 def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
-    """Two bands of forwarding rates at one load: the first load, from the highest, that shows them.
+    """Finds two bands of forwarding rates at one load: the highest load that shows them.
 
-    The widest gap between neighbouring rates separates the bands; it must be wide against either band.
+    The widest gap between neighbouring rates separates the bands; the gap must be wide compared with both bands.
     """
     for group in _repeated(trials, BANDS_LEAST_TRIALS):
-        rates = sorted(_rate(each) for each in group)
+        rates = sorted(_rate(trial) for trial in group)
         cut = max(range(1, len(rates)), key=lambda index: rates[index] - rates[index - 1])
         low, high = rates[:cut], rates[cut:]
         gap = high[0] - low[-1]
@@ -112,13 +115,13 @@ def two_bands_in(trials: Sequence[Trial]) -> Doubt | None:
 
 
 def late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
-    """Frames that came back too late.
+    """Reports frames that came back too late.
 
     Args:
         trials: The trials that count.
-        of_last: Such frames of the last trial, which no trial after it counted.
+        of_last: Late frames of the last trial, as there is no next trial to count them.
     """
-    of_others = (sum(each.late_frames for each in trial.directions) for trial in trials)
+    of_others = (sum(direction.late_frames for direction in trial.directions) for trial in trials)
     late = [frames for frames in (*of_others, of_last) if frames]
     if not late:
         return None
@@ -129,7 +132,7 @@ def late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
 
 
 def generator_drops(trials: Iterable[Trial]) -> Doubt | None:
-    """Frames that came back and were dropped inside the generator."""
+    """Reports frames that came back and that the generator itself dropped."""
     dropped = [frames for trial in trials if (frames := dropped_by_generator(trial.as_result().output))]
     if not dropped:
         return None
@@ -141,7 +144,7 @@ def generator_drops(trials: Iterable[Trial]) -> Doubt | None:
 
 
 def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt | None:
-    """Stalls of the generator without whose bursts trials may have lost no more than a goal allows.
+    """Reports stalls of the generator that may have decided a trial: without the burst, the loss may be within a goal.
 
     Args:
         trials: The trials that count.
@@ -158,33 +161,43 @@ def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt
 
 
 def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
-    """Changes of the testbed around trials that stand all the same."""
-    standing = [(trial.number, each) for trial in trials for each in trial.incidents if each.done == "stands"]
+    """Reports changes of the testbed around trials that count nevertheless."""
+    standing = [
+        (trial.number, incident) for trial in trials for incident in trial.incidents if incident.done == "stands"
+    ]
     if not standing:
         return None
     number, first = standing[0]
     affected = len({number for number, _ in standing})
-    told = f"trial {number} stands although the testbed changed around it"
+    statement = f"trial {number} stands although the testbed changed around it"
     if affected > 1:
-        told = f"{affected} trials stand although the testbed changed around them, the first of them trial {number}"
-    return Doubt(DoubtKind.TESTBED_CHANGED, f"{told}: {first.change}")
+        statement = (
+            f"{affected} trials stand although the testbed changed around them, the first of them trial {number}"
+        )
+    return Doubt(DoubtKind.TESTBED_CHANGED, f"{statement}: {first.change}")
 
 
 def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
-    """Seconds of a stall without whose burst the trial may have lost no more than a goal allows; 0: there was none."""
-    stalled = [each for each in trial.directions if (each.lateness_s or 0.0) > STALL]
-    sent = sum(each.sent_frames for each in trial.directions)
-    lost = sum(each.sent_frames - each.received_frames for each in trial.directions)
+    """Seconds of a stall that may have decided the trial; 0: none.
+
+    Without the burst after such a stall, the trial may have lost no more than a goal allows.
+    """
+    stalled = [direction for direction in trial.directions if (direction.lateness_s or 0.0) > STALL]
+    sent = sum(direction.sent_frames for direction in trial.directions)
+    lost = sum(direction.sent_frames - direction.received_frames for direction in trial.directions)
     in_bursts = sum(
-        min(each.sent_frames - each.received_frames, (each.lateness_s or 0.0) * each.intended_frames / trial.duration_s)
-        for each in stalled
+        min(
+            direction.sent_frames - direction.received_frames,
+            (direction.lateness_s or 0.0) * direction.intended_frames / trial.duration_s,
+        )
+        for direction in stalled
     )
     decides = any(lost - in_bursts <= ratio * sent < lost for ratio in allowed)
     return trial.lateness_s if decides else 0.0
 
 
 def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:
-    """Trials of the same load and duration, where there are enough, from the highest load."""
+    """Groups of trials with the same load and duration, if large enough, from the highest load."""
     groups: dict[tuple[float, float], list[Trial]] = {}
     for trial in trials:
         groups.setdefault((trial.load_per_interface_fps, trial.duration_s), []).append(trial)
@@ -192,10 +205,10 @@ def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:
 
 
 def _trend_probability(group: Sequence[Trial]) -> float:
-    # Imported here because it takes a while, and most runs never get here.
+    # Imported here because the import is slow, and most runs do not need it.
     from scipy.stats import kendalltau
 
-    return float(kendalltau([each.number for each in group], [_rate(each) for each in group]).pvalue)
+    return float(kendalltau([trial.number for trial in group], [_rate(trial) for trial in group]).pvalue)
 
 
 def _rate(trial: Trial) -> float:

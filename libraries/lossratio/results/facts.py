@@ -1,6 +1,6 @@
-"""Facts of the machines of a measurement: of its nodes, and of the controller's side.
+"""Facts of the machines of a measurement: its nodes, and the controller's machine.
 
-A fact that a node does not report (a tool is missing, a file cannot be read) is None, never an error.
+A fact that a node does not report (because a tool is missing, or a file cannot be read) is None, never an error.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from lossratio.records import Record
 
 
 class ToolVersions(Record):
-    """Versions of the programs that configure and measure a node, as each program reports its own; None: missing."""
+    """Versions of the programs that configure and measure a node, as the programs report them; None: missing."""
 
     ip: str | None = None
-    """iproute2."""
+    """Version of iproute2."""
     nft: str | None = None
-    """nftables."""
+    """Version of nftables."""
     ethtool: str | None = None
-    """ethtool."""
+    """Version of ethtool."""
     python: str | None = None
-    """Python."""
+    """Version of Python."""
 
 
 class NodeFacts(Record):
-    """What a node of the testbed is; None: the node does not report it. `lossratio.nodes.gather_facts` gathers them."""
+    """Facts of a node of the testbed, from `lossratio.nodes.gather_facts`; None: the node does not report the fact."""
 
     os: str | None = None
     """Operating system, e.g. ``Debian GNU/Linux 12 (bookworm)``."""
@@ -41,23 +41,23 @@ class NodeFacts(Record):
     cpu_model: str | None = None
     """CPU model."""
     cpus: int | None = None
-    """Number of logical CPUs that are on line."""
+    """Number of logical CPUs that are online."""
     threads_per_core: int | None = None
     """Logical CPUs per core; 2 where SMT is on."""
     hypervisor: str | None = None
-    """Vendor of the hypervisor that the node runs on."""
+    """Vendor of the hypervisor under the node."""
     numa_nodes: dict[str, str] | None = None
-    """Logical CPUs (as a list of ranges) of each NUMA node."""
+    """Logical CPUs of each NUMA node, as a list of ranges."""
     governors: tuple[str, ...] | None = None
     """The CPU frequency governors in use."""
     memory_bytes: int | None = None
-    """Main memory."""
+    """Size of the main memory."""
     tools: ToolVersions = Field(default_factory=ToolVersions)
-    """Versions of tools."""
+    """Versions of the node's tools."""
 
 
 class ControllerFacts(Record):
-    """The machine that runs the search and has the sessions with the nodes."""
+    """The machine that runs the search and holds the sessions with the nodes."""
 
     lossratio_version: str
     """Version of lossratio."""
@@ -72,7 +72,7 @@ class ControllerFacts(Record):
 
 
 def controller_facts() -> ControllerFacts:
-    """The facts of this machine and this Python."""
+    """Gathers the facts of this machine and this Python."""
     return ControllerFacts(
         lossratio_version=__version__,
         python_version=platform.python_version(),

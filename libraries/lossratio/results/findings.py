@@ -1,4 +1,4 @@
-"""What tables, comparisons and trends ask of results of all kinds: findings, what makes them comparable, doubts."""
+"""The common face of results of all kinds for tables, comparisons and trends: findings, their aspects, doubts."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from lossratio.results.model import Outcome, TestResult
 from lossratio.results.view import Finding
 
 FORCED = "resumed by force, although "
-"""How a remark begins that says that a result was measured under conditions which changed on the way."""
+"""Beginning of the remark that the conditions changed during the measurement of a result."""
 
 _TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
-"""What is in the traffic's other fields as well, and another version may put in other words."""
+"""Fields that repeat other fields of the traffic in words, and whose words can differ between versions."""
 
 _TRIAL_DURATION = "trial duration"
 _DIGEST_LENGTH = 16
 
 
 def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
-    """The findings of some results, in their order."""
+    """The findings of the results, in the order of the results."""
     for place, result in enumerate(results, start=1):
         for finding in view_of(result).findings(result):
             yield replace(finding, place=place)
 
 
 def aspects_of(finding: Finding) -> dict[str, JsonValue]:
-    """What must be the same for two values to mean the same, by what people call it."""
+    """The aspects that must be equal for two values to mean the same, by the aspect's name in reports."""
     result = finding.result
     conditions = result.conditions
     return {
@@ -56,26 +56,26 @@ def aspects_of(finding: Finding) -> dict[str, JsonValue]:
 
 
 def differing_aspects(findings: Sequence[Finding]) -> list[str]:
-    """The aspects in which some findings differ; an aspect that was not recorded, or is empty, says nothing."""
+    """The names of aspects in which the findings differ; a missing or empty aspect is not compared."""
     all_aspects = [aspects_of(finding) for finding in findings]
     differing = []
     for name in all_aspects[0]:
-        known = [aspects[name] for aspects in all_aspects if aspects.get(name)]
-        if any(value != known[0] for value in known):
+        known_values = [aspects[name] for aspects in all_aspects if aspects.get(name)]
+        if any(value != known_values[0] for value in known_values):
             differing.append(name)
     return differing
 
 
 def digest_of(finding: Finding) -> str:
-    """The same for values that mean the same, and for no others, whatever their tests are called."""
-    # A measurement that failed may have no trial, and is of the same kind as those that did not.
+    """A key that is equal for values with the same meaning, and only for these; the tests' names do not matter."""
+    # A failed measurement may have no trial, but its key must be that of measurements that succeeded.
     aspects = {name: value for name, value in aspects_of(finding).items() if name != _TRIAL_DURATION}
     text = json.dumps(aspects, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
 
 
 def caveats_of(finding: Finding) -> list[str]:
-    """What a reader of a value has to know, as the number does not show it."""
+    """Caveats of a value: facts that its reader needs, and that the number does not show."""
     result = finding.result
     caveats = [] if finding.reason is None else [f"{finding.outcome.value}: {finding.reason}"]
     caveats += view_of(result).caveats(result)
@@ -85,20 +85,20 @@ def caveats_of(finding: Finding) -> list[str]:
 
 
 def is_too_slow(finding: Finding) -> bool:
-    """Whether not even the minimum load was forwarded as the goal asks for."""
+    """Whether not even the minimum load meets the goal."""
     return view_of(finding.result).is_too_slow(finding.result, finding)
 
 
 def is_at_limit(finding: Finding) -> bool:
-    """Whether the value is only the most that could be offered: the SUT may forward more."""
+    """Whether the maximum load limited the value: the SUT may forward more."""
     return view_of(finding.result).is_at_limit(finding.result, finding)
 
 
 def doubts_of(results: Sequence[TestResult]) -> list[tuple[Doubt, ...]]:
-    """The doubts about each of the results of one run, in their order.
+    """The doubts about each result of one run, in the order of the results.
 
     Args:
-        results: The results; doubts that need two of them (MRR below PDR) are with the MRR.
+        results: The results; a doubt that needs two of them (MRR below PDR) belongs to the MRR.
     """
     return [tuple(_doubts(result, results)) for result in results]
 
@@ -111,9 +111,9 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt
     for doubt in (drift_in(trials), two_bands_in(trials), late, *of_generator, testbed_changed(trials)):
         if doubt is not None:
             yield doubt
-    seen = integrity_of(result)
-    if seen is not None and seen.faults:
-        yield Doubt(DoubtKind.INTEGRITY, _integrity(seen))
+    integrity = integrity_of(result)
+    if integrity is not None and integrity.faults:
+        yield Doubt(DoubtKind.INTEGRITY, _integrity(integrity))
     yield from view.doubts(result, results)
 
 

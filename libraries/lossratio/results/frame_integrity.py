@@ -1,4 +1,4 @@
-"""Whether frames came back as they were sent: what a result can say about it, and how surely."""
+"""Frame integrity: whether frames came back unchanged, as far as a result shows it, and with which confidence."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SAFETY = 0.95
 
 @dataclass(frozen=True)
 class FrameIntegrity:
-    """What all trials of a test together show about frames that came back.
+    """The frames that came back in all trials of a test, and their faults.
 
     Attributes:
-        arrived: Frames that came back, whatever they were.
-        examined: How many of them were looked at byte by byte.
+        arrived: Frames that came back, with and without faults.
+        examined: Frames among these that were examined byte by byte.
         duplicated: Further copies of received frames.
         corrupted: Frames with other contents.
         wrong_length: Frames that were truncated or padded.
-        misdelivered: Frames with other addresses, or of other directions.
-        reordered: Received frames that came after one that was sent later.
-        before_trials: Whether these were frames of a check before the first trial, and in trials frames were counted
-            only: then copies may have made up for lost ones.
+        misdelivered: Frames with other addresses, or of another direction.
+        reordered: Received frames that came after a frame that was sent later.
+        before_trials: Whether these are frames of a check before the first trial. In the trials, frames were then only
+            counted, and copies may hide lost frames.
     """
 
     arrived: int
@@ -43,12 +43,12 @@ class FrameIntegrity:
 
     @property
     def is_sample(self) -> bool:
-        """Whether there were others that were not examined."""
+        """Whether only a part of the frames was examined."""
         return self.before_trials or self.examined < self.arrived
 
     @property
     def faults(self) -> dict[str, int]:
-        """The faults that there are, in words, each with how many frames have it."""
+        """The faults that occurred, in words, each with its number of frames."""
         counts = {
             "duplicated": self.duplicated,
             "corrupted": self.corrupted,
@@ -58,12 +58,13 @@ class FrameIntegrity:
         return {fault: count for fault, count in counts.items() if count}
 
     def most(self, count: int) -> float:
-        """The largest share of all frames that may have a fault, at a confidence of 95 %.
+        """The upper limit of the share of frames with a fault, at a confidence of 95 %.
 
-        That of a Poisson distribution, which is 3 of the examined frames where none was found (rule of three).
+        This is the limit of a Poisson distribution. If no examined frame has the fault, it is 3 / examined frames (the
+        rule of three).
 
         Args:
-            count: How many frames have it, as far as is known.
+            count: Number of frames with the fault, as estimated for all frames.
         """
         if not self.examined:
             return 1.0
@@ -71,41 +72,43 @@ class FrameIntegrity:
             return count / self.arrived
         if not count:
             return min(1.0, 3.0 / self.examined)
-        # Imported here because it takes a while, and most runs never get here.
+        # Imported here because the import is slow, and most runs do not need it.
         from scipy.stats import chi2
 
-        found = count * self.examined / self.arrived
-        return min(1.0, float(chi2.ppf(_SAFETY, 2.0 * (found + 1.0))) / 2.0 / self.examined)
+        examined_count = count * self.examined / self.arrived
+        return min(1.0, float(chi2.ppf(_SAFETY, 2.0 * (examined_count + 1.0))) / 2.0 / self.examined)
 
 
 def integrity_of(result: TestResult) -> FrameIntegrity | None:
-    """What a result's trials, or the check before them, show; None if nobody looked at a frame."""
-    looked_at = [each for trial in result.trials for each in trial.directions if each.examined_frames is not None]
-    checked = [describe_direction(each) for each in low_rate_check(result.conditions.generator)]
-    looked_at = looked_at or checked
-    if not looked_at:
+    """Frame integrity from a result's trials, or from the check before them; None if no frame was examined."""
+    examined = [
+        direction for trial in result.trials for direction in trial.directions if direction.examined_frames is not None
+    ]
+    checked = [describe_direction(counters) for counters in low_rate_check(result.conditions.generator)]
+    examined = examined or checked
+    if not examined:
         return None
     return FrameIntegrity(
-        arrived=sum(_arrived(each) for each in looked_at),
-        examined=sum(each.examined_frames or 0 for each in looked_at),
-        duplicated=sum(each.duplicated_frames for each in looked_at),
-        corrupted=sum(each.corrupted_frames for each in looked_at),
-        wrong_length=sum(each.wrong_length_frames for each in looked_at),
-        misdelivered=sum(each.misdelivered_frames for each in looked_at),
-        reordered=sum(each.reordered_frames for each in looked_at),
-        before_trials=looked_at is checked,
+        arrived=sum(_arrived(direction) for direction in examined),
+        examined=sum(direction.examined_frames or 0 for direction in examined),
+        duplicated=sum(direction.duplicated_frames for direction in examined),
+        corrupted=sum(direction.corrupted_frames for direction in examined),
+        wrong_length=sum(direction.wrong_length_frames for direction in examined),
+        misdelivered=sum(direction.misdelivered_frames for direction in examined),
+        reordered=sum(direction.reordered_frames for direction in examined),
+        before_trials=examined is checked,
     )
 
 
 def integrity_lines(result: TestResult) -> Iterator[str]:
-    """What was seen of frames that came back, and what was not looked at."""
-    seen = integrity_of(result)
-    if seen is not None and seen.examined:
-        among = "before the first trial" if seen.before_trials else f"of {seen.arrived:,} that came back"
-        yield f"Frames examined: {seen.examined:,} {among}. {_finding(seen)}"
-    if seen is not None and seen.reordered:
-        share = format_ratio(seen.reordered / seen.arrived)
-        yield f"Frames that came after one sent later (RFC 4737): {seen.reordered:,} ({share})."
+    """Lines about the frames that came back, and about faults that were not checked."""
+    integrity = integrity_of(result)
+    if integrity is not None and integrity.examined:
+        among = "before the first trial" if integrity.before_trials else f"of {integrity.arrived:,} that came back"
+        yield f"Frames examined: {integrity.examined:,} {among}. {_finding(integrity)}"
+    if integrity is not None and integrity.reordered:
+        share = format_ratio(integrity.reordered / integrity.arrived)
+        yield f"Frames that came after one sent later (RFC 4737): {integrity.reordered:,} ({share})."
     facts = result.conditions.generator.get("integrity")
     left_out = facts.get("not_checked") if isinstance(facts, dict) else None
     if isinstance(left_out, list) and left_out:
@@ -113,19 +116,19 @@ def integrity_lines(result: TestResult) -> Iterator[str]:
 
 
 def faults_with_sizes(seen: FrameIntegrity) -> str:
-    """Faults with counts, shares, and how large these may be, e.g. ``12 duplicated (about 0.1 %, at most 0.2 %)``."""
+    """Faults with counts, shares and the limits of the shares, e.g. ``12 duplicated (about 0.1 %, at most 0.2 %)``."""
     return ", ".join(f"{count:,} {fault} ({_share(seen, count)})" for fault, count in seen.faults.items())
 
 
 def low_rate_check(generator: Mapping[str, JsonValue]) -> Sequence[DirectionCounters]:
-    """What a generator that only counts the frames of trials saw of some before them, by direction.
+    """Counters by direction of the check before the first trial, by a generator that only counts frames in trials.
 
     Args:
-        generator: What a result says about it.
+        generator: The generator's entry in a result.
     """
     facts = generator.get("integrity")
     checked: Any = facts.get("low_rate_check", []) if isinstance(facts, dict) else []
-    return tuple(DirectionCounters(**each) for each in checked)
+    return tuple(DirectionCounters(**counters) for counters in checked)
 
 
 def _finding(seen: FrameIntegrity) -> str:

@@ -1,7 +1,8 @@
-"""Kinds of measurement by name: those that come with lossratio, and those of other packages.
+"""Kinds of measurement by name: the built-in kinds, and the kinds of other packages.
 
-Another package adds a kind by an entry point of the group ``lossratio.measurement``; its name is the ``kind`` in result
-files, its object a subclass of `Kind`. A kind is loaded when a result of it is read, measured or shown, and no earlier.
+Another package adds a kind with an entry point of the group ``lossratio.measurement``. The entry point's name is the
+``kind`` in result files, and its object is a subclass of `Kind`. A kind is loaded only when a result of that kind is
+read, measured or shown.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from lossratio.trials import JournalContents, TrialResult
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
 
-# Their order is the schema's.
+# The schema lists the kinds in this order.
 _KINDS = PluginGroup(
     GROUP,
     "kind of measurement",
@@ -45,15 +46,15 @@ ResultT = TypeVar("ResultT", bound=TestResult)
 
 
 class Kind(ABC, Generic[ResultT]):
-    """A kind of measurement: its results, what follows from their trials, and how they are shown.
+    """A kind of measurement: its results, the numbers that follow from their trials, and their view.
 
-    A kind that one controller measures is a `lossratio.measurements.MeasuredKind`.
+    A kind whose trials one controller chooses is a `lossratio.measurements.MeasuredKind`.
     """
 
     name: ClassVar[str]
     """The ``kind`` in result files, and the name of the entry point."""
     algorithm: ClassVar[str | None] = None
-    """What journals call the algorithm that chose the trials; None: measurements of this kind have no journal."""
+    """Name of the controller's algorithm in journals; None: measurements of this kind have no journal."""
     result: type[ResultT]
     """The class of the results, with the fields ``kind``, whose default is the name, and ``max_load``."""
 
@@ -61,68 +62,70 @@ class Kind(ABC, Generic[ResultT]):
         """Reads the JSON text of a result.
 
         Raises:
-            pydantic.ValidationError: If it is no result of this kind.
+            pydantic.ValidationError: If the text is no result of this kind.
         """
         return self.result.model_validate_json(text, strict=True)
 
     def view(self) -> View[ResultT]:
-        """How results are shown. Import the view in this method, as measuring needs none."""
+        """The view of the results. Import the view in this method, as measuring does not need it."""
         return View()
 
     def warm_ups(self, settings: Mapping[str, Any]) -> int:
-        """How many of the first trials are a warm-up, which is no evidence.
+        """Number of warm-up trials at the beginning, which are no evidence.
 
         Args:
-            settings: The ``settings`` of a result or a journal; empty where it has none.
+            settings: The ``settings`` of a result or a journal; empty if there are none.
         """
         return 0
 
     def wrong_evidence(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Trials of a result that count and must not, or the other way round, in words."""
+        """Finds trials of a result that count and must not, or do not count and must; in words."""
         warm_ups = self.warm_ups(settings_of(result))
-        if any(each.is_evidence != (each.number > warm_ups) or each.set_aside is not None for each in result.trials):
+        if any(
+            trial.is_evidence != (trial.number > warm_ups) or trial.set_aside is not None for trial in result.trials
+        ):
             yield f"trials: is_evidence or set_aside is wrong, as the warm-up is {warm_ups} trials long"
 
     def contradictions(self, result: ResultT, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """What contradicts itself in the fields that only results of this kind have, in words.
+        """Finds contradictions in the fields that only results of this kind have; in words.
 
         Args:
             result: The result, as it was read from a file.
-            trials: Its trials.
+            trials: The trials of the result.
         """
         yield from ()
 
     def follows_from_trials(self, result: ResultT) -> bool:
-        """Whether `contradictions` computes every number of the result again, from its trials and goals alone."""
+        """Whether `contradictions` computes every number of the result again, only from the trials and goals."""
         return False
 
     def search_of(self, result: ResultT) -> Mapping[str, Any]:
-        """What the header of the result's journal must say besides traffic, load, timing and maximum load."""
+        """Fields that the header of the result's journal must have besides traffic, load, timing and maximum load."""
         return {}
 
     def known_so_far(self, journal: JournalContents) -> Iterator[str]:
-        """What the trials of a test that was cut off say, in words."""
+        """The findings so far from the trials of a test that was cut off, in words."""
         yield from ()
 
 
 def settings_of(result: TestResult) -> Mapping[str, Any]:
-    """The settings in a result; empty where its kind has none."""
+    """The settings in a result; empty if its kind has no settings."""
     settings: Mapping[str, Any] = getattr(result, "settings", {})
     return settings
 
 
 def built_in_kinds() -> tuple[Kind[Any], ...]:
-    """The kinds that come with lossratio."""
+    """The built-in kinds."""
     return tuple(kind_of(entry.name) for entry in _KINDS.own)
 
 
 def kind_names() -> tuple[str, ...]:
-    """Names of all kinds there are, in alphabetical order."""
+    """Names of all installed kinds, in alphabetical order."""
     return _KINDS.names()
 
 
 def kind_of(name: str) -> Kind[Any]:
-    """Finds a kind.
+    """Finds a kind by its name.
 
     Raises:
         ReportError: If there is no such kind, several packages have it, or its package is broken.
@@ -131,7 +134,7 @@ def kind_of(name: str) -> Kind[Any]:
 
 
 def view_of(result: TestResult) -> View[Any]:
-    """How a result is shown.
+    """The view that shows a result.
 
     Raises:
         ReportError: If the package of its kind is missing or broken.
@@ -140,7 +143,7 @@ def view_of(result: TestResult) -> View[Any]:
 
 
 def kind_of_journal(journal: JournalContents) -> Kind[Any] | None:
-    """The kind of the measurement that wrote a journal; None: no kind that can be loaded calls itself so."""
+    """The kind of the measurement that wrote a journal; None: no kind that can be loaded has that algorithm."""
     algorithm = journal.search.get("algorithm")
     for name in (*(entry.name for entry in _KINDS.own), *kind_names()):
         try:
@@ -153,17 +156,17 @@ def kind_of_journal(journal: JournalContents) -> Kind[Any] | None:
 
 
 def kind_in(text: bytes | str) -> Kind[Any]:
-    """The kind that the JSON text of a result names.
+    """Finds the kind that the JSON text of a result names.
 
     Raises:
-        pydantic.ValidationError: If it names none.
+        pydantic.ValidationError: If the text names no kind.
         ReportError: If the package of the kind is missing or broken.
     """
     return kind_of(_Tagged.model_validate_json(text, strict=True).kind)
 
 
 class _Tagged(BaseModel):
-    """The field of a result that says of which kind it is."""
+    """The field of a result that names its kind."""
 
     kind: str
 

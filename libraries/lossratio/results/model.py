@@ -1,7 +1,7 @@
-"""What results of all kinds have in common, as the file in the run directory holds it: format ``lossratio-result/2``.
+"""The common fields of results of all kinds, as in their files in the run directory: format ``lossratio-result/2``.
 
-What only one kind of measurement has is in its class, which `lossratio.results.kinds` finds by the ``kind`` in the
-file. A failed or irregular test is an outcome of its own: nothing in the file stands in for a number that is missing.
+The further fields of a kind of measurement are in its own class, which `lossratio.results.kinds` finds by the ``kind``
+in the file. A failed or irregular test has an outcome of its own: no number in the file replaces a missing one.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
 """Format of the files that this version writes."""
 
 WITHOUT_DIGEST: Literal["lossratio-result/1"] = "lossratio-result/1"
-"""Format of the files that versions before wrote: without a digest, and besides that the same."""
+"""Format of the files of earlier versions: the same, but without a digest."""
 
 
 class Outcome(str, Enum):
-    """What became of a test's measurement."""
+    """The outcome of a test's measurement."""
 
     MEASURED = "measured"
-    """Everything that was asked for was found."""
+    """The measurement is complete, and every goal result is regular."""
     IRREGULAR = "irregular"
-    """A goal result is irregular; its reason is with it."""
+    """A goal result is irregular, and has its reason with it."""
     FAILED = "failed"
-    """The measurement failed, and has no result; ``error`` says why."""
+    """The measurement failed, and has no numbers; ``error`` holds the reason."""
 
 
 class TestIdentity(Record):
-    """Which test it was."""
+    """The identity of a test."""
 
     __test__ = False
 
@@ -51,43 +51,43 @@ class TestIdentity(Record):
 
     @property
     def full_name(self) -> str:
-        """Name of the test with its suite's, which is unique within a run."""
+        """Name of the suite and the test; it is unique within a run."""
         return f"{self.suite}.{self.name}" if self.suite else self.name
 
 
 class TestResult(Record):
-    """What results of all kinds have in common."""
+    """The common fields of results of all kinds."""
 
     __test__ = False
 
     if TYPE_CHECKING:
-        # Each kind has these fields, and declares them itself: so they keep their place in its files.
+        # Each kind declares these two fields itself, so that they keep their place in its files.
         kind: str
         max_load: MaxLoad
 
     format: Literal["lossratio-result/1", "lossratio-result/2"] = FORMAT
     """Format of the file."""
     test: TestIdentity
-    """Which test it was."""
+    """The identity of the test."""
     started: UtcTime
-    """When it began."""
+    """Time when the test began."""
     ended: UtcTime
-    """When it ended."""
+    """Time when the test ended."""
     outcome: Outcome
-    """What became of it: ``measured``, ``irregular`` or ``failed``."""
+    """The outcome of the test: ``measured``, ``irregular`` or ``failed``."""
     error: str | None
-    """Why the measurement failed; null if it did not."""
+    """Why the measurement failed; null if it did not fail."""
     remarks: tuple[str, ...]
-    """What a reader of the numbers should know besides, such as warnings about the goals."""
+    """Further facts for a reader of the numbers, such as warnings about the goals."""
     conditions: Conditions
-    """What was measured, where and how."""
+    """The conditions of the measurement."""
     trials: tuple[Trial, ...]
-    """Every trial, in the order of measuring."""
+    """All trials, in the order in which they were measured."""
     late_frames: FrameCount | None = None
     """Frames of the last trial that came back after its wait for frames in flight, and count as lost; null: not known.
-    Those of the others are with the trial after them."""
+    The late frames of another trial are with the trial after it."""
     guilty: Literal["TG", "wire", "DUT"] | None = None
-    """Whose fault it is that the measurement failed, where that is known."""
+    """The part of the testbed that made the measurement fail; null: not known."""
 
     @model_validator(mode="after")
     def _a_failure_has_an_error(self) -> TestResult:
@@ -100,17 +100,17 @@ class TestResult(Record):
 
 @dataclass(frozen=True)
 class TestRun:
-    """Which test was run, when, and under what conditions.
+    """The frame of a result: the test, its times and its conditions.
 
     Attributes:
-        test: Which test it was.
-        started: When it began; with a time zone.
-        ended: When it ended; with a time zone.
-        conditions: What was measured, where and how.
-        remarks: What a reader of the numbers should know besides.
-        error: Why the measurement failed; None if it did not.
+        test: The identity of the test.
+        started: Time when the test began, with a time zone.
+        ended: Time when the test ended, with a time zone.
+        conditions: The conditions of the measurement.
+        remarks: Further facts for a reader of the numbers.
+        error: Why the measurement failed; None if it did not fail.
         late_frames: Frames of the last trial that came back too late; None: not known.
-        guilty: Whose fault it is that the measurement failed, if it did: ``TG``, ``wire`` or ``DUT``; None: not known.
+        guilty: The part that made the measurement fail: ``TG``, ``wire`` or ``DUT``; None: not known, or no failure.
     """
 
     __test__ = False
@@ -125,7 +125,7 @@ class TestRun:
     guilty: str | None = None
 
     def stated(self, *more_remarks: str) -> dict[str, Any]:
-        """What results of all kinds say about their test, as the fields of `lossratio.results.model.TestResult`."""
+        """The fields of `lossratio.results.model.TestResult` that describe the test, for results of all kinds."""
         return {
             "test": self.test,
             "started": self.started,

@@ -1,9 +1,9 @@
-"""Damaged journals and results: what is good of them is saved, and the originals are kept beside it.
+"""Repairs damaged journals and results: saves their good part, and keeps the originals beside it.
 
-Of a journal, the trials before the first damaged line are saved, and no more: what comes after a hole was chosen by
-trials that nobody knows any more, and a search must not go on over it. Of a result, all of it is saved if its trials,
-goals, loads and traffic are those of its journal, and every number that was found follows from them; otherwise none
-of it. So a result with latency, telemetry or a critical load is never saved: a resumed run makes it anew.
+Of a journal, only the trials before the first damaged line are saved. Later trials depend on the damaged ones, which
+are lost, and a search must not continue over such a gap. A result is saved as a whole or not at all: its trials, goals,
+loads and traffic must be those of its journal, and every number must follow from them. So a result with latency,
+telemetry or a critical load is never saved: a resumed run makes it again.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ REPAIRED = (
     "the file of this result was damaged and repaired: trials, goals, loads and traffic are those of its journal, and "
     "what was found follows from them; what it says about the testbed, its times, tags and errors could not be checked"
 )
-"""What is remarked about a result that was repaired."""
+"""The remark on a repaired result."""
 
 _SET_ASIDE = ".damaged"
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What became of one file.
+    """The repair of one file.
 
     Attributes:
         path: The file.
-        damage: What is wrong with it; None: nothing.
-        done: What was done, in words.
-        is_known: Whether it is a journal or a result that can be read here, but for its damage; any other file is left
-            as it is.
+        damage: The damage of the file; None: none.
+        done: The repair, in words.
+        is_known: Whether the file is a journal or a result that this version can read, apart from the damage. Any other
+            file stays unchanged.
     """
 
     path: Path
@@ -55,14 +55,14 @@ class Repair:
 
 
 def repair(path: Path) -> Iterator[Repair]:
-    """Repairs a journal, a result, or all of them in the directory of a run, one after the other.
+    """Repairs a journal, a result, or all journals and results in the directory of a run, one by one.
 
     Args:
         path: The file or the directory.
 
     Raises:
-        ReportError: If it is none of these, or cannot be read.
-        StorageError: If what is good cannot be written; the original stays as it is then.
+        ReportError: If the path is none of these, or cannot be read.
+        StorageError: If the good part cannot be written; the original stays unchanged then.
     """
     for file in _files(path):
         try:
@@ -74,9 +74,9 @@ def repair(path: Path) -> Iterator[Repair]:
 
 
 def damages_in(directory: Path) -> list[str]:
-    """What is wrong with the journals and results in the directory of a run."""
-    found = []
-    # A run that was killed early has none.
+    """The damages of the journals and results in the directory of a run."""
+    damages = []
+    # A run that was killed early has no files.
     for file in _files_in(directory):
         try:
             if file.suffix != ".jsonl":
@@ -84,19 +84,19 @@ def damages_in(directory: Path) -> list[str]:
             elif _has_begun(file):
                 read_journal(file)
         except LossRatioError as error:
-            found.append(str(error))
-    return found
+            damages.append(str(error))
+    return damages
 
 
 def results_set_aside(directory: Path) -> frozenset[str]:
-    """Names of results in the directory of a run that could not be repaired and were not measured again, as files."""
+    """File names of a run's results that could not be repaired and were not measured again."""
     results = directory / "results"
     names = {path.name.partition(f".json{_SET_ASIDE}")[0] for path in results.glob(f"*.json{_SET_ASIDE}*")}
     return frozenset(name for name in names if not (results / f"{name}.json").exists())
 
 
 def results_lost(directory: Path) -> frozenset[str]:
-    """Names of results in the directory of a run of which only the journal is there, as files."""
+    """File names of a run's missing results: only their journal exists."""
     journals = {path.stem for path in directory.glob("trials/*.jsonl")}
     return frozenset(journals - {path.stem for path in directory.glob("results/*.json")})
 
@@ -107,9 +107,9 @@ def _files_in(directory: Path) -> list[Path]:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        found = _files_in(path)
-        if found or (path / "trials").is_dir() or (path / "results").is_dir():
-            return found
+        files = _files_in(path)
+        if files or (path / "trials").is_dir() or (path / "results").is_dir():
+            return files
     elif path.suffix in (".jsonl", ".json") and path.is_file():
         return [path]
     raise ReportError(
@@ -118,7 +118,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _has_begun(journal: Path) -> bool:
-    """Whether a journal's header was written to its end; otherwise its test begins anew without anybody's help."""
+    """Whether a journal's header is complete; otherwise its test begins again without a repair."""
     return b"\n" in read_input_file(journal, SearchError, MOST_RECORDED_BYTES, "the journal")
 
 
@@ -169,7 +169,7 @@ def _left(path: Path, error: LossRatioError) -> Repair:
 
 
 def _proved(path: Path) -> TestResult | None:
-    """What a result says, with remarks on its repair, if its journal proves all that was found; None if not."""
+    """The result with remarks on its repair, if its journal proves all its numbers; otherwise None."""
     try:
         data = parse_json(path.read_bytes())
         if not isinstance(data, dict):
@@ -189,23 +189,23 @@ def _proved(path: Path) -> TestResult | None:
     remarks = [*result.remarks, REPAIRED]
     if not journal.has_digests and NO_DIGESTS not in remarks:
         remarks.append(NO_DIGESTS)
-    # Frames that came back after the last trial are not in the journal.
+    # The journal does not hold the late frames of the last trial.
     return result.model_copy(update={"late_frames": None, "remarks": tuple(remarks)})
 
 
 def _is_of(search: Mapping[str, Any], result: TestResult) -> bool:
-    """Whether a result says of its search what the header of its journal says."""
+    """Whether a result describes its search as the header of its journal does."""
     conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
-    said = {
+    expected = {
         **conditions,
         "max_load_fps": result.max_load.rate.per_interface_fps,
         **kind_of(result.kind).search_of(result),
     }
-    return all(search.get(name) == value for name, value in said.items())
+    return all(search.get(name) == value for name, value in expected.items())
 
 
 def _keep(path: Path) -> Path:
-    """Copies the original to where it stays when the file is replaced."""
+    """Copies the original to a new name, where it stays when the file is replaced."""
     kept = _free_name(path)
     shutil.copyfile(path, kept)
     return kept

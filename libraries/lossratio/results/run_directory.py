@@ -1,6 +1,6 @@
 """The directory of a run: one journal and one result file per test.
 
-``trials/<test>.jsonl`` grows while a test runs; ``results/<test>.json`` appears whole when it is over.
+``trials/<test>.jsonl`` grows while a test runs; ``results/<test>.json`` appears, complete, when the test is over.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lossratio.results.model import FORMAT, WITHOUT_DIGEST, TestResult
 from lossratio.trials import DigestError, add_digest, take_digest
 
 NO_DIGEST = "this result was written by an earlier version, without a digest: a change of its file may go unnoticed"
-"""What is remarked about a result that is read from such a file."""
+"""The remark on a result from such a file."""
 
 _LONGEST_NAME = 120
 _MOST_RESULTS = 1000
@@ -35,7 +35,7 @@ _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]+")
 
 
 class DamagedResultError(ReportError):
-    """A file was a result of a format that can be read, and is none any more."""
+    """The file was a result of a format that this version reads, but is damaged now."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ class RunDirectory:
     """The directory of a run.
 
     Attributes:
-        path: The directory; it is made when something is written into it.
+        path: The directory; it is made with the first file.
     """
 
     path: Path
 
     @property
     def has_files(self) -> bool:
-        """Whether it has results or journals."""
+        """Whether the directory has results or journals."""
         return any((self.path / name).is_dir() for name in ("results", "trials"))
 
     def journal_path(self, test_name: str) -> Path:
-        """Where a test's journal belongs.
+        """The path of a test's journal.
 
         Args:
             test_name: The test's full name, as in `TestIdentity.full_name`.
@@ -62,7 +62,7 @@ class RunDirectory:
         return self.path / "trials" / f"{file_stem(test_name)}.jsonl"
 
     def result_path(self, test_name: str) -> Path:
-        """Where a test's result belongs.
+        """The path of a test's result.
 
         Args:
             test_name: The test's full name, as in `TestIdentity.full_name`.
@@ -70,13 +70,13 @@ class RunDirectory:
         return self.path / "results" / f"{file_stem(test_name)}.json"
 
     def write(self, result: TestResult) -> Path:
-        """Writes a test's result; an earlier one of the same test is replaced as a whole, or not at all.
+        """Writes a test's result. An earlier result of the same test is replaced as a whole, or not at all.
 
         Returns:
-            The file.
+            The path of the file.
 
         Raises:
-            StorageError: If it cannot be written.
+            StorageError: If the file cannot be written.
         """
         path = self.result_path(result.test.full_name)
         try:
@@ -91,10 +91,10 @@ class RunDirectory:
         return path
 
     def discard(self, test_name: str) -> None:
-        """Takes away what an earlier run left of a test that is measured anew, so that nobody takes it for this run's.
+        """Removes an earlier run's files of a test that is measured again, so that they are not taken for new ones.
 
         Raises:
-            StorageError: If it cannot be taken away.
+            StorageError: If a file cannot be removed.
         """
         for path in (self.result_path(test_name), self.journal_path(test_name)):
             try:
@@ -106,7 +106,7 @@ class RunDirectory:
         """Reads the results of all tests, in the order in which the tests began.
 
         Raises:
-            ReportError: If this is no run directory, or one of its result files cannot be used.
+            ReportError: If this is no run directory, or a result file cannot be used.
         """
         if not (self.path / "results").is_dir():
             raise ReportError(f"{self.path} is not the directory of a run: there is no directory 'results' in it.")
@@ -115,17 +115,17 @@ class RunDirectory:
 
 
 def encode_result(result: TestResult) -> bytes:
-    """The contents of a result's file: JSON, with its digest at the end."""
+    """Encodes a result for its file: JSON, with the digest at the end."""
     return add_digest(result.model_dump_json(indent=1).encode())[0] + b"\n"
 
 
 def read_result(path: str | Path) -> TestResult:
-    """Reads a result file, and makes sure that it is as it was written, and that its numbers fit each other.
+    """Reads a result file, and checks its digest and whether its numbers contradict each other.
 
     Raises:
-        DamagedResultError: If it is damaged, or contradicts itself.
-        ReportError: If it is missing, no result, of a version that is newer than this one, or of a kind whose package
-            is missing or broken.
+        DamagedResultError: If the file is damaged, or contradicts itself.
+        ReportError: If the file is missing, is no result, is from a newer version, or is of a kind whose package is
+            missing or broken.
     """
     path = Path(path)
     data = read_input_file(path, ReportError, MOST_RECORDED_BYTES, "the result")
@@ -146,11 +146,12 @@ def read_result(path: str | Path) -> TestResult:
     except ValidationError as error:
         if _version(path, data) == FORMAT and damage is not None:
             raise _damaged(path, damage) from error
-        found = error.errors()
+        errors = error.errors()
         problems = "; ".join(
-            f"{'.'.join(map(shown_name, (*place, *each['loc'])))}: {each['msg']}" for each in found[:_MOST_PROBLEMS]
+            f"{'.'.join(map(shown_name, (*place, *details['loc'])))}: {details['msg']}"
+            for details in errors[:_MOST_PROBLEMS]
         )
-        problems += f"; and {len(found) - _MOST_PROBLEMS} more" if len(found) > _MOST_PROBLEMS else ""
+        problems += f"; and {len(errors) - _MOST_PROBLEMS} more" if len(errors) > _MOST_PROBLEMS else ""
         raise DamagedResultError(f"{path} is not a result of format {FORMAT!r}: {problems}.") from error
     if result.format == WITHOUT_DIGEST:
         _version(path, data)
@@ -165,10 +166,11 @@ def read_result(path: str | Path) -> TestResult:
 
 
 def file_stem(name: str) -> str:
-    """A name for files that is safe everywhere, readable, and never the same for two names.
+    """Makes a file name that is safe on any file system, readable, and different for different names.
 
-    A name of letters, digits, dots, dashes and spaces is kept, with ``_`` for the spaces. Any other one is kept
-    as far as it is safe, with a digest of the whole name after a ``~``, which no kept name has.
+    A name of letters, digits, dots, dashes and spaces is kept, with ``_`` for the spaces. In any other name,
+    ``_`` replaces unsafe characters, and the name may be cut. A ``~``, which no kept name has, and a digest of the
+    whole name follow.
     """
     if _SAFE.fullmatch(name) and len(name) <= _LONGEST_NAME:
         return name.replace(" ", "_")
@@ -177,17 +179,17 @@ def file_stem(name: str) -> str:
 
 
 def result_name(test_name: str, number: int) -> str:
-    """The name of a test's first, second, ... result."""
+    """The name of a test's first, second or later result."""
     return test_name if number == 1 else f"{test_name} ({number})"
 
 
 def search_name(name: str) -> str:
-    """The name of the search that a result began with, where the search has a result of its own."""
+    """The name of the search before a measurement, if that search has a result of its own."""
     return f"{name} search"
 
 
 def result_stems(test_name: str) -> Iterator[str]:
-    """The names for files that results of a test have, of as many results as a test may be thought to have."""
+    """The file names of a test's results, up to the largest number of results that a test can have."""
     for number in range(1, _MOST_RESULTS + 1):
         name = result_name(test_name, number)
         yield file_stem(name)
@@ -195,10 +197,10 @@ def result_stems(test_name: str) -> Iterator[str]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file that appears, or replaces an earlier one, as a whole or not at all.
+    """Writes a file as a whole or not at all; an earlier file of that name is replaced.
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If the file cannot be written.
     """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     try:
@@ -209,31 +211,31 @@ def write_whole(path: Path, data: bytes) -> None:
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     finally:
-        # It has its own name now, or is a part of a file that a full disk or an interrupt left.
+        # After success this name is gone; after a full disk or an interrupt it is an incomplete file.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
 
 
 def _version(path: Path, text: bytes) -> str:
-    """The format of a result file; raises ReportError if it is none that can be read."""
+    """The format of a result file; raises ReportError if this version cannot read that format."""
     try:
         data = parse_json(text)
     except ValueError as error:
         raise _damaged(path, f"it is not JSON ({error})") from error
-    given = data.get("format") if isinstance(data, dict) else None
-    if given in (FORMAT, WITHOUT_DIGEST):
-        return str(given)
-    if isinstance(given, str) and _has_digest(text.replace(given.encode(), FORMAT.encode(), 1)):
-        raise _damaged(path, f"its 'format' is {given!r}, and its digest is that of {FORMAT!r}")
+    file_format = data.get("format") if isinstance(data, dict) else None
+    if file_format in (FORMAT, WITHOUT_DIGEST):
+        return str(file_format)
+    if isinstance(file_format, str) and _has_digest(text.replace(file_format.encode(), FORMAT.encode(), 1)):
+        raise _damaged(path, f"its 'format' is {file_format!r}, and its digest is that of {FORMAT!r}")
     family = FORMAT.rpartition("/")[0] + "/"
-    if isinstance(given, str) and given.startswith(family) and given.removeprefix(family).isdecimal():
+    if isinstance(file_format, str) and file_format.startswith(family) and file_format.removeprefix(family).isdecimal():
         raise ReportError(
-            f"{path} has the format {given!r}, and this version of lossratio reads {FORMAT!r}. "
+            f"{path} has the format {file_format!r}, and this version of lossratio reads {FORMAT!r}. "
             f"Use the version that wrote it, or a newer one."
         )
     if (path.parent.parent / "trials" / f"{path.stem}.jsonl").exists():
-        raise _damaged(path, f"its 'format' is {given!r}, and it has a journal")
-    raise ReportError(f"{path} is not a result: its 'format' is {given!r}, not {FORMAT!r}.")
+        raise _damaged(path, f"its 'format' is {file_format!r}, and it has a journal")
+    raise ReportError(f"{path} is not a result: its 'format' is {file_format!r}, not {FORMAT!r}.")
 
 
 def _has_digest(text: bytes) -> bool:

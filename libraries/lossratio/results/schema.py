@@ -21,14 +21,14 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def built_in_results() -> TypeAdapter[TestResult]:
-    """Reads, checks and describes results of the kinds that come with lossratio."""
+    """Reads, checks and describes results of the built-in kinds."""
     classes = tuple(kind.result for kind in built_in_kinds())
     any_kind: Any = Annotated[Union[classes], Field(discriminator="kind")]  # noqa: UP007
     return TypeAdapter(any_kind)
 
 
 def result_schema() -> str:
-    """The schema of results of the kinds that come with lossratio: every field is there, null where it has no value."""
+    """The schema of results of the built-in kinds: every field is required, and is null if it has no value."""
     schema = built_in_results().json_schema(mode="serialization")
     for variant in schema["oneOf"]:
         schema["$defs"][variant["$ref"].rpartition("/")[2]]["properties"]["digest"] = _DIGEST
@@ -36,11 +36,11 @@ def result_schema() -> str:
 
 
 def file_schema(title: str, model: type[BaseModel]) -> str:
-    """The schema of files that people write, such as topologies and traffic profiles.
+    """The schema of a kind of files that users write, such as topologies and traffic profiles.
 
     Args:
-        title: What the file is.
-        model: The pydantic model of the whole file.
+        title: Title of the schema.
+        model: Pydantic model of the whole file.
     """
     return _document(title, TypeAdapter(model).json_schema(mode="validation"))
 

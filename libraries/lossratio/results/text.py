@@ -1,6 +1,6 @@
 """Results in words: the message of a Robot test.
 
-Every number stands next to its unit and next to what it is a rate of, so the lines can be read one by one.
+Every number has its unit and the name of its quantity beside it, so that each line can be read alone.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from lossratio.results.trials import STALL, dropped_by_generator
 from lossratio.units import format_bit_rate, format_frame_rate
 
 LABEL_WIDTH = len("conditional throughput")
-"""Width of what stands before numbers, so that these are below each other."""
+"""Width of the label before a number, so that the numbers are below each other."""
 
 
 def message(result: TestResult) -> str:
-    """The message of a Robot test: a few lines of plain text that say what was found, and what it is worth."""
+    """The message of a Robot test: a few lines of plain text with the result and its caveats."""
     return "\n".join((*view_of(result).lines(result), *_closing_lines(result)))
 
 
 def format_frames_per_second(rate: float) -> str:
-    """A frame rate to the last digit that matters, without a prefix, e.g. ``14,880,952 fps``."""
+    """Formats a frame rate to the last digit that matters, without a unit prefix, e.g. ``14,880,952 fps``."""
     return f"{rate:,.{0 if rate >= 10_000 else 2}f} fps"
 
 
 def format_interval(lower: float | None, upper: float | None) -> str:
-    """The interval between two bounds, e.g. ``149.77 to 150.52 kfps``, ``from 200.00 kfps`` or ``below 9.0010 kfps``.
+    """Formats the interval between two bounds.
+
+    Examples are ``149.77 to 150.52 kfps``, ``from 200.00 kfps`` and ``below 9.0010 kfps``.
 
     Args:
-        lower: The lower bound, in frames per second; None: there is none.
-        upper: The upper bound, in frames per second; None: there is none. Not above the lower one: the same.
+        lower: The lower bound, in frames per second; None: no bound.
+        upper: The upper bound, in frames per second; None, or not above the lower bound: no bound.
     """
     if lower is not None and upper is not None and lower < upper:
         low, high = format_frame_rate(lower), format_frame_rate(upper)
@@ -45,12 +47,12 @@ def format_interval(lower: float | None, upper: float | None) -> str:
 
 
 def rate_line(label: str, rate: Rate | None) -> str:
-    """A line with a rate in all its units, below others like it."""
+    """Formats a line with a rate in all its units, aligned with other such lines."""
     return f"  {label:<{LABEL_WIDTH}}  {'none' if rate is None else _rate(rate)}"
 
 
 def load_per_interface(load: MaxLoad) -> str:
-    """A maximum load, e.g. ``400,000 fps per interface``."""
+    """Formats a maximum load, e.g. ``400,000 fps per interface``."""
     return f"{format_frames_per_second(load.rate.per_interface_fps)} per interface"
 
 

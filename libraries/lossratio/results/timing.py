@@ -1,4 +1,4 @@
-"""What happens around the traffic of a trial, and where that deviates from RFC 2544."""
+"""The steps of a trial before and after its traffic, and their deviations from RFC 2544."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ EXPECTED_FRAMES = (
     "per direction max(sent, ceil((duration - tolerance) x load)); frames that the generator could not send are in the "
     "loss ratio, and are told apart from lost ones by the counters"
 )
-"""What lossratio's own measurers expect to be forwarded: the formula of `lossratio.trials.counters`."""
+"""The frames that lossratio's own measurers expect: the formula of `lossratio.trials.counters`."""
 
 
 class Deviation(Record):
-    """A deviation from the trial of RFC 2544, section 23."""
+    """One deviation from the trial of RFC 2544, section 23."""
 
     step: str
     """The step of RFC 2544."""
     rfc2544: str
-    """What RFC 2544 asks for."""
+    """The requirement of RFC 2544."""
     instead: str
-    """What was done instead."""
+    """The action of lossratio instead."""
 
 
 class TrialTiming(Record):
-    """What happens around the traffic of a trial, and how its frames are counted. Make it with `trial_timing`."""
+    """The steps of a trial around its traffic, and the rules for its counters. Use `trial_timing` to make one."""
 
     learning: Literal["before every trial", "before the search", "never"]
     """When learning frames or routing updates are sent."""
     learning_s: Seconds = 0.0
-    """For how long learning frames (frames of the test traffic) are sent in each direction."""
+    """Seconds for which learning frames (frames of the test traffic) are sent in each direction."""
     learning_fps: float = Field(default=0.0, ge=0.0)
     """Load of learning frames per interface, in frames per second."""
     neighbours: str = ""
-    """How DUTs know the MAC addresses of their neighbours; empty: there are none."""
+    """How DUTs know the MAC addresses of their neighbours; empty: the DUTs have no neighbours."""
     wait_before_s: Seconds
     """Wait after learning frames and routing updates, before the traffic starts."""
     wait_after_s: Seconds
-    """Wait after the traffic for frames in flight, which count as received; later ones are lost."""
+    """Wait after the traffic for frames in flight, which count as received; later frames count as lost."""
     ramp_s: Seconds = 0.0
-    """Time before the counted traffic in which the load grows from nothing; its frames are not counted."""
+    """Time before the counted traffic in which the load grows from zero; frames of that time are not counted."""
     recovery_s: Seconds
-    """Idle time after that, for the SUT to restabilise before the next trial."""
+    """Idle time after the wait, in which the SUT becomes stable for the next trial."""
     effective_duration: str
     """How the effective duration is computed."""
     expected_frames: str
-    """Which frames are expected to be forwarded: the denominator of the loss ratio."""
+    """The definition of expected frames, which are the denominator of the loss ratio."""
     tolerance_s: Seconds
     """Seconds of traffic that may be missing without a frame counting as unsent."""
     negative_loss: str
-    """What happens when a direction received more frames than it sent."""
+    """How a trial is treated in which a direction received more frames than it sent."""
     unsent: str
-    """What happens when the generator could not send all frames."""
+    """How a trial is treated in which the generator could not send all frames."""
     deviations: tuple[Deviation, ...]
     """Every deviation from RFC 2544, section 23."""
 
@@ -76,19 +76,19 @@ def trial_timing(
     neighbours: str = "",
     unsent: str = "they count as loss",
 ) -> TrialTiming:
-    """Trial timing, with its deviations from RFC 2544, section 23.
+    """Makes the trial timing, with its deviations from RFC 2544, section 23.
 
     Args:
         learning: When learning frames or routing updates are sent.
-        wait_before: Seconds between those and the traffic.
+        wait_before: Seconds between these frames or updates and the traffic.
         wait_after: Seconds after the traffic for frames in flight.
-        recovery: Seconds of idleness after that.
+        recovery: Seconds of idle time after that wait.
         tolerance: Seconds of traffic that may be missing without a frame counting as unsent.
-        negative_loss: What happens when a direction received more frames than it sent.
+        negative_loss: How a trial is treated in which a direction received more frames than it sent.
         learning_time: Seconds for which learning frames are sent.
-        learning_load: Their load, in frames per second per interface.
+        learning_load: Load of learning frames, in frames per second per interface.
         neighbours: How DUTs know the MAC addresses of their neighbours.
-        unsent: What happens when the generator could not send all frames.
+        unsent: How a trial is treated in which the generator could not send all frames.
     """
     deviations = []
     if learning != "before every trial" or wait_before < _RFC2544_WAIT_BEFORE:

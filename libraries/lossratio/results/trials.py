@@ -1,4 +1,4 @@
-"""Trials in result files: input, output, and why the controller asked for them."""
+"""Trials in result files: input, output, and the controller's purpose."""
 
 from __future__ import annotations
 
@@ -13,65 +13,65 @@ from lossratio.trials import DirectionCounters, Incident, JournalEntry, TrialInp
 from lossratio.units import format_frame_rate, format_ratio
 
 STALL = 1e-3
-"""Seconds by which senders on a shared machine are behind all the time."""
+"""Usual delay of a sender on a shared machine, in seconds; a longer delay is a stall."""
 
 _RULE_WIDTH = 9
 
 
 class Direction(Record):
-    """What one direction counted in a trial."""
+    """The counters of one direction in a trial."""
 
     name: str
     """The direction, e.g. ``port0>port1``."""
     intended_frames: FrameCount
-    """Frames that load and duration ask for."""
+    """Intended frames: the direction's load × duration."""
     sent_frames: FrameCount
     """Frames that left the generator."""
     received_frames: FrameCount
-    """Frames that came back in time and intact, each counted once."""
+    """Frames that came back in time and unchanged, without further copies."""
     unsent_frames: FrameCount
-    """Intended frames that the generator could not send in time: no evidence about the SUT."""
+    """Intended frames that the generator could not send in time; they are no evidence about the SUT."""
     generator_drop_frames: FrameCount
-    """Frames that came back and were dropped inside the generator: no evidence about the SUT."""
+    """Frames that came back and that the generator itself dropped; they are no evidence about the SUT."""
     late_frames: FrameCount
-    """Frames of what was sent before (the trial before, or an attempt at this one) that came back after its wait for
-    frames in flight; there they count as lost."""
+    """Frames of the trial before, or of an earlier attempt at this trial, that came back after the wait for frames in
+    flight; they count as lost in that trial or attempt."""
     elapsed_s: Seconds | None
     """Time from the direction's start to its stop; None: not measured."""
     lateness_s: Seconds | None = None
-    """By how much the sender was behind at most, stalled by its machine; None: the generator does not say."""
+    """The longest delay of the sender because its machine stalled; None: the generator does not report it."""
     stretch_s: Seconds | None = None
-    """By how much longer than the duration the traffic may have taken although nothing counts as unsent for it, because
-    the generator does not say when it began and ended; None: it does."""
+    """Time by which the traffic may have been longer than the duration without unsent frames, as the generator does not
+    report begin and end of the traffic; None: the generator reports them."""
     examined_frames: FrameCount | None = None
-    """Frames that came back and were looked at byte by byte. With fewer than came back, the counts below are estimates
-    for all of them. None: nobody looked at frames."""
+    """Frames that came back and were examined byte by byte. If only a part was examined, the counts below are estimates
+    for all frames that came back. None: no frames were examined."""
     duplicated_frames: FrameCount = 0
-    """Further copies of received frames; they are not received ones."""
+    """Further copies of received frames; they do not count as received."""
     reordered_frames: FrameCount = 0
-    """Received frames with a lower sequence number than one before them (RFC 4737, type-P-reordered)."""
+    """Received frames with a lower sequence number than an earlier received frame (RFC 4737, type-P-reordered)."""
     corrupted_frames: FrameCount = 0
-    """Frames that came back with other contents; they are not received ones."""
+    """Frames that came back with other contents; they do not count as received."""
     wrong_length_frames: FrameCount = 0
-    """Frames that came back truncated or padded; they are not received ones."""
+    """Frames that came back truncated or padded; they do not count as received."""
     misdelivered_frames: FrameCount = 0
-    """Frames that came back with other addresses, and frames of other directions that arrived here; neither are
-    received ones."""
+    """Frames that came back with other addresses, and frames of other directions that arrived here; both do not count
+    as received."""
 
 
 class TestbedChange(Record):
-    """A change of the testbed that was seen around a trial."""
+    """A change of the testbed that was observed around a trial."""
 
     guilty: Literal["TG", "wire", "DUT", "controller"]
-    """Whose fault it is."""
+    """The part of the testbed that is to blame."""
     node: str
     """The node, or both nodes of a link."""
     interface: str | None
-    """The interface, or both ends of a link; None: the node as a whole."""
+    """The interface, or both ends of a link; None: the whole node."""
     change: str
-    """What changed, in words."""
+    """The change, in words."""
     done: Literal["repaired", "repeated", "stands"]
-    """What was done: ``repaired`` or ``repeated``: the attempt that saw it was thrown away; ``stands``: it was not."""
+    """The consequence. ``repaired`` or ``repeated``: the attempt was thrown away; ``stands``: the attempt counts."""
 
 
 class Trial(Record):
@@ -80,13 +80,13 @@ class Trial(Record):
     number: int = Field(ge=1)
     """The trial's place in the order of measuring."""
     purpose: str | None
-    """Why the controller asked for it; None: it did not say."""
+    """Why the controller chose the trial; None: no reason was recorded."""
     rule: str | None = None
-    """Name of the controller's rule that chose it; None: the controller has none, or is of an earlier version."""
+    """Name of the rule that chose the trial; None: the controller has no rules, or is of an earlier version."""
     is_evidence: bool
-    """Whether its result counts; that of a warm-up does not, nor that of a trial that was set aside."""
+    """Whether the trial counts; a warm-up does not, nor does a trial that was set aside."""
     set_aside: str | None = None
-    """Why the generator is to blame for what the trial says, so that it is no evidence; None: it is not."""
+    """Why the generator is to blame for the loss, so that the trial is no evidence; None: it is not to blame."""
     duration_s: Seconds
     """Trial input: intended duration."""
     load_per_interface_fps: float = Field(gt=0.0)
@@ -94,33 +94,33 @@ class Trial(Record):
     loss_ratio: Ratio
     """Trial loss ratio; unsent frames are in it."""
     effective_duration_s: Seconds
-    """What counts towards a goal's duration sum."""
+    """Effective duration: the part of a goal's duration sum."""
     elapsed_s: Seconds
-    """What the trial took in all, with everything around its traffic."""
+    """Time of the whole trial, with preparations and waits."""
     forwarding_rate_per_interface_fps: float = Field(ge=0.0)
     """Trial forwarding rate."""
     sent_frames: FrameCount | None
     """Frames sent, over all directions; None: not counted."""
     lost_frames: FrameCount | None
-    """Frames sent and not received, summed per direction; None: not counted."""
+    """Lost frames, summed per direction; None: not counted."""
     unsent_frames: FrameCount | None
     """Frames that the generator could not send, over all directions; None: not counted."""
     repeats: int = Field(default=0, ge=0)
-    """Attempts at this trial that were thrown away before, as untrustworthy; their time is in ``elapsed_s``."""
+    """Earlier attempts at this trial that were thrown away as untrustworthy; ``elapsed_s`` includes their time."""
     repairs: tuple[str, ...] = ()
-    """What attempts at this trial failed of before and was repaired: nothing that tells about the SUT."""
+    """Repaired causes of failure of earlier attempts at this trial; they are no evidence about the SUT."""
     incidents: tuple[TestbedChange, ...] = ()
-    """What changed on the testbed around this trial and earlier attempts at it."""
+    """Changes of the testbed around this trial and earlier attempts at it."""
     directions: tuple[Direction, ...]
-    """What each direction counted."""
+    """The counters of each direction."""
 
     @property
     def lateness_s(self) -> float:
-        """By how much a sender was behind at most; 0 where none says so."""
-        return max((each.lateness_s or 0.0 for each in self.directions), default=0.0)
+        """The longest delay of a sender in seconds; 0: no sender reports a delay."""
+        return max((direction.lateness_s or 0.0 for direction in self.directions), default=0.0)
 
     def as_result(self) -> TrialResult:
-        """The trial as the search algorithms know it."""
+        """Converts the trial for the search algorithms."""
         output = TrialOutput(
             loss_ratio=self.loss_ratio,
             effective_duration=self.effective_duration_s,
@@ -131,8 +131,8 @@ class Trial(Record):
             unsent_frames=self.unsent_frames,
             repeats=self.repeats,
             repairs=self.repairs,
-            incidents=tuple(Incident(**each.model_dump()) for each in self.incidents),
-            directions=tuple(counters_of(each) for each in self.directions),
+            incidents=tuple(Incident(**incident.model_dump()) for incident in self.incidents),
+            directions=tuple(counters_of(direction) for direction in self.directions),
         )
         return TrialResult(TrialInput(self.duration_s, self.load_per_interface_fps), output)
 
@@ -143,12 +143,12 @@ def describe_trials(
     warm_ups: int = 0,
     why_set_aside: Callable[[TrialResult], str | None] = lambda _: None,
 ) -> tuple[Trial, ...]:
-    """The trials of a result file.
+    """Describes trials for a result file.
 
     Args:
         entries: The trials, in the order in which they were measured.
-        warm_ups: How many of the first ones are a warm-up, whose results are no evidence.
-        why_set_aside: Says of a trial why it is none either.
+        warm_ups: Number of warm-up trials at the beginning, which are no evidence.
+        why_set_aside: Returns why a trial was set aside; None: it was not.
     """
     return tuple(
         _trial(number, entry, number <= warm_ups, why_set_aside(entry.result))
@@ -175,13 +175,13 @@ def _trial(number: int, entry: JournalEntry, is_warm_up: bool, set_aside: str | 
         unsent_frames=result.output.unsent_frames,
         repeats=result.output.repeats,
         repairs=result.output.repairs,
-        incidents=tuple(TestbedChange.model_validate(asdict(each)) for each in result.output.incidents),
-        directions=tuple(describe_direction(each) for each in result.output.directions),
+        incidents=tuple(TestbedChange.model_validate(asdict(incident)) for incident in result.output.incidents),
+        directions=tuple(describe_direction(direction) for direction in result.output.directions),
     )
 
 
 def describe_direction(counters: DirectionCounters) -> Direction:
-    """The counters of a direction as result files have them."""
+    """Converts the counters of a direction for result files."""
     return Direction(
         name=counters.name,
         intended_frames=counters.intended,
@@ -203,7 +203,7 @@ def describe_direction(counters: DirectionCounters) -> Direction:
 
 
 def counters_of(direction: Direction) -> DirectionCounters:
-    """The counters of a direction as the search algorithms know them."""
+    """Converts the counters of a direction for the search algorithms."""
     return DirectionCounters(
         name=direction.name,
         intended=direction.intended_frames,
@@ -225,12 +225,14 @@ def counters_of(direction: Direction) -> DirectionCounters:
 
 
 def dropped_by_generator(output: TrialOutput) -> int:
-    """Frames among those lost that came back and were dropped inside the generator: no more than a direction lost."""
-    return sum(max(0, min(each.generator_drops, each.sent - each.received)) for each in output.directions)
+    """Lost frames that the generator itself dropped; at most the lost frames of each direction."""
+    return sum(
+        max(0, min(direction.generator_drops, direction.sent - direction.received)) for direction in output.directions
+    )
 
 
 def trials_in_words(trials: Iterable[Trial]) -> str:
-    """A line for each trial: when it ended in seconds, its load per interface, the rule that chose it, and why."""
+    """Formats a line for each trial: its end in seconds, its load per interface, its rule and its reason."""
     lines, passed = ["Why each trial was measured:"], 0.0
     for trial in trials:
         passed += trial.elapsed_s

@@ -1,6 +1,6 @@
-"""How results of a kind are shown: a base class with defaults, of which each kind overrides what differs.
+"""The view of a kind, which shows its results: a base class with defaults that each kind can override.
 
-A view is imported only where something is shown, and knows nothing of testbeds.
+A view is imported only when results are shown, and does not depend on testbeds.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ ResultT = TypeVar("ResultT", bound=TestResult)
 
 @dataclass(frozen=True)
 class Finding:
-    """One quantity of one test: what tables, comparisons, trends and exports have a row for.
+    """One quantity of one test: one row of tables, comparisons, trends and exports.
 
     Attributes:
-        result: The result that it belongs to.
-        quantity: Name of the goal, or what the kind of measurement calls its quantity, e.g. ``MRR``.
-        outcome: Whether it was measured, is irregular, or failed.
-        reason: Why it is irregular or failed; None if it was measured.
-        value: Conditional throughput, mean maximum receive rate, or mean critical load; None: there is none.
-        lower_bound: Relevant lower bound; None: there is none.
-        upper_bound: Relevant upper bound; None: there is none.
-        deviation: Standard deviation of the value's parts; None: it has none.
-        has_rate: Whether results of this kind come to a single rate, so that values can be compared.
-        place: Place of the result among the results, from 1.
+        result: The result with the quantity.
+        quantity: Name of the goal, or another name that the kind of measurement chooses, e.g. ``MRR``.
+        outcome: Whether the quantity was measured, is irregular, or failed.
+        reason: Why the quantity is irregular or failed; None if it was measured.
+        value: Conditional throughput, mean maximum receive rate, or mean critical load; None: no value.
+        lower_bound: Relevant lower bound; None: no bound.
+        upper_bound: Relevant upper bound; None: no bound.
+        deviation: Standard deviation of the value's parts; None: not known.
+        has_rate: Whether results of this kind have a single rate, so that values can be compared.
+        place: Position of the result among the results, from 1.
     """
 
     result: TestResult
@@ -50,20 +50,20 @@ class Finding:
 
     @property
     def theoretical_share(self) -> float | None:
-        """The value as a share of what the links can carry; None: not known."""
+        """The value as a share of the link limit (what the links can carry); None: not known."""
         maximum = self.result.max_load.theoretical_maximum
         return None if self.value is None or maximum is None else self.value.aggregate_fps / maximum.aggregate_fps
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of a result, with what the page says around it.
+    """A picture of a result, with its texts on the page.
 
     Attributes:
-        title: Its heading.
-        svg: The picture: one ``<svg>`` element; empty: there is nothing to draw.
-        about: How to read it, in plain text.
-        table: The numbers in it, as HTML that is on the page only.
+        title: Heading of the picture.
+        svg: The picture as one ``<svg>`` element; empty: nothing to draw.
+        about: How to read the picture, in plain text.
+        table: The numbers of the picture as HTML, which only the page shows.
     """
 
     title: str
@@ -73,35 +73,35 @@ class Picture:
 
 
 class View(Generic[ResultT]):
-    """How results of one kind are shown. The defaults show a result that has an outcome and no rate."""
+    """The view of one kind's results. The defaults show a result with an outcome and without a rate."""
 
     in_order: ClassVar[str] = "measured"
-    """What tables say of a finding that is neither irregular nor failed."""
+    """The word in tables for a finding that is neither irregular nor failed."""
     csit_type: ClassVar[str | None] = None
-    """FD.io CSIT's name for tests of this kind; None: CSIT has none."""
+    """FD.io CSIT's name for tests of this kind; None: CSIT has no such tests."""
 
     def lines(self, result: ResultT) -> Iterator[str]:
-        """The result in words, without what results of all kinds say at their end."""
+        """The result in words, without the common last lines of all kinds."""
         yield failure_line(result) if result.error is not None else f"{result.kind}: {result.outcome.value}"
 
     def pictures(self, result: ResultT) -> Iterator[Picture]:
-        """The pictures of the page, in their order."""
+        """The pictures on the page, in their order."""
         yield from ()
 
     def log(self, result: ResultT) -> Iterator[Picture | str]:
-        """What Robot Framework's log shows when the measurement is over: pictures and texts."""
+        """Pictures and texts for Robot Framework's log at the end of the measurement."""
         yield from self.pictures(result)
 
     def warnings(self, result: ResultT) -> Iterator[str]:
-        """What the console warns of when the measurement is over."""
+        """Warnings on the console at the end of the measurement."""
         yield from ()
 
     def overviews(self, results: Sequence[ResultT]) -> Iterator[str]:
-        """Sections about several results of a run together, as HTML: they come before the tests' own."""
+        """Sections about several results of a run together, as HTML; they come before the sections of the tests."""
         yield from ()
 
     def conditions(self, result: ResultT) -> str:
-        """What only this kind has among the conditions on the page, as HTML."""
+        """The conditions on the page that only this kind has, as HTML."""
         return ""
 
     def findings(self, result: ResultT) -> Iterator[Finding]:
@@ -109,60 +109,60 @@ class View(Generic[ResultT]):
         yield Finding(result, result.kind, result.outcome, result.error, has_rate=False)
 
     def aspects(self, result: ResultT, finding: Finding) -> Mapping[str, JsonValue]:
-        """What must be the same for two values of this kind to mean the same, besides traffic and path.
+        """The aspects, besides traffic and path, that must be equal for two values of this kind to mean the same.
 
         Args:
             result: The result.
-            finding: Its finding with the value.
+            finding: The finding with the value.
 
         Returns:
-            By what people call it: ``goal``, and ``trial duration`` where the value depends on it.
+            The aspects by their names in reports: ``goal``, and ``trial duration`` if the value depends on it.
         """
         return {}
 
     def caveats(self, result: ResultT) -> Iterator[str]:
-        """What a reader of a value has to know, as the number does not show it."""
+        """Caveats of a value: facts that its reader needs, and that the number does not show."""
         yield from ()
 
     def is_too_slow(self, result: ResultT, finding: Finding) -> bool:
-        """Whether not even the minimum load was forwarded as the goal asks for."""
+        """Whether not even the minimum load meets the goal."""
         return False
 
     def is_at_limit(self, result: ResultT, finding: Finding) -> bool:
-        """Whether the value is only the most that could be offered: the SUT may forward more."""
+        """Whether the maximum load limited the value: the SUT may forward more."""
         return False
 
     def stalls(self, result: ResultT, trials: Sequence[Trial]) -> Doubt | None:
-        """The doubt that stalls of the generator may have decided what the result says.
+        """The doubt whether stalls of the generator decided the result.
 
         Args:
             result: The result.
-            trials: Its trials that count.
+            trials: The trials of the result that count.
         """
         return generator_stalls(trials, [0.0])
 
     def doubts(self, result: ResultT, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """Further doubts, which only this kind has.
+        """Further doubts that only this kind has.
 
         Args:
             result: The result.
-            results: All results of its run.
+            results: All results of the same run.
         """
         yield from ()
 
     def telemetry(self, result: ResultT) -> Sequence[Record]:
-        """What devices reported around trials of their own."""
+        """Telemetry: reports of devices around trials of their own."""
         return ()
 
     def csit(self, result: ResultT) -> BaseModel:
-        """The result as FD.io CSIT's test cases have it.
+        """Converts the result for a test case of FD.io CSIT.
 
         Raises:
-            ReportError: If it means something else there, or lacks what these need.
+            ReportError: If the result would mean something else there, or lacks a required field.
         """
         raise ReportError(f"{result.test.full_name} is of kind {result.kind!r}, which CSIT does not have.")
 
 
 def failure_line(result: TestResult) -> str:
-    """What a measurement that failed says in place of its numbers."""
+    """The text of a failed measurement, in place of numbers."""
     return f"failed, no result: {result.error}"
