@@ -1,4 +1,4 @@
-"""What FD.io CSIT's test cases of all types are made of: numbers with units, rates, and why there is no such case."""
+"""Parts of FD.io CSIT's test cases of all types: numbers with units, rates, and the error for other results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lossratio.records import Rate
 
 
 class CsitExportError(ReportError):
-    """A result means something else in CSIT's files, or lacks what they need; the message says what."""
+    """A result has another meaning in CSIT's files, or lacks a value that they need; the message names it."""
 
 
 class CsitRecord(BaseModel):
@@ -35,7 +35,7 @@ class CsitRate(CsitRecord):
 
 
 def csit_rate(rate: Rate) -> CsitRate:
-    """A rate as CSIT has it."""
+    """A rate in CSIT's form."""
     return CsitRate(
         rate=CsitNumber(value=rate.aggregate_fps, unit="pps"),
         bandwidth=CsitNumber(value=rate.aggregate_l1_bps, unit="bps"),

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """What every measurement is asked for; dataclasses of the kinds have more, and may leave out what has a default.
+    """The settings of every measurement; a kind's own dataclass adds more, and may give defaults.
 
     Attributes:
-        profile: What the traffic is.
+        profile: The test traffic.
         max_load: Largest load per interface, frames per second; None: the smallest limit of the testbed.
         min_load: Smallest load per interface; None: see `lossratio.testbed.loads.load_range`.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
@@ -42,7 +42,7 @@ class InWords(Protocol):
     """Where a measurement is after a trial."""
 
     def line(self) -> str:
-        """What the console shows."""
+        """The line that the console shows."""
         ...
 
 
@@ -53,7 +53,7 @@ ProgressT = TypeVar("ProgressT", bound=InWords)
 
 
 class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, ResultT]):
-    """A kind whose trials one controller chooses; `measure` does the rest."""
+    """A kind whose trials are chosen by one controller; `measure` does the rest."""
 
     algorithm: ClassVar[str | None]
 
@@ -63,7 +63,7 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 
         Args:
             request: What to measure.
-            loads: Between which loads, frames per second per interface.
+            loads: The smallest and the largest load, frames per second per interface.
 
         Raises:
             SearchError: If the request makes no sense.
@@ -71,31 +71,31 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 
     @abstractmethod
     def inputs(self, request: RequestT, loads: LoadRange, controller: ControllerT) -> Mapping[str, Any]:
-        """What a journal may be continued with: all that the trials depend on, as JSON data, besides the traffic."""
+        """All settings that the trials depend on, besides the traffic, as JSON data: a continued journal has the same."""
 
     @abstractmethod
     def progress(self, request: RequestT, controller: ControllerT, trial: TrialResult) -> ProgressT:
-        """Where the measurement is after a trial, in the controller's own words: no work that grows with the trials."""
+        """The progress after a trial, as the controller sees it. This work must not grow with the number of trials."""
 
     @abstractmethod
     def build(
         self, measured: Measurement[Any], request: RequestT, inputs: Mapping[str, Any], max_load: MaxLoad
     ) -> ResultT:
-        """Makes the result, also where the measurement failed: ``measured.run.error`` says why then.
+        """Makes the result, also of a measurement that failed: ``measured.run.error`` has the reason then.
 
         Args:
-            measured: The test, its trials, and what the controller concludes from them.
-            request: What was to be measured.
-            inputs: What `inputs` made of it.
+            measured: The test, its trials, and the controller's conclusion from them.
+            request: The settings of the measurement.
+            inputs: The answer of `inputs` for this request.
             max_load: The largest load.
         """
 
     def remarks(self, request: RequestT, controller: ControllerT) -> Iterator[str]:
-        """What a reader of the numbers should know besides."""
+        """Further remarks for the reader of the numbers."""
         yield from ()
 
     def watch(self) -> Callable[[TrialResult], None]:
-        """A function that gets each trial of one measurement, and raises an error where going on makes no sense."""
+        """A function that gets each trial of one measurement, and raises an error when more trials make no sense."""
         return lambda _: None
 
 
@@ -110,17 +110,17 @@ def measure(
 
     Args:
         kind: The kind of measurement.
-        testbed: What to measure on.
+        testbed: The testbed.
         request: What to measure.
-        place: Which test it is, and where its files go.
+        place: The test, and the directory of its files.
         on_progress: Called after each trial.
 
     Returns:
         The result, as it was written.
 
     Raises:
-        LossRatioError: If the request makes no sense or the measurement failed. In the latter case the result file
-            says so, and holds the trials there were.
+        LossRatioError: If the request makes no sense or the measurement failed. After a failure, the result file
+            has the error and the trials that were measured.
     """
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import load_limits, load_range

@@ -35,14 +35,14 @@ ResultT = TypeVar("ResultT")
 OnTrial = Callable[[TrialResult], None]
 
 WITHDRAWN = "withdrawn, as nobody knows whether the DUT was still as it was set up: trials "
-"""How a remark begins that says which trials the journal has lost."""
+"""Beginning of the remark that names the trials which were removed from the journal."""
 
 
 class Span:
-    """When something began and ended, by a clock that somebody may set meanwhile: the time from its making on.
+    """The time from the making of this object on, correct even if somebody sets the clock meanwhile.
 
     Attributes:
-        started: When it was made, UTC.
+        started: The time of its making, UTC.
     """
 
     def __init__(self) -> None:
@@ -50,19 +50,19 @@ class Span:
         self._began = time.monotonic()
 
     def end(self) -> datetime:
-        """Now, by the clock that was right at the beginning: never before it, and by no more than has really passed."""
+        """The present time: the start by the clock, and the time that has really passed since."""
         return self.started + timedelta(seconds=time.monotonic() - self._began)
 
 
 @dataclass(frozen=True)
 class TestPlace:
-    """Which test a measurement belongs to, and where its files go.
+    """The test that a measurement belongs to, and the directories of its files.
 
     Attributes:
         test: The test; no two measurements of a run have the same full name.
         directory: The directory of the run.
         resume: The directory of an earlier run, whose journal of the same test is continued if there is one.
-        forced: What is different from that run, where it is continued all the same; every result says so.
+        forced: The differences from the earlier run, if the user continues it in spite of them; all results name them.
     """
 
     __test__ = False
@@ -73,10 +73,10 @@ class TestPlace:
     forced: str | None = None
 
     def begin(self) -> TestPlace:
-        """Takes away what another run left of this test in the directory, so that nobody takes it for this run's.
+        """Removes an earlier run's files of this test from the directory, so that nobody takes them for this run's.
 
         Raises:
-            StorageError: If it cannot be taken away.
+            StorageError: If a file cannot be removed.
         """
         if self.resume is None or self.resume.path.resolve() != self.directory.path.resolve():
             self.directory.discard(self.test.full_name)
@@ -85,13 +85,13 @@ class TestPlace:
 
 @dataclass(frozen=True)
 class Measurement(Generic[ResultT]):
-    """What a measurement left behind, also if it failed.
+    """The trials and the conclusion of a measurement, also of one that failed.
 
     Attributes:
-        run: Which test was run, when, and under what conditions.
-        result: What the controller concludes from the trials there are.
+        run: The test, its time and its conditions.
+        result: The controller's conclusion from all trials there are.
         entries: All trials there are.
-        failure: What stopped it; None if nothing did.
+        failure: The exception that stopped the measurement; None if nothing did.
     """
 
     run: TestRun
@@ -100,7 +100,7 @@ class Measurement(Generic[ResultT]):
     failure: BaseException | None
 
     def raise_failure(self) -> None:
-        """Raises what stopped the measurement, if anything did."""
+        """Raises the exception that stopped the measurement, if there was one."""
         if self.failure is not None:
             raise self.failure
 
@@ -119,17 +119,17 @@ def perform(
 ) -> Measurement[ResultT]:
     """Runs a controller's trials on a testbed.
 
-    Whatever stops the trials, an interrupt from the keyboard too, is in the answer's `failure`, so that the caller can
-    write down what there is before it raises it. Where a DUT failed, the journal loses the trials since the DUTs were
-    last found as they were set up; the answer has them.
+    Any exception that stops the trials, also an interrupt from the keyboard, is in the answer's `failure`. So the
+    caller can write the result file before it raises the exception. After a failure of a DUT, the journal keeps only
+    the trials from before the DUTs were last seen as they were set up; the answer has all trials.
 
     Args:
         controller: Chooses the trials.
-        testbed: Performs them.
-        profile: What the traffic is.
-        place: Which test this is, and where its files go.
-        inputs: What the controller was made with, as JSON data; a journal is only continued with the same.
-        remarks: What a reader of the numbers should know besides.
+        testbed: Performs the trials.
+        profile: The test traffic.
+        place: The test, and the directory of its files.
+        inputs: The controller's settings, as JSON data; a journal is continued only with the same settings.
+        remarks: Further remarks for the reader of the numbers.
         on_trial: Called after each trial that was measured.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         integrity: What happens if frames do not come back as they were sent. With ``fail``, the trial that shows it is
@@ -164,24 +164,24 @@ def perform(
     except BaseException as error:
         if span is None:
             raise
-        # The caller raises it, an interrupt too, when there is a result file that says so.
+        # The caller raises the exception, also an interrupt, after it has written the result file.
         failure = error
     error_text = None if failure is None else what_stopped(failure)
     contents = read_journal(journal.path)
     entries = contents.entries
-    told = [
+    all_remarks = [
         *remarks,
         *(() if contents.has_digests else (NO_DIGESTS,)),
         *(() if place.forced is None else (f"{FORCED}{place.forced}",)),
     ]
     if isinstance(failure, DutError):
-        # Nobody knows since when the DUT was not as it was set up: the trials are told, and never continued.
+        # Nobody knows since when the DUT was not as it was set up: the trials are reported, and never continued.
         journal.withdraw(keep=ready.known_good())
         kept = len(read_journal(journal.path).entries)
         if kept < len(entries):
-            told.append(f"{WITHDRAWN}{kept + 1} to {len(entries)}; a run that is resumed measures them anew")
+            all_remarks.append(f"{WITHDRAWN}{kept + 1} to {len(entries)}; a run that is resumed measures them anew")
     guilty = guilty_of(failure)
-    run = TestRun(place.test, span.started, span.end(), ready.conditions, tuple(told), error_text, late, guilty)
+    run = TestRun(place.test, span.started, span.end(), ready.conditions, tuple(all_remarks), error_text, late, guilty)
     return Measurement(run, controller.result(), entries, failure)
 
 
@@ -201,14 +201,14 @@ def _check_trial(trial: TrialResult) -> None:
 
 
 def what_stopped(failure: BaseException) -> str:
-    """What a result says about an exception that stopped its measurement."""
+    """The words of a result for the exception that stopped its measurement."""
     if isinstance(failure, KeyboardInterrupt | SystemExit):
         return "somebody stopped the run by force"
     return str(failure) or type(failure).__name__
 
 
 def _search(testbed: Testbed, ready: Ready, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What must be the same for a measurement to be continued: all that was asked for, and versions."""
+    """The settings and versions that must be the same for a measurement to be continued."""
     dut = testbed.request.dut
     return {
         "lossratio": lossratio.__version__,
@@ -239,7 +239,7 @@ def _journal(place: TestPlace, conditions: Conditions, search: Mapping[str, Any]
 
 
 def _copy_journal(earlier: Path, path: Path, search: Mapping[str, Any]) -> None:
-    # Opened where it is, so that a refusal names the file that the user knows.
+    # Opened in its own place, so that an error names the file that the user knows.
     Journal.open(earlier, search).close()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -255,10 +255,10 @@ def _check_versions(earlier: RunDirectory, conditions: Conditions) -> None:
 
     Args:
         earlier: The directory of the run that is continued.
-        conditions: What is measured now.
+        conditions: The conditions of this run.
 
     Raises:
-        SearchError: If a DUT of the same kind has another version; names both.
+        SearchError: If a DUT of the same kind has another version; the message names both.
         ReportError: If a result of the earlier part cannot be read.
     """
     if not (earlier.path / "results").is_dir():

@@ -1,4 +1,4 @@
-"""Trials that are known before the first one: a controller that only has to know when there are enough of them."""
+"""Trials that are planned before the first one: a controller that only decides when there are enough of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class PlannedTrials:
 
     Args:
         trials: The trials.
-        are_enough: Whether these results are, so that the rest of the trials would tell nothing new.
+        are_enough: Whether these results are enough, so that the remaining trials would show nothing new.
 
     Attributes:
         elapsed: Seconds that all trials recorded so far took.
@@ -28,12 +28,12 @@ class PlannedTrials:
 
     @property
     def trials(self) -> int:
-        """How many trials were recorded."""
+        """Number of trials recorded."""
         return len(self._results)
 
     @property
     def remaining(self) -> int:
-        """How many trials there are still to come at most."""
+        """Largest number of trials still to come."""
         return 0 if self._are_enough(self._results) else len(self._trials) - len(self._results)
 
     def next_trial(self) -> TrialInput | None:
@@ -41,7 +41,7 @@ class PlannedTrials:
         return self._trials[len(self._results)] if self.remaining > 0 else None
 
     def record(self, result: TrialResult) -> None:
-        """Takes in a trial's result."""
+        """Records a trial's result."""
         self._results.append(result)
         self.elapsed += result.elapsed
 

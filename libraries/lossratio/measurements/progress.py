@@ -1,4 +1,4 @@
-"""Where a measurement is after each trial, and the line that the console shows then."""
+"""The progress of a measurement after each trial, and the line that the console shows then."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _INTERVAL_WIDTH = 22
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a measurement is after a trial.
+    """The progress of a measurement after a trial.
 
     Attributes:
-        number: How many trials there are, those of an interrupted run included.
-        trial: The last one.
-        bounds: What is known about each goal; none where nothing is searched for.
-        time_left: What the rest is expected to take, and between what that should be; None: not known.
-        purpose: Why the trial was chosen; None: nobody asked for it, or there is nothing to choose.
+        number: Number of trials so far, with those of an interrupted run.
+        trial: The last trial.
+        bounds: The bounds of each goal; none if the measurement is no search.
+        time_left: The expected time of the remaining trials, with its range; None: not known.
+        purpose: Why the trial was chosen; None: the controller gives no reason, or there is nothing to choose.
         rule: Name of the rule that chose the trial; None: as for the purpose, or the trial is a warm-up.
     """
 
@@ -34,7 +34,7 @@ class Progress:
     rule: str | None = None
 
     def line(self) -> str:
-        """What the console shows."""
+        """The line that the console shows."""
         return progress_line(self.number, self.trial, self.bounds, self.time_left, self.purpose, rule=self.rule)
 
 
@@ -50,21 +50,21 @@ def progress_line(
     *,
     rule: str | None = None,
 ) -> str:
-    """What the console shows after a trial.
+    """The line that the console shows after a trial.
 
-    Where no goals are searched for, that is what was forwarded. Until both bounds of a goal are proved, those are shown
+    Without search goals, it shows the forwarding rate. Until both bounds of a goal are proved, it shows the bounds
     that the trials so far point at, with a ``~`` before them.
 
     Args:
-        number: Which trial it was.
+        number: The trial's number.
         trial: The trial.
         bounds: The bounds of each goal after it.
-        time_left: What the rest of the search is expected to take; None: not known.
+        time_left: The expected time of the remaining search; None: not known.
         purpose: Why the trial was chosen; None: not known.
-        rule: Name of the rule that chose it; None: not known.
+        rule: Name of the rule that chose the trial; None: not known.
     """
     parts = [trial_in_words(number, trial)]
-    goals = [f"{each.goal} {_interval(each):<{_INTERVAL_WIDTH}}" for each in bounds]
+    goals = [f"{goal_bounds.goal} {_interval(goal_bounds):<{_INTERVAL_WIDTH}}" for goal_bounds in bounds]
     parts += goals or [f"forwarded {format_frame_rate(trial.forwarding_rate)} per interface"]
     if time_left is not None:
         parts.append(_time_left(time_left))
@@ -76,7 +76,7 @@ def progress_line(
 
 
 def trial_in_words(number: int, trial: TrialResult) -> str:
-    """A trial as the line after it begins."""
+    """The beginning of the line after a trial."""
     unsent = trial.output.unsent_frames
     loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
     return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:.4g} s  {loss:<13}"
@@ -89,13 +89,13 @@ def _interval(bounds: GoalBounds) -> str:
 
 
 def _time_left(forecast: Forecast) -> str:
-    """The expected time, and between what it should be, where that is not the same."""
-    expected, low, high = (seconds_in_words(each) for each in (forecast.seconds, forecast.low, forecast.high))
+    """The expected time, and its range if there is one."""
+    expected, low, high = (seconds_in_words(seconds) for seconds in (forecast.seconds, forecast.low, forecast.high))
     return f"{expected} left" if low == high else f"{expected} left ({low} to {high})"
 
 
 def seconds_in_words(seconds: float) -> str:
-    """Some seconds, e.g. ``1min 20s``."""
+    """A number of seconds in words, e.g. ``1min 20s``."""
     # Imported here because it takes a while, and reports of results need none of it.
     from robot.utils import secs_to_timestr
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lossratio.traffic import TrafficProfile
 
 LARGEST_STEP = 0.1
-"""Share of the maximum load that loads may be apart at most, by RFC 2544."""
+"""The largest distance of successive loads that RFC 2544 allows, as a share of the maximum load."""
 
 TRIAL_DURATION = 60.0
 """Seconds: the least duration of a trial by RFC 2544, section 24."""
@@ -43,9 +43,9 @@ class FrameLossRequest(Request):
     """What to measure.
 
     Attributes:
-        profile: What the traffic is.
-        max_load: The largest load, frames per second per interface; None: what the generator can send.
-        step: How far loads are apart, as a share of the maximum load.
+        profile: The test traffic.
+        max_load: The largest load, frames per second per interface; None: the most that the generator can send.
+        step: Distance of successive loads, as a share of the maximum load.
         trial_duration: Seconds of each trial.
         integrity: What happens if frames do not come back as they were sent.
     """
@@ -62,7 +62,7 @@ def falling_loads(max_load: float, step: float, trial_duration: float) -> Planne
 
     Args:
         max_load: The largest load, frames per second per interface.
-        step: How far loads are apart, as a share of it.
+        step: Distance of successive loads, as a share of the maximum load.
         trial_duration: Seconds of each trial.
 
     Raises:
@@ -98,7 +98,7 @@ class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, Fram
         }
 
     def progress(self, request: FrameLossRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The rest takes as long as all trials that may come, or less if two loads in a row lose nothing before."""
+        """The time left is that of all trials that may follow; it is less if two loads in a row lose nothing before."""
         most = controller.remaining * trial.elapsed
         return Progress(controller.trials, trial, (), Forecast(most, 0.0, most))
 
@@ -113,15 +113,15 @@ class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, Fram
         return frame_loss_result(measured.run, max_load, measured.entries)
 
     def contradictions(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the frame loss rate is not that of the trials."""
+        """Where the frame loss rate differs from that of the trials."""
         return frame_loss_contradictions(result, trials)
 
     def follows_from_trials(self, result: FrameLossResult) -> bool:
-        """It does."""
+        """True: the trials are all that the result needs."""
         return True
 
     def view(self) -> View[FrameLossResult]:
-        """How it is shown."""
+        """How the frame loss rate is shown."""
         from lossratio.measurements.frame_loss.view import FrameLossView
 
         return FrameLossView()

@@ -13,7 +13,7 @@ from lossratio.trials import JournalEntry, TrialResult
 
 
 class LossAtLoad(Record):
-    """What was lost at one load."""
+    """The frames lost at one load."""
 
     share_of_max_load_ratio: Ratio
     """The load as a share of the maximum load."""
@@ -69,7 +69,7 @@ def frame_loss(trials: Sequence[TrialResult], max_load: float, conditions: Condi
     Args:
         trials: The trials, at falling loads.
         max_load: Maximum load, in frames per second per interface.
-        conditions: Under which they were measured.
+        conditions: The conditions of the trials.
     """
     return FrameLoss(
         loads=tuple(
@@ -91,13 +91,13 @@ def frame_loss(trials: Sequence[TrialResult], max_load: float, conditions: Condi
 def ends_without_loss(trials: Sequence[TrialResult]) -> bool:
     """Whether the last two trials lost nothing: RFC 2544 measures no smaller loads then.
 
-    A trial with frames unsent tells nothing about its load, which was not offered.
+    A trial with unsent frames shows nothing about its load, because that load was not offered.
     """
     return len(trials) >= 2 and all(trial.loss_ratio == 0.0 for trial in trials[-2:])
 
 
 def frame_loss_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry]) -> FrameLossResult:
-    """Puts the result of a measurement of the frame loss rate together.
+    """Makes the result of a measurement of the frame loss rate.
 
     Args:
         run: The test.
@@ -105,18 +105,18 @@ def frame_loss_result(run: TestRun, max_load: MaxLoad, entries: Sequence[Journal
         entries: All its trials.
     """
     trials = [entry.result for entry in entries]
-    found = frame_loss(trials, max_load.rate.per_interface_fps, run.conditions) if run.error is None else None
+    loss = frame_loss(trials, max_load.rate.per_interface_fps, run.conditions) if run.error is None else None
     return FrameLossResult(
         **run.stated(),
-        outcome=Outcome.FAILED if found is None else Outcome.MEASURED,
+        outcome=Outcome.FAILED if loss is None else Outcome.MEASURED,
         trials=describe_trials(entries),
         max_load=max_load,
-        frame_loss=found,
+        frame_loss=loss,
     )
 
 
 def frame_loss_contradictions(result: FrameLossResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Where the frame loss rate is not that of the trials."""
+    """Where the frame loss rate differs from that of the trials."""
     if result.frame_loss is not None:
         most = result.max_load.rate.per_interface_fps
         yield from differences(result.frame_loss, frame_loss(trials, most, result.conditions), "frame_loss")

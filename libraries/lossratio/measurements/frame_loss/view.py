@@ -1,4 +1,4 @@
-"""How a frame loss rate is shown: with the graph over load that RFC 2544, section 26.3 asks for."""
+"""How a frame loss rate is shown: with the graph over load that RFC 2544, section 26.3, requires."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _WIDTH, _HEIGHT = 900.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 30.0, 250.0
 _COLOUR = "#0072B2"
 _ROOM = 1.05
-"""How much higher than the largest loss the axis goes."""
+"""Upper end of the axis, as a multiple of the largest loss."""
 _LEAST = 0.01
-"""Loss ratio that the axis goes up to at least."""
+"""Loss ratio that the axis always reaches."""
 
 
 class FrameLossView(View[FrameLossResult]):
@@ -30,11 +30,11 @@ class FrameLossView(View[FrameLossResult]):
             yield failure_line(result)
             return
         yield f"frame loss rate, from the maximum load downwards ({load_per_interface(result.max_load)})"
-        for each in result.frame_loss.loads:
-            share = format_ratio(each.share_of_max_load_ratio)
-            unsent = f", {each.unsent_frames:,} unsent" if each.unsent_frames else ""
-            load = f"{each.load.per_interface_fps:>12,.0f} fps per interface"
-            yield f"  {share:<{LABEL_WIDTH}}  {load}  loss {format_ratio(each.frame_loss_ratio)}{unsent}"
+        for loss in result.frame_loss.loads:
+            share = format_ratio(loss.share_of_max_load_ratio)
+            unsent = f", {loss.unsent_frames:,} unsent" if loss.unsent_frames else ""
+            load = f"{loss.load.per_interface_fps:>12,.0f} fps per interface"
+            yield f"  {share:<{LABEL_WIDTH}}  {load}  loss {format_ratio(loss.frame_loss_ratio)}{unsent}"
 
     def pictures(self, result: FrameLossResult) -> Iterator[Picture]:
         """The graph."""
@@ -50,7 +50,7 @@ class FrameLossView(View[FrameLossResult]):
         yield Finding(result, "frame loss rate", result.outcome, result.error, has_rate=False)
 
     def csit(self, result: FrameLossResult) -> BaseModel:
-        """CSIT has none."""
+        """CSIT has no such test case."""
         raise CsitExportError(f"{result.test.full_name} is a frame loss rate over load, which CSIT does not have.")
 
 
@@ -60,12 +60,12 @@ def draw_frame_loss(found: FrameLoss, test_name: str) -> str:
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is.
     """
-    highest = max(_LEAST, *(each.frame_loss_ratio for each in found.loads)) * _ROOM
+    highest = max(_LEAST, *(loss.frame_loss_ratio for loss in found.loads)) * _ROOM
     plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
     plot.frame(plot.x.ticks(10), plot.y.ticks(6), _number, _number)
-    points = [(100.0 * each.share_of_max_load_ratio, 100.0 * each.frame_loss_ratio) for each in found.loads]
+    points = [(100.0 * loss.share_of_max_load_ratio, 100.0 * loss.frame_loss_ratio) for loss in found.loads]
     plot.line(points, _COLOUR)
-    marks = [(x, y, _hint(each)) for (x, y), each in zip(points, found.loads, strict=True)]
+    marks = [(x, y, _hint(loss)) for (x, y), loss in zip(points, found.loads, strict=True)]
     plot.marks(MARKS[0], marks)
     middle = (_LEFT + _RIGHT) / 2
     captions = [

@@ -1,4 +1,4 @@
-"""Latency: trials at some loads, whose frames say how long they took, from the request to the result file."""
+"""Latency: trials at some loads, whose frames carry time stamps, from the request to the result file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LatencyPoint:
 
     Attributes:
         load: Frames per second, per interface.
-        goal: Name of the goal whose relevant lower bound it is a share of; None: of none.
+        goal: Name of the goal whose relevant lower bound the load is a share of; None: the load was given.
         share: The share; 0: the minimum load; None: the load was given.
     """
 
@@ -53,8 +53,8 @@ class LatencyRequest:
     """What to measure.
 
     Attributes:
-        profile: What the traffic is.
-        points: At which loads, in the order of measuring.
+        profile: The test traffic.
+        points: The loads, in the order of measuring.
         duration: Seconds of each trial.
         integrity: What happens if frames do not come back as they were sent.
     """
@@ -72,11 +72,11 @@ class Latency(Kind[LatencyResult]):
     result = LatencyResult
 
     def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where latencies are not those of the trials, or contradict themselves."""
+        """Where latencies differ from those of the trials, or contradict each other."""
         return latency_trials_contradictions(result, trials)
 
     def view(self) -> View[LatencyResult]:
-        """How it is shown."""
+        """How the latency is shown."""
         from lossratio.measurements.latency.view import LatencyView
 
         return LatencyView()
@@ -88,16 +88,16 @@ def points_of(
     """The loads at which latency is measured after a search, from the highest; the last one is the minimum load.
 
     Args:
-        result: What the search found.
-        goal: Name of the goal in any case; None: PDR (or whatever ends with these letters), else the last one.
+        result: The result of the search.
+        goal: Name of the goal in any case; None: PDR (or a goal that ends with these letters), else the last one.
         shares: Shares of its relevant lower bound; a load below the minimum load is the minimum load.
 
     Raises:
         SearchError: If there is no such goal, it has no relevant lower bound, or a share is not within 0 and 1.
     """
     report = result.goal_to_follow(goal)
-    found = None if report.result is None else report.result.relevant_lower_bound
-    if found is None:
+    bound = None if report.result is None else report.result.relevant_lower_bound
+    if bound is None:
         raise SearchError(
             f"{report.goal.name} has no relevant lower bound, so there are no shares of it to measure latency at. "
             "Say at which loads to measure."
@@ -106,7 +106,7 @@ def points_of(
         raise SearchError(f"Shares of {report.goal.name} are above 0 and at most 1, unlike {list(shares)}.")
     least = result.min_load.per_interface_fps
     return tuple(
-        LatencyPoint(max(least, share * found.per_interface_fps), report.goal.name, share)
+        LatencyPoint(max(least, share * bound.per_interface_fps), report.goal.name, share)
         for share in (*sorted(shares, reverse=True), 0.0)
     )
 
@@ -121,7 +121,7 @@ def add_latency(
     """Measures latency after a search, and writes it into the search's result file.
 
     Returns:
-        The result of the search with the latency; a load that failed says why.
+        The result of the search with the latency; a load that failed has its error.
 
     Raises:
         LossRatioError: If the result cannot be written.
@@ -142,10 +142,10 @@ def measure_latency(
     """Measures latency at given loads, and writes the result file.
 
     Returns:
-        The result, as it was written; a load or direction that failed says why, and the others are there.
+        The result, as it was written; a load or direction that failed has its error, and the others have latencies.
 
     Raises:
-        LossRatioError: If the request makes no sense, or no load could be tried at all.
+        LossRatioError: If the request makes no sense, or no load could be measured at all.
     """
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import load_limits, load_range
@@ -177,13 +177,13 @@ def measure_latency(
 
 @dataclass(frozen=True)
 class _Measured:
-    """What became of one point.
+    """The outcome at one load.
 
     Attributes:
         point: The point.
-        outcome: What was measured, or why it failed.
+        outcome: The trial's output, or the error.
         trial: The trial; None if it failed.
-        conditions: Under which it was measured; None if it did not come to that.
+        conditions: The conditions of the trial; None if there was no trial.
     """
 
     point: LatencyPoint
@@ -192,7 +192,7 @@ class _Measured:
     conditions: Conditions | None
 
     def at_load(self, conditions: Conditions, request: LatencyRequest) -> LatencyAtLoad:
-        """The latency as result files have it."""
+        """The latency in the form of result files."""
         return latency_at_load(
             conditions,
             self.point.load,
@@ -212,7 +212,7 @@ def _measure(testbed: Testbed, request: LatencyRequest) -> Iterator[_Measured]:
 def _measure_point(testbed: Testbed, request: LatencyRequest, trial: TrialInput, point: LatencyPoint) -> _Measured:
     conditions: Conditions | None = None
     try:
-        # Made ready each time, so that an agent that failed at one load is replaced for the next one.
+        # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
         with testbed.ready_for(request.profile, integrity=request.integrity) as ready:
             conditions = ready.conditions
             output = ready.source.latency(trial.load, trial.duration)

@@ -26,10 +26,10 @@ from lossratio.trials import JournalEntry, LatencyCounters, LatencyOutput, Trial
 from lossratio.units import format_frame_rate, format_ratio
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
-"""Percentiles that are written down, where there are enough frames to tell them."""
+"""Percentiles that are reported if there are enough frames for them."""
 
 PURPOSE = "latency"
-"""Why a trial was measured whose frames say how long they took."""
+"""The purpose of a latency trial."""
 
 _DIGITS = 3
 _LEAST, _MOST = 1, 60_000_000_000
@@ -53,9 +53,9 @@ class DirectionLatency(Record):
     histogram: str | None
     """All latencies as an HdrHistogram, compressed and in base64; null: there are none."""
     histogram_unit_us: float = Field(default=1.0, gt=0.0)
-    """What the histogram counts in, microseconds."""
+    """Unit of the histogram, microseconds."""
     resolution_us: float | None = Field(default=None, gt=0.0)
-    """Difference of latencies that the generator can tell, microseconds; null: not known."""
+    """Smallest difference of latencies that the generator can measure, microseconds; null: not known."""
     sent_frames: FrameCount | None = None
     """Latency frames sent."""
     received_frames: FrameCount | None = None
@@ -105,12 +105,14 @@ class LatencyAtLoad(Record):
         """What was not measured, and why."""
         if self.error is not None:
             return (self.error,)
-        return tuple(f"{each.direction}: {each.error}" for each in self.directions if each.error is not None)
+        return tuple(
+            f"{direction.direction}: {direction.error}" for direction in self.directions if direction.error is not None
+        )
 
     @property
     def is_measured(self) -> bool:
         """Whether there is a latency at all."""
-        return any(each.error is None for each in self.directions)
+        return any(direction.error is None for direction in self.directions)
 
 
 class LatencyResult(TestResult):
@@ -125,22 +127,22 @@ class LatencyResult(TestResult):
 
     @model_validator(mode="after")
     def _outcome_is_that_of_the_loads(self) -> LatencyResult:
-        if (self.outcome is Outcome.FAILED) == any(each.is_measured for each in self.latency):
+        if (self.outcome is Outcome.FAILED) == any(at_load.is_measured for at_load in self.latency):
             raise ValueError("a measurement of latency failed if and only if there is none at all")
-        if self.outcome is Outcome.MEASURED and any(each.faults for each in self.latency):
+        if self.outcome is Outcome.MEASURED and any(at_load.faults for at_load in self.latency):
             raise ValueError("a measurement of latency is irregular if some is missing")
         return self
 
 
 class Histogram:
-    """The latencies of one direction (HdrHistogram): each to three digits, in little room.
+    """The latencies of one direction (HdrHistogram): a compact table of values with three digits.
 
     Args:
         recorded: The histogram.
-        unit: What it counts in, microseconds.
+        unit: Unit of the histogram, microseconds.
 
     Attributes:
-        unit: What it counts in, microseconds.
+        unit: Unit of the histogram, microseconds.
     """
 
     def __init__(self, recorded: Any, unit: float = 1.0) -> None:
@@ -149,7 +151,7 @@ class Histogram:
 
     @classmethod
     def of(cls, intervals: Iterable[tuple[float, int]], unit: float) -> Histogram:
-        """Makes one from intervals of latencies.
+        """Makes a histogram from intervals of latencies.
 
         Args:
             intervals: The lower edge of each in microseconds, with the number of frames in it.
@@ -162,14 +164,14 @@ class Histogram:
 
     @classmethod
     def decode(cls, text: str, unit: float = 1.0) -> Histogram:
-        """Reads one that is compressed and in base64.
+        """Reads a histogram that is compressed and in base64.
 
         Raises:
-            ReportError: If it is none.
+            ReportError: If the text is no histogram.
         """
         try:
             return cls(HdrHistogram.decode(text), unit)
-        # The package raises whatever comes up in zlib, base64, ctypes and its own code.
+        # The package raises any exception of zlib, base64, ctypes and its own code.
         except Exception as error:
             raise ReportError(f"A latency histogram cannot be read: {error!r}.") from error
 
@@ -184,7 +186,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many frames are in it."""
+        """Number of frames in the histogram."""
         return int(self._recorded.get_total_count())
 
     def encode(self) -> str:
@@ -194,13 +196,13 @@ class Histogram:
     def percentiles(self, wanted: Iterable[float]) -> dict[str, float]:
         """Latencies by percentile, in microseconds; only those above which there is at least one frame."""
         return {
-            f"{each:g}": round(self._recorded.get_value_at_percentile(each) * self.unit, 6)
-            for each in wanted
-            if self.count * (1.0 - each / 100.0) >= 1.0 - 1e-9
+            f"{percent:g}": round(self._recorded.get_value_at_percentile(percent) * self.unit, 6)
+            for percent in wanted
+            if self.count * (1.0 - percent / 100.0) >= 1.0 - 1e-9
         }
 
     def curve(self) -> list[tuple[float, float]]:
-        """The share of frames, in per cent, that had at most a latency, in microseconds; of all that occurred."""
+        """Points of the distribution: per cent of the frames with at most a latency, and the latency in microseconds."""
         total, seen = self.count, 0
         points = []
         for value, count in self._counts():
@@ -244,15 +246,15 @@ def latency_at_load(
     goal: str | None = None,
     share: float | None = None,
 ) -> LatencyAtLoad:
-    """What one latency trial gave.
+    """Makes the latency at one load from the output of its trial.
 
     Args:
-        conditions: Under which it was measured.
+        conditions: The conditions of the trial.
         load: Frames per second, per interface.
         duration: Seconds of the trial.
-        outcome: What was measured, or why it failed.
+        outcome: The trial's output, or the error.
         loss_ratio: Loss ratio of the trial; None if it failed.
-        goal: Name of the goal whose relevant lower bound the load is a share of; None: of none.
+        goal: Name of the goal whose relevant lower bound the load is a share of; None: the load was given.
         share: The share.
     """
     measured = None if isinstance(outcome, str) else outcome
@@ -262,21 +264,21 @@ def latency_at_load(
         load=conditions.rate(load),
         duration_s=duration,
         loss_ratio=loss_ratio,
-        unsent_frames=None if measured is None else sum(each.unsent for each in measured.directions),
-        directions=() if measured is None else tuple(direction_latency(each) for each in measured.latency),
+        unsent_frames=None if measured is None else sum(direction.unsent for direction in measured.directions),
+        directions=() if measured is None else tuple(direction_latency(counters) for counters in measured.latency),
         error=outcome if isinstance(outcome, str) else None,
     )
 
 
 def percentiles_of(histogram: Histogram, most: float | None) -> dict[str, float]:
-    """Latency by percentile, microseconds; none above the largest one, which a histogram of three digits may round up.
+    """Latency by percentile, microseconds; at most the largest latency, which a histogram of three digits may round up.
 
     Args:
         histogram: The latencies.
-        most: The largest one, microseconds; None: not known.
+        most: The largest latency, microseconds; None: not known.
     """
-    found = histogram.percentiles(PERCENTILES)
-    return found if most is None else {name: min(value, most) for name, value in found.items()}
+    percentiles = histogram.percentiles(PERCENTILES)
+    return percentiles if most is None else {name: min(value, most) for name, value in percentiles.items()}
 
 
 def _histogram(counters: LatencyCounters) -> Histogram | None:
@@ -288,17 +290,17 @@ def _histogram(counters: LatencyCounters) -> Histogram | None:
 def latency_result(
     run: TestRun, max_load: MaxLoad, latency: Sequence[LatencyAtLoad], trials: Sequence[TrialResult]
 ) -> LatencyResult:
-    """Puts the result of a measurement of latency together: failed if there is none at all.
+    """Makes the result of a measurement of latency: failed if there is no latency at all.
 
     Args:
         run: The test.
         max_load: The largest load.
-        latency: What was measured at each load.
+        latency: The latency at each load.
         trials: The trials that did not fail.
     """
-    faults = [f"{name_load(each)}: {fault}" for each in latency for fault in each.faults]
+    faults = [f"{name_load(at_load)}: {fault}" for at_load in latency for fault in at_load.faults]
     outcome = Outcome.MEASURED if not faults else Outcome.IRREGULAR
-    if not any(each.is_measured for each in latency):
+    if not any(at_load.is_measured for at_load in latency):
         outcome = Outcome.FAILED
     return LatencyResult(
         **{**run.stated(), "error": "; ".join(faults) if outcome is Outcome.FAILED else None},
@@ -310,18 +312,18 @@ def latency_result(
 
 
 def latency_lines(latency: Iterable[LatencyAtLoad]) -> Iterator[str]:
-    """What was measured: a line for each load, with one for each direction below it."""
-    for each in latency:
-        loss = "" if each.loss_ratio is None else f", loss {format_ratio(each.loss_ratio)}"
-        unsent = f" ({each.unsent_frames:,} frames unsent)" if each.unsent_frames else ""
-        yield f"latency at {name_load(each)}{loss}{unsent}"
-        if each.error is not None:
-            yield f"  failed: {each.error}"
-        yield from (f"  {direction.direction}  {_numbers(direction)}" for direction in each.directions)
+    """Latency in words: a line for each load, with a line for each direction below it."""
+    for at_load in latency:
+        loss = "" if at_load.loss_ratio is None else f", loss {format_ratio(at_load.loss_ratio)}"
+        unsent = f" ({at_load.unsent_frames:,} frames unsent)" if at_load.unsent_frames else ""
+        yield f"latency at {name_load(at_load)}{loss}{unsent}"
+        if at_load.error is not None:
+            yield f"  failed: {at_load.error}"
+        yield from (f"  {direction.direction}  {_numbers(direction)}" for direction in at_load.directions)
 
 
 def name_load(latency: LatencyAtLoad) -> str:
-    """Which load it was, e.g. ``90 % of PDR, 135.00 kfps per interface``."""
+    """The load in words, e.g. ``90 % of PDR, 135.00 kfps per interface``."""
     load = f"{format_frame_rate(latency.load.per_interface_fps)} per interface"
     if latency.share_ratio is None:
         return load
@@ -356,15 +358,15 @@ def _numbers(direction: DirectionLatency) -> str:
 
 
 def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Where latencies are not those of the trials, or contradict themselves."""
-    measured = [each for each in result.latency if each.error is None]
+    """Where latencies differ from those of the trials, or contradict each other."""
+    measured = [at_load for at_load in result.latency if at_load.error is None]
     if len(measured) != len(trials):
         yield f"latency: there are {len(measured)} loads and {len(trials)} trials"
         return
-    for place, (each, trial) in enumerate(zip(measured, trials, strict=True)):
-        if each.loss_ratio != trial.loss_ratio or not same_value(each.load.per_interface_fps, trial.load):
+    for place, (at_load, trial) in enumerate(zip(measured, trials, strict=True)):
+        if at_load.loss_ratio != trial.loss_ratio or not same_value(at_load.load.per_interface_fps, trial.load):
             yield f"latency[{place}]: load or loss ratio are not those of trial {place + 1}"
-        yield from latency_contradictions(each, f"latency[{place}]", with_histograms=result.format == WITHOUT_DIGEST)
+        yield from latency_contradictions(at_load, f"latency[{place}]", with_histograms=result.format == WITHOUT_DIGEST)
 
 
 def latency_contradictions(latency: LatencyAtLoad, name: str, *, with_histograms: bool) -> Iterator[str]:
@@ -375,15 +377,15 @@ def latency_contradictions(latency: LatencyAtLoad, name: str, *, with_histograms
         name: Its place in the file.
         with_histograms: Whether histograms are decoded and compared, which takes long.
     """
-    for each in latency.directions:
-        place = f"{name} of {each.direction}"
-        values = [each.least_us, each.mean_us, each.most_us]
+    for direction in latency.directions:
+        place = f"{name} of {direction.direction}"
+        values = [direction.least_us, direction.mean_us, direction.most_us]
         known = [value for value in values if value is not None]
         if any(value > larger * (1.0 + ROUNDING) for value, larger in pairwise(known)):
             yield f"{place}: least, mean and largest latency are out of order: {known}"
-        if each.histogram is not None and with_histograms:
-            made = percentiles_of(Histogram.decode(each.histogram, each.histogram_unit_us), each.most_us)
-            if each.percentiles_us.keys() != made.keys() or not all(
-                same_value(value, made[percent]) for percent, value in each.percentiles_us.items()
+        if direction.histogram is not None and with_histograms:
+            made = percentiles_of(Histogram.decode(direction.histogram, direction.histogram_unit_us), direction.most_us)
+            if direction.percentiles_us.keys() != made.keys() or not all(
+                same_value(value, made[percent]) for percent, value in direction.percentiles_us.items()
             ):
-                yield f"{place}: percentiles_us is {each.percentiles_us}, and the histogram makes {made}"
+                yield f"{place}: percentiles_us is {direction.percentiles_us}, and the histogram makes {made}"

@@ -1,8 +1,9 @@
 """How latency is shown: latency over percentile, a line for each load and direction.
 
-The percentile's axis is logarithmic in what is above it: 90 %, 99 % and 99.9 % are equally far apart. CSIT has latency
-at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, one for each way. Where there are several
-links, it is that of all frames which went this way.
+The axis of percentiles is logarithmic in the share of frames above: 90 %, 99 % and 99.9 % are equally far apart.
+
+CSIT has latency at 90, 50 and 10 % of PDR and at the minimum load, in whole microseconds, one for each way. Where there
+are several links, CSIT's latency is that of all frames which went this way.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ class LatencyView(View[LatencyResult]):
         yield latency_picture(result.latency, result.test.name)
 
     def findings(self, result: LatencyResult) -> Iterator[Finding]:
-        """The outcome alone, as a latency is no rate."""
-        faults = [fault for each in result.latency for fault in each.faults]
+        """Only the outcome, as a latency is no rate."""
+        faults = [fault for at_load in result.latency for fault in at_load.faults]
         yield Finding(result, "latency", result.outcome, "; ".join(faults) or None, has_rate=False)
 
     def csit(self, result: LatencyResult) -> BaseModel:
-        """CSIT has none."""
+        """CSIT has no such test case."""
         raise CsitExportError(f"{result.test.full_name} is a latency alone; CSIT has it as a part of NDR and PDR only.")
 
 
@@ -124,16 +125,16 @@ def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
 
 
 def _curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
-    for place, each in enumerate(latency):
-        for way, direction in enumerate(each.directions):
+    for place, at_load in enumerate(latency):
+        for way, direction in enumerate(at_load.directions):
             points = _points(direction)
             if points:
-                name = f"{name_load(each)}, {direction.direction}"
+                name = f"{name_load(at_load)}, {direction.direction}"
                 yield _Curve(name, series_colour(place), _DASHES[way % len(_DASHES)], points)
 
 
 def _points(direction: DirectionLatency) -> list[tuple[float, float]]:
-    """One over the share of frames that took longer, and the latency; no more points than can be seen."""
+    """Points of the curve: one over the share of slower frames, and the latency; no more points than can be seen."""
     if direction.histogram is None:
         return []
     histogram = Histogram.decode(direction.histogram, direction.histogram_unit_us)
@@ -172,26 +173,26 @@ def csit_latencies(latency: Sequence[LatencyAtLoad], conditions: Conditions, way
     """The latencies of one way at all of CSIT's loads; None where one of them is missing, or nothing goes this way.
 
     Args:
-        latency: What was measured.
-        conditions: What it was measured under.
+        latency: The measured latency.
+        conditions: The conditions of the measurement.
         way: 0: forward; 1: in reverse.
     """
     directions = _directions(conditions, way)
-    found = {name: _at(latency, share, directions) for name, share in _SHARES.items()}
-    known = {name: each for name, each in found.items() if each is not None}
+    by_name = {name: _at(latency, share, directions) for name, share in _SHARES.items()}
+    known = {name: at_share for name, at_share in by_name.items() if at_share is not None}
     return CsitLatencies(**known) if len(known) == len(_SHARES) else None
 
 
 def _directions(conditions: Conditions, way: int) -> tuple[str, ...]:
-    """Those of one way: each link has its directions one after the other, forward first."""
+    """The directions of one way: each link has its directions one after the other, forward first."""
     ways = 2 if conditions.traffic.pattern == "bidirectional" else 1
     return conditions.load.directions[way::ways] if way < ways else ()
 
 
 def _at(latency: Sequence[LatencyAtLoad], share: float, directions: Sequence[str]) -> CsitLatency | None:
-    for each in latency:
-        if each.share_ratio == share:
-            links = [_of_link(measured) for measured in each.directions if measured.direction in directions]
+    for at_load in latency:
+        if at_load.share_ratio == share:
+            links = [_of_link(measured) for measured in at_load.directions if measured.direction in directions]
             return _of_all([link for link in links if link is not None], len(directions))
     return None
 

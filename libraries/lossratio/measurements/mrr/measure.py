@@ -38,10 +38,10 @@ class MrrRequest(Request):
     """What to measure.
 
     Attributes:
-        profile: What the traffic is.
+        profile: The test traffic.
         max_load: The load of all trials, frames per second per interface; None: see `lossratio.testbed.loads`.
-        trials: How many trials.
-        trial_duration: Seconds of each.
+        trials: Number of trials.
+        trial_duration: Seconds of each trial.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         integrity: What happens if frames do not come back as they were sent.
     """
@@ -62,7 +62,7 @@ class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrRe
     result = MrrResult
 
     def controller(self, request: MrrRequest, loads: LoadRange) -> PlannedTrials:
-        """The same trial, as often as it was asked for."""
+        """Trials at the same load, as many as requested."""
         if request.trials < 1:
             raise SearchError(f"A measurement needs at least one trial, not {request.trials}.")
         return PlannedTrials([TrialInput(request.trial_duration, loads.max_load)] * request.trials)
@@ -76,7 +76,7 @@ class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrRe
         }
 
     def progress(self, request: MrrRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The rest takes what the trials so far took on average."""
+        """The time left: each remaining trial takes as long as the trials so far on average."""
         time_left = controller.remaining * controller.elapsed / controller.trials
         return Progress(controller.trials, trial, (), Forecast(time_left, time_left, time_left))
 
@@ -87,19 +87,19 @@ class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrRe
         inputs: Mapping[str, Any],
         max_load: MaxLoad,
     ) -> MrrResult:
-        """The rate of all trials."""
+        """The maximum receive rate over all trials."""
         return mrr_result(measured.run, max_load, measured.entries)
 
     def contradictions(self, result: MrrResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the rate is not that of the trials."""
+        """Where the rate differs from that of the trials."""
         return mrr_contradictions(result, trials)
 
     def follows_from_trials(self, result: MrrResult) -> bool:
-        """It does."""
+        """True: the trials are all that the result needs."""
         return True
 
     def view(self) -> View[MrrResult]:
-        """How it is shown."""
+        """How the maximum receive rate is shown."""
         from lossratio.measurements.mrr.view import MrrView
 
         return MrrView()

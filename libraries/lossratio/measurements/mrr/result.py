@@ -1,7 +1,7 @@
-"""Maximum receive rate: what comes back when the generator sends all it may.
+"""Maximum receive rate: the forwarding rate while the generator sends at maximum load.
 
 FD.io CSIT's definition: ten trials of 1 s at maximum load; each value is the number of frames forwarded over the time
-really spent; mean and population standard deviation. Frames that the generator could not send do not matter to it;
+really spent; mean and population standard deviation. Frames that the generator could not send do not change the rate;
 they are reported, and are no loss.
 """
 
@@ -25,18 +25,18 @@ MRR_TRIAL_DURATION = 1.0
 """Seconds of each trial."""
 
 NOTHING_LOST = "no frame was lost at maximum load: the SUT may forward more than this"
-"""What is remarked about a maximum receive rate that the SUT did not limit."""
+"""The remark on a maximum receive rate that the SUT did not limit."""
 
 
 class MrrValue(Record):
-    """What one trial gave."""
+    """The rate of one trial."""
 
     forwarding_rate: Rate
     """Frames forwarded in all directions over the time really spent; per interface is the mean over the interfaces."""
     directions_fps: dict[str, float]
     """Frames forwarded in each direction over the time that this direction really spent; empty if not counted."""
     measured_time_s: Seconds
-    """The time really spent: of the direction that took longest; the intended duration where it was not measured."""
+    """The time really spent: that of the direction that took longest; the intended duration if it was not measured."""
 
 
 class Mrr(Record):
@@ -80,7 +80,7 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
 
     Args:
         trials: The trials.
-        conditions: Under which they were measured.
+        conditions: The conditions of the trials.
 
     Raises:
         SearchError: If there are no trials, or their loads differ.
@@ -104,21 +104,23 @@ def maximum_receive_rate(trials: Sequence[TrialResult], conditions: Conditions) 
 
 
 def _value(trial: TrialResult, conditions: Conditions) -> MrrValue:
-    times = {each.name: each.elapsed or trial.duration for each in trial.output.directions}
+    times = {direction.name: direction.elapsed or trial.duration for direction in trial.output.directions}
     measured_time = max(times.values(), default=trial.duration)
     forwarded = _forwarded(trial, conditions.load.aggregate_factor)
     return MrrValue(
         forwarding_rate=conditions.rate(forwarded / measured_time / conditions.load.aggregate_factor),
-        directions_fps={each.name: each.received / times[each.name] for each in trial.output.directions},
+        directions_fps={
+            direction.name: direction.received / times[direction.name] for direction in trial.output.directions
+        },
         measured_time_s=measured_time,
     )
 
 
 def _forwarded(trial: TrialResult, factor: float) -> float:
-    """Frames forwarded in all directions; as exactly as the measurer tells."""
+    """Frames forwarded in all directions, as exactly as the measurer counts them."""
     output = trial.output
     if output.directions:
-        return sum(each.received for each in output.directions)
+        return sum(direction.received for direction in output.directions)
     if output.sent_frames is not None and output.lost_frames is not None:
         return max(0, output.sent_frames - output.lost_frames)
     return trial.forwarding_rate * trial.duration * factor
@@ -130,7 +132,7 @@ def _total(counts: Sequence[int | None]) -> int | None:
 
 
 def mrr_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry]) -> MrrResult:
-    """Puts the result of a measurement of the maximum receive rate together.
+    """Makes the result of a measurement of the maximum receive rate.
 
     Args:
         run: The test.
@@ -154,6 +156,6 @@ def mrr_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry])
 
 
 def mrr_contradictions(result: MrrResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Where the maximum receive rate is not that of the trials."""
+    """Where the maximum receive rate differs from that of the trials."""
     if result.mrr is not None:
         yield from differences(result.mrr, maximum_receive_rate(trials, result.conditions), "mrr")

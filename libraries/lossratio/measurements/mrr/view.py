@@ -28,7 +28,7 @@ MRR = "MRR"
 """The quantity of a maximum receive rate."""
 
 MRR_LEAST_DEFICIT_RATIO = 0.03
-"""How far below a throughput an MRR must be, relative to it; a burst that fits into short trials makes about 1 %."""
+"""Deficit of an MRR below a throughput, as a share of it, that is a doubt; bursts in short trials make about 1 %."""
 
 
 class CsitSamples(CsitRecord):
@@ -87,13 +87,13 @@ class MrrView(View[MrrResult]):
         }
 
     def caveats(self, result: MrrResult) -> Iterator[str]:
-        """That the SUT may forward more."""
+        """The caveat that the SUT may forward more."""
         if result.mrr is not None and result.mrr.lost_frames == 0:
             yield NOTHING_LOST
 
     def doubts(self, result: MrrResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
-        """That less is forwarded at maximum load than at a smaller one."""
-        yield from _below_throughput(result, [each for each in results if isinstance(each, ThroughputResult)])
+        """The doubt that less is forwarded at maximum load than at a smaller load."""
+        yield from _below_throughput(result, [other for other in results if isinstance(other, ThroughputResult)])
 
     def csit(self, result: MrrResult) -> CsitMrr:
         """The rates of all trials, with mean and standard deviation."""
@@ -133,17 +133,17 @@ def _below_throughput(result: MrrResult, throughputs: Sequence[ThroughputResult]
         return
     offered = result.max_load.rate.per_interface_fps
     most = result.mrr.mean.per_interface_fps + result.mrr.stdev.per_interface_fps
-    same = [each for each in throughputs if _is_same_setup(each, result)]
-    for report in (report for each in same for report in each.goals):
-        found = None if report.result is None else report.result.conditional_throughput
-        # A smaller load than the throughput cannot be forwarded at its rate.
-        if found is None or offered < found.per_interface_fps:
+    same = [search for search in throughputs if _is_same_setup(search, result)]
+    for report in (report for search in same for report in search.goals):
+        throughput = None if report.result is None else report.result.conditional_throughput
+        # At a load below the throughput, the forwarding rate cannot reach the throughput.
+        if throughput is None or offered < throughput.per_interface_fps:
             continue
-        if most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * found.per_interface_fps:
+        if most < (1.0 - MRR_LEAST_DEFICIT_RATIO) * throughput.per_interface_fps:
             yield Doubt(
                 DoubtKind.MRR_BELOW_PDR,
                 f"{format_frame_rate(result.mrr.mean.per_interface_fps)} per interface are forwarded at maximum load, "
-                f"less than the {report.goal.name} of {format_frame_rate(found.per_interface_fps)}",
+                f"less than the {report.goal.name} of {format_frame_rate(throughput.per_interface_fps)}",
             )
             return
 

@@ -97,17 +97,17 @@ def measure_reconfiguration_loss(
             load meanwhile. Where the search did not fail, the result file says so.
     """
     searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
-    found = find_conditional_throughput(testbed, request.search, searched, on_progress)
-    _, load = found.relevant_load(None)
-    about_search = (*found.remarks, *_search_remarks(found))
+    goal_search = find_conditional_throughput(testbed, request.search, searched, on_progress)
+    _, load = goal_search.relevant_load(None)
+    about_search = (*goal_search.remarks, *_search_remarks(goal_search))
     span = Span()
 
     def write(stopped: StoppedTraffic | None, error: str | None) -> ReconfigurationResult:
         remarks = about_search if stopped is None else (*about_search, *_remarks(stopped))
-        run = TestRun(place.test, span.started, span.end(), found.conditions, remarks, error)
-        loss = None if stopped is None else reconfiguration_loss(found.conditions.rate(load), stopped.lost)
+        run = TestRun(place.test, span.started, span.end(), goal_search.conditions, remarks, error)
+        loss = None if stopped is None else reconfiguration_loss(goal_search.conditions.rate(load), stopped.lost)
         entries = read_journal(place.directory.journal_path(searched.test.full_name)).entries
-        result = reconfiguration_result(run, found.max_load, loss, entries)
+        result = reconfiguration_result(run, goal_search.max_load, loss, entries)
         place.directory.write(result)
         return result
 
@@ -153,6 +153,6 @@ def _remarks(stopped: StoppedTraffic) -> Iterator[str]:
             f"the generator left {stopped.unsent:,} frames unsent during the reconfiguration ({share}); so many more "
             "could have been lost"
         )
-    dropped = sum(each.generator_drops for each in stopped.directions)
+    dropped = sum(direction.generator_drops for direction in stopped.directions)
     if dropped:
         yield f"the generator dropped {dropped:,} frames that came back; so many of those lost, at most, are its own"

@@ -75,8 +75,8 @@ def find_tester_limit(
     highest = request.max_load or _highest(testbed, request.profile)
     search = SearchRequest((request.goal,), request.profile, max_load=highest)
     result = find_conditional_throughput(testbed, search, place, on_progress)
-    found = result.goals[0].result
-    bound = None if found is None else found.relevant_lower_bound
+    outcome = result.goals[0].result
+    bound = None if outcome is None else outcome.relevant_lower_bound
     if bound is None:
         raise TrafficError(
             f"The tester sends and receives all frames at no load, from {result.min_load.per_interface_fps:,.0f} fps "
@@ -118,7 +118,7 @@ def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
 
 def _highest(testbed: Testbed, profile: TrafficProfile) -> float:
     limits = load_limits(testbed, profile)
-    return min((each.load for each in limits if each.origin is not LoadOrigin.GENERATOR), default=HIGHEST_LOAD)
+    return min((limit.load for limit in limits if limit.origin is not LoadOrigin.GENERATOR), default=HIGHEST_LOAD)
 
 
 def _rounded_down(load: float) -> float:

@@ -113,13 +113,13 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
         posterior=_density(combined, densities),
         history=tuple(
             IntervalPoint(
-                trials=each.trials,
-                elapsed_s=each.elapsed,
-                mean_per_interface_fps=each.mean,
-                least_95_per_interface_fps=each.low,
-                most_95_per_interface_fps=each.high,
+                trials=point.trials,
+                elapsed_s=point.elapsed,
+                mean_per_interface_fps=point.mean,
+                least_95_per_interface_fps=point.low,
+                most_95_per_interface_fps=point.high,
             )
-            for each in estimate.history
+            for point in estimate.history
         ),
         ended_by=None if estimate.stopped_by is None else estimate.stopped_by.value,
         limit=_limit(estimate),

@@ -147,8 +147,8 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
         """The critical load."""
         setup = SoakSetup(request.target_loss_ratio, inputs["settings"], inputs["min_load_fps"], max_load)
         conditions = measured.run.conditions
-        found = None if measured.failure is not None else describe_critical_load(measured.result, conditions)
-        return soak_result(measured.run, setup, found, measured.entries)
+        critical_load = None if measured.failure is not None else describe_critical_load(measured.result, conditions)
+        return soak_result(measured.run, setup, critical_load, measured.entries)
 
     def wrong_evidence(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
         """Trials that are set aside and must not be, or the other way round."""
@@ -212,8 +212,8 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
             f"{result.test.full_name} was measured with other traffic ({traffic.name}, "
             f"{traffic.average_frame_size_bytes:g} bytes): a soak test cannot begin from it."
         )
-    found = [report.result for report in result.goals if report.result is not None]
-    bounds = [bound for each in found for bound in (each.relevant_lower_bound, each.relevant_upper_bound)]
+    outcomes = [report.result for report in result.goals if report.result is not None]
+    bounds = [bound for outcome in outcomes for bound in (outcome.relevant_lower_bound, outcome.relevant_upper_bound)]
     loads = tuple(sorted({bound.per_interface_fps for bound in bounds if bound is not None}))
     if not loads:
         raise SearchError(f"{result.test.full_name} found no bounds: a soak test cannot begin from it.")

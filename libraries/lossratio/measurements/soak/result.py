@@ -206,7 +206,10 @@ def soak_result(
 
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
     """The mean and standard deviation are those of the functions, mixed by their weights."""
-    parts = [(each.weight, each.mean.per_interface_fps, each.stdev.per_interface_fps) for each in said.functions]
+    parts = [
+        (function.weight, function.mean.per_interface_fps, function.stdev.per_interface_fps)
+        for function in said.functions
+    ]
     mean = sum(weight * own for weight, own, _ in parts)
     variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, own, stdev in parts)
     for name, rate, made in (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance))):

@@ -60,18 +60,18 @@ class SoakView(View[SoakResult]):
 
     def lines(self, result: SoakResult) -> Iterator[str]:
         """The critical load, with its interval."""
-        found = result.critical_load
-        if found is None:
+        critical_load = result.critical_load
+        if critical_load is None:
             yield failure_line(result)
             return
-        state = "regular" if found.reason is None else f"irregular: {found.reason}"
+        state = "regular" if critical_load.reason is None else f"irregular: {critical_load.reason}"
         yield f"critical load (loss ratio {format_ratio(result.target_loss_ratio)} in the long run): {state}"
-        yield rate_line("mean", found.mean)
-        yield rate_line("standard deviation", found.stdev)
-        yield rate_line("95 % interval, from", found.least_95)
-        yield rate_line("95 % interval, to", found.most_95)
-        if found.ended_by is not None:
-            yield f"  {'ended by':<{LABEL_WIDTH}}  {found.ended_by}"
+        yield rate_line("mean", critical_load.mean)
+        yield rate_line("standard deviation", critical_load.stdev)
+        yield rate_line("95 % interval, from", critical_load.least_95)
+        yield rate_line("95 % interval, to", critical_load.most_95)
+        if critical_load.ended_by is not None:
+            yield f"  {'ended by':<{LABEL_WIDTH}}  {critical_load.ended_by}"
 
     def pictures(self, result: SoakResult) -> Iterator[Picture]:
         """Loss over load, the posterior, and how its interval narrowed."""
@@ -90,19 +90,19 @@ class SoakView(View[SoakResult]):
 
     def findings(self, result: SoakResult) -> Iterator[Finding]:
         """The mean critical load, with its interval as bounds."""
-        found = result.critical_load
-        if found is None:
+        critical_load = result.critical_load
+        if critical_load is None:
             yield Finding(result, CRITICAL_LOAD, Outcome.FAILED, result.error)
         else:
             yield Finding(
                 result,
                 CRITICAL_LOAD,
                 result.outcome,
-                found.reason,
-                found.mean,
-                found.least_95,
-                found.most_95,
-                found.stdev,
+                critical_load.reason,
+                critical_load.mean,
+                critical_load.least_95,
+                critical_load.most_95,
+                critical_load.stdev,
             )
 
     def aspects(self, result: SoakResult, finding: Finding) -> Mapping[str, JsonValue]:
@@ -111,18 +111,18 @@ class SoakView(View[SoakResult]):
 
     def is_at_limit(self, result: SoakResult, finding: Finding) -> bool:
         """Whether the critical load may be above the maximum load."""
-        found = result.critical_load
-        return found is not None and not found.misfit and found.limit is SoakLimit.AT_LEAST
+        critical_load = result.critical_load
+        return critical_load is not None and not critical_load.misfit and critical_load.limit is SoakLimit.AT_LEAST
 
     def stalls(self, result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
         """Stalls that were too short to be set aside, but may have moved the critical load out of its interval."""
-        found = result.critical_load
-        stalled = [each for each in trials if each.lateness_s > STALL and each.lost_frames]
-        if found is None or not stalled:
+        critical_load = result.critical_load
+        stalled = [trial for trial in trials if trial.lateness_s > STALL and trial.lost_frames]
+        if critical_load is None or not stalled:
             return None
-        share = max(each.lateness_s / each.duration_s for each in stalled)
-        width = found.most_95.per_interface_fps - found.least_95.per_interface_fps
-        if share * found.mean.per_interface_fps <= 0.5 * width:
+        share = max(trial.lateness_s / trial.duration_s for trial in stalled)
+        width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
+        if share * critical_load.mean.per_interface_fps <= 0.5 * width:
             return None
         return Doubt(
             DoubtKind.GENERATOR_STALLS,
@@ -133,14 +133,14 @@ class SoakView(View[SoakResult]):
 
     def csit(self, result: SoakResult) -> CsitSoak:
         """The critical load, less and plus a standard deviation."""
-        found = result.critical_load
-        if found is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
+        critical_load = result.critical_load
+        if critical_load is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
             raise CsitExportError(
                 f"CSIT's soak tests have a target loss ratio of 1e-7; {result.test.full_name} has not."
             )
-        if found.misfit:
-            raise CsitExportError(f"The critical load of {result.test.full_name} is irregular: {found.reason}.")
-        mean, stdev = found.mean.per_interface_fps, found.stdev.per_interface_fps
+        if critical_load.misfit:
+            raise CsitExportError(f"The critical load of {result.test.full_name} is irregular: {critical_load.reason}.")
+        mean, stdev = critical_load.mean.per_interface_fps, critical_load.stdev.per_interface_fps
         lower, upper = (result.conditions.rate(max(0.0, mean + sign * stdev)) for sign in (-1, 1))
         return CsitSoak(critical_rate=CsitCriticalRate(lower=csit_rate(lower), upper=csit_rate(upper)))
 
@@ -153,17 +153,17 @@ def draw_soak(result: SoakResult) -> str:
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is; an empty string if there is nothing to draw.
     """
-    found = result.critical_load
-    if found is None or not result.trials:
+    critical_load = result.critical_load
+    if critical_load is None or not result.trials:
         return ""
     parts = [
-        *_curves(result, found),
-        *_posteriors(found),
-        *_history(found),
+        *_curves(result, critical_load),
+        *_posteriors(critical_load),
+        *_history(critical_load),
         *legend(
             by_mark(result.trials),
             [
-                *((each.name, series_colour(index), 1.0) for index, each in enumerate(found.functions)),
+                *((function.name, series_colour(index), 1.0) for index, function in enumerate(critical_load.functions)),
                 ("both, by weight", _COMBINED, 1.0),
             ],
             _LEFT,
@@ -190,14 +190,14 @@ def _curves(result: SoakResult, found: CriticalLoad) -> list[str]:
         if shown:
             plot.line(shown, series_colour(index))
     for mark, trials in by_mark(result.trials).items():
-        places = [(each.load_per_interface_fps, max(each.loss_ratio, floor), trial_hint(each)) for each in trials]
+        places = [(trial.load_per_interface_fps, max(trial.loss_ratio, floor), trial_hint(trial)) for trial in trials]
         plot.marks(mark, places)
     return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, _load_label(x, _CURVES[1] + 34.0)]
 
 
 def _posteriors(found: CriticalLoad) -> list[str]:
     shapes: list[tuple[tuple[DensityPoint, ...], str, str | None]] = [
-        (each.posterior, series_colour(index), "4 3") for index, each in enumerate(found.functions)
+        (function.posterior, series_colour(index), "4 3") for index, function in enumerate(found.functions)
     ]
     shapes.append((found.posterior, _COMBINED, None))
     points = [point for shape, _, _ in shapes for point in shape]
@@ -210,7 +210,7 @@ def _posteriors(found: CriticalLoad) -> list[str]:
     plot.frame(x.ticks(6), [], format_frame_rate, in_unit(1.0))
     plot.bands([(least, most, 0.0, plot.y.high)], _COMBINED, 0.12)
     for shape, colour, dash in shapes:
-        places = [(each.load_per_interface_fps, each.density_per_fps) for each in shape]
+        places = [(point.load_per_interface_fps, point.density_per_fps) for point in shape]
         places = [place for place in places if x.holds(place[0])]
         if places:
             plot.line(places, colour, dash=dash)
@@ -224,14 +224,14 @@ def _history(found: CriticalLoad) -> list[str]:
     if len(points) < 2:
         return []
     x = Axis(0.0, points[-1].elapsed_s or 1.0, _LEFT, _RIGHT)
-    settled = [each for each in points if each.elapsed_s >= _SETTLED_SHARE * x.high]
-    low = min(each.least_95_per_interface_fps for each in settled)
-    high = max(each.most_95_per_interface_fps for each in settled)
+    settled = [point for point in points if point.elapsed_s >= _SETTLED_SHARE * x.high]
+    low = min(point.least_95_per_interface_fps for point in settled)
+    high = max(point.most_95_per_interface_fps for point in settled)
     room = _ROOM * (high - low) or _ROOM * high
     plot = Plot(x, Axis(max(low - room, 0.0), high + room, _HISTORY[1], _HISTORY[0]))
     plot.frame(x.ticks(8), plot.y.ticks(4), in_unit(1.0), format_frame_rate)
     plot.bands(list(_bands(points)), _COMBINED, 0.15)
-    plot.line([(each.elapsed_s, each.mean_per_interface_fps) for each in points], _COMBINED)
+    plot.line([(point.elapsed_s, point.mean_per_interface_fps) for point in points], _COMBINED)
     title = text_at(4.0, _HISTORY[0] - 12.0, "95 % interval and mean of the critical load over time")
     label = text_at((_LEFT + _RIGHT) / 2, _HISTORY[1] + 34.0, "seconds of trials", text_anchor="middle")
     return [title, *plot.parts, label]
@@ -239,10 +239,10 @@ def _history(found: CriticalLoad) -> list[str]:
 
 def _bands(points: tuple[IntervalPoint, ...]) -> list[tuple[float, float, float, float]]:
     """The interval after each trial, which holds until the next trial is over."""
-    ends = [each.elapsed_s for each in points[1:]] + [points[-1].elapsed_s]
+    ends = [point.elapsed_s for point in points[1:]] + [points[-1].elapsed_s]
     return [
-        (each.elapsed_s, end, each.least_95_per_interface_fps, each.most_95_per_interface_fps)
-        for each, end in zip(points, ends, strict=True)
+        (point.elapsed_s, end, point.least_95_per_interface_fps, point.most_95_per_interface_fps)
+        for point, end in zip(points, ends, strict=True)
     ]
 
 

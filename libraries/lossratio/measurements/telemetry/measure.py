@@ -112,9 +112,9 @@ def add_telemetry(
         load=rate,
         goal=request.goal,
         duration_s=request.duration,
-        sent_frames=sum(each.sent for each in output.directions),
-        received_frames=sum(each.received for each in output.directions),
-        duts=tuple(_described(each) for each in observations),
+        sent_frames=sum(direction.sent for direction in output.directions),
+        received_frames=sum(direction.received for direction in output.directions),
+        duts=tuple(_described(observation) for observation in observations),
     )
     whole = result.model_copy(update={"telemetry": (*result.telemetry, trial)})
     place.directory.write(whole)
@@ -124,10 +124,10 @@ def add_telemetry(
 def describe_telemetry(trial: TelemetryTrial) -> str:
     """Where the frames of the trial went, in a line for each DUT and one for all."""
     lines = [
-        f"{each.node} ({each.kind}): received {sum(each.received_frames.values()):,} frames, transmitted "
-        f"{sum(each.transmitted_frames.values()):,}, dropped {_drops(each)}; "
-        f"{each.unaccounted_frames:,} unaccounted for"
-        for each in trial.duts
+        f"{dut.node} ({dut.kind}): received {sum(dut.received_frames.values()):,} frames, transmitted "
+        f"{sum(dut.transmitted_frames.values()):,}, dropped {_drops(dut)}; "
+        f"{dut.unaccounted_frames:,} unaccounted for"
+        for dut in trial.duts
     ]
     return "\n".join((*lines, f"TG: sent {trial.sent_frames:,} frames, received {trial.received_frames:,}"))
 

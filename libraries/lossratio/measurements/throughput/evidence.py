@@ -129,12 +129,12 @@ def throughput_result(
         entries: All its trials.
     """
     evidence = [entry.result for entry in entries[search.warm_ups :]]
-    found = [
+    outcomes = [
         None if run.error is not None else _goal_outcome(results[goal], evidence, run, search) for goal in search.goals
     ]
     return ThroughputResult(
         **run.stated(),
-        outcome=Outcome.FAILED if run.error is not None else outcome_of(found),
+        outcome=Outcome.FAILED if run.error is not None else outcome_of(outcomes),
         trials=describe_trials(entries, warm_ups=search.warm_ups),
         algorithm=search.algorithm,
         settings=dict(search.settings),
@@ -142,7 +142,7 @@ def throughput_result(
         max_load=search.max_load,
         goals=tuple(
             GoalReport(goal=describe_goal(goal), result=result)
-            for goal, result in zip(search.goals, found, strict=True)
+            for goal, result in zip(search.goals, outcomes, strict=True)
         ),
     )
 
@@ -210,12 +210,12 @@ def search_contradictions(result: ThroughputResult, trials: Sequence[TrialResult
         if report.result is not None and result.algorithm == ALGORITHM:
             yield from _goal_contradictions(report, report.result, result, trials[warm_ups:])
     for spread in result.spread:
-        own = next((each.result for each in result.goals if each.goal.name == spread.goal), None)
-        found = None if own is None or own.conditional_throughput is None else own.conditional_throughput
-        if not same_value(spread.values_fps[-1], None if found is None else found.per_interface_fps):
+        own = next((report.result for report in result.goals if report.goal.name == spread.goal), None)
+        throughput = None if own is None or own.conditional_throughput is None else own.conditional_throughput
+        if not same_value(spread.values_fps[-1], None if throughput is None else throughput.per_interface_fps):
             yield f"spread of {spread.goal}: its last value is not the conditional throughput that was found"
-    for place, each in enumerate(result.latency):
-        yield from latency_contradictions(each, f"latency[{place}]", with_histograms=result.format == WITHOUT_DIGEST)
+    for place, at_load in enumerate(result.latency):
+        yield from latency_contradictions(at_load, f"latency[{place}]", with_histograms=result.format == WITHOUT_DIGEST)
 
 
 def _goal_outcome(result: GoalResult, trials: Sequence[TrialResult], run: TestRun, search: SearchSetup) -> GoalOutcome:

@@ -68,12 +68,12 @@ def frame_size_series(results: Iterable[ThroughputResult]) -> list[FrameSizeSeri
         parts = result.test.name.split("-")
         name = "-".join("*" if _SIZE.fullmatch(part) else part for part in parts)
         for report in result.goals:
-            found = report.result
+            outcome = report.result
             row = FrameSizeRow(
                 frame_size=traffic.average_frame_size_bytes,
                 is_mix=len(traffic.frame_sizes) > 1,
-                throughput=None if found is None else found.conditional_throughput,
-                is_regular=found is not None and found.regular,
+                throughput=None if outcome is None else outcome.conditional_throughput,
+                is_regular=outcome is not None and outcome.regular,
                 theoretical_maximum=result.max_load.theoretical_maximum,
             )
             testbed = result.conditions.testbed.name
@@ -95,7 +95,7 @@ def draw_frame_sizes(series: Sequence[FrameSizeSeries]) -> str:
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is.
     """
-    rows = [row for each in series for row in each.rows]
+    rows = [row for goal_series in series for row in goal_series.rows]
     sizes = [row.frame_size for row in rows]
     known = [rate.per_interface_fps for row in rows for rate in (row.throughput, row.theoretical_maximum) if rate]
     highest = max(known, default=1.0)
@@ -114,13 +114,15 @@ def draw_frame_sizes(series: Sequence[FrameSizeSeries]) -> str:
     if limits:
         plot.line(_limit_line(limits), _THEORY, width=1.2, dash="6 3")
         swatches.append(("theoretical maximum of the links", _THEORY, 1.0))
-    for index, each in enumerate(series):
-        found = [(row.frame_size, row.throughput.per_interface_fps) for row in each.rows if row.throughput]
-        if found:
-            plot.line(found, series_colour(index))
-        mark = Mark(each.goal, each.goal, "circle", series_colour(index))
-        plot.marks(mark, [(size, rate, f"{each.goal}, {size:g} B: {format_frame_rate(rate)}") for size, rate in found])
-        swatches.append((each.goal, series_colour(index), 1.0))
+    for index, goal_series in enumerate(series):
+        points = [(row.frame_size, row.throughput.per_interface_fps) for row in goal_series.rows if row.throughput]
+        if points:
+            plot.line(points, series_colour(index))
+        mark = Mark(goal_series.goal, goal_series.goal, "circle", series_colour(index))
+        plot.marks(
+            mark, [(size, rate, f"{goal_series.goal}, {size:g} B: {format_frame_rate(rate)}") for size, rate in points]
+        )
+        swatches.append((goal_series.goal, series_colour(index), 1.0))
     parts = [*plot.parts, *legend((), swatches, _LEFT, _HEIGHT - 10.0)]
     return drawing(_WIDTH, _HEIGHT, f"Rate over frame size, {series[0].name}.", parts)
 
@@ -138,6 +140,6 @@ def _limit_line(limits: Mapping[float, float]) -> list[tuple[float, float]]:
 def by_tests(series: Iterable[FrameSizeSeries]) -> list[list[FrameSizeSeries]]:
     """Series of the same tests together, each list with one series for each goal."""
     groups: dict[tuple[str, str, str], list[FrameSizeSeries]] = {}
-    for each in series:
-        groups.setdefault((each.name, each.protocol, each.testbed), []).append(each)
+    for goal_series in series:
+        groups.setdefault((goal_series.name, goal_series.protocol, goal_series.testbed), []).append(goal_series)
     return list(groups.values())

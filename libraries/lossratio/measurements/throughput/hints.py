@@ -51,23 +51,23 @@ def earlier_searches(
         ReportError: If a result file cannot be read.
     """
     if path.is_file():
-        found = [_from_journal(path, traffic)]
+        searches = [_from_journal(path, traffic)]
     elif path.is_dir():
-        left_out = {each.resolve() for each in besides}
+        left_out = {directory.resolve() for directory in besides}
         runs = [run for run in (path, *sorted(path.iterdir())) if run.is_dir() and run.resolve() not in left_out]
-        found = [_from_run(RunDirectory(run), test_name, traffic) for run in runs]
+        searches = [_from_run(RunDirectory(run), test_name, traffic) for run in runs]
     else:
         raise SearchError(
             f"There are no hints at {path}: give the directory of an earlier run, a folder of such directories, "
             f"or a journal; or leave hints out."
         )
-    return tuple(sorted((each for each in found if each is not None), key=lambda each: each.began))
+    return tuple(sorted((search for search in searches if search is not None), key=lambda each: each.began))
 
 
 def describe_hints(controller: MLRsearch, earlier: Sequence[EarlierSearch]) -> dict[str, JsonValue]:
     """What the hints were, for the journal and the result; loads in frames per second per interface."""
     return {
-        "searches": [{"file": str(each.file), "began": each.began} for each in earlier],
+        "searches": [{"file": str(search.file), "began": search.began} for search in earlier],
         "start_fps": {str(goal): load for goal, load in controller.hinted_loads.items()},
     }
 

@@ -54,7 +54,9 @@ def draw_loss(result: ThroughputResult, history: History) -> str:
         parts += _panel(result.goals, marked, window, (left, left + width), floor, scale)
     middle = (_LEFT + _RIGHT) / 2
     parts.append(text_at(middle, _BOTTOM + 35.0, f"load per interface, {prefix}fps", text_anchor="middle"))
-    goals = [(f"{each.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, each in enumerate(result.goals)]
+    goals = [
+        (f"{report.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, report in enumerate(result.goals)
+    ]
     parts += legend(marked, goals, _LEFT, _BOTTOM + 60.0)
     return drawing(_WIDTH, _HEIGHT, f"Loss ratio over load per interface, {result.test.name}.", parts)
 
@@ -94,8 +96,8 @@ def _loss(loss: float, floor: float) -> str:
 def _draw_goal(plot: Plot, report: GoalReport, colour: str, floor: float) -> None:
     allowed = max(report.goal.loss_ratio, floor)
     plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
-    found = report.result
-    for bound in () if found is None else (found.relevant_lower_bound, found.relevant_upper_bound):
+    outcome = report.result
+    for bound in () if outcome is None else (outcome.relevant_lower_bound, outcome.relevant_upper_bound):
         if bound is not None and plot.x.holds(bound.per_interface_fps):
             plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
 
@@ -107,5 +109,5 @@ def _places(trials: Sequence[Trial], window: Window, floor: float) -> Iterator[t
         if window.holds(trial.load_per_interface_fps):
             place = (trial.load_per_interface_fps, max(trial.loss_ratio, floor))
             hints.setdefault(place, []).append(trial_hint(trial))
-    for (load, loss), told in hints.items():
-        yield load, loss, told[0] if len(told) == 1 else f"{len(told)} trials like {told[0]}"
+    for (load, loss), texts in hints.items():
+        yield load, loss, texts[0] if len(texts) == 1 else f"{len(texts)} trials like {texts[0]}"

@@ -120,7 +120,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
             timeout=request.timeout,
             warm_up_duration=request.warm_up_duration,
             fail_fast=request.fail_fast,
-            hints=[each.trials for each in self._earlier],
+            hints=[search.trials for search in self._earlier],
         )
         _check_names(controller.goals)
         return controller
@@ -181,15 +181,15 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
     def known_so_far(self, journal: JournalContents) -> Iterator[str]:
         """The bounds of each goal."""
         try:
-            goals = [search_goal(Goal.model_validate(each)) for each in journal.search.get("goals", ())]
+            goals = [search_goal(Goal.model_validate(fields)) for fields in journal.search.get("goals", ())]
         except (ValidationError, SearchError):
             return
         so_far = BoundsSoFar(goals)
         warm_ups = self.warm_ups(journal.search.get("settings") or {})
         bounds = [so_far.add(result) for result in journal.results[warm_ups:]]
-        for each in bounds[-1] if bounds else ():
-            interval = format_interval(each.leaning.lower, each.leaning.upper)
-            yield f"{each.goal}: so far {interval} per interface, not proved"
+        for goal_bounds in bounds[-1] if bounds else ():
+            interval = format_interval(goal_bounds.leaning.lower, goal_bounds.leaning.upper)
+            yield f"{goal_bounds.goal}: so far {interval} per interface, not proved"
 
     def view(self) -> View[ThroughputResult]:
         """How it is shown."""
@@ -262,15 +262,15 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
         SearchError: If the result is not that of a search, or has no such goal.
     """
     report = _required_goal(result, goal)
-    found = None if report.result is None else report.result.conditional_throughput
-    if found is None:
+    throughput = None if report.result is None else report.result.conditional_throughput
+    if throughput is None:
         raise AssertionError(
             f"{report.goal.name} has no conditional throughput ({format_regularity(report)}); "
             f"it should be at least {format_frames_per_second(least)} per interface."
         )
-    if found.per_interface_fps < least:
+    if throughput.per_interface_fps < least:
         raise AssertionError(
-            f"{report.goal.name} is {format_frames_per_second(found.per_interface_fps)} per interface "
+            f"{report.goal.name} is {format_frames_per_second(throughput.per_interface_fps)} per interface "
             f"({format_regularity(report)}); it should be at least {format_frames_per_second(least)}."
         )
 
@@ -281,9 +281,9 @@ def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
 
 
 def _spread(reports: Sequence[GoalReport]) -> GoalSpread:
-    found = [report.result for report in reports]
-    values = [None if result is None else result.conditional_throughput for result in found]
-    return goal_spread(reports[0].goal.name, values, sum(result is not None and result.regular for result in found))
+    outcomes = [report.result for report in reports]
+    values = [None if result is None else result.conditional_throughput for result in outcomes]
+    return goal_spread(reports[0].goal.name, values, sum(result is not None and result.regular for result in outcomes))
 
 
 def _required_goal(result: TestResult, name: str | None) -> GoalReport:
@@ -301,7 +301,7 @@ def _earlier(request: SearchRequest, place: TestPlace) -> tuple[EarlierSearch, .
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.testbed import describe_traffic
 
-    own = [each.path for each in (place.directory, place.resume) if each is not None]
+    own = [directory.path for directory in (place.directory, place.resume) if directory is not None]
     return earlier_searches(request.hints, place.test.full_name, describe_traffic(request.profile), besides=own)
 
 

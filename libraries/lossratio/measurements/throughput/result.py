@@ -161,7 +161,7 @@ class ThroughputResult(TestResult):
         """
         if name is not None:
             return self.goal_named(name)
-        return next((each for each in self.goals if each.goal.name.upper().endswith(_PDR)), self.goals[-1])
+        return next((report for report in self.goals if report.goal.name.upper().endswith(_PDR)), self.goals[-1])
 
     def relevant_load(self, goal: str | None) -> tuple[str, float]:
         """The load to measure something at after the search: a goal's relevant lower bound.

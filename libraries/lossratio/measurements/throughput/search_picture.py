@@ -122,10 +122,10 @@ def _row(
         x.ticks(10, whole=True), plot.y.ticks(6 if window.goals else 4), lambda trial: f"{trial:.0f}", in_unit(scale)
     )
     for index in range(len(result.goals)):
-        _draw_bounds(plot, {number: each[index] for number, each in history.items()}, series_colour(index))
+        _draw_bounds(plot, {number: bounds[index] for number, bounds in history.items()}, series_colour(index))
     for mark, trials in marked.items():
-        shown = [each for each in trials if window.holds(each.load_per_interface_fps)]
-        plot.marks(mark, [(each.number, each.load_per_interface_fps, trial_hint(each)) for each in shown])
+        shown = [trial for trial in trials if window.holds(trial.load_per_interface_fps)]
+        plot.marks(mark, [(trial.number, trial.load_per_interface_fps, trial_hint(trial)) for trial in shown])
     return plot.parts + _goal_labels(result.goals, history, window, plot.y)
 
 
@@ -198,8 +198,8 @@ def _found(report: GoalReport) -> Iterator[str]:
 
 
 def _description(result: ThroughputResult) -> str:
-    found = "; ".join(f"{report.goal.name} {format_regularity(report)}" for report in result.goals)
-    return f"Search of {result.test.name}: load per interface over {len(result.trials)} trials. {found}."
+    outcomes = "; ".join(f"{report.goal.name} {format_regularity(report)}" for report in result.goals)
+    return f"Search of {result.test.name}: load per interface over {len(result.trials)} trials. {outcomes}."
 
 
 def windows_of(result: ThroughputResult, history: Mapping[int, tuple[GoalBounds, ...]]) -> list[Window]:
@@ -231,7 +231,7 @@ def _close_ups(result: ThroughputResult, last: tuple[GoalBounds, ...]) -> list[W
             continue
         room = _ROOM_IN_WIDTHS * result.goals[index].goal.width_ratio * max(edges)
         merged = Window(max(0.0, min(edges) - room), max(edges) + room, (index,))
-        for other in [each for each in close_ups if each.low <= merged.high and merged.low <= each.high]:
+        for other in [window for window in close_ups if window.low <= merged.high and merged.low <= window.high]:
             close_ups.remove(other)
             merged = Window(min(other.low, merged.low), max(other.high, merged.high), (*other.goals, *merged.goals))
         close_ups.append(merged)

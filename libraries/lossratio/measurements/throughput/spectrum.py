@@ -83,14 +83,14 @@ def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level
 
 def spectra_of(result: ThroughputResult) -> list[Spectrum]:
     """The spectra at all relevant bounds of a result where full-length trials were measured."""
-    found = []
+    spectra = []
     for index, report in enumerate(result.goals):
         bounds = {} if report.result is None else _bounds(report)
         for name, load in bounds.items():
             levels = spectrum_at(result.trials, load.per_interface_fps, report.goal)
             if levels:
-                found.append(Spectrum(index, report, name, load, levels))
-    return found
+                spectra.append(Spectrum(index, report, name, load, levels))
+    return spectra
 
 
 def draw_spectra(result: ThroughputResult) -> str:

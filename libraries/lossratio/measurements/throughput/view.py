@@ -156,18 +156,18 @@ class ThroughputView(View[ThroughputResult]):
     def findings(self, result: ThroughputResult) -> Iterator[Finding]:
         """One for each goal."""
         for report in result.goals:
-            found, name = report.result, report.goal.name
-            if found is None:
+            outcome, name = report.result, report.goal.name
+            if outcome is None:
                 yield Finding(result, name, Outcome.FAILED, result.error)
             else:
                 yield Finding(
                     result,
                     name,
-                    Outcome.MEASURED if found.regular else Outcome.IRREGULAR,
-                    found.reason,
-                    found.conditional_throughput,
-                    found.relevant_lower_bound,
-                    found.relevant_upper_bound,
+                    Outcome.MEASURED if outcome.regular else Outcome.IRREGULAR,
+                    outcome.reason,
+                    outcome.conditional_throughput,
+                    outcome.relevant_lower_bound,
+                    outcome.relevant_upper_bound,
                 )
 
     def aspects(self, result: ThroughputResult, finding: Finding) -> Mapping[str, JsonValue]:
@@ -248,30 +248,32 @@ def _bound_line(label: str, bound: Rate | None, result: ThroughputResult) -> str
 
 def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
     """The spread in words: some lines for each goal."""
-    for each in spread:
-        searches = len(each.values_fps)
-        yield f"spread of {each.goal} over {searches} searches, {each.regular} of them regular"
-        if each.mean is not None:
-            yield f"  {'mean':<{LABEL_WIDTH}}  {each.mean:>12,.0f} fps per interface"
-        if each.stdev is not None and each.mean:
-            share = format_ratio(each.stdev / each.mean)
-            yield f"  {'standard deviation':<{LABEL_WIDTH}}  {each.stdev:>12,.1f} fps per interface, {share}"
-        if each.relative_range is not None:
-            yield f"  {'largest to smallest':<{LABEL_WIDTH}}  {format_ratio(each.relative_range)} of the mean"
-        values = " ".join("none" if value is None else f"{value:,.0f}" for value in each.values_fps)
+    for goal_spread in spread:
+        searches = len(goal_spread.values_fps)
+        yield f"spread of {goal_spread.goal} over {searches} searches, {goal_spread.regular} of them regular"
+        if goal_spread.mean is not None:
+            yield f"  {'mean':<{LABEL_WIDTH}}  {goal_spread.mean:>12,.0f} fps per interface"
+        if goal_spread.stdev is not None and goal_spread.mean:
+            share = format_ratio(goal_spread.stdev / goal_spread.mean)
+            yield f"  {'standard deviation':<{LABEL_WIDTH}}  {goal_spread.stdev:>12,.1f} fps per interface, {share}"
+        if goal_spread.relative_range is not None:
+            yield f"  {'largest to smallest':<{LABEL_WIDTH}}  {format_ratio(goal_spread.relative_range)} of the mean"
+        values = " ".join("none" if value is None else f"{value:,.0f}" for value in goal_spread.values_fps)
         yield f"  {'values':<{LABEL_WIDTH}}  {values} fps per interface"
 
 
 def _csit_bounds(result: ThroughputResult, wanted: SearchGoal) -> CsitBounds:
     """The result of the goal that is the same as one of CSIT's."""
-    report = next((each for each in result.goals if _is_same(each, wanted)), None)
+    report = next((report for report in result.goals if _is_same(report, wanted)), None)
     if report is None or report.result is None:
         raise CsitExportError(f"{result.test.full_name} has no goal with the attributes of CSIT's {wanted.name}.")
-    found = report.result
-    if found.conditional_throughput is None or not (found.regular or found.reason in _EFFECTIVE):
-        raise CsitExportError(f"{wanted.name} of {result.test.full_name} is irregular: {found.reason}.")
-    upper = found.relevant_upper_bound if found.regular else None
-    return CsitBounds(lower=csit_rate(found.conditional_throughput), upper=None if upper is None else csit_rate(upper))
+    outcome = report.result
+    if outcome.conditional_throughput is None or not (outcome.regular or outcome.reason in _EFFECTIVE):
+        raise CsitExportError(f"{wanted.name} of {result.test.full_name} is irregular: {outcome.reason}.")
+    upper = outcome.relevant_upper_bound if outcome.regular else None
+    return CsitBounds(
+        lower=csit_rate(outcome.conditional_throughput), upper=None if upper is None else csit_rate(upper)
+    )
 
 
 def _is_same(report: GoalReport, wanted: SearchGoal) -> bool:
