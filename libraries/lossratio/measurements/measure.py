@@ -71,7 +71,7 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
 
     @abstractmethod
     def inputs(self, request: RequestT, loads: LoadRange, controller: ControllerT) -> Mapping[str, Any]:
-        """All settings that the trials depend on, besides the traffic, as JSON data: a continued journal has the same."""
+        """The settings that trials depend on, besides the traffic, as JSON data: a continued journal has the same."""
 
     @abstractmethod
     def progress(self, request: RequestT, controller: ControllerT, trial: TrialResult) -> ProgressT:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """What to warm up with.
+    """The settings of a warm-up.
 
     Attributes:
         duration: Seconds.
-        profile: What the traffic is.
+        profile: Its traffic.
     """
 
     duration: float
@@ -36,12 +36,12 @@ def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str |
     """A warm-up before a measurement.
 
     Args:
-        traffic: The measurement's traffic, whose frame size and directions the warm-up has, too.
+        traffic: The measurement's traffic; the warm-up has the same frame size and directions.
         duration: Seconds; None: there is no warm-up.
         profile: Traffic profile of the warm-up, by name or file; None: that of the measurement.
 
     Raises:
-        SearchError: If there is a profile, and no duration.
+        SearchError: If there is a profile without a duration.
         TrafficError: If there is no such profile, or it cannot have frames of that size.
     """
     # Imported here because paramiko takes a while, and reports of results need none of it.
@@ -62,11 +62,11 @@ def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
 
     Args:
         testbed: The testbed.
-        warm_up: What to warm up with.
+        warm_up: The settings of the warm-up.
         load: Frames per second, per interface.
 
     Returns:
-        What a reader of the numbers should know about it.
+        A remark on the warm-up, for the reader of the numbers.
 
     Raises:
         LossRatioError: If its traffic cannot be generated, or does not get through.

@@ -202,7 +202,7 @@ class Histogram:
         }
 
     def curve(self) -> list[tuple[float, float]]:
-        """Points of the distribution: per cent of the frames with at most a latency, and the latency in microseconds."""
+        """Points of the distribution: a share of the frames in per cent, and their largest latency in microseconds."""
         total, seen = self.count, 0
         points = []
         for value, count in self._counts():

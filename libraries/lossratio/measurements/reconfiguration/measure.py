@@ -1,4 +1,4 @@
-"""Reconfiguration test: what is lost at the load of a strict search's result while the DUTs are being reconfigured."""
+"""Reconfiguration test: frames lost at the load that a strict search found, while the DUTs are being reconfigured."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ LEAD = 0.5
 
 @dataclass(frozen=True)
 class ReconfigurationRequest:
-    """What to reconfigure, and at which load.
+    """The reconfiguration, and the search for its load.
 
     Attributes:
-        search: The search for the load, by one goal: its relevant lower bound.
-        reconfigure: Does it; traffic flows all the while.
+        search: The search for the load, with one goal; the load is its relevant lower bound.
+        reconfigure: Reconfigures the DUTs; traffic flows all the time.
     """
 
     search: SearchRequest
@@ -54,27 +54,27 @@ class ReconfigurationRequest:
 
 
 class Reconfiguration(Kind[ReconfigurationResult]):
-    """The kind: what is lost while the SUT is reconfigured. The journal is that of the search for the load."""
+    """The kind: frames lost while the SUT is reconfigured. The journal is that of the search for the load."""
 
     name = "reconfiguration"
     result = ReconfigurationResult
 
     def contradictions(self, result: ReconfigurationResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the lost time is not that of the lost frames."""
+        """Where the lost time does not match the lost frames."""
         return reconfiguration_contradictions(result)
 
     def view(self) -> View[ReconfigurationResult]:
-        """How it is shown."""
+        """How the loss is shown."""
         from lossratio.measurements.reconfiguration.view import ReconfigurationView
 
         return ReconfigurationView()
 
 
 def reconfigure_duts(testbed: Testbed, entries: int) -> None:
-    """Adds so many entries (routes, rules, addresses) to what each DUT forwards by.
+    """Adds entries (routes, rules, addresses) to the tables by which each DUT forwards.
 
     Raises:
-        DutError: If a DUT refuses, has nothing to add them to, or there is no DUT of ours.
+        DutError: If a DUT refuses, has no such table, or there is no DUT that lossratio configures.
     """
     if not testbed.duts:
         raise DutError("There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up.")
@@ -94,7 +94,7 @@ def measure_reconfiguration_loss(
 
     Raises:
         LossRatioError: If the search, the traffic or the reconfiguration failed, or the generator could not send the
-            load meanwhile. Where the search did not fail, the result file says so.
+            load meanwhile. Unless the search failed, the result file has the error.
     """
     searched = replace(place, test=place.test.model_copy(update={"name": search_name(place.test.name)}))
     goal_search = find_conditional_throughput(testbed, request.search, searched, on_progress)
@@ -114,7 +114,7 @@ def measure_reconfiguration_loss(
     try:
         stopped = _traffic_meanwhile(testbed, request, load)
     except BaseException as error:
-        # An interrupt, too, leaves a result file that says so.
+        # An interrupt, too, leaves a result file with the error.
         write(None, what_stopped(error))
         raise
     return write(stopped, None)
@@ -139,14 +139,14 @@ def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: 
 
 
 def _search_remarks(found: ThroughputResult) -> Iterator[str]:
-    """What a reader of the loss should know about the load."""
+    """Remarks on the load, for the reader of the loss."""
     for report in found.goals:
         if report.result is not None and not report.result.regular:
             yield f"the load was found by a search that is irregular: {report.result.reason}"
 
 
 def _remarks(stopped: StoppedTraffic) -> Iterator[str]:
-    """What a reader of the loss should know about the traffic."""
+    """Remarks on the traffic, for the reader of the loss."""
     if stopped.unsent:
         share = format_ratio(stopped.unsent / (stopped.sent + stopped.unsent))
         yield (

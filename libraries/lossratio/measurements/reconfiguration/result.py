@@ -1,4 +1,4 @@
-"""What a reconfiguration test finds: how much is lost while the SUT is reconfigured under traffic."""
+"""The result of a reconfiguration test: the frames lost while the SUT is reconfigured under traffic."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class ReconfigurationLoss(Record):
     """Loss while the SUT was reconfigured."""
 
     load: Rate
-    """The load all the time."""
+    """The load during the reconfiguration."""
     lost_frames: FrameCount
     """Frames lost, without those that the generator could not send."""
     lost_time_s: Seconds
-    """Lost frames over the aggregate load: for how long nothing would have been forwarded."""
+    """Lost frames over the aggregate load: the time without any forwarding that would lose as many."""
 
 
 class ReconfigurationResult(TestResult):
@@ -31,7 +31,7 @@ class ReconfigurationResult(TestResult):
     max_load: MaxLoad
     """The largest load that was allowed."""
     loss: ReconfigurationLoss | None
-    """What was lost; null if the measurement failed."""
+    """The loss; null if the measurement failed."""
 
     @model_validator(mode="after")
     def _only_a_failure_has_no_loss(self) -> ReconfigurationResult:
@@ -41,10 +41,10 @@ class ReconfigurationResult(TestResult):
 
 
 def reconfiguration_loss(load: Rate, lost_frames: int) -> ReconfigurationLoss:
-    """The loss with its time.
+    """Makes the loss, with the lost time.
 
     Args:
-        load: The load all the time.
+        load: The load during the reconfiguration.
         lost_frames: Frames lost in all directions, without those that the generator could not send.
     """
     return ReconfigurationLoss(load=load, lost_frames=lost_frames, lost_time_s=lost_frames / load.aggregate_fps)
@@ -53,12 +53,12 @@ def reconfiguration_loss(load: Rate, lost_frames: int) -> ReconfigurationLoss:
 def reconfiguration_result(
     run: TestRun, max_load: MaxLoad, loss: ReconfigurationLoss | None, entries: Sequence[JournalEntry]
 ) -> ReconfigurationResult:
-    """Puts the result of a reconfiguration test together.
+    """Makes the result of a reconfiguration test.
 
     Args:
         run: The test.
         max_load: The largest load that was allowed.
-        loss: What was lost; not looked at if the run has an error.
+        loss: The loss; ignored if the run has an error.
         entries: Its trials: those of the search for the load, if there was one.
     """
     return ReconfigurationResult(
@@ -71,7 +71,7 @@ def reconfiguration_result(
 
 
 def reconfiguration_contradictions(result: ReconfigurationResult) -> Iterator[str]:
-    """Where the lost time is not that of the lost frames."""
+    """Where the lost time does not match the lost frames."""
     if result.loss is not None:
         made = reconfiguration_loss(result.loss.load, result.loss.lost_frames)
         yield from differences(result.loss, made, "loss")

@@ -26,7 +26,7 @@ class CsitReconf(CsitRecord):
 
 
 class ReconfigurationView(View[ReconfigurationResult]):
-    """How the loss during a reconfiguration is shown. It is no rate, so there is an outcome only."""
+    """How the loss during a reconfiguration is shown. The loss is no rate, so the only finding is the outcome."""
 
     csit_type = "reconf"
 

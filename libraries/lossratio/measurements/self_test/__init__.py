@@ -1,4 +1,4 @@
-"""Self-test: what the generator alone can send and receive."""
+"""Self-test: the load that the tester alone can send and receive."""
 
 from lossratio.measurements.self_test.measure import SelfTest, SelfTestRequest, check_cable, find_tester_limit
 

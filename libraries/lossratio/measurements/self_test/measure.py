@@ -1,4 +1,4 @@
-"""Self-test of the tester: what its generator can send and receive over a cable, without any DUT (RFC 9971)."""
+"""Self-test of the tester: the load that it can send and receive over a cable, without any DUT (RFC 9971)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from lossratio.topology import TestbedKind, Topology, TrafficPath
 from lossratio.traffic import TrafficProfile
 
 TESTER = SearchGoal(0.0, 0.0, 1.0, 5.0, 0.02, 1.0, name="tester")
-"""Five trials of a second, in which every frame must be sent in time and come back: not one may miss a frame."""
+"""Five trials of a second; in each of them, every frame must be sent in time and come back."""
 
 HIGHEST_LOAD = 20e6
-"""Frames per second per interface that are tried first where no link and no NIC has a known limit."""
+"""The maximum load if no link and no NIC has a known limit; frames per second per interface."""
 
 _DIGITS = 3
 
 
 @dataclass(frozen=True)
 class SelfTestRequest:
-    """What to test.
+    """The settings of a self-test.
 
     Attributes:
-        profile: What the traffic is.
-        max_load: Largest load per interface to try; None: what links and NICs can do.
-        record: File that the limit is written into, for topologies to name; None: none.
+        profile: The test traffic.
+        max_load: Largest load per interface, frames per second; None: the limit of links and NICs.
+        record: File that the limit is written into, so that topology files can name it; None: no file.
         goal: The search goal.
     """
 
@@ -43,11 +43,11 @@ class SelfTestRequest:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """What a self-test found.
+    """The outcome of a self-test.
 
     Attributes:
-        limit: The limit, on the safe side of what was found.
-        result: The search, as its result file has it.
+        limit: The limit, on the safe side of the relevant lower bound.
+        result: The search, as in its result file.
     """
 
     limit: TesterLimit
@@ -64,10 +64,10 @@ class SelfTest:
 def find_tester_limit(
     testbed: Testbed, request: SelfTestRequest, place: TestPlace, on_progress: OnProgress | None = None
 ) -> SelfTest:
-    """Finds the largest load at which a tester sends what is intended, and drops nothing of what comes back.
+    """Finds the largest load at which a tester sends all intended frames in time, and drops none that come back.
 
     Raises:
-        TopologyError: If there is a DUT between the TG's ports, or nothing real.
+        TopologyError: If there is a DUT between the TG's ports, or the testbed is simulated.
         TrafficError: If there is no such load.
         LossRatioError: If the measurement failed.
     """
@@ -96,15 +96,15 @@ def find_tester_limit(
 
 
 def check_cable(file: Path, topology: Topology, path: TrafficPath) -> None:
-    """Makes sure that a self-test is one.
+    """Makes sure that there is only a cable between the TG's ports.
 
     Args:
         file: The topology file.
-        topology: What is in it.
-        path: The way of the test traffic.
+        topology: The topology in the file.
+        path: The path of the test traffic.
 
     Raises:
-        TopologyError: If there is a DUT on the path, or nothing is real.
+        TopologyError: If there is a DUT on the path, or the testbed is simulated.
     """
     if topology.testbed is TestbedKind.SIMULATED:
         raise TopologyError(f"{file}: a simulated tester needs no test: its limit is the 'max_rate' there.")

@@ -1,4 +1,4 @@
-"""PLRsearch's estimates in the words of a soak test: after each trial, and in the result file."""
+"""PLRsearch's estimates as a soak test reports them: after each trial, and in the result file."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from lossratio.trials import TrialResult
 _CURVE_POINTS = 121
 _DENSITY_POINTS = 201
 _BELOW_TARGET = 0.01
-"""Share of the target loss ratio from which on curves are told."""
+"""Smallest loss ratio that curves show, as a share of the target loss ratio."""
 _TAIL = 5e-3
-"""Probability that distributions are cut off at, on either side."""
+"""Probability of the tails that are cut off from distributions, on either side."""
 
 
 @dataclass(frozen=True)
 class SoakProgress:
-    """Where a soak test is after a trial.
+    """The progress of a soak test after a trial.
 
     Attributes:
-        number: How many trials there are, those of an interrupted run included.
-        trial: The last one.
-        latest: The latest estimate; None: there is none yet.
-        time_left: Seconds that the rest may take at most.
-        set_aside: Why the last trial is no evidence; None: it is.
+        number: Number of trials so far, with those of an interrupted run.
+        trial: The last trial.
+        latest: The latest estimate; None: no estimate yet.
+        time_left: Seconds that the remaining trials may take at most.
+        set_aside: Why the last trial is no evidence; None: it is evidence.
     """
 
     number: int
@@ -49,7 +49,7 @@ class SoakProgress:
     set_aside: str | None = None
 
     def line(self) -> str:
-        """What the console shows."""
+        """The line that the console shows."""
         latest = self.latest
         interval = None if latest is None else (latest.mean, latest.low, latest.high)
         line = soak_progress_line(self.number, self.trial, interval, self.time_left)
@@ -62,13 +62,13 @@ OnSoakProgress = Callable[[SoakProgress], None]
 def soak_progress_line(
     number: int, trial: TrialResult, interval: tuple[float, float, float] | None, time_left: float
 ) -> str:
-    """What the console shows after a trial of a soak test.
+    """The line that the console shows after a trial of a soak test.
 
     Args:
-        number: Which trial it was.
+        number: The trial's number.
         trial: The trial.
         interval: Mean critical load and its 95 % interval, in frames per second per interface; None: not known yet.
-        time_left: Seconds that the rest may take at most.
+        time_left: Seconds that the remaining trials may take at most.
     """
     known = "critical load not known yet"
     if interval is not None:
@@ -78,16 +78,16 @@ def soak_progress_line(
 
 
 def _digits(width: float) -> int:
-    """Digits behind the point that loads need so that an interval of this width has two of its own."""
+    """Digits behind the point that loads need so that an interval of this width shows two significant digits."""
     return 0 if width >= 10.0 else min(3, 1 - math.floor(math.log10(max(width, 1e-3))))
 
 
 def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Conditions) -> CriticalLoad:
-    """Everything about an estimate that a reader needs, with the points of its curves and distributions.
+    """The estimate in the form of result files, with the points of its curves and distributions.
 
     Args:
-        estimate: What the search found.
-        conditions: What it was measured under.
+        estimate: The result of the search.
+        conditions: The conditions of the measurement.
     """
     low, high = estimate.interval(0.95)
     combined = estimate.combined
@@ -156,7 +156,7 @@ def _density(estimate: FunctionEstimate | CombinedEstimate, loads: list[float]) 
 
 
 def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:
-    """Loads that are denser around the critical load, where curves bend."""
+    """Loads of a curve's points; they are denser around the critical load, where curves bend."""
     centre, reach = estimate.mean, np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
     below = centre - (centre - estimate.min_load) * reach
     above = centre + (estimate.max_load - centre) * reach

@@ -29,22 +29,22 @@ _LEAST_WATCHED = 4
 
 @dataclass(frozen=True)
 class SoakRequest(Request):
-    """What to search for.
+    """The settings of a soak test.
 
     Attributes:
-        profile: What the traffic is.
+        profile: The test traffic.
         target_loss_ratio: The loss ratio at the critical load.
         min_load: Smallest load per interface, frames per second; None: see `lossratio.testbed.loads.load_range`.
         max_load: Largest load per interface; None: the smallest limit of `lossratio.testbed.loads.load_limits`.
         timeout: Seconds of trials after which the search ends.
-        precision: Width of the 95 % interval, as a share of the mean, that ends it earlier; None: only time does.
-        stop_on_misfit: Whether it ends as soon as the model does not fit the trials.
-        likelihood: How counts of lost frames are distributed.
-        weighting: How the fitting functions are combined.
-        selection: How loads are chosen.
-        trial_duration: Seconds of the first trial; None: as the selection has it.
-        trial_growth: Seconds that each trial is longer than the last; None: as the selection has it.
-        warm_start: Loads of the first trials, frames per second per interface: where the knee is thought to be.
+        precision: Width of the 95 % interval, as a share of the mean, that ends the search earlier; None: none does.
+        stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
+        likelihood: Distribution of the number of lost frames.
+        weighting: The way of combining the fitting functions.
+        selection: The way of choosing loads.
+        trial_duration: Seconds of the first trial; None: the selection's default.
+        trial_growth: Seconds by which each trial is longer than the one before; None: the selection's default.
+        warm_start: Loads of the first trials, frames per second per interface: they should be near the knee.
         warm_up: A warm-up at maximum load before everything else, with traffic of its own; None: there is none.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         integrity: What happens if frames do not come back as they were sent.
@@ -68,7 +68,7 @@ class SoakRequest(Request):
     integrity: Integrity = Integrity.DOUBT
 
     def settings(self) -> dict[str, Any]:
-        """What the controller is told besides target and loads, as JSON data; times in seconds."""
+        """The controller's settings besides target and loads, as JSON data; times in seconds."""
         return {
             "timeout_s": self.timeout,
             "precision_ratio": self.precision,
@@ -131,8 +131,8 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
         return SoakProgress(controller.trials, trial, latest, time_left, why_set_aside(trial))
 
     def watch(self) -> Callable[[TrialResult], None]:
-        """Ends a soak test whose trials say more about the generator than about the SUT."""
-        # Of this run only: an interrupted one may be resumed on a machine with less other work.
+        """Ends a soak test whose trials show the generator rather than the SUT."""
+        # Trials of this run only: an interrupted run may be resumed on a machine with less other work.
         reasons: deque[str | None] = deque(maxlen=_WATCHED_TRIALS)
 
         def check(trial: TrialResult) -> None:
@@ -151,7 +151,7 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
         return soak_result(measured.run, setup, critical_load, measured.entries)
 
     def wrong_evidence(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Trials that are set aside and must not be, or the other way round."""
+        """Trials that are set aside although they are evidence, and trials that should be set aside."""
         if result.format == WITHOUT_DIGEST:
             return
         for trial, known in zip(result.trials, trials, strict=True):
@@ -160,12 +160,12 @@ class Soak(MeasuredKind[SoakRequest, PLRsearch, SoakProgress, SoakResult]):
                 yield f"trial {trial.number}: set_aside is {trial.set_aside!r}, and its counters make {made!r}"
 
     def contradictions(self, result: SoakResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """What is cheap to compare: a critical load takes too long to be computed again."""
+        """Compares only parts of the result: the critical load would take too long to compute again."""
         if result.critical_load is not None:
             yield from critical_load_contradictions(result.critical_load)
 
     def view(self) -> View[SoakResult]:
-        """How it is shown."""
+        """How the soak test is shown."""
         from lossratio.measurements.soak.view import SoakView
 
         return SoakView()
@@ -176,14 +176,14 @@ def find_critical_load(
 ) -> SoakResult:
     """Searches for the critical load, and writes the result file; see `lossratio.measurements.measure`.
 
-    A model that does not fit, or a critical load beyond the limits, is no error. There is a TrafficError where most of
+    A model that does not fit, or a critical load beyond the limits, is no error. There is a TrafficError if most of
     the latest trials were set aside.
     """
     return measure(Soak(), testbed, request, place, on_progress)
 
 
 def _check_generator(reasons: Sequence[str | None]) -> None:
-    """Ends a soak test whose trials say more about the generator than about the SUT.
+    """Ends a soak test whose trials show the generator rather than the SUT.
 
     Args:
         reasons: Why each of the latest trials was set aside; None for those that were not.
@@ -202,7 +202,7 @@ def warm_start_from(result: TestResult, profile: TrafficProfile) -> tuple[float,
     """Relevant bounds of an earlier search on the same SUT, to begin a soak test at; frames per second per interface.
 
     Raises:
-        SearchError: If that result is of another kind or of other traffic, or has no bounds.
+        SearchError: If the earlier result is of another kind or of other traffic, or has no bounds.
     """
     if not isinstance(result, ThroughputResult):
         raise SearchError(f"{result.test.full_name} was no search for throughput: a soak test cannot begin from it.")

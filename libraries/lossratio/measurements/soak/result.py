@@ -1,4 +1,4 @@
-"""What a soak test finds: the critical load, with its uncertainty and what it was computed from (PLRsearch)."""
+"""The result of a soak test: the critical load, with its uncertainty and its sources (PLRsearch)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lossratio.results import MaxLoad, Outcome, TestResult, TestRun, describe_tr
 from lossratio.trials import JournalEntry
 
 _MIXED_ROUNDING = 1e-6
-"""Relative difference up to which a mixture is the same: its standard deviation may be a millionth of its mean."""
+"""Relative difference of a mixture that counts as rounding: its standard deviation may be a millionth of its mean."""
 
 
 class SoakLimit(str, Enum):
@@ -42,11 +42,11 @@ class CurvePoint(Record):
     load_per_interface_fps: float = Field(gt=0.0)
     """Load of each transmitting interface."""
     loss_ratio: Ratio
-    """The loss ratio that is to be expected there."""
+    """The expected loss ratio at this load."""
 
 
 class FittedFunction(Record):
-    """What one fitting function makes of the trials."""
+    """The estimate of one fitting function."""
 
     name: str
     """Name of the function, e.g. ``stretch``."""
@@ -57,18 +57,18 @@ class FittedFunction(Record):
     weight: Ratio
     """Its share in the combined estimate."""
     curve: tuple[CurvePoint, ...]
-    """The curve that fits best."""
+    """The best fitting curve."""
     posterior: tuple[DensityPoint, ...]
     """The distribution of the critical load, by load."""
 
 
 class IntervalPoint(Record):
-    """What was known about the critical load after some of the trials."""
+    """The interval of the critical load after some of the trials."""
 
     trials: int = Field(ge=1)
-    """How many trials that were."""
+    """Number of these trials."""
     elapsed_s: Seconds
-    """How long they took in all."""
+    """Time that these trials took in all."""
     mean_per_interface_fps: float = Field(gt=0.0)
     """Mean critical load."""
     least_95_per_interface_fps: float = Field(gt=0.0)
@@ -78,7 +78,7 @@ class IntervalPoint(Record):
 
 
 class FitCheck(Record):
-    """How well the model fits the trials; what is too much is among the reasons of a misfit."""
+    """How well the model fits the trials; a value beyond its limit is among the reasons of a misfit."""
 
     chi_squared_per_trial: float | None
     """Chi-squared per trial around the likeliest Poisson curve; null: too few trials lost frames."""
@@ -102,24 +102,24 @@ class CriticalLoad(Record):
     most_95: Rate
     """Upper end of its 95 % interval."""
     functions: tuple[FittedFunction, ...]
-    """What the fitting functions make of the trials."""
+    """The estimates of the fitting functions."""
     posterior: tuple[DensityPoint, ...]
     """The distribution of the critical load by load, the functions combined by their weights."""
     history: tuple[IntervalPoint, ...]
     """How the interval narrowed, trial by trial."""
     ended_by: str | None
-    """What ended the search, e.g. ``timeout`` or ``precision``; null: it was interrupted."""
+    """The cause of the search's end, e.g. ``timeout`` or ``precision``; null: it was interrupted."""
     limit: SoakLimit | None
     """On which side of the range of loads the critical load may be; null: it is inside."""
     misfit: tuple[str, ...]
-    """Why the model does not fit the trials, so that the numbers must not be relied on; empty: it fits."""
+    """Why the model does not fit the trials, so that nobody should rely on the numbers; empty: it fits."""
 
     fit: FitCheck
     """How well the model fits."""
 
     @property
     def reason(self) -> str | None:
-        """Why this is no regular result; None if it is one."""
+        """Why the result is irregular; None if it is regular."""
         if self.misfit:
             return f"the model does not fit: {'; '.join(self.misfit)}"
         return None if self.limit is None else _LIMITS[self.limit]
@@ -160,7 +160,7 @@ class SoakResult(TestResult):
 
 @dataclass(frozen=True)
 class SoakSetup:
-    """What a search for a critical load was asked for.
+    """The settings of a search for a critical load.
 
     Attributes:
         target_loss_ratio: The loss ratio at the critical load.
@@ -178,12 +178,12 @@ class SoakSetup:
 def soak_result(
     run: TestRun, search: SoakSetup, critical_load: CriticalLoad | None, entries: Sequence[JournalEntry]
 ) -> SoakResult:
-    """Puts the result of a soak test together.
+    """Makes the result of a soak test.
 
     Args:
         run: The test.
-        search: What the search was asked for.
-        critical_load: What it found; not looked at if the run has an error.
+        search: The settings of the search.
+        critical_load: The critical load; ignored if the run has an error.
         entries: All its trials.
     """
     # Imported here because scipy takes a while, and most runs have no soak test.
@@ -205,7 +205,7 @@ def soak_result(
 
 
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
-    """The mean and standard deviation are those of the functions, mixed by their weights."""
+    """Where mean and standard deviation differ from those of the functions, mixed by their weights."""
     parts = [
         (function.weight, function.mean.per_interface_fps, function.stdev.per_interface_fps)
         for function in said.functions
@@ -213,7 +213,7 @@ def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
     mean = sum(weight * own for weight, own, _ in parts)
     variance = sum(weight * (stdev**2 + (own - mean) ** 2) for weight, own, stdev in parts)
     for name, rate, made in (("mean", said.mean, mean), ("stdev", said.stdev, math.sqrt(variance))):
-        # Weights are at most 1 each; what was cut off of one there is no more than a rounding error of the sum.
+        # Each weight is at most 1, so the digits that were cut off are no more than a rounding error of the sum.
         if not math.isclose(rate.per_interface_fps, made, rel_tol=_MIXED_ROUNDING, abs_tol=_MIXED_ROUNDING * mean):
             yield f"critical_load.{name} is {rate.per_interface_fps!r}, and the functions make {made!r}"
     if said.least_95.per_interface_fps > said.most_95.per_interface_fps:

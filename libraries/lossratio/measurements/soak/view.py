@@ -36,7 +36,7 @@ _CURVES, _POSTERIOR, _HISTORY = (30.0, 260.0), (320.0, 420.0), (485.0, 615.0)
 _ROOM = 0.05
 _COMBINED = "#444444"
 _SETTLED_SHARE = 0.25
-"""Share of the time after which the interval is expected to be on the picture whole."""
+"""Share of the time after which the picture shows the whole interval."""
 
 
 class CsitCriticalRate(CsitRecord):
@@ -84,7 +84,7 @@ class SoakView(View[SoakResult]):
         )
 
     def warnings(self, result: SoakResult) -> Iterator[str]:
-        """That the critical load is irregular."""
+        """The warning that the critical load is irregular."""
         if result.critical_load is not None and result.critical_load.reason is not None:
             yield f"irregular: {result.critical_load.reason}"
 
@@ -115,7 +115,7 @@ class SoakView(View[SoakResult]):
         return critical_load is not None and not critical_load.misfit and critical_load.limit is SoakLimit.AT_LEAST
 
     def stalls(self, result: SoakResult, trials: Sequence[Trial]) -> Doubt | None:
-        """Stalls that were too short to be set aside, but may have moved the critical load out of its interval."""
+        """Stalls that were too short for their trials to be set aside, but may have moved the critical load."""
         critical_load = result.critical_load
         stalled = [trial for trial in trials if trial.lateness_s > STALL and trial.lost_frames]
         if critical_load is None or not stalled:
@@ -148,7 +148,7 @@ class SoakView(View[SoakResult]):
 def draw_soak(result: SoakResult) -> str:
     """Draws loss over load with the fitted curves, the distributions of the critical load, and its interval over time.
 
-    The loads of the lower two are as narrow as the interval is, for it may be a thousandth of the range of trials.
+    The axes of load in the lower two are as narrow as the interval, which may be a thousandth of the range of trials.
 
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is; an empty string if there is nothing to draw.
@@ -238,7 +238,7 @@ def _history(found: CriticalLoad) -> list[str]:
 
 
 def _bands(points: tuple[IntervalPoint, ...]) -> list[tuple[float, float, float, float]]:
-    """The interval after each trial, which holds until the next trial is over."""
+    """The interval after each trial; it is valid until the next trial is over."""
     ends = [point.elapsed_s for point in points[1:]] + [points[-1].elapsed_s]
     return [
         (point.elapsed_s, end, point.least_95_per_interface_fps, point.most_95_per_interface_fps)

@@ -1,4 +1,4 @@
-"""Telemetry: one extra trial after a search, around which the DUTs are asked; never during the search itself."""
+"""Telemetry: one extra trial after a search, with questions to the DUTs around it; never during the search itself."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class TelemetryRequest:
-    """At what load to ask the DUTs.
+    """The settings of the telemetry's trial.
 
     Attributes:
-        profile: What the traffic is.
+        profile: The test traffic.
         load: Frames per second, per interface.
-        goal: Name of the goal whose relevant lower bound that is; None: it was given.
+        goal: Name of the goal whose relevant lower bound the load is; None: the load was given.
         duration: Seconds of the trial.
     """
 
@@ -43,12 +43,12 @@ class TelemetryRequest:
 
 @dataclass
 class Observation:
-    """What a DUT told about the traffic of a ``with`` block; complete when the block has ended.
+    """A DUT's report on the traffic of a ``with`` block; complete when the block has ended.
 
     Attributes:
         dut: The DUT.
-        told: What it told, by topic.
-        counted: Frames that it counted.
+        told: The DUT's answers, by topic.
+        counted: Frames that the DUT counted.
     """
 
     dut: Dut[DutOptions]
@@ -58,10 +58,10 @@ class Observation:
 
 @contextmanager
 def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
-    """Observes DUTs: what they count, and what they tell, about the traffic inside the ``with`` block.
+    """Observes DUTs: gets their counters and their answers for the traffic inside the ``with`` block.
 
     Raises:
-        DutError: If one cannot be asked.
+        DutError: If a DUT cannot be asked.
     """
     # Imported here because paramiko takes a while, and reports of results need none of it.
     from lossratio.dut import DutCounters
@@ -73,9 +73,9 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
         ]
         for dut in duts:
             if dut.options.reset:
-                # So that the reset before the trial does not take away what was counted.
+                # So that the reset before the trial does not clear these counters.
                 dut.reset()
-        # Read last before the traffic, and first after it: what a DUT tells may have been zeroed in between.
+        # Read last before the traffic, and first after it: the DUT's answers may have been reset in between.
         before = [dut.read_counters() for dut in duts]
         yield observations
         for observation, earlier in zip(observations, before, strict=True):
@@ -85,14 +85,14 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
 def add_telemetry(
     testbed: Testbed, request: TelemetryRequest, place: TestPlace, result: ThroughputResult
 ) -> ThroughputResult:
-    """Makes a trial, asks the DUTs around it, and writes what they tell into the search's result file.
+    """Performs a trial, asks the DUTs before and after it, and writes their answers into the search's result file.
 
     Returns:
         The result of the search with the telemetry.
 
     Raises:
-        TrafficError: If the trial had to be measured again each time: the DUTs have counted all attempts then.
-        LossRatioError: If the trial failed, a DUT did not answer, or there is none that could.
+        TrafficError: If every attempt had to measure the trial again: the DUTs have counted all its repetitions then.
+        LossRatioError: If the trial failed, a DUT did not answer, or there is no DUT that can answer.
     """
     if not testbed.duts:
         raise DutError("There is no DUT of ours to ask: say which kind it is when the testbed is set up.")
@@ -122,7 +122,7 @@ def add_telemetry(
 
 
 def describe_telemetry(trial: TelemetryTrial) -> str:
-    """Where the frames of the trial went, in a line for each DUT and one for all."""
+    """Where the frames of the trial went: a line for each DUT, and a line for all."""
     lines = [
         f"{dut.node} ({dut.kind}): received {sum(dut.received_frames.values()):,} frames, transmitted "
         f"{sum(dut.transmitted_frames.values()):,}, dropped {_drops(dut)}; "

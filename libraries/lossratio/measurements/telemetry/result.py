@@ -1,4 +1,4 @@
-"""What the devices told in a trial of their own, after the search: where frames went, and what it took."""
+"""The reports of DUTs on an extra trial after the search: where frames went, and the DUTs' own counters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lossratio.records import FrameCount, Rate, Record, Seconds
 
 
 class DutTelemetry(Record):
-    """What one DUT told."""
+    """The report of one DUT."""
 
     node: str
     """The DUT."""
@@ -19,28 +19,28 @@ class DutTelemetry(Record):
     transmitted_frames: dict[str, int]
     """Frames that went out, by side."""
     dropped_frames: dict[str, int]
-    """Frames that were dropped, by the name of the place."""
+    """Frames that the DUT dropped, by the name of the place."""
     unaccounted_frames: int
     """Frames received that were neither transmitted nor dropped at a named place; negative: frames of its own."""
     details: dict[str, int]
-    """What else was counted, by name."""
+    """Further counters, by name."""
     told: dict[str, JsonValue]
-    """What it told about itself, by topic, e.g. ``show runtime``."""
+    """The DUT's answers about itself, by topic, e.g. ``show runtime``."""
 
 
 class TelemetryTrial(Record):
-    """A trial around which the devices were asked; it is none of the search's."""
+    """A trial before and after which the DUTs were asked; it does not belong to the search."""
 
     load: Rate
-    """Its load."""
+    """The load."""
     goal: str | None
     """Name of the goal whose relevant lower bound the load is; null: it was given."""
     duration_s: Seconds = Field(gt=0.0)
-    """How long traffic was sent."""
+    """Duration of the traffic."""
     sent_frames: FrameCount
     """Frames sent, in all directions."""
     received_frames: FrameCount
-    """Frames received, likewise."""
+    """Frames received, in all directions."""
     duts: tuple[DutTelemetry, ...]
     """The DUTs, from west to east."""
 

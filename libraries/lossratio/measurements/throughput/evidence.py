@@ -1,7 +1,7 @@
-"""What follows from the trials of a search: bounds, goal results, whose limit they are, and contradictions.
+"""Conclusions from the trials of a search: bounds, goal results, the generator's limits, and contradictions.
 
-A controller knows loss ratios. Frames that the generator could not send are in them, and so are frames that came back
-and were dropped inside it. So before a goal result is reported, its bounds are looked at again without those frames.
+A controller knows only loss ratios. They include frames that the generator could not send, and frames that came back
+and were dropped in the generator. So before a goal result is reported, its bounds are judged again without such frames.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, Irregular
 
 @dataclass(frozen=True)
 class SearchSetup:
-    """What a search was asked for.
+    """The settings of a search.
 
     Attributes:
         algorithm: Name of the search algorithm, e.g. ``MLRsearch``.
@@ -65,7 +65,7 @@ class SearchSetup:
         goals: The goals.
         min_load: The smallest load, frames per second per interface.
         max_load: The largest load.
-        warm_ups: How many of the first trials are a warm-up, whose results are no evidence.
+        warm_ups: Number of first trials that are a warm-up; their results are no evidence.
     """
 
     algorithm: str
@@ -90,10 +90,10 @@ class BoundsSoFar:
         ]
 
     def add(self, trial: TrialResult) -> tuple[GoalBounds, ...]:
-        """Takes in a trial that counts.
+        """Adds a trial that counts.
 
         Returns:
-            The bounds of each goal after it, in the order of the goals.
+            The bounds of each goal after this trial, in the order of the goals.
         """
         for _, proof, sign in self._evidence:
             proof.add(trial)
@@ -110,7 +110,7 @@ def bounds_history(result: ThroughputResult) -> dict[int, tuple[GoalBounds, ...]
 
 
 def warm_ups_in(settings: Mapping[str, Any]) -> int:
-    """How many of the first trials are a warm-up, by the settings in a journal or a result."""
+    """Number of first trials that are a warm-up, by the settings in a journal or a result."""
     return 0 if settings.get("warm_up_duration_s") is None else 1
 
 
@@ -120,12 +120,12 @@ def throughput_result(
     results: Mapping[SearchGoal, GoalResult],
     entries: Sequence[JournalEntry],
 ) -> ThroughputResult:
-    """Puts the result of a search together; what is the generator's limit is called so.
+    """Makes the result of a search, in which the generator's limits are marked as such.
 
     Args:
         run: The test.
-        search: What the search was asked for.
-        results: What it found, e.g. a `lossratio.mlrsearch.SearchResult`. Not looked at if the run has an error.
+        search: The settings of the search.
+        results: The goal results, e.g. a `lossratio.mlrsearch.SearchResult`; ignored if the run has an error.
         entries: All its trials.
     """
     evidence = [entry.result for entry in entries[search.warm_ups :]]
@@ -149,7 +149,7 @@ def throughput_result(
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a goal result may be called in a report.
+    """Whether reports call a goal result regular.
 
     Attributes:
         regular: Whether it is regular.
@@ -161,16 +161,16 @@ class Verdict:
 
 
 def judge(result: GoalResult, trials: Iterable[TrialResult], *, max_load_origin: LoadOrigin) -> Verdict:
-    """Says whether a goal result is regular, and if not, why.
+    """Decides whether a goal result is regular, and if not, why.
 
-    A goal result is the generator's limit if its relevant upper bound would be none had only those frames counted that
-    the generator did send, and did not drop when they came back; or if even the maximum load is a lower bound, and that
-    is the most the generator can send.
+    A goal result is the generator's limit in two cases. Either its relevant upper bound is no upper bound without the
+    frames that the generator did not send, or dropped when they came back. Or even the maximum load is a lower bound,
+    and the generator cannot send more.
 
     Args:
-        result: What the search found.
+        result: The goal result of the search.
         trials: All trials of the search that count, so without a warm-up.
-        max_load_origin: Where the search's maximum load came from.
+        max_load_origin: The origin of the search's maximum load.
     """
     if not _is_generator_limit(result, trials, max_load_origin):
         return Verdict(result.regular, None if result.reason is None else str(result.reason))
@@ -190,7 +190,7 @@ def _is_generator_limit(result: GoalResult, trials: Iterable[TrialResult], max_l
 
 
 def _without_generators_faults(trial: TrialResult) -> TrialResult:
-    """The trial as if its load had been what the generator sent, and all that came back had been counted."""
+    """The trial as if its load had been the sent one, and the generator had counted all frames that came back."""
     sent, lost = trial.output.sent_frames, trial.output.lost_frames
     dropped = dropped_by_generator(trial.output)
     if sent is None or lost is None or not (trial.output.unsent_frames or dropped):
@@ -200,7 +200,7 @@ def _without_generators_faults(trial: TrialResult) -> TrialResult:
 
 
 def search_contradictions(result: ThroughputResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """What contradicts itself in the result of a search: bounds and verdicts follow from its trials."""
+    """Contradictions in the result of a search, whose bounds and verdicts must follow from its trials."""
     least, most = result.min_load.per_interface_fps, result.max_load.rate.per_interface_fps
     for place, trial in enumerate(trials, start=1):
         if not least * (1.0 - ROUNDING) <= trial.load <= most * (1.0 + ROUNDING):
@@ -246,6 +246,6 @@ def _goal_contradictions(
     verdict = judge(made, evidence, max_load_origin=result.max_load.origin)
     if said.regular != verdict.regular:
         yield f"goal {report.goal.name}: regular is {said.regular}, and the trials make it {not said.regular}"
-    # Why a search ended early is not in its trials.
+    # The trials do not show why a search ended early.
     elif made.reason is not IrregularReason.STOPPED_EARLY and said.reason != verdict.reason:
         yield f"goal {report.goal.name}: reason is {said.reason!r}, and the trials make {verdict.reason!r}"

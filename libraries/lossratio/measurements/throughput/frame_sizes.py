@@ -27,7 +27,7 @@ class FrameSizeRow:
         is_mix: Whether it is the average of several sizes.
         throughput: Conditional throughput; None: there is none.
         is_regular: Whether the goal result is regular.
-        theoretical_maximum: What the links can carry; None: not known.
+        theoretical_maximum: The largest frame rate of the links; None: not known.
     """
 
     frame_size: float
@@ -39,7 +39,7 @@ class FrameSizeRow:
 
 @dataclass(frozen=True)
 class FrameSizeSeries:
-    """What differs in its frame size only.
+    """Results of tests that differ only in their frame size.
 
     Attributes:
         name: The tests' name, with ``*`` in place of the frame size.
@@ -57,7 +57,7 @@ class FrameSizeSeries:
 
 
 def frame_size_series(results: Iterable[ThroughputResult]) -> list[FrameSizeSeries]:
-    """The series of two frame sizes or more among some results, goal by goal.
+    """The series with at least two frame sizes among some results, goal by goal.
 
     Tests belong together if their names are the same but for a part like ``64B`` or ``IMIX_v4_1``, and so are suite,
     testbed, protocols and goal.
@@ -128,7 +128,7 @@ def draw_frame_sizes(series: Sequence[FrameSizeSeries]) -> str:
 
 
 def _limit_line(limits: Mapping[float, float]) -> list[tuple[float, float]]:
-    """The most frames per second over frame size: a hyperbola if all links have the same speed."""
+    """The links' largest frame rate over frame size: a hyperbola if all links have the same speed."""
     speeds = [rate * (size + L1_OVERHEAD) for size, rate in limits.items()]
     if max(speeds) > 1.001 * min(speeds):
         return sorted(limits.items())

@@ -1,4 +1,4 @@
-"""Search goals as people write them: a preset by its name, a goal of one's own by its fields, or a file of goals."""
+"""Search goals as users write them: a preset by its name, a goal of their own by its fields, or a file of goals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_NDR")
 """Ten times less evidence than NDR: for trying things out, not for numbers that are compared with others."""
 
 QUICK_PDR = SearchGoal(0.005, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_PDR")
-"""Ten times less evidence than PDR, likewise."""
+"""Ten times less evidence than PDR: for trying things out, not for numbers that are compared with others."""
 
 PRESETS: Mapping[str, SearchGoal] = MappingProxyType(
     {str(goal): goal for goal in (NDR, PDR, RFC2544, TST009, QUICK_NDR, QUICK_PDR)}
@@ -34,14 +34,14 @@ PRESETS: Mapping[str, SearchGoal] = MappingProxyType(
 
 
 class NdrPdrGoals(Enum):
-    """The pair of goals that NDR and PDR are searched with."""
+    """The pairs of goals for a search for NDR and PDR."""
 
     csit = (NDR, PDR)
     quick = (QUICK_NDR, QUICK_PDR)
 
 
 class GoalFields(BaseModel):
-    """A goal of one's own; what is not said is as in CSIT's NDR and PDR."""
+    """A user's own goal; fields that are left out are as in CSIT's NDR and PDR."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -50,19 +50,19 @@ class GoalFields(BaseModel):
     exceed_ratio: Ratio = NDR.exceed_ratio
     """Share of the duration sum in which trials may lose more."""
     final_trial_duration: Duration = NDR.final_trial_duration
-    """Duration of the trials that count in full."""
+    """Duration of full-length trials."""
     duration_sum: Duration = NDR.duration_sum
-    """What the trials at one load take together until the load is decided on."""
+    """Total duration of the trials at one load that decide about the load."""
     width: Ratio = NDR.width
-    """How far apart the relevant bounds may be, as a share of the upper one."""
+    """Largest distance of the relevant bounds, as a share of the upper one."""
     initial_trial_duration: Duration | None = None
-    """Duration of the first trials; left out: as MLRsearch has it."""
+    """Duration of the first trials; left out: MLRsearch's default."""
 
     def goal(self, name: str | None) -> SearchGoal:
         """The goal.
 
         Raises:
-            SearchError: If a value is out of range, or values do not go together.
+            SearchError: If a value is out of range, or values contradict each other.
         """
         return SearchGoal(**self.model_dump(), name=name)
 
@@ -81,11 +81,11 @@ class GoalFile(BaseModel):
     description: str = ""
     """What the goals are for."""
     goals: dict[str, GoalFields] = Field(min_length=1)
-    """The goals by their names, in the order of results."""
+    """The goals by their names; results have the same order."""
 
 
 def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
-    """Makes a search goal out of what people write.
+    """Makes a search goal from a user's description.
 
     Args:
         description: A preset's name in any case, e.g. ``NDR``; or a goal's fields, e.g. ``{"loss_ratio": "0.1 %",
@@ -134,7 +134,7 @@ def _mapping(text: str) -> Mapping[str, Any]:
 
 
 def goal_set_from(description: str) -> tuple[SearchGoal, ...]:
-    """Makes a set of search goals out of what people write.
+    """Makes a set of search goals from a user's description.
 
     Args:
         description: The name of a set (``csit``, ``quick``); presets by name (``NDR, TST009``); or a file of goals.
@@ -161,10 +161,10 @@ def load_goals(path: str | Path) -> tuple[SearchGoal, ...]:
     """Reads and checks a file of search goals.
 
     Raises:
-        SearchError: If the file is missing, is not YAML, or a goal is none; each problem with file, line and field.
+        SearchError: If the file is missing or is no YAML, or a goal is invalid; each problem with file, line and field.
     """
     with warnings.catch_warnings():
-        # What is advised against is said where the goal is used, in the result's remarks.
+        # The result's remarks have the warnings about a goal, where the goal is used.
         warnings.simplefilter("ignore", SearchGoalWarning)
         file = load_yaml_file(path, GoalFile, SearchError, _problems)
         return tuple(fields.goal(name) for name, fields in file.goals.items())

@@ -22,7 +22,7 @@ class EarlierSearch:
     """An earlier search of the same test.
 
     Attributes:
-        file: Where it was read.
+        file: The file that it was read from.
         began: When it began, RFC 3339, UTC.
         trials: Its trials that count, in the order measured.
     """
@@ -40,11 +40,11 @@ def earlier_searches(
     Args:
         path: The directory of a run, a folder of such directories, or a journal.
         test_name: Full name of the test.
-        traffic: What its traffic is; searches with another one are left out.
-        besides: Directories of runs that are left out: the one that is being written, and the one being continued.
+        traffic: The traffic of the test; searches with other traffic are left out.
+        besides: Directories of runs that are left out: that of this run, and that of the run which is continued.
 
     Returns:
-        The searches, oldest first; none if there are none yet.
+        The searches, oldest first; empty if there are no earlier searches.
 
     Raises:
         SearchError: If there is nothing at the path, or the journal cannot be read.
@@ -65,7 +65,7 @@ def earlier_searches(
 
 
 def describe_hints(controller: MLRsearch, earlier: Sequence[EarlierSearch]) -> dict[str, JsonValue]:
-    """What the hints were, for the journal and the result; loads in frames per second per interface."""
+    """The hints in the form of journal and result; loads in frames per second per interface."""
     return {
         "searches": [{"file": str(search.file), "began": search.began} for search in earlier],
         "start_fps": {str(goal): load for goal, load in controller.hinted_loads.items()},
@@ -73,7 +73,7 @@ def describe_hints(controller: MLRsearch, earlier: Sequence[EarlierSearch]) -> d
 
 
 def remark_on_hints(path: Path, controller: MLRsearch, earlier: Sequence[EarlierSearch]) -> str:
-    """The same in words, for people."""
+    """The hints in words, for people."""
     if not controller.hinted_loads:
         return f"hints were asked for, but there is no earlier search of this test in {path}"
     starts = ", ".join(f"{goal} at {format_frame_rate(load)}" for goal, load in controller.hinted_loads.items())

@@ -30,7 +30,7 @@ _WIDTH, _HEIGHT = 900.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 30.0, 230.0
 _GAP = 62.0
 _DECADES_BELOW = 1.0
-"""Decades below the smallest loss at which the line of the lossless trials is."""
+"""Distance of the line of trials without loss below the smallest loss, in decades."""
 
 
 def draw_loss(result: ThroughputResult, history: History) -> str:
@@ -38,7 +38,7 @@ def draw_loss(result: ThroughputResult, history: History) -> str:
 
     Args:
         result: The search.
-        history: What `bounds_history` says about it.
+        history: The search's `bounds_history`.
 
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is.
@@ -62,7 +62,7 @@ def draw_loss(result: ThroughputResult, history: History) -> str:
 
 
 def _smallest(result: ThroughputResult) -> float:
-    """What stands for a loss ratio of zero on the axis."""
+    """The place of a loss ratio of zero on the axis."""
     losses = [trial.loss_ratio for trial in result.trials] + [report.goal.loss_ratio for report in result.goals]
     smallest = min((loss for loss in losses if loss > 0.0), default=0.01)
     return float(10.0 ** (math.floor(math.log10(min(smallest, 0.01))) - _DECADES_BELOW))
@@ -103,7 +103,7 @@ def _draw_goal(plot: Plot, report: GoalReport, colour: str, floor: float) -> Non
 
 
 def _places(trials: Sequence[Trial], window: Window, floor: float) -> Iterator[tuple[float, float, str]]:
-    """Where trials are; what several trials at one place have in common is drawn once, with the hints of all."""
+    """Places of trials: load, loss ratio and hint. Several trials at one place have one mark and one hint."""
     hints: dict[tuple[float, float], list[str]] = {}
     for trial in trials:
         if window.holds(trial.load_per_interface_fps):

@@ -53,19 +53,19 @@ DEFAULT_TIMEOUT = 1200.0
 
 @dataclass(frozen=True)
 class SearchRequest(Request):
-    """What to search for.
+    """The settings of a search.
 
     Attributes:
         goals: The search goals.
-        profile: What the traffic is.
+        profile: The test traffic.
         min_load: Smallest load per interface, frames per second; None: see `lossratio.testbed.loads.load_range`.
         max_load: Largest load per interface; None: the smallest limit of `lossratio.testbed.loads.load_limits`.
-        timeout: Seconds of trials after which the search ends with what it knows; None: never.
-        warm_up_duration: Seconds of a first trial at maximum load that does not count, with the same traffic; None:
-            there is none.
-        fail_fast: Whether the search ends for all goals when the minimum load is too much for one.
-        hints: Where earlier searches of the same test are, which choose where this one starts: the directory of a run,
-            a folder of such directories, or a journal. None: there are no hints.
+        timeout: Seconds of trials after which the search ends with the results so far; None: no limit.
+        warm_up_duration: Seconds of a first trial at maximum load with the same traffic, which does not count; None:
+            there is no such trial.
+        fail_fast: Whether the search ends for all goals when the minimum load is too much for one goal.
+        hints: Earlier searches of the same test, which show where this search should start: the directory of a run, a
+            folder of such directories, or a journal. None: there are no hints.
         warm_up: A warm-up at maximum load with traffic of its own, before everything else; None: there is none.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         integrity: What happens if frames do not come back as they were sent.
@@ -84,7 +84,7 @@ class SearchRequest(Request):
     integrity: Integrity = Integrity.DOUBT
 
     def settings(self) -> dict[str, Any]:
-        """What the controller is told besides goals and loads, as JSON data; times in seconds."""
+        """The controller's settings besides goals and loads, as JSON data; times in seconds."""
         return {
             "timeout_s": self.timeout,
             "warm_up_duration_s": self.warm_up_duration,
@@ -113,7 +113,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
     def controller(self, request: SearchRequest, loads: LoadRange) -> MLRsearch:
         """MLRsearch."""
         controller = MLRsearch(
-            # Goals warn when they are made, which may have been long before anybody listened.
+            # Goals warn when they are made, and that may have been long before anybody could see the warning.
             [replace(goal) for goal in request.goals],
             loads.min_load,
             loads.max_load,
@@ -138,12 +138,12 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         }
 
     def remarks(self, request: SearchRequest, controller: MLRsearch) -> Iterator[str]:
-        """Where hints had the search start."""
+        """Where the search started because of hints."""
         if request.hints is not None:
             yield remark_on_hints(request.hints, controller, self._earlier)
 
     def progress(self, request: SearchRequest, controller: MLRsearch, trial: TrialResult) -> Progress:
-        """Where the search is, in the controller's own words."""
+        """The progress of the search, as the controller sees it."""
         so_far = Progress(controller.trials, trial, controller.bounds, controller.forecast())
         purpose = controller.last_purpose
         return so_far if purpose is None else replace(so_far, purpose=str(purpose), rule=purpose.rule)
@@ -170,7 +170,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         return search_contradictions(result, trials)
 
     def follows_from_trials(self, result: ThroughputResult) -> bool:
-        """Whether there is nothing that other trials were needed for."""
+        """Whether the result needs no other trials than those of the search."""
         return result.algorithm == ALGORITHM and not (result.latency or result.telemetry or result.spread)
 
     def search_of(self, result: ThroughputResult) -> Mapping[str, Any]:
@@ -192,7 +192,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
             yield f"{goal_bounds.goal}: so far {interval} per interface, not proved"
 
     def view(self) -> View[ThroughputResult]:
-        """How it is shown."""
+        """How the search is shown."""
         from lossratio.measurements.throughput.view import ThroughputView
 
         return ThroughputView()
@@ -217,13 +217,13 @@ def repeat_search(
     on_progress: OnProgress | None = None,
     on_result: OnResult | None = None,
 ) -> ThroughputResult:
-    """Searches several times for the same. Each search has its own files; from the second on, results tell the spread.
+    """Repeats a search. Each search has its own files; from the second on, results have the spread.
 
     Args:
         testbed: What to measure on.
-        request: What to search for.
+        request: The settings of the search.
         next_place: Gives each search a place for its files.
-        times: How many searches.
+        times: Number of searches.
         on_progress: Called after each trial.
         on_result: Called after each search.
 
@@ -231,7 +231,7 @@ def repeat_search(
         The last result, with the spread of all.
 
     Raises:
-        SearchError: If there is to be no search at all.
+        SearchError: If the number of searches is 0.
         LossRatioError: If one of the searches fails.
     """
     if times < 1:
@@ -250,15 +250,15 @@ def repeat_search(
 
 
 def require_throughput(result: TestResult, least: float, goal: str | None = None) -> None:
-    """Checks that the conditional throughput is at least a given one.
+    """Checks that the conditional throughput is not below a limit.
 
     Args:
-        result: What was measured.
-        least: Frames per second, per interface.
+        result: The result of the measurement.
+        least: The limit, frames per second per interface.
         goal: Name of the goal in any case; None: the first one.
 
     Raises:
-        AssertionError: If it is less, or there is none.
+        AssertionError: If the conditional throughput is less, or there is none.
         SearchError: If the result is not that of a search, or has no such goal.
     """
     report = _required_goal(result, goal)
@@ -306,7 +306,7 @@ def _earlier(request: SearchRequest, place: TestPlace) -> tuple[EarlierSearch, .
 
 
 def _check_names(goals: Sequence[SearchGoal]) -> None:
-    """Makes sure that no result of one goal can be taken for another one's: reports and trends go by their names."""
+    """Makes sure that different goals have different names, because reports and trends identify goals by name."""
     names = [str(goal) for goal in goals]
     for name in names:
         if names.count(name) > 1:

@@ -1,4 +1,4 @@
-"""The result of a search for conditional throughput: goals, bounds, and what may be added after the search."""
+"""The result of a search for conditional throughput: goals, bounds, and additions after the search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Goal(Record):
     """A search goal, with every attribute."""
 
     name: str
-    """What the goal is called."""
+    """Name of the goal."""
     loss_ratio: Ratio
     """Goal loss ratio."""
     exceed_ratio: Ratio
@@ -35,22 +35,22 @@ class Goal(Record):
     initial_trial_duration_s: Seconds
     """Goal initial trial duration."""
     width_ratio: Ratio
-    """Goal width: the largest difference of the relevant bounds, over what the next field says."""
+    """Goal width: the largest difference of the relevant bounds, as a share of the load that the next field names."""
     width_relative_to: Literal["relevant upper bound"] = "relevant upper bound"
-    """What the goal width is relative to."""
+    """The load that the goal width is relative to."""
 
 
 class GoalOutcome(Record):
     """A goal result (RFC 9971)."""
 
     regular: bool
-    """Whether it is regular."""
+    """Whether the goal result is regular."""
     reason: str | None
     """Why it is irregular; null if it is regular."""
     relevant_lower_bound: Rate | None
-    """The largest load below the relevant upper bound that meets the goal; null: none was found."""
+    """The largest load below the relevant upper bound that meets the goal; null: there is none."""
     relevant_upper_bound: Rate | None
-    """The smallest load that does not meet the goal; null: none was found."""
+    """The smallest load that does not meet the goal; null: there is none."""
     conditional_throughput: Rate | None
     """The typical forwarding rate at the relevant lower bound; null without one."""
 
@@ -67,12 +67,12 @@ class GoalOutcome(Record):
 
 
 class GoalReport(Record):
-    """A search goal, and what was found for it."""
+    """A search goal, and its result."""
 
     goal: Goal
     """The goal."""
     result: GoalOutcome | None
-    """What was found; null if the measurement failed."""
+    """The goal result; null if the measurement failed."""
 
 
 class GoalSpread(Record):
@@ -81,13 +81,13 @@ class GoalSpread(Record):
     goal: str
     """Name of the goal."""
     values_fps: tuple[float | None, ...] = Field(min_length=2)
-    """Conditional throughput per interface of each search, in their order; null: it found none."""
+    """Conditional throughput per interface of each search, in the searches' order; null: the search found none."""
     regular: int = Field(ge=0)
-    """How many of the searches had a regular result."""
+    """Number of searches with a regular result."""
 
     @property
     def found(self) -> tuple[float, ...]:
-        """The values that there are, in frames per second per interface."""
+        """The values of the searches that found one, in frames per second per interface."""
         return tuple(value for value in self.values_fps if value is not None)
 
     @property
@@ -122,11 +122,11 @@ class ThroughputResult(TestResult):
     goals: tuple[GoalReport, ...] = Field(min_length=1)
     """The goals, in the order in which they were given, each with its result."""
     latency: tuple[LatencyAtLoad, ...] = ()
-    """Latency at shares of the loads that were found; empty: it was not measured."""
+    """Latency at shares of a relevant lower bound; empty: it was not measured."""
     telemetry: tuple[TelemetryTrial, ...] = ()
-    """Trials after the search around which the DUTs were asked; empty: there were none."""
+    """Trials after the search, before and after which the DUTs were asked; empty: there were none."""
     spread: tuple[GoalSpread, ...] = ()
-    """Spread of this result and those before it, where the search was repeated; empty: it was not, or is the first."""
+    """Spread of this result and those before it; empty: the search was not repeated, or this result is the first."""
 
     @model_validator(mode="after")
     def _outcome_is_that_of_the_goals(self) -> ThroughputResult:
@@ -142,7 +142,7 @@ class ThroughputResult(TestResult):
         """A goal of the search, by its name in any case.
 
         Raises:
-            SearchError: If there is no such goal; names those there are.
+            SearchError: If there is no such goal; the message names the goals of the search.
         """
         for report in self.goals:
             if report.goal.name.casefold() == name.casefold():
@@ -151,7 +151,7 @@ class ThroughputResult(TestResult):
         raise SearchError(f"The search had no goal {name!r}. Its goals were {names}.")
 
     def goal_to_follow(self, name: str | None) -> GoalReport:
-        """The goal at whose load something is measured after the search.
+        """The goal whose load is the base of a measurement after the search.
 
         Args:
             name: The goal's name in any case; None: PDR (or a goal that ends with these letters), else the last one.
@@ -164,7 +164,7 @@ class ThroughputResult(TestResult):
         return next((report for report in self.goals if report.goal.name.upper().endswith(_PDR)), self.goals[-1])
 
     def relevant_load(self, goal: str | None) -> tuple[str, float]:
-        """The load to measure something at after the search: a goal's relevant lower bound.
+        """The load of a measurement after the search: a goal's relevant lower bound.
 
         Args:
             goal: As for `goal_to_follow`.
@@ -206,7 +206,7 @@ def describe_goal(goal: SearchGoal) -> Goal:
 
 
 def search_goal(goal: Goal) -> SearchGoal:
-    """The search goal that a result file describes; whatever was to be warned of was so when it was searched for."""
+    """The search goal that a result file describes, without warnings: the search has given them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SearchGoalWarning)
         return SearchGoal(
@@ -225,8 +225,8 @@ def goal_spread(goal: str, values: Sequence[Rate | None], regular: int) -> GoalS
 
     Args:
         goal: Name of the goal.
-        values: What each search found.
-        regular: How many of the searches had a regular result.
+        values: The conditional throughput of each search.
+        regular: Number of searches with a regular result.
     """
     return GoalSpread(
         goal=goal,

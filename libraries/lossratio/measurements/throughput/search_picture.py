@@ -53,8 +53,8 @@ class Window:
     Attributes:
         low: Smallest load.
         high: Largest load.
-        goals: Which goals have their last bounds in the middle of it, by their place among the goals.
-        is_logarithmic: Whether the range is so wide that it wants a logarithmic axis.
+        goals: The goals whose last bounds are in the middle of the window, by their place among the goals.
+        is_logarithmic: Whether the range is so wide that it needs a logarithmic axis.
     """
 
     low: float
@@ -67,7 +67,7 @@ class Window:
         return self.low <= load <= self.high
 
     def place(self, load: float) -> float:
-        """Where a load is between low (0) and high (1), on a linear axis."""
+        """Position of a load between low (0) and high (1), on a linear axis."""
         return (load - self.low) / (self.high - self.low)
 
 
@@ -85,7 +85,7 @@ def draw_search(result: ThroughputResult, history: History) -> str:
 
     Args:
         result: The search.
-        history: What `bounds_history` says about it.
+        history: The search's `bounds_history`.
     """
     windows = windows_of(result, history)
     prefix, scale = unit_of(max(window.high for window in windows))
@@ -145,7 +145,7 @@ def _draw_bounds(plot: Plot, history: Mapping[int, GoalBounds], colour: str) -> 
 def _filled(
     plot: Plot, steps: Sequence[tuple[float, float, RelevantBounds]]
 ) -> Iterator[tuple[float, float, float, float]]:
-    """What lies between bounds; a bound that there is not lies beyond the window."""
+    """The areas between bounds; a missing bound lies beyond the window."""
     for start, end, interval in steps:
         low = max(plot.y.low, interval.lower or 0.0)
         high = min(plot.y.high, math.inf if interval.upper is None else interval.upper)
@@ -154,7 +154,7 @@ def _filled(
 
 
 def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, GoalBounds]]:
-    """Stretches of trials after which the bounds stayed the same: from which number to which, and the bounds."""
+    """Ranges of trials with the same bounds: number of the first trial, the range's end, and the bounds."""
     numbers = list(history)
     changes = [
         number for place, number in enumerate(numbers) if place == 0 or history[numbers[place - 1]] != history[number]
@@ -164,7 +164,7 @@ def _steps(history: Mapping[int, GoalBounds]) -> Iterator[tuple[float, float, Go
 
 
 def _goal_labels(goals: Sequence[GoalReport], history: History, window: Window, y: Axis) -> list[str]:
-    """Beside the bands: which goals they are of and what was found, in the order in which the bands lie."""
+    """Labels beside the bands: the goals and their results, in the order of the bands."""
     last = history[max(history)] if history else ()
     middle = (y.start + y.end) / 2
     places = {index: y.place(_middle(last[index].leaning, window)) if last else middle for index in window.goals}

@@ -1,8 +1,8 @@
 """Performance spectrum: how the forwarding rates of the trials at one load are distributed (RFC 9971).
 
-A load's spectrum says for each forwarding rate how much of the trials' time showed it. The conditional throughput is
-one of its quantiles, so the spectrum says how much that number hides. A search stops measuring where the rest of the
-goal's duration sum cannot change its verdict; that rest counts as time without any forwarding.
+A load's spectrum shows for each forwarding rate the share of the trials' time with this rate. The conditional
+throughput is one of its quantiles, so the spectrum shows how much that number hides. A search stops measuring at a load
+as soon as the rest of the goal's duration sum cannot change the verdict; the rest counts as time without forwarding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Level:
 
     Attributes:
         forwarding_rate: Frames per second per interface.
-        share: The share of time that showed it: of the goal's duration sum, or of all trials if they took longer.
+        share: The share of time with this rate: of the goal's duration sum, or of all trials if they took longer.
         trials: Number of trials.
     """
 
@@ -64,7 +64,7 @@ def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level
     Args:
         trials: Trials at any load.
         load: The load, frames per second per interface.
-        goal: The goal that says how long full-length trials are, and how much time there should be.
+        goal: The goal, with the duration of full-length trials, and the duration sum.
     """
     chosen = sorted(
         (-trial.forwarding_rate_per_interface_fps, trial.effective_duration_s)
@@ -138,7 +138,7 @@ def _panel(spectrum: Spectrum, left: float, top: float) -> list[str]:
         start += level.share
     trials = sum(level.trials for level in spectrum.levels)
     bound = f"{spectrum.bound} {format_frame_rate(spectrum.load.per_interface_fps)}"
-    # A line for each: beside each other they would reach into the next panel.
+    # Each on a line of its own: side by side they would reach into the next panel.
     plot.parts.append(text_at(left - 50, top + 14, _shortened(spectrum.report.goal.name), font_weight="bold"))
     plot.parts.append(text_at(left - 50, top + 29, bound))
     plot.parts.append(text_at(left - 50, top + 43, f"{trials} trials; {prefix}fps"))

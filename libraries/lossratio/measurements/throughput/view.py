@@ -1,7 +1,7 @@
-"""How a search for conditional throughput is shown: in words, pictures and tables, and as CSIT has it.
+"""How a search for conditional throughput is shown: in words, pictures and tables, and in CSIT's form.
 
-Whether a goal result is an RFC 2544 throughput follows from RFC 9971's conditions on the goal, and from what else
-departs from RFC 2544.
+Whether a goal result is an RFC 2544 throughput follows from RFC 9971's conditions on the goal, and from other
+departures from RFC 2544.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from lossratio.units import format_ratio
 _RFC2544_DURATION_S = 60.0
 
 _EFFECTIVE = (GENERATOR_LIMIT, str(IrregularReason.MAX_LOAD_IS_LOWER_BOUND))
-"""Reasons of irregular results that CSIT publishes all the same: all that can be sent is forwarded."""
+"""Reasons of irregular results that CSIT publishes all the same: all frames that can be sent are forwarded."""
 
 
 class Compliance(str, Enum):
@@ -60,19 +60,19 @@ class Compliance(str, Enum):
     UNCONDITIONAL = "unconditionally compliant with RFC 2544"
     """No loss in any trial of 60 s."""
     CONDITIONAL = "conditionally compliant with RFC 2544"
-    """No loss in any trial, and these are shorter than 60 s."""
+    """No loss in any trial, but trials are shorter than 60 s."""
     NONE = "not compliant with RFC 2544"
     """Loss is allowed."""
 
 
 @dataclass(frozen=True)
 class ComplianceStatement:
-    """What a report says about a goal and RFC 2544.
+    """A report's statement on a goal and RFC 2544.
 
     Attributes:
         goal: Name of the goal.
-        compliance: How far the goal complies.
-        reasons: Why it is not unconditional, and what departs from RFC 2544 whatever the goal is.
+        compliance: The degree of compliance.
+        reasons: Why compliance is not unconditional, and departures from RFC 2544 that do not depend on the goal.
     """
 
     goal: str
@@ -104,7 +104,7 @@ class ThroughputView(View[ThroughputResult]):
     csit_type = "ndrpdr"
 
     def lines(self, result: ThroughputResult) -> Iterator[str]:
-        """Each goal, with its bounds; latency and spread, where they were added."""
+        """Each goal, with its bounds; latency and spread, if they were added."""
         if result.error is not None:
             yield failure_line(result)
             return
@@ -119,13 +119,13 @@ class ThroughputView(View[ThroughputResult]):
         yield from spread_lines(result.spread)
 
     def pictures(self, result: ThroughputResult) -> Iterator[Picture]:
-        """The search, loss over load, spectra, and latency where it was added."""
+        """The search, loss over load, spectra, and latency if it was added."""
         yield from self._of_search(result)
         if result.latency:
             yield latency_picture(result.latency, result.test.name)
 
     def log(self, result: ThroughputResult) -> Iterator[Picture | str]:
-        """The search; after latency was added to it, the latency."""
+        """The search; if latency was added to the result, the latency."""
         if result.latency:
             yield latency_picture(result.latency, result.test.name)
         else:
@@ -133,7 +133,7 @@ class ThroughputView(View[ThroughputResult]):
             yield from self._of_search(result)
 
     def warnings(self, result: ThroughputResult) -> Iterator[str]:
-        """Irregular goal results, when the search is over."""
+        """Warnings of irregular goal results, when the search is over."""
         for report in result.goals:
             if report.result is not None and not report.result.regular and not result.latency:
                 yield f"{report.goal.name} is {format_regularity(report)}"
@@ -150,11 +150,11 @@ class ThroughputView(View[ThroughputResult]):
             )
 
     def conditions(self, result: ThroughputResult) -> str:
-        """The goals, and how far each complies with RFC 2544."""
+        """The goals, and their compliance with RFC 2544."""
         return html_fragment(__package__, "goals.html.jinja", result=result, compliance=compliance_of(result))
 
     def findings(self, result: ThroughputResult) -> Iterator[Finding]:
-        """One for each goal."""
+        """A finding for each goal."""
         for report in result.goals:
             outcome, name = report.result, report.goal.name
             if outcome is None:
@@ -184,15 +184,15 @@ class ThroughputView(View[ThroughputResult]):
         return finding.reason in (IrregularReason.MAX_LOAD_IS_LOWER_BOUND.value, GENERATOR_LIMIT)
 
     def stalls(self, result: ThroughputResult, trials: Sequence[Trial]) -> Doubt | None:
-        """Stalls that may have decided on what a goal allows."""
+        """Stalls that may have decided whether a load meets a goal."""
         return generator_stalls(trials, [report.goal.loss_ratio for report in result.goals])
 
     def telemetry(self, result: ThroughputResult) -> Sequence[Record]:
-        """The trials around which the DUTs were asked."""
+        """The trials before and after which the DUTs were asked."""
         return result.telemetry
 
     def csit(self, result: ThroughputResult) -> CsitNdrPdr:
-        """NDR and PDR, with latency where it was added."""
+        """NDR and PDR, with latency if it was added."""
         forward, reverse = (csit_latencies(result.latency, result.conditions, way) for way in (0, 1))
         return CsitNdrPdr(
             ndr=_csit_bounds(result, NDR),
@@ -219,7 +219,7 @@ class ThroughputView(View[ThroughputResult]):
 
 
 def compliance_of(result: ThroughputResult) -> list[ComplianceStatement]:
-    """A statement for each goal, in their order; the trial's timing departs from RFC 2544 for all of them alike."""
+    """A statement for each goal, in the goals' order; the trial's timing departs from RFC 2544 for all goals alike."""
     steps = [deviation.step for deviation in result.conditions.timing.deviations]
     timing = (f"the trial departs from section 23: {', '.join(steps)}",) if steps else ()
     return [_statement(report.goal, timing) for report in result.goals]
