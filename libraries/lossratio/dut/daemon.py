@@ -21,12 +21,12 @@ _LONGEST_LINE = 300
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program, and the directory on the node that all of its files are in.
+    """A program, and the directory of all its files on the node.
 
     Attributes:
         node: The node.
         directory: The directory.
-        name: Name of the program, and the beginning of the names of its files there.
+        name: Name of the program, and the beginning of its files' names.
         command: The program and its arguments.
     """
 
@@ -41,14 +41,14 @@ class Daemon:
         return BackgroundProgram(f"{self.directory}/{self.name}.", self.directory, self.command)
 
     def start(self, changes: Changes, is_ready: Callable[[], bool]) -> None:
-        """Starts it, and waits until it answers.
+        """Starts the program, and waits until it answers.
 
         Args:
-            changes: Makes the change, and stops it in the end.
-            is_ready: Asks it; False: it does not answer yet.
+            changes: Starts the program as a change, whose undo stops the program.
+            is_ready: Asks the program; False: it does not answer yet.
 
         Raises:
-            DutError: If it does not start, dies or does not answer in time; with what it wrote last.
+            DutError: If it does not start, dies or does not answer in time; with its last output.
         """
         changes.run(*self.program.start, undo=self.program.stop())
         deadline = time.monotonic() + READY_TIMEOUT
@@ -61,10 +61,10 @@ class Daemon:
             time.sleep(_POLL)
 
     def check_alive(self) -> None:
-        """Checks that it runs.
+        """Checks that the program runs.
 
         Raises:
-            DutError: If it does not; with what it wrote last.
+            DutError: If it does not run; with its last output.
         """
         if not self.is_alive():
             raise DutError(
@@ -73,11 +73,11 @@ class Daemon:
             )
 
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the program runs."""
         return self.node.attempt(*self.program.is_alive).exit_status == 0
 
     def last_output(self) -> str:
-        """The last lines that it wrote, in a sentence."""
+        """A sentence with the last lines of its output."""
         tail = self.node.attempt("tail", "-n", str(_SHOWN_LINES), self.program.log)
         if tail.exit_status != 0:
             return f"Its output cannot be read ({reason(tail)})."
@@ -88,12 +88,12 @@ class Daemon:
 def make_directory(changes: Changes, kind: str) -> str:
     """Makes a directory on the node for the files of a DUT's programs, and returns its path.
 
-    It is short enough for the names of sockets, and of nobody else's.
+    The path is short enough for the names of sockets, and no other program has it.
 
     Raises:
-        DutError: If it cannot be made.
+        DutError: If the directory cannot be made.
     """
-    # Nobody can have made it beforehand: the name is random, and mkdir refuses one that is there.
+    # No other user can have made the directory before: its name is random, and mkdir refuses an existing directory.
     path = f"/tmp/lossratio-{kind}-{secrets.token_hex(6)}"  # noqa: S108
     changes.run("mkdir", "-m", "0700", path, undo=("rm", "-rf", "--", path))
     return path
@@ -103,6 +103,6 @@ def write_file(changes: Changes, path: str, text: str) -> None:
     """Writes a file into a directory that `make_directory` has made.
 
     Raises:
-        DutError: If it cannot be written.
+        DutError: If the file cannot be written.
     """
     changes.run("tee", path, stdin=text)

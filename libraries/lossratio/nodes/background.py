@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 _STOP_SECONDS = 10.0
 
-# The time of its start tells the program from any later process with the same id. A process that has ended but that
-# nobody has waited for (Z) is as good as gone.
+# The time of its start distinguishes the program from any later process with the same id. A process that has ended, but
+# that its parent has not waited for (Z), counts as ended.
 LIVES = """
 pid= start=
 read -r pid start < "$1pid" 2>/dev/null
@@ -20,7 +20,7 @@ lives() {
         [ "$1" != Z ] && [ "${20}" = "$start" ]
 }
 """
-"""Shell code: with the `BackgroundProgram.files` as ``$1``, ``lives`` is whether it runs, and ``$pid`` its id."""
+"""Shell code: ``$1`` is `BackgroundProgram.files`; ``lives`` succeeds if the program runs, and ``$pid`` is its id."""
 
 # The inner shell becomes the program, so its id and the time of its start are the program's. Both are as /proc shows
 # them: the program may be in a PID namespace of its own. The outer shell stays until the program has ended.
@@ -70,12 +70,12 @@ done
 
 @dataclass(frozen=True)
 class BackgroundProgram:
-    """A program of a node, in a session of its own, and the commands that start it, look for it and stop it there.
+    """A program on a node, in a session of its own, and the commands that start it, check it and stop it there.
 
     Attributes:
-        files: Beginning of the paths of its files: ``pid`` (its id and the time of its start), ``log`` (what it writes)
-            and ``status`` (its exit status as a shell has it, as soon as it has ended).
-        directory: The directory that it works in.
+        files: Beginning of the paths of its files: ``pid`` (its id and the time of its start), ``log`` (its output) and
+            ``status`` (its exit status as a shell reports it, as soon as it has ended).
+        directory: Its working directory.
         command: The program and its arguments.
     """
 
@@ -85,29 +85,29 @@ class BackgroundProgram:
 
     @property
     def start(self) -> tuple[str, ...]:
-        """The command that starts it, and ends when its id is known; it fails if the program cannot be started."""
+        """The command that starts the program. It ends as soon as the id is known, or fails if nothing starts."""
         return ("sh", "-c", _START, "start", self.files, self.directory, *self.command)
 
     @property
     def is_alive(self) -> tuple[str, ...]:
-        """The command that succeeds if it runs."""
+        """The command that succeeds if the program runs."""
         return ("sh", "-c", _IS_ALIVE, "alive", self.files)
 
     def stop(self, signal: str = "TERM", seconds: float = _STOP_SECONDS) -> tuple[str, ...]:
-        """The command that stops it, and fails if it does not end; it succeeds if the program does not run.
+        """The command that stops the program. It succeeds if the program does not run, and fails if it does not end.
 
         Args:
-            signal: Name of the signal that asks it to end.
-            seconds: How long it may take to end before it is killed, and how long that may take.
+            signal: Name of the signal that asks the program to end.
+            seconds: Time that the program has to end before it is killed, and then again to be gone.
         """
         return ("sh", "-c", _STOP, "stop", self.files, signal, str(round(10 * seconds)))
 
     @property
     def log(self) -> str:
-        """Path of what it writes."""
+        """Path of the file with the program's output."""
         return f"{self.files}log"
 
     @property
     def status(self) -> str:
-        """Path of its exit status."""
+        """Path of the file with its exit status."""
         return f"{self.files}status"

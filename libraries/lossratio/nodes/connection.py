@@ -1,4 +1,4 @@
-"""Opens SSH connections to nodes: strict host keys, keys or agent first, secrets given or from the environment."""
+"""Opens SSH connections to nodes, with strict host keys. Private keys or an SSH agent come before passwords."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Credentials:
 
     Attributes:
         password: Password of the user on the node.
-        passphrase: What the private key is encrypted with.
+        passphrase: Passphrase of the private key.
     """
 
     password: str | None = field(default=None, repr=False)
     passphrase: str | None = field(default=None, repr=False)
 
     def completed(self, node_name: str) -> Credentials:
-        """Takes what is missing from LOSSRATIO_PASSWORD_<NODE> (or LOSSRATIO_PASSWORD) and LOSSRATIO_PASSPHRASE.
+        """Takes missing secrets from LOSSRATIO_PASSWORD_<NODE> (or LOSSRATIO_PASSWORD) and LOSSRATIO_PASSPHRASE.
 
         <NODE> is the node's name in capitals, with ``_`` for everything that is neither letter nor digit.
         """
@@ -55,14 +55,14 @@ class Credentials:
 
 
 NO_CREDENTIALS = Credentials()
-"""Nothing but what the environment has."""
+"""No secrets but those in the environment."""
 
 
 def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient:
     """Connects to a node's sshd, checks its host key and logs in, all within the node's ``connect_timeout``.
 
     Raises:
-        NodeError: If any of this fails; says which, and what to do.
+        NodeError: If one of these steps fails; the message names the step, and the way out.
     """
     if node.host is None:
         raise NodeError(f"Node {name} has no host to connect to; a local testbed must be brought up first.")
@@ -75,7 +75,7 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     load_host_keys(client.get_host_keys(), identity, node, where)
     key = None if node.key_file is None else load_private_key(node.key_file, credentials.passphrase, where)
     connection = _open_socket(node.host, node.port, node.connect_timeout, where)
-    # paramiko's own limits must not pass first: they tell less.
+    # paramiko's own limits must not be reached first: their messages say less.
     later = 2 * node.connect_timeout
     with within(node.connect_timeout, lambda: connection.shutdown(socket.SHUT_RDWR)) as expired:
         try:
@@ -120,13 +120,13 @@ def _own_name(node_name: str) -> str:
 def within(seconds: float, abort: Callable[[], object]) -> Iterator[threading.Event]:
     """Calls ``abort`` from another thread if the block takes longer than ``seconds``, and sets the event it yields.
 
-    paramiko waits without limit in places; closing what it waits on is the only way to end that.
+    paramiko has waits without a limit; only closing the connection or channel ends them.
     """
     expired = threading.Event()
 
     def give_up() -> None:
         expired.set()
-        # It may just have ended by itself.
+        # The block may just have ended by itself.
         with suppress(OSError):
             abort()
 
@@ -159,7 +159,7 @@ def _unknown_algorithms(keys: paramiko.HostKeys, identity: str) -> list[str]:
     known = keys.lookup(identity)
     if known is None:
         return []
-    # A node may have keys of several types; it must be asked for one that we can compare.
+    # A node may have keys of several types; it must send one that we can compare.
     return [
         algorithm
         for key_type in HOST_KEY_TYPES

@@ -1,4 +1,4 @@
-"""Facts of a node, gathered in one command over its session: the one place that asks a node what it is.
+"""Facts of a node, gathered in one command over its session. No other module asks for them.
 
 A fact that the node does not report (a tool is missing, a file cannot be read) is None, never an error.
 """
@@ -42,7 +42,7 @@ _BOOT_PARAMETERS = frozenset(
         "tsc",
     }
 )
-"""Parameters of the kernel's command line that change a throughput. The others stay out: some hold secrets."""
+"""Parameters of the kernel's command line that change a throughput. Others are left out: some hold secrets."""
 
 _SCRIPT = r"""
 PATH=$PATH:/usr/sbin:/sbin; LC_ALL=C; export PATH LC_ALL
@@ -69,10 +69,10 @@ exit 0
 
 @dataclass(frozen=True)
 class GatheredFacts:
-    """Facts of a node, and those details that only the description of a DUT on it shows; None: not reported.
+    """Facts of a node, and details that only the description of a DUT shows; None: not reported.
 
     Attributes:
-        facts: The facts, as each result has them.
+        facts: The facts that each result has.
         kernel_version: Name, release and version of the kernel, and the machine architecture.
         online_cpus: The logical CPUs that are on line, as a list of ranges.
         online_numa_nodes: The NUMA nodes that are on line, as a list of ranges.
@@ -135,7 +135,7 @@ def _cpu_fields(text: str) -> dict[str, str]:
 
 
 def _flattened(fields: Any) -> Iterator[tuple[str, str]]:
-    """Newer versions of lscpu put groups of fields below each other."""
+    """The fields of lscpu's JSON data; newer versions nest groups of fields."""
     for field in fields:
         if field.get("data"):
             yield str(field["field"]).rstrip(":"), str(field["data"])

@@ -1,4 +1,4 @@
-"""Reads host keys and private keys out of files that may hold anything."""
+"""Reads host keys and private keys from files, which may be broken."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _NO_KEY = (
     *(paramiko.SSHException, InvalidHostKey, UnsupportedAlgorithm, struct.error),
     *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError),
 )
-"""What paramiko raises of bytes that are no key, or no hash of a host name."""
+"""Exceptions of paramiko for bytes that are no key, or no hash of a host name."""
 
 
 def load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: str) -> None:
-    """Loads the keys that a node may have: that of the topology file, or those of known_hosts.
+    """Loads the host keys of a node: the key in the topology file, or those in known_hosts.
 
-    Lines of known_hosts that are not about the node do not matter, as for OpenSSH, even if they are broken.
+    As in OpenSSH, broken lines of known_hosts do no harm if they belong to other nodes.
 
     Args:
-        keys: Where they go.
-        identity: What the node is called in known_hosts.
+        keys: Gets the keys.
+        identity: The node's name in known_hosts.
         node: The node.
-        where: The node, for errors.
+        where: The node's name in errors.
 
     Raises:
-        NodeError: If the file cannot be read, or what it has for the node is no public key; with file and line.
+        NodeError: If the file cannot be read, or its entry for the node is no public key; with file and line.
     """
     if node.host_key is not None:
         key = _parsed(f"{identity} {node.host_key}")
@@ -55,7 +55,7 @@ def load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: st
         return
     for number, line in enumerate(_read(file, "its known_hosts file", _MOST_KNOWN_HOSTS_BYTES, where).splitlines(), 1):
         names, kind, *_ = (*line.split(), "", "")
-        # A node may have keys of types that this version of paramiko does not know, beside one that it does.
+        # A node may have keys of types that this version of paramiko does not know, beside a key that it knows.
         if kind not in HOST_KEY_TYPES or not any(_is_about(name, identity) for name in names.split(",")):
             continue
         key = _parsed(line)
@@ -64,7 +64,7 @@ def load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: st
                 f"{where}: {file}:{number}: the line of {identity} has no public key of type {kind}. Correct the "
                 f"line, or remove it (ssh-keygen -R '{identity}' -f {file})."
             )
-        # Of several keys of one type the first one counts.
+        # The first of several keys of one type counts.
         if key.get_name() not in (keys.lookup(identity) or {}):
             keys.add(identity, key.get_name(), key)
 
@@ -79,11 +79,11 @@ def load_private_key(path: Path, passphrase: str | None, where: str) -> paramiko
 
     Args:
         path: The file.
-        passphrase: What it is encrypted with; None: nothing.
-        where: The node, for errors.
+        passphrase: Passphrase of the key; None: it is not encrypted.
+        where: The node's name in errors.
 
     Raises:
-        NodeError: If it cannot be read or is no key, or is encrypted and there is no passphrase.
+        NodeError: If the file cannot be read or is no key, or is encrypted and there is no passphrase.
     """
     path = _expanded(path, where)
     text = _read(path, "its key file", _MOST_KEY_BYTES, where)

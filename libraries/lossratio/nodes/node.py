@@ -11,7 +11,7 @@ from lossratio.errors import DutError
 from lossratio.nodes.facts import GatheredFacts, gather_facts
 from lossratio.nodes.session import CommandResult, CommandRunner
 
-# A log-in that is not root's may lack the sbin directories; messages are to be in one language.
+# Users other than root may lack the sbin directories in their path; messages should be in one language.
 _ENVIRONMENT = ("env", "LC_ALL=C", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 _NOT_FOUND = 127
 _LONGEST_SHOWN = 400
@@ -21,23 +21,23 @@ ValueT = TypeVar("ValueT")
 
 
 class Will(Protocol):
-    """Keeps the commands that undo the changes to a node, in case the controller dies before it has undone them."""
+    """Keeps the commands that undo the changes to a node, for the case that the controller dies before it runs them."""
 
     def add(self, command: Sequence[str], stdin: str | None) -> None:
-        """Adds a command that is to be run before all earlier ones."""
+        """Adds a command, which will run before all earlier ones."""
 
     def drop_last(self) -> None:
-        """Takes the command out that was added last."""
+        """Removes the command that was added last."""
 
 
 class NoWill:
     """A `Will` that keeps nothing: after the death of the controller, the changes stay."""
 
     def add(self, command: Sequence[str], stdin: str | None) -> None:
-        """Nothing is kept."""
+        """Does nothing."""
 
     def drop_last(self) -> None:
-        """There is nothing to take out."""
+        """Does nothing."""
 
 
 class DutNode:
@@ -57,7 +57,7 @@ class DutNode:
         return self._session.name
 
     def facts(self) -> GatheredFacts:
-        """What the node is.
+        """The node's facts.
 
         Raises:
             NodeError: If the connection is lost.
@@ -87,7 +87,7 @@ class DutNode:
         """Runs a command that must succeed and writes JSON, and returns the data; None if it writes nothing.
 
         Raises:
-            DutError: If it fails, or writes something else.
+            DutError: If it fails, or writes no JSON.
         """
         text = self.run(*command)
         try:
@@ -99,7 +99,7 @@ class DutNode:
         """Reads JSON data, one value per line.
 
         Raises:
-            DutError: If it is something else.
+            DutError: If a line is no JSON.
         """
         try:
             return [json.loads(line) for line in text.splitlines() if line.strip()]
@@ -107,15 +107,15 @@ class DutNode:
             raise DutError(f"{self.name}: not JSON: {text[:_LONGEST_SHOWN]!r}: {cause}.") from cause
 
     def find(self, what: str, name: KeyT, reported: Mapping[KeyT, ValueT]) -> ValueT:
-        """What the node reports about something that the DUT was set up with.
+        """The node's report about a part of the DUT's set-up.
 
         Args:
-            what: What it is, for people.
-            name: Its name.
-            reported: What the node reports, by name.
+            what: The kind of part, in words.
+            name: The part's name.
+            reported: The node's reports, by name.
 
         Raises:
-            DutError: If it is not among them.
+            DutError: If the node does not report the part.
         """
         if name not in reported:
             there = ", ".join(sorted(map(str, reported))) or "none"
@@ -125,18 +125,18 @@ class DutNode:
         return reported[name]
 
     def has_command(self, *command: str) -> bool:
-        """Whether there is such a program; it is run with these arguments."""
+        """Whether the node has a program; it is run with these arguments."""
         return self.attempt(*command).exit_status != _NOT_FOUND
 
     def read_files(self, *paths: str, under: str | None = None) -> dict[str, str]:
-        """Reads small text files; those that are not there (or empty) are left out.
+        """Reads small text files; missing and empty files are left out.
 
         Args:
             *paths: The files; with `under`, only the last parts of their names.
             under: A directory in which files of these names are looked for, at any depth.
 
         Returns:
-            Text by path, without the last line's end.
+            Text by path, without the last line feed.
         """
         where = [f"--include={path}" for path in paths] + ["-r", under] if under else ["--", *paths]
         texts: dict[str, list[str]] = {}
@@ -147,7 +147,7 @@ class DutNode:
 
 
 def shown(command: Sequence[str], stdin: str | None = None) -> str:
-    """A command line for people, with what it was given on its standard input."""
+    """A command line for people, with its standard input."""
     line = shlex.join(command)
     if stdin is None:
         return line

@@ -1,4 +1,4 @@
-"""A long-lived process on a node that is spoken to in lines."""
+"""A long-lived process on a node that reads and writes lines."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _MEANWHILE = 1.0
 
 
 class NodeProcess:
-    """A long-lived process on a node, spoken to in lines over one channel; get it from `NodeSession.start`."""
+    """A long-lived process on a node that reads and writes lines over one channel; get it from `NodeSession.start`."""
 
     def __init__(self, node_name: str, command: tuple[str, ...], channel: paramiko.Channel) -> None:
         self.node_name = node_name
         self.command = command
         self._channel = channel
         self._buffer = bytearray()
-        # Read all the time: a process whose standard error is full would stop.
+        # Standard error is read all the time, because a process stops when its standard error is full.
         self._stderr = StreamReader(channel.recv_stderr, limit=_STDERR_TAIL)
         self._stderr.start()
 
@@ -78,15 +78,15 @@ class NodeProcess:
             self._channel.settimeout(None)
 
     def read_line(self, timeout: float | None, meanwhile: Callable[[], object] | None = None) -> str:
-        """Waits for one line, and gives it without its line feed.
+        """Waits for one line, and returns it without its line feed.
 
         Args:
-            timeout: Seconds to wait for it at most; None: as long as it takes. While one thread waits without a limit,
-                another one may write lines; while it waits with one, none may, as both limits are the channel's.
-            meanwhile: Called about once a second while there is no line; never where there is no timeout.
+            timeout: Seconds to wait at most; None: no limit. While one thread waits without a limit, another thread may
+                write lines. While it waits with a limit, no other thread may: the channel has one limit for both.
+            meanwhile: Called about once a second while there is no line; never called without a timeout.
 
         Raises:
-            NodeError: If none came in time, or none can come any more: with the exit status and the last lines of
+            NodeError: If no line came in time, or none can come any more: with the exit status and the last lines of
                 standard error.
         """
         deadline = math.inf if timeout is None else time.monotonic() + timeout
@@ -129,7 +129,7 @@ class NodeProcess:
         return self._channel.exit_status
 
     def _receive(self, deadline: float, meanwhile: Callable[[], object] | None) -> bytes | None:
-        """More of the output; empty: there is no more; None: there was none until the deadline."""
+        """The next part of the output; empty: the output has ended; None: no output until the deadline."""
         while True:
             try:
                 if deadline < math.inf:
@@ -137,7 +137,7 @@ class NodeProcess:
                     self._channel.settimeout(left if meanwhile is None else min(left, _MEANWHILE))
                 return self._channel.recv(CHUNK)
             except TimeoutError:
-                # With no deadline, the limit was that of a thread that writes.
+                # Without a deadline, this was the limit of a thread that writes.
                 if time.monotonic() >= deadline:
                     return None
                 if meanwhile is not None:

@@ -1,7 +1,7 @@
-"""Programs of ours that run on a node's own Python: packed here, sent over the wire, and started from memory there.
+"""lossratio's programs that run on a node's own Python: packed here, sent over the session, started from memory there.
 
-No file of a program is kept on the node. So no old version of it can be started, and a node with a full disk, or a
-user without a home, is no obstacle.
+The node keeps no file of a program. So nobody can start an old version, and the program starts even if the node's disk
+is full, or the user has no home directory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lossratio.errors import NodeError
 
 _LIBRARY = Path(__file__).parents[1]
 
-# What follows the sources on the standard input is for the program: no byte of that may be read here.
+# All bytes that follow the sources on the standard input are the program's: none of them may be read here.
 _START = """\
 import sys
 name, main, size = sys.argv[1:]
@@ -59,11 +59,11 @@ ProcessT = TypeVar("ProcessT", bound=Process)
 
 @dataclass(frozen=True)
 class NodeProgram:
-    """A program that is packed. Get one from `pack_program`.
+    """A packed program. Get one from `pack_program`.
 
     Attributes:
-        name: Its name in the list of processes of the node, and in messages, e.g. ``lossratio-agent``.
-        main: The module whose function `main` is called.
+        name: Its name in the node's list of processes, and in messages, e.g. ``lossratio-agent``.
+        main: The module with the function `main`.
         sources: Sources of its modules, by their names on the node.
     """
 
@@ -72,7 +72,7 @@ class NodeProgram:
     sources: dict[str, str]
 
     def start(self, start: Callable[..., ProcessT], python: str, *options: str) -> ProcessT:
-        """Starts it on a node, and sends it there.
+        """Starts Python on a node, and sends the program there.
 
         Args:
             start: Starts a command on the node, and returns its process.
@@ -80,16 +80,16 @@ class NodeProgram:
             *options: Options of Python.
 
         Returns:
-            The process. The first line that is read from it is the program's own, or says that there can be none.
+            The process. Its first line is the program's own, or the error if the program could not be started.
 
         Raises:
             NodeError: If the connection is lost.
         """
         line = base64.b64encode(zlib.compress(json.dumps(self.sources).encode())).decode()
-        # Errors and lists of processes show how a command begins.
+        # Errors and lists of processes show the beginning of a command.
         code = f"# {self.name}\n{_START}"
         process = start(python, *options, "-c", code, self.name, self.main, str(len(line) + 1))
-        # A process that ended at once has its reason on standard error, which the first question reports.
+        # A process that ended at once wrote the reason to standard error; the first read reports it.
         with suppress(NodeError):
             process.write_line(line)
         return process
@@ -99,9 +99,9 @@ def pack_program(folder: str, name: str, main: str) -> NodeProgram:
     """Packs the modules of a folder of the library.
 
     Args:
-        folder: The folder, from that of the library.
+        folder: The folder, relative to that of the library.
         name: Name of the program; its package on the node has underscores instead of hyphens.
-        main: Name of the module that has its function `main`.
+        main: Name of the module with the function `main`.
     """
     package = name.replace("-", "_")
     return NodeProgram(name, f"{package}.{main}", read_sources(_LIBRARY / folder, package))
@@ -112,7 +112,7 @@ def read_sources(folder: Path, package: str) -> dict[str, str]:
 
     Args:
         folder: The package's folder.
-        package: The name that it has on the node.
+        package: The package's name on the node.
     """
     sources = {}
     for entry in folder.iterdir():

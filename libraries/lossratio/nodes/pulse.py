@@ -14,7 +14,7 @@ class Pulse:
 
     Args:
         seconds: The interval.
-        beat: The function. A `NodeError` of it is ignored: the thread that needs the node gets the error itself.
+        beat: The function. Its `NodeError` is ignored: the thread that needs the node gets the error itself.
     """
 
     def __init__(self, seconds: float, beat: Callable[[], object]) -> None:
@@ -31,17 +31,17 @@ class Pulse:
         self.stop()
 
     def start(self) -> None:
-        """Begins, with a pause."""
+        """Starts the thread; the first call comes after one interval."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it; no call begins afterwards."""
+        """Ends the thread; no call begins afterwards."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
         while not self._stopped.wait(self._seconds):
-            # The thread that waits for an answer of that node gets the error itself.
+            # The thread that waits for the node's answer gets the error itself.
             with suppress(NodeError):
                 self._beat()

@@ -30,9 +30,9 @@ from lossratio.topology import Node
 
 _OPEN_TIMEOUT = 30.0
 _SLOWEST_TRANSFER = 1e5
-"""Bytes per second that putting a file may be as slow as."""
+"""Smallest rate at which a file must be written, bytes per second."""
 
-# The size guards against a connection that is lost half-way: then `cat` ends, too.
+# The size shows if the connection was lost half-way: `cat` ends then, too.
 _PUT = """
 umask 077 && cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" && mv -fT -- "$2" "$1" && exit
 rm -f -- "$2"; exit 1
@@ -41,10 +41,10 @@ rm -f -- "$2"; exit 1
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command on a node gave back.
+    """The result of a command on a node.
 
     Attributes:
-        command: The command as it was asked for, one string per argument.
+        command: The requested command, one string per argument.
         exit_status: Its exit status; -1 if a signal ended it.
         stdout: Its standard output, decoded as UTF-8.
         stderr: Its standard error, decoded as UTF-8.
@@ -77,8 +77,8 @@ class NodeSession:
 
     Attributes:
         name: The node's name in the topology.
-        node: How it is reached.
-        prefix: What `start` puts before each command, e.g. ``env NAME=value``; nothing unless somebody sets it.
+        node: The node in the topology, with its address.
+        prefix: Arguments that `start` puts before each command, e.g. ``env NAME=value``; empty unless it is set.
     """
 
     def __init__(self, name: str, node: Node, client: paramiko.SSHClient, credentials: Credentials) -> None:
@@ -95,7 +95,7 @@ class NodeSession:
 
         Args:
             name: The node's name in the topology.
-            node: How to reach it.
+            node: The node in the topology, with its address.
             credentials: Password and passphrase; from the environment where missing.
 
         Raises:
@@ -122,7 +122,7 @@ class NodeSession:
         if not self._is_open:
             return
         try:
-            # Asking is the only way to know: a loss may not have been noticed yet.
+            # Only a request shows whether the connection is lost.
             close(self._open_channel(("restore",), self.node.connect_timeout))
         except NodeError:
             self._client.close()
@@ -145,7 +145,7 @@ class NodeSession:
             stdin: Its standard input; empty where missing.
 
         Raises:
-            NodeError: If it took too long, the connection was lost, or (with ``check``) it failed.
+            NodeError: If the command took too long, the connection was lost, or (with ``check``) the command failed.
         """
         given = stdin.encode() if isinstance(stdin, str) else stdin or b""
         output = self._execute(command, timeout, given)
@@ -157,10 +157,10 @@ class NodeSession:
         return result
 
     def put(self, data: bytes, remote_path: str, mode: int = 0o644) -> None:
-        """Writes a file on the node at once or not at all: under a temporary name beside it, then renamed.
+        """Writes a file on the node completely or not at all: under a temporary name beside it, then renamed.
 
         Raises:
-            NodeError: If it could not be written; then an old file of that name is still there.
+            NodeError: If the file could not be written; then an old file of that name is still there.
         """
         temporary = f"{remote_path}.{secrets.token_hex(4)}"
         command = ("sh", "-c", _PUT, "put", remote_path, temporary, f"{mode:o}", str(len(data)))
@@ -181,7 +181,7 @@ class NodeSession:
         return output.stdout
 
     def start(self, *command: str, plain: bool = False) -> NodeProcess:
-        """Starts a process that lives on and is spoken to in lines.
+        """Starts a long-lived process that reads and writes lines.
 
         Args:
             *command: The command and its arguments.
@@ -241,7 +241,7 @@ class NodeSession:
     def _exec(self, channel: paramiko.Channel, command: tuple[str, ...], *, reads_nothing: bool = False) -> None:
         line = shlex.join(("sudo", "-n", "--", *command) if self.node.sudo else command)
         try:
-            # To close the input of a command that ends at the same moment costs the connection now and then: paramiko
+            # To close the input of a command that ends at the same moment may break the connection: paramiko
             # may send the end of the input after the end of the channel, which OpenSSH takes for a broken client.
             channel.exec_command(f"{line} </dev/null" if reads_nothing else line)
         except (OSError, *BROKEN) as cause:

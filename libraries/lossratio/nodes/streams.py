@@ -1,4 +1,4 @@
-"""What sessions and processes share: reading and feeding a channel, and naming a command in an error."""
+"""Functions that sessions and processes share: they read and feed a channel, and name a command in an error."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import suppress
 import paramiko
 
 CHUNK = 1 << 16
-"""Bytes to ask a channel for at once."""
+"""Bytes that are requested from a channel at once."""
 
 BROKEN = (EOFError, paramiko.SSHException)
-"""What paramiko raises besides an OSError if a connection breaks while a channel sends; reading sends, too."""
+"""Exceptions of paramiko, besides OSError, if a connection breaks while a channel sends; reading sends, too."""
 
 
 class StreamReader(threading.Thread):
@@ -31,7 +31,7 @@ class StreamReader(threading.Thread):
             try:
                 chunk = self._receive(CHUNK)
             except TimeoutError:
-                # The channel's timeout is for the reader of its other stream.
+                # The channel's timeout belongs to the reader of the other stream.
                 continue
             except BROKEN:
                 return
@@ -42,13 +42,13 @@ class StreamReader(threading.Thread):
                 del self._kept[: -self._limit]
 
     def data(self) -> bytes:
-        """What has been read and kept so far."""
+        """The bytes read and kept so far."""
         return bytes(self._kept)
 
 
 def feed(channel: paramiko.Channel, data: bytes) -> None:
     """Sends the whole standard input of a command and closes it."""
-    # The command or the connection may end meanwhile. The caller, who waits for the exit status, sees which.
+    # The command or the connection may end meanwhile. The caller waits for the exit status, and sees which one it was.
     with suppress(OSError, *BROKEN):
         channel.sendall(data)
         channel.shutdown_write()
@@ -56,30 +56,30 @@ def feed(channel: paramiko.Channel, data: bytes) -> None:
 
 def close(channel: paramiko.Channel) -> None:
     """Closes a channel, also when its connection breaks at that moment."""
-    # paramiko marks the channel as closed before it sends that to the node, which may fail.
+    # paramiko marks the channel as closed before it sends the end to the node, and sending may fail.
     with suppress(OSError, *BROKEN):
         channel.close()
 
 
 def is_lost(channel: paramiko.Channel) -> bool:
-    """Whether a closed channel was cut off with its connection, rather than ended by the node."""
+    """Whether a closed channel ended because its connection was lost, and not because the node closed it."""
     return not channel.eof_received or not channel.get_transport().is_active()
 
 
 def decode(data: bytes) -> str:
-    """Decodes what a node wrote; what is not UTF-8 is replaced."""
+    """Decodes a node's output; bytes that are not UTF-8 are replaced."""
     return data.decode(errors="replace")
 
 
 def shown(command: tuple[str, ...]) -> str:
-    """A command as errors show it: in one line, quoted, with the first line of a script, and shortened."""
+    """A command for errors: in one line, quoted, with only the first line of a script, and shortened."""
     lines = [argument.strip().splitlines() if "\n" in argument else [argument] for argument in command]
     text = shlex.join(line[0] if len(line) == 1 else f"{line[0]}..." for line in lines if line)
     return f"`{text if len(text) <= 200 else text[:197] + '...'}`"
 
 
 def ending(exit_status: int) -> str:
-    """How a command ended."""
+    """The end of a command in words."""
     return "was ended by a signal" if exit_status < 0 else f"ended with exit status {exit_status}"
 
 

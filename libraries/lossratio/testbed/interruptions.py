@@ -1,4 +1,4 @@
-"""Lets work that must not stay half-done come to its end before Ctrl-C, or SIGTERM, has its effect."""
+"""Delays Ctrl-C and SIGTERM until the end of work that must not stay half-done."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def put_off_interruption() -> Iterator[None]:
-    """Puts off the first Ctrl-C, or SIGTERM, in the block until the end of the block. The second one acts at once.
+    """Delays the first Ctrl-C or SIGTERM in the block until the block has ended. The second one acts at once.
 
-    A user who presses Ctrl-C twice does not want to wait for the measurement, but wants the machines put back. A user
-    who presses it once more has seen that the machines do not answer. Signals reach the main thread only: in another
+    A user who presses Ctrl-C twice does not want to wait for the measurement, but wants the machines restored. A user
+    who presses it once more has seen that the machines do not answer. Signals reach only the main thread: in another
     thread, the block needs no protection.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -36,7 +36,7 @@ def put_off_interruption() -> Iterator[None]:
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
-    # A handler that Python does not know cannot be put back.
+    # A handler that Python does not know cannot be restored.
     handlers = {number: handler for number in _NUMBERS if (handler := signal.getsignal(number)) is not None}
     for number in handlers:
         signal.signal(number, hear)
@@ -50,7 +50,7 @@ def put_off_interruption() -> Iterator[None]:
 
 @contextmanager
 def ignored_interruption() -> Iterator[None]:
-    """Ignores Ctrl-C, and SIGTERM, in the block, which must take no time that a user would notice."""
+    """Ignores Ctrl-C and SIGTERM in the block, which must be too short for a user to notice."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,6 @@
-"""Undoes the changes to a DUT after the death of the controller that made them: the next controller starts that.
+"""Undoes the changes to a DUT after the death of the controller that made them: the next controller starts the undo.
 
-The node's shell does it, as a DUT needs no Python.
+The node's shell runs the commands, because a DUT needs no Python.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ _OWNER = "LOSSRATIO_WILL_OF"
 _START_SECONDS = 10.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# The keeper of the commands, the newest first. As long as its input is open, its controller is alive, and no other one
-# may have the commands run. Afterwards it has a child whose environment shows that, and a signal makes it run them.
-# It waits for that child with `wait`, because a shell handles a signal at once only there. The child ignores those
-# signals that the keeper ignores. A controller that has begun to undo its changes asks the keeper to run the commands
-# when the controller ends; but not after another controller has set up a DUT on this node.
+# The keeper holds the commands, the newest first. While its input is open, its controller is alive, and no other
+# controller may have the commands run. When the input has ended, the keeper starts a child, whose environment shows
+# that the commands may be run; a signal makes the keeper run them. It waits for the child with `wait`, because only
+# there a shell handles a signal at once. The child ignores the same signals as the keeper. A controller that has begun
+# to undo its changes asks the keeper to run the commands when the controller ends. The keeper does not run them if
+# another controller has set up a DUT on this node since.
 _KEEP = r"""
 trap '' USR1 HUP TERM
 echo $$
@@ -65,7 +66,7 @@ trap 'kill -KILL $!; eval "$undo"; exit 0' USR1
 while :; do MARK=open sleep 60 & wait $!; done
 """.replace("MARK", _MARK).replace("OWNER", _OWNER)
 
-# A child that has outlived its keeper has another process for a parent, which is no keeper and must get no signal.
+# The parent of a child that has outlived its keeper is another process, which must get no signal.
 _EXECUTE = """
 found=
 for environment in $(grep -slz '^MARK=open$' /proc/[0-9]*/environ); do
@@ -82,7 +83,7 @@ done
 echo executed
 """.replace("MARK", _MARK)
 
-# The keeper may have ended, and another process may have its id.
+# The keeper may have ended, and another process may have got its id.
 _KILL = """grep -sqz '^MARK=kept$' "/proc/$1/environ" && kill -KILL "$1" """.replace("MARK", _MARK)
 
 
@@ -101,10 +102,10 @@ class LastWill:
     _is_at_end: bool = False
 
     def add(self, command: Sequence[str], stdin: str | None) -> None:
-        """Adds a command that is to be run before all earlier ones."""
+        """Adds a command, which will run before all earlier ones."""
         line = shlex.join(command)
         if "\n" in line:
-            # The keeper reads lines.
+            # A line feed would end the command, because the keeper reads lines.
             line = f'eval "$({_written(line)})"'
         if stdin is not None:
             line = f"{_written(stdin)} | {line}"
@@ -112,7 +113,7 @@ class LastWill:
         self._send(f"+{line}")
 
     def drop_last(self) -> None:
-        """Takes the command out that was added last. Without commands, the process on the node ends."""
+        """Removes the command that was added last. Without commands, the process on the node ends."""
         self._lines.pop()
         if self._lines:
             self._send("-")
@@ -120,7 +121,7 @@ class LastWill:
             self._end()
 
     def keep(self) -> None:
-        """Makes sure that the commands are kept, after the connection may have been lost."""
+        """Makes sure that the keeper still has the commands, after the connection may have been lost."""
         if not self._lines:
             return
         try:
@@ -133,10 +134,10 @@ class LastWill:
             self._start()
 
     def execute_at_end(self) -> None:
-        """Has the commands run when this process, or its connection, ends, unless all of them are taken out before."""
+        """Has the commands run when this process or its connection ends, unless all of them are removed before."""
         self._is_at_end = True
         if self._process is not None:
-            # Without a connection, the next set-up has them run.
+            # Without a connection, the next set-up starts the commands.
             with suppress(NodeError):
                 self._process.write_line("!")
 
@@ -147,7 +148,7 @@ class LastWill:
             else:
                 self._process.write_line(line)
         except NodeError as error:
-            # The change that follows raises the error of the node.
+            # The change that follows raises the node's error.
             self._process = None
             _LOG.info("%s would stay as it is set up if this process died: %s", self.session.name, error)
 
@@ -170,12 +171,12 @@ class LastWill:
 
 
 def _written(text: str) -> str:
-    """A command that writes a text, in one line."""
+    """A command, in one line, that writes a text."""
     return f"echo {base64.b64encode(text.encode()).decode()} | base64 -d"
 
 
 def execute_last_wills(session: NodeSession) -> None:
-    """Undoes the changes of controllers that have ended to a DUT. Those of living controllers stay.
+    """Undoes the changes that ended controllers made to a DUT. Changes of living controllers stay.
 
     Raises:
         NodeError: If the connection is lost.

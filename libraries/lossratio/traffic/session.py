@@ -1,4 +1,4 @@
-"""What the traffic agent and TRex's server need of a log-in on the TG node."""
+"""The part of a log-in on the TG node that the traffic agent and TRex's server need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class CommandOutput(Protocol):
-    """What a command on a node gave back."""
+    """The output of a command on a node."""
 
     @property
     def stdout(self) -> str:
@@ -15,16 +15,16 @@ class CommandOutput(Protocol):
 
 
 class Process(Protocol):
-    """A process on a node that is spoken to in lines; `lossratio.nodes.NodeProcess` is one."""
+    """A process on a node that reads and writes lines; `lossratio.nodes.NodeProcess` is one."""
 
     def write_line(self, text: str, /) -> None:
         """Sends a line."""
 
     def read_line(self, /, timeout: float, meanwhile: Callable[[], object]) -> str:
-        """Waits for a line, for so many seconds at most; raises NodeError if none comes.
+        """Waits for a line; raises NodeError if none comes in time.
 
         Args:
-            timeout: The seconds.
+            timeout: Seconds to wait at most.
             meanwhile: Called about once a second while there is no line.
         """
 
@@ -32,7 +32,7 @@ class Process(Protocol):
         """The end of its standard error."""
 
     def close(self) -> int | None:
-        """Closes its standard input, waits for its end, and returns its exit status; None if it does not end."""
+        """Closes the standard input, waits for the end, and returns the exit status; None if there is no end."""
 
 
 class Session(Protocol):
@@ -46,7 +46,7 @@ class Session(Protocol):
         """Runs a command; raises NodeError if it fails."""
 
     def put(self, data: bytes, remote_path: str, /) -> None:
-        """Writes a file, at once or not at all."""
+        """Writes a file, completely or not at all."""
 
     def start(self, *command: str) -> Process:
-        """Starts a process that lives on."""
+        """Starts a long-lived process."""

@@ -1,4 +1,4 @@
-"""A TRex server on the TG: started where none runs, adopted where one runs that is the same, and stopped by its pid."""
+"""A TRex server on the TG: started if none runs, adopted if the same server runs already, and stopped by its pid."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from lossratio.nodes import LIVES, BackgroundProgram
 from lossratio.traffic.session import Session
 
 PROGRAM = "_t-rex-64"
-"""The server's program. The script ``t-rex-64`` around it kills other programs by name, and binds cards anew."""
+"""The server's program. Its wrapper script ``t-rex-64`` is not used: it kills programs by name, and rebinds NICs."""
 
 STATES = "/run/lossratio"
-"""Where servers' files are on a node, all gone after a reboot."""
+"""Directory of servers' files on a node; a reboot removes it."""
 
 _POLL_SECONDS = 0.25
 _STOP_SECONDS = 12.0
-"""Twice as long must be shorter than a command on the node may take."""
+"""Seconds to wait after each signal; two such waits must be shorter than the time limit of a command on the node."""
 _STATUS_SECONDS = 1.0
 _LOG_LINES = 4
 _SIGNALLED, _LAST_SIGNAL = 128, 64
 _TELLING = ("error", "fail", "could not", "cannot", "unavailable", "not enough", "invalid", "no such", "unable")
 
-# What it prints: "no directory", "no program", "no hugepages", or nothing.
+# The script prints "no directory", "no program", "no hugepages", or nothing.
 _EXAMINE = """
 [ -d "$1" ] || { echo "no directory"; exit 0; }
 [ -f "$1/$2" ] || { echo "no program"; exit 0; }
 [ "$3" = software ] || grep -q "^HugePages_Total: *[1-9]" /proc/meminfo || echo "no hugepages"
 """
 
-# What it prints: "ready" or "starting", its id, and what the server was started with; or "taken" if another program has
-# its port.
+# The script prints "ready" or "starting", the server's id, and the description that it was started with; or "taken" if
+# another program has the server's port.
 _LOOK = f"""{LIVES}
 if lives; then
     if grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then echo "ready $pid"; else echo "starting $pid"; fi
@@ -43,7 +43,7 @@ elif grep -qi " [0-9A-F]*:$2 [0-9A-F]*:0000 0A " /proc/net/tcp; then
 fi
 """
 
-# Where it sleeps between its frames, it must get a CPU at once when it wakes up.
+# A server that sleeps between its frames must get a CPU at once when it wakes up.
 _RUN = """
 priority=$1; shift
 if [ "$priority" = realtime ] && chrt -r 10 true 2>/dev/null; then set -- chrt -r 10 "$@"; fi
@@ -58,12 +58,12 @@ class ServerPlan:
     Attributes:
         directory: The installation on the node.
         configuration: Contents of the configuration file.
-        arguments: The command line behind the program; it names the configuration file as `configuration_path` says.
+        arguments: The program's arguments; they name the configuration file by its `configuration_path`.
         state: The server's own directory on the node, see `state_directory`.
         rpc_port: TCP port of its requests.
-        software: Whether it needs no hugepages.
-        sleeps: Whether it sleeps between its frames, so that realtime priority does no harm to others.
-        start_timeout: Seconds that it may take to start.
+        software: Whether the server needs no hugepages.
+        sleeps: Whether the server sleeps between its frames, so that realtime priority does no harm to other programs.
+        start_timeout: Seconds that its start may take.
     """
 
     directory: str
@@ -77,12 +77,12 @@ class ServerPlan:
 
     @property
     def described(self) -> str:
-        """Everything that distinguishes the server from others."""
+        """All that distinguishes the server from other servers."""
         return f"{self.directory}\n{shlex.join(self.arguments)}\n{self.configuration}"
 
 
 def state_directory(name: str) -> str:
-    """Where a server's files are on the node; its name keeps it apart from others there."""
+    """Directory of a server's files on the node; its name is different for each server of the node."""
     return f"{STATES}/trex-{name}"
 
 
@@ -97,11 +97,11 @@ def log_path(state: str) -> str:
 
 
 def installation_problem(session: Session, directory: str, *, software: bool) -> str | None:
-    """What keeps a server from being started on a node, and the way out; None if nothing is known of.
+    """The reason why a server cannot start on a node, and the way out; None if there is no known reason.
 
     Args:
         session: A log-in on the node.
-        directory: Where the installation should be.
+        directory: The expected directory of the installation.
         software: Whether the server needs no hugepages.
     """
     mode = "software" if software else "hardware"
@@ -125,7 +125,7 @@ class TrexServer:
         plan: The server that is wanted.
 
     Attributes:
-        is_ours: Whether it was started here; any other is left running in the end.
+        is_ours: Whether this object started the server; any other server is left running in the end.
     """
 
     def __init__(self, session: Session, plan: ServerPlan) -> None:
@@ -137,10 +137,10 @@ class TrexServer:
         self._program = BackgroundProgram(f"{plan.state}/", plan.directory, command)
 
     def ensure(self) -> None:
-        """Makes sure that it runs: starts it, unless it runs already.
+        """Makes sure that the server runs: starts it, unless it runs already.
 
         Raises:
-            TrafficError: If it cannot be started, or another one is in its place.
+            TrafficError: If the server cannot be started, or another server is in its place.
             NodeError: If the node is lost.
         """
         server = self._look()
@@ -163,10 +163,10 @@ class TrexServer:
         self._start()
 
     def stop(self) -> None:
-        """Stops it if it is ours: with SIGINT, and with SIGKILL where that does not help.
+        """Stops the server if it is ours: with SIGINT, and with SIGKILL if SIGINT does not end it.
 
         Raises:
-            TrafficError: If it does not end.
+            TrafficError: If the server does not end.
             NodeError: If the node is lost.
         """
         if not self.is_ours:
@@ -174,7 +174,7 @@ class TrexServer:
         try:
             self._session.run(*self._program.stop("INT", _STOP_SECONDS))
         except NodeError:
-            # If the node was lost, looking there raises the same error.
+            # If the node was lost, the question to it raises the same error.
             if self.is_running():
                 raise TrafficError(
                     f"{self._where}: the TRex server does not end. Look at it there ({self._state}/pid)."
@@ -182,15 +182,15 @@ class TrexServer:
         self.is_ours = False
 
     def is_running(self) -> bool:
-        """Whether it still runs."""
+        """Whether the server still runs."""
         return self._look().pid is not None
 
     def log(self) -> str:
-        """What it has written so far."""
+        """The server's output so far."""
         return self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "log", log_path(self._state)).stdout
 
     def last_words(self) -> str:
-        """The lines of its log that say best what went wrong, how it ended if it has, and where the whole log is."""
+        """The log's lines that best show the fault, how the server ended if it has, and the path of the whole log."""
         lines = [" ".join(line.split()) for line in self.log().splitlines() if line.strip()]
         telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
         words = " | ".join(telling[:_LOG_LINES] or lines[-_LOG_LINES:]) or "nothing at all"
@@ -205,9 +205,9 @@ class TrexServer:
         self._session.put(self._plan.configuration.encode(), configuration_path(self._state))
         self._session.put(self._plan.described.encode(), f"{self._state}/started-with")
         self.is_ours = True
-        # It ends with the reservation, as all that is started this way.
+        # The server ends with the reservation, as all processes that are started this way.
         shell = self._session.start(*self._program.start)
-        # -1 is a lost connection, which the next look at the node finds.
+        # -1 is a lost connection; the next command on the node reports it.
         if (status := shell.close() or 0) > 0:
             words = " ".join(shell.stderr_tail().split()) or "nothing at all"
             raise TrafficError(f"{self._where}: TRex cannot be started (exit status {status}); the shell says: {words}")
@@ -231,14 +231,14 @@ class TrexServer:
         raise TrafficError(f"{self._where}: TRex was not ready within {self._plan.start_timeout:g} s; it says: {words}")
 
     def _status(self) -> int | None:
-        """Its exit status, as a shell has it; None as long as it runs, or if its shell was killed, too."""
+        """The server's exit status, as a shell reports it; None while it runs, or if its shell was killed, too."""
         status = self._session.run("sh", "-c", 'cat "$1" 2>/dev/null || true', "status", self._program.status).stdout
         return int(status) if status.strip().isdecimal() else None
 
     def _ending(self) -> str:
         deadline = time.monotonic() + _STATUS_SECONDS
         while (status := self._status()) is None and self._look().pid is None and time.monotonic() < deadline:
-            # Its shell takes note of it just after its end.
+            # The server's shell writes the status just after the server's end.
             time.sleep(_POLL_SECONDS)
         if status is None:
             return "no exit status" if self._look().pid is None else "it still runs"

@@ -38,14 +38,14 @@ _INTERFACE_SETTINGS = (
 
 
 def describe_node(node: DutNode, tools: Sequence[Tool], interfaces: Sequence[str]) -> dict[str, Any]:
-    """Kernel, distribution, CPUs and their governors, tool versions, and the settings of the kernel that matter.
+    """Kernel, distribution, CPUs and their governors, tool versions, and the kernel settings that change a throughput.
 
-    The node's facts among them are those that each result has: `lossratio.nodes.gather_facts` gathers both.
+    The facts that each result has are among them: `lossratio.nodes.gather_facts` gathers both.
 
     Args:
         node: The node.
         tools: Programs that the set-up used.
-        interfaces: Interfaces that the test traffic goes through.
+        interfaces: Interfaces of the test traffic.
     """
     gathered = node.facts()
     settings = [*_NODE_SETTINGS, *(setting.format(name) for name in interfaces for setting in _INTERFACE_SETTINGS)]
@@ -68,11 +68,11 @@ def describe_node(node: DutNode, tools: Sequence[Tool], interfaces: Sequence[str
 
 
 def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
-    """Addresses, size, driver, queues, offloads, steering and place of an interface.
+    """Addresses, size, driver, queues, offloads, steering and location of an interface.
 
     Args:
         node: The node.
-        link: The interface as ``ip -json`` shows it.
+        link: The interface in the form of ``ip -json``.
     """
     name = link["ifname"]
     sysfs = f"/sys/class/net/{name}"

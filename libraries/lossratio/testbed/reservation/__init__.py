@@ -1,4 +1,4 @@
-"""Reservation of a testbed among all who share it: a lease that is kept on the TG node."""
+"""Reservation of a testbed that several users share: a lease that is kept on the TG node."""
 
 from lossratio.testbed.reservation.claim import TOKEN_VARIABLE, Claim, make_claim
 from lossratio.testbed.reservation.holder import Holder

@@ -1,4 +1,4 @@
-"""The claim to a testbed: what is reserved, for whom, and for how long."""
+"""The claim to a testbed: the name of the reservation, its owner, and its length."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 from lossratio.topology import Reservation, TestbedKind, Topology
 
 TOKEN_VARIABLE = "LOSSRATIO_RESERVATION"  # noqa: S105 (a name)
-"""Environment variable with the token of a reservation that is there already, and is used instead of a new one."""
+"""Environment variable with the token of an existing reservation, which is used instead of a new one."""
 
 OWNER_VARIABLE = "LOSSRATIO_OWNER"
-"""Environment variable with the owner's name, where user and host say little, as in a pipeline."""
+"""Environment variable with the owner's name; useful where user and host say little, as in a pipeline."""
 
 _LAB_DIRECTORY = "/var/tmp/lossratio"  # noqa: S108 (shared by all users on purpose; the keeper follows no links there)
 _LOCAL_DIRECTORY = "/run/lossratio"
@@ -27,14 +27,14 @@ class Claim:
     """A wish to reserve a testbed. Make it with `make_claim`.
 
     Attributes:
-        name: What is to be reserved.
-        directory: Where that is kept on the TG node.
+        name: Name of the reservation.
+        directory: The directory of the reservation's file on the TG node.
         python: The Python on the TG node.
-        seconds: How long the lease lasts without being renewed.
+        seconds: Seconds that the lease lasts unless it is renewed.
         owner: The owner of the lease.
         purpose: Its purpose, in the owner's words.
-        token: Token of a lease that the owner has already. If it still holds, the claim continues it.
-        succeeds: Token of a lease whose process has ended. If it still holds, the claim ends it and takes it over.
+        token: Token of a lease that the owner has already. If the lease is still valid, the claim continues it.
+        succeeds: Token of a lease whose process has ended. If it is still valid, the claim ends it and takes over.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Claim:
         """The request for the lease.
 
         Args:
-            wait: Seconds to wait for it at most.
+            wait: Seconds to wait for the lease at most.
         """
         lease = {
             "token": secrets.token_hex(16),
@@ -70,7 +70,7 @@ class Claim:
         """The request to take the lease away from its holder.
 
         Args:
-            force: Also if the holder is another owner.
+            force: Whether to end the lease of another owner, too.
         """
         return {**self._place("clear"), "owner": self.owner, "force": force}
 
@@ -79,12 +79,12 @@ class Claim:
 
 
 def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None = None) -> Claim | None:
-    """The claim to a testbed, with the token in the environment; None: its topology has no reservation.
+    """The claim to a testbed, with the token from the environment; None: the topology has no reservation.
 
     Args:
         topology: The testbed.
-        purpose: What it is for.
-        seconds: How long the lease lasts without being renewed; None: as the topology says.
+        purpose: Purpose of the lease.
+        seconds: Seconds that the lease lasts unless it is renewed; None: the topology's value.
     """
     reservation: Reservation | None = topology.reservation
     if reservation is None or topology.testbed is TestbedKind.SIMULATED:

@@ -1,4 +1,4 @@
-"""The conversation with the keeper: a program on the TG node that waits for a lease, and keeps it."""
+"""The conversation with the keeper: the program on the TG node that waits for a lease, and keeps it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Conversation:
         request: The first request.
 
     Attributes:
-        ended: The event with which the keeper reported that the lease is lost, and why; None: it has not.
+        ended: The event in which the keeper reported that the lease is lost, with the reason; None: no such event.
 
     Raises:
         NodeError: If the connection is lost.
@@ -51,13 +51,13 @@ class Conversation:
         self._process.write_line(json.dumps(message))
 
     def answer(self, seconds: float = ANSWER_SECONDS) -> Mapping[str, Any]:
-        """Waits for an answer; reports of the keeper that it still waits for its turn are none.
+        """Waits for an answer. The keeper's reports that it still waits for its turn are no answers.
 
         Args:
-            seconds: How long the keeper may be silent.
+            seconds: Seconds that the keeper may be silent.
 
         Raises:
-            NodeError: If it was silent for longer, or has ended.
+            NodeError: If the keeper was silent for longer, or has ended.
             ReservationError: If the keeper cannot use its file.
         """
         event = self._next(seconds)
@@ -68,7 +68,7 @@ class Conversation:
         return event
 
     def close(self) -> None:
-        """Ends the keeper; the lease stays until it ends by itself or is released."""
+        """Ends the keeper; the lease stays until it expires or is released."""
         self._process.close()
 
     def _next(self, seconds: float) -> Mapping[str, Any]:

@@ -15,11 +15,11 @@ class Holder:
 
     Attributes:
         owner: The owner, e.g. ``alice@ci3``.
-        process: Process id of the controller there.
-        purpose: What it is for.
-        started: When it began, by the clock of the owner's machine, RFC 3339.
-        held: Seconds since then, by the TG's clock; None: the TG has been rebooted since.
-        left: Seconds until it ends by itself unless it is renewed; 0: it has ended.
+        process: Process id of the controller on the owner's machine.
+        purpose: Purpose of the lease.
+        started: Start of the lease by the clock of the owner's machine, RFC 3339.
+        held: Seconds since its start by the TG's clock; None: the TG has been rebooted since.
+        left: Seconds until the lease expires unless it is renewed; 0: it has expired.
     """
 
     owner: str

@@ -16,11 +16,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
-    """Who has the testbed; None: nobody.
+    """The holder of the testbed; None: the testbed is free.
 
     Args:
         session: The log-in on the TG node.
-        claim: What is asked about.
+        claim: A claim to the same testbed.
 
     Raises:
         NodeError: If the connection is lost.
@@ -30,18 +30,18 @@ def holder_of(session: NodeSession, claim: Claim) -> Holder | None:
 
 
 def clear(session: NodeSession, claim: Claim, *, force: bool) -> Holder | None:
-    """Ends the lease of a testbed, and what its holder has started on the TG node; by force, repairs its record.
+    """Ends the lease of a testbed, and all processes of its holder on the TG node; by force, repairs its record.
 
     Args:
         session: The log-in on the TG node.
-        claim: Who asks.
-        force: Also if the lease is another owner's.
+        claim: A claim to the same testbed, with the owner who asks.
+        force: Whether to end the lease of another owner, too.
 
     Returns:
-        Whose it was; None: nobody's.
+        The holder until now; None: there was no lease.
 
     Raises:
-        TestbedReservedError: If it is another owner's.
+        TestbedReservedError: If another owner has the lease.
         NodeError: If the connection is lost.
         ReservationError: If the node cannot keep a reservation.
     """

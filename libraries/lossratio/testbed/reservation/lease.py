@@ -1,4 +1,4 @@
-"""A lease of a testbed: taken, kept by a heartbeat over a connection that is there anyway, given back."""
+"""A lease of a testbed: taken, kept by a heartbeat over an existing connection, given back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lossratio.testbed.reservation.conversation import ANSWER_SECONDS, Conversat
 from lossratio.testbed.reservation.holder import Holder
 
 BEATS = 4
-"""How often a lease is renewed within its length."""
+"""Number of renewals within the length of a lease."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class TestbedReservedError(ReservationError):
     """Another owner has the testbed.
 
     Attributes:
-        holder: The holder; None: the testbed is free, and others came earlier and wait for it.
+        holder: The holder; None: the testbed is free, but other owners came earlier and wait for it.
     """
 
     __test__ = False
@@ -42,12 +42,12 @@ class ReservationLostError(ReservationError):
 
 
 class Lease:
-    """A lease that is held; take one with `Lease.take`, and release it in the end.
+    """A lease that this process holds; take it with `Lease.take`, and release it in the end.
 
     Attributes:
         node_name: The TG node.
         token: Identifies the lease.
-        is_borrowed: Whether another process took the lease, and it stays after this is released.
+        is_borrowed: Whether another process took the lease, so that it stays after the release here.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class Lease:
         """Waits for the testbed in a fair queue, and takes it.
 
         Args:
-            session: The log-in on the TG node; what is started over it from now on ends with the lease.
-            claim: Who asks, for what.
+            session: The log-in on the TG node; processes that are started over it from now on end with the lease.
+            claim: The claim.
             wait: Seconds to wait at most.
-            restores: Whether the heartbeat logs in again if the connection is lost, as nobody else uses this session.
+            restores: Whether the heartbeat logs in again if the connection is lost: only if it alone uses the session.
 
         Raises:
-            TestbedReservedError: If it did not become free in time; says whose it is.
+            TestbedReservedError: If the testbed did not become free in time; the message names the holder.
             ReservationError: If the TG node cannot keep a reservation.
             NodeError: If the connection is lost.
         """
@@ -104,13 +104,13 @@ class Lease:
         """Checks that the lease is still held, as far as the heartbeat knows; sends nothing to the node.
 
         Raises:
-            ReservationLostError: If it is not, or may not be any more.
+            ReservationLostError: If the lease is lost, or may have expired.
         """
         keeper = self._keeper
         if self._lost is None and keeper is not None and keeper.ended is not None:
             self._take_in(keeper.ended, 0.0)
         if self._lost is None and time.monotonic() >= self._ends:
-            # The TG began to count later than this side, so no other holder can have it yet.
+            # The TG began to count later than this side, so no other holder can have the testbed yet.
             self._lose("it could not be renewed in time, as the TG node did not answer")
         if self._lost is not None:
             raise self._lost
@@ -119,7 +119,7 @@ class Lease:
         """Asks the TG node whether the lease is still held, over a new channel if the old one is gone.
 
         Raises:
-            ReservationLostError: If it is not.
+            ReservationLostError: If the lease is lost.
             NodeError: If the node cannot be asked; the lease may still be held.
         """
         with self._lock:
@@ -127,13 +127,13 @@ class Lease:
         self.check()
 
     def release(self) -> None:
-        """Gives the lease back, unless it is borrowed; doing it again changes nothing."""
+        """Gives the lease back, unless it is borrowed; a second call changes nothing."""
         self._pulse.stop()
         with self._lock:
             if self._is_over:
                 return
             try:
-                # One that is lost cannot be given back.
+                # A lost lease cannot be given back.
                 with suppress(ReservationLostError):
                     self.check()
                     if not self.is_borrowed:
@@ -143,7 +143,7 @@ class Lease:
             self._end()
 
     def leave(self) -> None:
-        """Ends the heartbeat, and leaves the lease as it is until it ends by itself."""
+        """Ends the heartbeat, and leaves the lease until it expires."""
         self._pulse.stop()
         with self._lock:
             self._end()
@@ -159,7 +159,7 @@ class Lease:
         try:
             self._tell_release()
         except NodeError:
-            # It is worth another log-in: otherwise the next in the queue waits until the lease has run out.
+            # Worth another log-in: otherwise the next owner in the queue waits until the lease has expired.
             self._session.restore()
             self._renew()
             self.check()
@@ -172,7 +172,7 @@ class Lease:
         self._keeper.answer()
 
     def _begin(self) -> None:
-        # The lease began on the TG at an unknown moment of the wait, so its end is unknown until it is renewed.
+        # The lease began on the TG at an unknown moment of the wait, so the first renewal shows when it ends.
         self.confirm()
         self._pulse.start()
 
@@ -211,7 +211,7 @@ class Lease:
             self._session.prefix = tuple(event["prefix"])
             return
         if event["event"] == "granted" and self._keeper is not None:
-            # A new lease, as the old one was lost. Another holder may have changed the testbed between the two.
+            # A new lease, as the old one was lost. In between, another holder may have changed the testbed.
             self._keeper.tell({"op": "release"})
         holder = Holder.from_json(event.get("holder"))
         reason = event.get("reason") or "somebody has released it"
@@ -225,7 +225,7 @@ class Lease:
 
 
 def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation, Mapping[str, Any]]:
-    """Asks for a lease until there is an answer."""
+    """Asks for a lease, and waits for the answer."""
     keeper = Conversation(session, claim.python, claim.take(wait))
     with Pulse(claim.seconds / BEATS, lambda: keeper.tell({"op": "wait"})):
         return keeper, keeper.answer(ANSWER_SECONDS + claim.seconds)

@@ -1,4 +1,4 @@
-"""The program that keeps a reservation on the TG node. It needs nothing but Python 3.8 or later on Linux.
+"""The program that keeps a reservation on the TG node. It needs only Python 3.8 or later on Linux.
 
 `lossratio.testbed.reservation.conversation` sends it there, and starts it.
 """

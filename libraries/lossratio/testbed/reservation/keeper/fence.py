@@ -1,8 +1,9 @@
-"""Ends what was started under a lease, at every end of the lease.
+"""Ends all processes that were started under a lease, at every end of the lease.
 
-All of it carries the lease's token in its environment. Where the kernel permits it, it is in a PID namespace of the
-lease, too. A process outlives the keeper for that, the guard: it watches the record, and ends everything as soon as
-the lease is not there any more. The first process of the namespace dies with the guard, and the kernel ends all others.
+Each of them has the lease's token in its environment. Where the kernel permits it, they are in a PID namespace of the
+lease, too. The guard, a process that outlives the keeper, watches the record. It ends all processes of the lease as
+soon as the record does not have the lease any more. The first process of the namespace dies with the guard, and the
+kernel ends all others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 from .record import DamagedRecordError, Lease, ReservationFile, described, is_valid
 
 MARK = "LOSSRATIO_LEASE"
-"""Environment variable of everything that was started under a lease, with its token."""
+"""Environment variable of all processes that were started under a lease, with the lease's token."""
 PLACE = "LOSSRATIO_TESTBED"
 """Environment variable of the same processes, with the reservation's file and the file system that it is on."""
 
@@ -34,13 +35,13 @@ _IN_MODIFY, _IN_ATTRIB, _IN_DELETE_SELF, _IN_MOVE_SELF = 0x2, 0x4, 0x400, 0x800
 
 
 class Watch:
-    """Wakes up when the file of a reservation is touched."""
+    """Waits for changes of a reservation's file."""
 
     def __init__(self, path: str) -> None:
         self._events = _inotify(path)
 
     def wait(self) -> None:
-        """Waits until the file is touched, or half a second: some changes are no event of inotify."""
+        """Waits until the file is touched, but at most half a second: some changes are no event of inotify."""
         if self._events is None:
             time.sleep(_POLL_SECONDS)
         elif select.select([self._events], [], [], _WATCH_SECONDS)[0]:
@@ -48,7 +49,7 @@ class Watch:
 
 
 def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
-    """Why a lease is gone: a ``reason``, or the ``holder`` of the one that is there; None: it is in the record."""
+    """Why a lease is gone: a ``reason``, or the ``holder`` of the present lease; None: the lease is in the record."""
     if not file.is_in_place():
         return {"reason": f"somebody has removed or replaced {file.path}", "holder": None}
     try:
@@ -66,11 +67,11 @@ def why_lost(file: ReservationFile, token: str) -> dict[str, Any] | None:
 
 
 def start_guard(file: ReservationFile, token: str) -> dict[str, Any]:
-    """Starts the guard of a lease that is about to be written, while this process has the mutex.
+    """Starts the guard of a lease before the lease is written, while this process has the mutex.
 
     Returns:
-        What a record says of it: ``guard``, its id and the time of its start, and ``inside``, the id of the first
-        process in the namespace; None where the kernel permits none.
+        The record's fields about the guard: ``guard``, its id and start time, and ``inside``, the id of the first
+        process in the namespace; None if the kernel permits no namespace.
     """
     reading, writing = os.pipe()
     if os.fork() == 0:
@@ -89,7 +90,7 @@ def start_guard(file: ReservationFile, token: str) -> dict[str, Any]:
 
 
 def has_guard(file: ReservationFile) -> bool:
-    """Whether the guard of any lease of a reservation is alive, also if the file that it knows was removed."""
+    """Whether the guard of any lease of a reservation is alive, even if the guard's file was removed."""
     beacon = _beacon(file)
     if beacon is not None:
         beacon.close()
@@ -103,7 +104,7 @@ def is_guarded(lease: Lease) -> bool:
 
 
 def prefix(file: ReservationFile, lease: Lease) -> list[str]:
-    """What goes before a command that is started under a lease."""
+    """The arguments before a command that is started under a lease."""
     marked = ["env", f"{MARK}={lease['token']}", f"{PLACE}={_place(file)}"]
     if lease.get("inside") is None:
         return marked
@@ -111,29 +112,29 @@ def prefix(file: ReservationFile, lease: Lease) -> list[str]:
 
 
 def end_lease(lease: Lease) -> None:
-    """Ends everything that was started under a lease. Returns when it has ended, or nothing more can be done."""
+    """Ends all processes of a lease. Returns when they have ended, or when nothing more can be done."""
     if is_guarded(lease):
         _kill(lease["guard"][0])
     end_marked(f"{MARK}={lease['token']}")
 
 
 def end_all(file: ReservationFile) -> None:
-    """Ends everything that was started under any lease of a reservation."""
+    """Ends all processes of all leases of a reservation."""
     end_marked(f"{PLACE}={_place(file)}")
 
 
 def end_marked(mark: str) -> None:
-    """Ends all processes with a variable in their environment; what they start meanwhile, too."""
+    """Ends all processes with a variable in their environment, and the processes that they start meanwhile."""
     deadline = time.monotonic() + _END_SECONDS
     while time.monotonic() < deadline:
-        # One that may not be killed is somebody else's, with a lease of its own to look after.
+        # A process that we may not kill belongs to another user, and to that user's lease.
         if not [pid for pid in _marked(mark.encode()) if _kill(pid)]:
             return
         time.sleep(0.002)
 
 
 def give_up(file: ReservationFile, lease: Lease) -> None:
-    """Ends a lease that is lost. A record that was damaged meanwhile is repaired, as it was that of this lease."""
+    """Ends a lease that is lost. If its record was damaged meanwhile, the record is repaired: it was this lease's."""
     end_lease(lease)
     with suppress(OSError, DamagedRecordError), file.mutex(repair=True):
         pass
@@ -153,16 +154,16 @@ def _guard(file: ReservationFile, token: str, report: int) -> None:
     own = _identity(int(os.readlink("/proc/self")))
     os.write(report, json.dumps({"guard": own, "inside": visible}).encode() + b"\n")
     os.close(report)
-    # The lease is there as soon as the keeper gives the mutex back.
+    # The lease is in the record as soon as the keeper gives the mutex back.
     with suppress(OSError, DamagedRecordError), file.mutex():
         pass
     while _is_there(file, token) and not _has_ended(inside):
-        # The guard before may still have it, or somebody who asks whether there is a guard.
+        # The guard before this one may still have the name, or a process that asks whether there is a guard.
         beacon = beacon or _beacon(file)
         watch.wait()
     if inside is not None:
-        # Do not wait for it: it cannot end before an `nsenter` that is frozen. That process is outside the namespace,
-        # and is killed by its mark below.
+        # Do not wait for the first process: it cannot end before a frozen `nsenter`. An `nsenter` is outside the
+        # namespace, and is killed by its mark below.
         with suppress(OSError):
             os.kill(inside, signal.SIGKILL)
     give_up(file, {"token": token})
@@ -171,7 +172,7 @@ def _guard(file: ReservationFile, token: str, report: int) -> None:
 
 
 def _beacon(file: ReservationFile) -> socket.socket | None:
-    """A name that only one process of this node has at a time, and that nobody can remove; None: another one has it."""
+    """A name that one process of this node has at a time, and that nobody can remove; None: another process has it."""
     name = hashlib.sha256(_place(file).encode()).hexdigest()
     beacon = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
@@ -189,7 +190,7 @@ def _is_there(file: ReservationFile, token: str) -> bool:
 
 
 def _start_inside() -> tuple[int | None, int | None]:
-    """Starts the first process of a PID namespace: its id, and its id as /proc shows it; None if that is forbidden."""
+    """Starts the first process of a PID namespace: its id, and its id in /proc; None if the kernel forbids it."""
     libc = _libc()
     if libc is None or shutil.which("nsenter") is None or libc.unshare(_CLONE_NEWPID) != 0:
         return None, None
@@ -199,9 +200,9 @@ def _start_inside() -> tuple[int | None, int | None]:
         try:
             os.close(reading)
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            # The kernel waits for the namespace's orphans then.
+            # So the kernel waits for the namespace's orphans.
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-            # Fails if the guard died before that.
+            # Fails if the guard has died already.
             os.write(writing, os.readlink("/proc/self").encode())
             os.close(writing)
             while True:
@@ -242,7 +243,7 @@ def _inotify(path: str) -> int | None:
 
 
 def _identity(visible: int) -> list[int] | None:
-    """A process's id and the time of its start, which no other process has; None: there is none, or it has ended."""
+    """A process's id and the time of its start, which no other process has; None: there is no such living process."""
     try:
         with open(f"/proc/{visible}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -252,7 +253,7 @@ def _identity(visible: int) -> list[int] | None:
 
 
 def _marked(mark: bytes) -> list[int]:
-    """Ids of all processes with a variable, as /proc shows them."""
+    """Ids in /proc of all processes with a variable in their environment."""
     own, marked = os.readlink("/proc/self"), []
     for name in os.listdir("/proc"):
         if name.isdigit() and name != own:
@@ -263,7 +264,7 @@ def _marked(mark: bytes) -> list[int]:
 
 
 def _kill(visible: int) -> bool:
-    """Kills a process by the id that /proc shows, which may be that of another PID namespace than ours."""
+    """Kills a process by its id in /proc, which may be of another PID namespace than that of this process."""
     try:
         ids = _ids(visible)[len(_ids(os.readlink("/proc/self"))) - 1 :]
         if ids:

@@ -1,11 +1,11 @@
 """Takes and keeps a lease for a controller, reports the holder of one, or ends it.
 
-Standard input and output carry JSON lines. The first one in is a request: ``status``, ``clear``, or ``take``, which
-queues up: what comes back is ``waiting`` (for every ``wait`` that comes in meanwhile), then ``granted`` or
-``unavailable``. From then on the lease is renewed by every ``renew``, and given back by ``release``. ``ended`` comes
-unasked for, when the lease is lost; everything that was started under it has ended by then.
+Standard input and output carry JSON lines. The first input line is a request: ``status``, ``clear`` or ``take``. After
+``take``, the keeper queues up. It answers each ``wait`` with ``waiting``, and in the end it answers the request with
+``granted`` or ``unavailable``. From then on each ``renew`` renews the lease, and ``release`` gives it back. If the
+lease is lost, the keeper sends ``ended`` without a request; all processes of the lease have ended by then.
 
-Each waiting keeper locks the byte of its ticket, and waits for all bytes below it.
+Each waiting keeper locks the byte of its ticket, and waits for the locks of all bytes below.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ POLL_SECONDS = 0.25
 SETTLE_POLL_SECONDS = 0.05
 MARGIN_SECONDS = 0.5
 LONGEST_TEXT = 200
-"""Characters of an owner or a purpose that a record has room for."""
+"""Largest number of characters of an owner or a purpose in a record."""
 
 Message = Dict[str, Any]
 
 
 class Keeper:
-    """Takes a lease for a controller, and keeps it as long as that asks for it."""
+    """Takes a lease for a controller, and keeps it as long as the controller renews it."""
 
     def __init__(self, request: Message) -> None:
         self._request = request
@@ -56,7 +56,7 @@ class Keeper:
         self._lease: Lease | None = None
 
     def serve(self) -> None:
-        """Queues up, and keeps the lease if there is one to have."""
+        """Queues up, and keeps the lease if it is granted."""
         threading.Thread(target=self._listen, daemon=True).start()
         granted = self._adopt() or self._succeed() or self._wait_for_turn()
         if granted is None:
@@ -70,7 +70,7 @@ class Keeper:
             pass
 
     def _listen(self) -> None:
-        """Takes in lines. A controller that is gone or silent needs neither ticket nor lease any more."""
+        """Reads lines. A controller that is gone or silent needs neither ticket nor lease any more."""
         buffer = b""
         while select.select([0], [], [], self._seconds + MARGIN_SECONDS)[0]:
             chunk = os.read(0, 4096)
@@ -82,18 +82,18 @@ class Keeper:
                     self._messages.put(message)
                 elif self._lease is None:
                     say("waiting")
-        # The controller may have logged in again, and keep its lease by another way: the guard sees to the rest.
+        # The controller may have logged in again, and keep its lease over another connection: the guard does the rest.
         os._exit(0)
 
     def _watch(self) -> None:
-        """Has the lease looked after as soon as anybody touches its file."""
+        """Checks the lease each time that its file is touched."""
         watch = Watch(self._file.path)
         while True:
             self._messages.put({"op": "look"})
             watch.wait()
 
     def _answer(self, request: Message) -> bool:
-        """Answers the holder; returns whether it still is one."""
+        """Answers the holder; returns whether it still holds the lease."""
         lease: Lease = self._lease or {}
         lost = why_lost(self._file, lease["token"])
         if lost is not None:
@@ -105,7 +105,7 @@ class Keeper:
         if request["op"] == "release":
             end_lease(lease)
         if not self._write(request["op"], lease["token"]):
-            # Lost at this very moment.
+            # The lease was lost at this moment.
             return self._answer(request)
         if self._lease is None:
             say("released")
@@ -114,7 +114,7 @@ class Keeper:
         return True
 
     def _write(self, operation: str, token: str) -> bool:
-        """Renews or releases the lease in the record; returns whether it is still there."""
+        """Renews or releases the lease in the record; returns whether the record still had it."""
         with suppress(DamagedRecordError), self._file.mutex() as record:
             lease = record["lease"]
             if lease is not None and lease["token"] == token:
@@ -123,7 +123,7 @@ class Keeper:
         return False
 
     def _adopt(self) -> Message | None:
-        """Goes on with a lease that the controller has already, if it is still there."""
+        """Continues a lease that the controller has already, if it is still valid."""
         with self._file.mutex() as record:
             lease = record["lease"]
             if lease is None or lease["token"] != self._request.get("token"):
@@ -132,16 +132,16 @@ class Keeper:
             return {"lease": record["lease"], "adopted": True, "taken_over": None}
 
     def _succeed(self) -> Message | None:
-        """Takes a lease over that an earlier process of the same run left, which is known to be gone."""
+        """Takes over the lease of an earlier process of the same run, which is known to have ended."""
         with self._file.mutex() as record:
             lease = record["lease"]
             if lease is None or lease["token"] != self._request.get("succeeds"):
                 return None
-            # It is the run's own: nobody else's has run out.
+            # The lease is this run's own: no other holder's lease is ended.
             return {**self._taken(record), "taken_over": None}
 
     def _wait_for_turn(self) -> Message | None:
-        """Waits for all who came before, then for the lease."""
+        """Waits for all keepers that came earlier, then for the lease."""
         deadline = time.monotonic() + self._request["wait"]
         with self._file.mutex() as record:
             ticket = record["ticket"]
@@ -159,7 +159,7 @@ class Keeper:
             fcntl.lockf(self._file.fd, fcntl.LOCK_UN, 1, TICKETS + ticket)
 
     def _is_first(self, ticket: int, deadline: float) -> bool:
-        """Waits until nobody has an earlier ticket; returns whether that was in time."""
+        """Waits until no keeper has an earlier ticket; returns whether this was in time."""
         if ticket == 0:
             return True
         fd, earlier = self._file.fd, (ticket, TICKETS)
@@ -188,7 +188,7 @@ class Keeper:
             time.sleep(SETTLE_POLL_SECONDS)
 
     def _taken(self, record: Record) -> Message:
-        """Writes the lease, when nothing of an earlier one is left."""
+        """Writes the lease, after all processes of an earlier lease have ended."""
         before = record["lease"]
         if before is not None:
             end_lease(before)
@@ -215,7 +215,7 @@ def status(request: Message) -> None:
 
 
 def clear(request: Message) -> None:
-    """Takes the lease away from its holder: from the one who asks, or by force from anybody."""
+    """Ends a lease: that of the owner who asks, or by force that of any owner."""
     file = ReservationFile(request["directory"], request["name"])
     damage = None
     try:
@@ -239,7 +239,7 @@ def say(event: str, **fields: Any) -> None:
 
 
 def _first_line() -> bytes:
-    """Reads a line, and nothing of what comes after it."""
+    """Reads a line, and no byte after it."""
     line = b""
     while not line.endswith(b"\n"):
         line += os.read(0, 1) or sys.exit("There was no request.")

@@ -1,7 +1,7 @@
 """The file of a reservation: one record of a fixed size, and locks on it.
 
-Locks on bytes far beyond the record are a mutex on it and the queue: the kernel drops them when a process dies. Times
-are seconds since the boot of this node, so no clock that people set matters; a lease from before the boot is void.
+Locks on bytes far beyond the record are the record's mutex, and the queue: the kernel drops them when a process dies.
+Times are seconds since the boot of this node, so setting the clock does no harm; a lease from before the boot is void.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from contextlib import contextmanager, suppress
 from typing import Any, Dict, Iterator
 
 RECORD_BYTES = 4096
-"""Size of the record. It never changes, so that renewing needs no space on a disk that is full."""
+"""Size of the record. It never changes, so that renewing a lease works on a full disk."""
 MUTEX = 1 << 20
 TICKETS = MUTEX + 1
 VERSION = 2
 """Version of a lease in a record. Those of version 1 have neither a version nor a checksum."""
 SETTLE_SECONDS = 0.5
-"""Seconds in which nobody takes a lease in a record that is new while a guard of another lease is alive: its file was
-removed. It notices that, and ends with all traffic of the lease, long before."""
+"""Seconds in which nobody takes a lease in a new record while the guard of another lease is alive: its file was
+removed. The guard notices this long before the end of these seconds, and ends with all traffic of its lease."""
 
 _TEXTS = ("token", "owner", "purpose", "started", "boot")
 _NUMBERS = ("process", "since", "expires")
@@ -35,11 +35,11 @@ Record = Dict[str, Any]
 
 
 class DamagedRecordError(Exception):
-    """The file holds no record of a reservation.
+    """The file does not hold a record of a reservation.
 
     Attributes:
         why: What is wrong with it.
-        may_repair: Whether the record is worth nothing; a record of a newer version is worth something.
+        may_repair: Whether a new record may replace it; a record of a newer version must stay.
     """
 
     def __init__(self, why: str, *, may_repair: bool = True) -> None:
@@ -49,11 +49,11 @@ class DamagedRecordError(Exception):
 
 
 class ReservationFile:
-    """The file of a reservation, made if it is not there; anybody who can log in may use it.
+    """The file of a reservation, made if it is missing; all users that can log in may use it.
 
     Attributes:
-        path: Its path.
-        fd: Its descriptor. No other one of this process may be opened and closed: that would drop the locks.
+        path: Path of the file.
+        fd: Its descriptor. This process must not open and close another descriptor of the file: that drops the locks.
     """
 
     def __init__(self, directory: str, name: str) -> None:
@@ -66,19 +66,19 @@ class ReservationFile:
 
     @contextmanager
     def mutex(self, *, repair: bool = False) -> Iterator[Record]:
-        """Gives the record to change, which is written back at the end, while nobody else has it.
+        """Locks the record, yields it for changes, and writes it back at the end.
 
         Args:
             repair: Whether a new record takes the place of a damaged one.
 
         Raises:
-            DamagedRecordError: If it is damaged.
+            DamagedRecordError: If the record is damaged.
         """
         while True:
             fcntl.lockf(self.fd, fcntl.LOCK_EX, 1, MUTEX)
             if self.is_in_place():
                 break
-            # Somebody has tidied up; what others open now is another file. Closing drops the locks.
+            # Somebody has removed the file, and other processes open a new file now. Closing drops the locks.
             os.close(self.fd)
             self.fd = self._open()
         try:
@@ -100,21 +100,21 @@ class ReservationFile:
         """Reads the record without the mutex.
 
         Raises:
-            DamagedRecordError: If it is damaged.
+            DamagedRecordError: If the record is damaged.
         """
         tries = 3
         while True:
             try:
                 return parsed(os.pread(self.fd, RECORD_BYTES, 0))
             except DamagedRecordError:
-                # Somebody may be writing.
+                # Another process may be writing.
                 tries -= 1
                 if not tries:
                     raise
                 time.sleep(0.002)
 
     def is_in_place(self) -> bool:
-        """Whether others who open the file get this one."""
+        """Whether other processes that open the path get this file."""
         try:
             there = os.stat(self.path, follow_symlinks=False)
         except OSError:
@@ -136,10 +136,10 @@ class ReservationFile:
 
 
 def parsed(data: bytes) -> Record:
-    """Reads a record: of this version, or of an earlier one.
+    """Reads a record of this version or of an earlier one.
 
     Raises:
-        DamagedRecordError: If it is none.
+        DamagedRecordError: If the data is no record.
     """
     if not data:
         return _new_record()
@@ -157,12 +157,12 @@ def parsed(data: bytes) -> Record:
 
 
 def is_valid(lease: Lease | None) -> bool:
-    """Whether a lease is one: of this boot, and not expired."""
+    """Whether a lease is valid: of this boot, and not expired."""
     return lease is not None and lease["boot"] == boot() and lease["expires"] > uptime()
 
 
 def described(lease: Lease | None) -> dict[str, Any] | None:
-    """A lease as others see it: its owner, how many seconds it has been held, and how many are left."""
+    """A lease as other users see it: its owner, the seconds that it has been held, and the seconds left."""
     if lease is None:
         return None
     fields = {key: lease[key] for key in ("owner", "process", "purpose", "started")}
@@ -172,14 +172,14 @@ def described(lease: Lease | None) -> dict[str, Any] | None:
 
 
 def is_settled(record: Record) -> bool:
-    """Whether a lease may be taken in a record, as far as its age goes."""
+    """Whether a record is old enough for a lease."""
     until = record.get("settled", 0.0)
-    # More than a few tenths of a second is not believed: the number may be from before the boot.
+    # A value of more than a few tenths of a second is ignored: it may be from before the boot.
     return not (isinstance(until, float) and uptime() < until <= uptime() + SETTLE_SECONDS)
 
 
 def uptime() -> float:
-    """Seconds since the boot, also those in which the node slept."""
+    """Seconds since the boot, with those in which the node slept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -194,7 +194,7 @@ def _new_record() -> Record:
 
 
 def _new_ticket() -> int:
-    # No ticket from before is as high as this.
+    # All earlier tickets are lower.
     return int(uptime() * 1e6)
 
 
@@ -213,7 +213,7 @@ def _check(lease: object) -> None:
         value = lease.get(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LARGEST:
             raise DamagedRecordError(f"its lease has no {name!r}")
-    # An earlier version writes these alone, so a record of this version that has lost its checksum is no such one.
+    # Only earlier versions have just these fields: a record of this version must have a checksum.
     if set(lease) != {*_TEXTS, *_NUMBERS} and lease.get("checksum") != _checksum(lease):
         raise DamagedRecordError("its checksum is wrong")
 
