@@ -46,8 +46,8 @@ echo "it did not start" >&2
 exit 1
 """
 _IS_ALIVE = f"{LIVES} lives"
-# The outer shell of the start writes the status when the program has ended. Nobody may remove the directory of the files
-# before. Five seconds are enough, unless that shell was killed.
+# The outer shell of the start writes the status when the program has ended, and nobody may remove the directory of the
+# files before. Five seconds are enough, unless that shell was killed.
 _STOP = f"""{LIVES}
 [ -n "$start" ] || exit 0
 if lives; then
