@@ -42,7 +42,7 @@ def testbed():
 
 @pytest.fixture(params=["caller", "ordinary user"])
 def user(request):
-    """Who runs the testbed: whoever runs the tests, and an ordinary user if that is root."""
+    """The user who runs the testbed: the user of the tests, and an ordinary user where that is root."""
     if request.param == "caller":
         return Caller()
     if os.geteuid() != 0:

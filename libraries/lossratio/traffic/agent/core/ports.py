@@ -204,7 +204,7 @@ def existing_links(names: Iterable[str]) -> dict[str, Link]:
 
 
 def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
-    """All links of the node, by name, where these are those that they were: their counters are on them alone.
+    """All links of the node, by name, after a check that no port was replaced: each counter belongs to one link.
 
     Args:
         names: The ports.
