@@ -1,21 +1,29 @@
-"""Opens SSH connections to nodes, with strict host keys. Private keys or an SSH agent come before passwords."""
+"""Opens SSH connections to nodes, with strict host keys. Private keys or an SSH agent come before passwords.
+
+The files with host keys and private keys may be broken: an error names the file, and the line.
+"""
 
 from __future__ import annotations
 
 import getpass
+import io
 import logging
 import os
 import re
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from lossratio.errors import NodeError
-from lossratio.nodes.keys import HOST_KEY_TYPES, USER_KNOWN_HOSTS, load_host_keys, load_private_key
+from lossratio.input_file import read_input_file
 from lossratio.topology import Node
 
 KEEPALIVE = 10
@@ -25,6 +33,21 @@ DEAD_PEER = 30
 
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 _LOG_CHANNEL = "lossratio.nodes.transport"
+
+_USER_KNOWN_HOSTS = Path("~/.ssh/known_hosts")
+"""The host keys that the user has accepted so far."""
+
+_HOST_KEY_TYPES = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
+"""The types of host keys that can be compared."""
+
+_MOST_KNOWN_HOSTS_BYTES = 1 << 25
+_MOST_KEY_BYTES = 1 << 20
+_KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
+_NO_KEY = (
+    *(paramiko.SSHException, InvalidHostKey, UnsupportedAlgorithm, struct.error),
+    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError),
+)
+"""Exceptions of paramiko for bytes that are no key, or no hash of a host name."""
 
 # Without a handler of the application, Python would print paramiko's tracebacks to stderr beside our one clear error.
 logging.getLogger(_LOG_CHANNEL).addHandler(logging.NullHandler())
@@ -72,8 +95,8 @@ def open_client(name: str, node: Node, credentials: Credentials) -> paramiko.SSH
     client.set_log_channel(_LOG_CHANNEL)
     client.set_missing_host_key_policy(_RefuseUnknown(name, node, where))
     identity = node.host if node.port == 22 else f"[{node.host}]:{node.port}"
-    load_host_keys(client.get_host_keys(), identity, node, where)
-    key = None if node.key_file is None else load_private_key(node.key_file, credentials.passphrase, where)
+    _load_host_keys(client.get_host_keys(), identity, node, where)
+    key = None if node.key_file is None else _load_private_key(node.key_file, credentials.passphrase, where)
     connection = _open_socket(node.host, node.port, node.connect_timeout, where)
     # paramiko's own limits must not be reached first: their messages say less.
     later = 2 * node.connect_timeout
@@ -146,7 +169,7 @@ class _RefuseUnknown(paramiko.MissingHostKeyPolicy):
         self._where = where
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        file = self._node.known_hosts or USER_KNOWN_HOSTS
+        file = self._node.known_hosts or _USER_KNOWN_HOSTS
         line = f"{key.get_name()} {key.get_base64()}"
         raise NodeError(
             f"{self._where}: its host key is not known. It offers {key.get_name()} with fingerprint {key.fingerprint}. "
@@ -162,7 +185,7 @@ def _unknown_algorithms(keys: paramiko.HostKeys, identity: str) -> list[str]:
     # A node may have keys of several types; it must send one that we can compare.
     return [
         algorithm
-        for key_type in HOST_KEY_TYPES
+        for key_type in _HOST_KEY_TYPES
         if key_type not in known
         for algorithm in (_RSA_SIGNATURES if key_type == "ssh-rsa" else (key_type,))
     ]
@@ -205,3 +228,120 @@ def _explain(cause: Exception, node: Node, expired: bool) -> str:
     if "No authentication methods" in str(cause):
         return "nothing to log in with: no key_file, no agent, no key in ~/.ssh, no LOSSRATIO_PASSWORD."
     return f"no SSH connection: {str(cause) or type(cause).__name__}."
+
+
+def _load_host_keys(keys: paramiko.HostKeys, identity: str, node: Node, where: str) -> None:
+    """Loads the host keys of a node: the key in the topology file, or those in known_hosts.
+
+    As in OpenSSH, broken lines of known_hosts do no harm if they belong to other nodes.
+
+    Args:
+        keys: Gets the keys.
+        identity: The node's name in known_hosts.
+        node: The node.
+        where: The node's name in errors.
+
+    Raises:
+        NodeError: If the file cannot be read, or its entry for the node is no public key; with file and line.
+    """
+    if node.host_key is not None:
+        key = _parsed(f"{identity} {node.host_key}")
+        if key is None:
+            raise NodeError(f"{where}: its host_key is no public key; it must be a line like 'ssh-ed25519 AAAA...'.")
+        keys.add(identity, key.get_name(), key)
+        return
+    file = _expanded(node.known_hosts or _USER_KNOWN_HOSTS, where)
+    if node.known_hosts is None and not file.exists():
+        return
+    for number, line in enumerate(_read(file, "its known_hosts file", _MOST_KNOWN_HOSTS_BYTES, where).splitlines(), 1):
+        names, kind, *_ = (*line.split(), "", "")
+        # A node may have keys of types that this version of paramiko does not know, beside a key that it knows.
+        if kind not in _HOST_KEY_TYPES or not any(_is_about(name, identity) for name in names.split(",")):
+            continue
+        key = _parsed(line)
+        if key is None:
+            raise NodeError(
+                f"{where}: {file}:{number}: the line of {identity} has no public key of type {kind}. Correct the "
+                f"line, or remove it (ssh-keygen -R '{identity}' -f {file})."
+            )
+        # The first of several keys of one type counts.
+        if key.get_name() not in (keys.lookup(identity) or {}):
+            keys.add(identity, key.get_name(), key)
+
+
+def is_public_key(text: str) -> bool:
+    """Whether a text is a public host key, as a topology file has it: ``ssh-ed25519 AAAA...``."""
+    return _parsed(f"host {text}") is not None
+
+
+def _load_private_key(path: Path, passphrase: str | None, where: str) -> paramiko.PKey:
+    """Loads a private key, and the certificate beside it if there is one.
+
+    Args:
+        path: The file.
+        passphrase: Passphrase of the key; None: it is not encrypted.
+        where: The node's name in errors.
+
+    Raises:
+        NodeError: If the file cannot be read or is no key, or is encrypted and there is no passphrase.
+    """
+    path = _expanded(path, where)
+    text = _read(path, "its key file", _MOST_KEY_BYTES, where)
+    cause: Exception | None = None
+    for kind in _KINDS:
+        try:
+            key: paramiko.PKey = kind.from_private_key(io.StringIO(text), passphrase)
+        except paramiko.PasswordRequiredException as error:
+            raise NodeError(
+                f"{where}: its key file {path} is encrypted; set the environment variable LOSSRATIO_PASSPHRASE."
+            ) from error
+        except _NO_KEY as error:
+            cause = error
+        else:
+            _load_certificate(key, Path(f"{path}-cert.pub"), where)
+            return key
+    hint = "the passphrase may be wrong" if passphrase else "it must be an Ed25519, ECDSA or RSA key"
+    raise NodeError(f"{where}: its key file {path} cannot be used as a private key; {hint}.") from cause
+
+
+def _expanded(path: Path, where: str) -> Path:
+    """A path with the home directory for ``~``."""
+    try:
+        return path.expanduser()
+    except RuntimeError as cause:
+        raise NodeError(f"{where}: there is no home directory for {path}. Write the path in full.") from cause
+
+
+def _load_certificate(key: paramiko.PKey, path: Path, where: str) -> None:
+    if not path.exists():
+        return
+    text = _read(path, "the certificate", _MOST_KEY_BYTES, where)
+    try:
+        key.load_certificate(text)
+    except _NO_KEY as cause:
+        raise NodeError(f"{where}: {path} is no certificate of its key. Correct the file, or remove it.") from cause
+
+
+def _read(path: Path, what: str, most_bytes: int, where: str) -> str:
+    try:
+        return read_input_file(path, NodeError, most_bytes, what).decode(errors="replace")
+    except NodeError as cause:
+        message = str(cause)
+        raise NodeError(f"{where}: {message[0].lower()}{message[1:]}") from cause
+
+
+def _is_about(name: str, identity: str) -> bool:
+    if not name.startswith("|1|"):
+        return name == identity
+    try:
+        return paramiko.HostKeys.hash_host(identity, name) == name
+    except _NO_KEY:
+        return False
+
+
+def _parsed(line: str) -> paramiko.PKey | None:
+    try:
+        entry = HostKeyEntry.from_line(" ".join(line.split()))
+    except _NO_KEY:
+        return None
+    return None if entry is None else entry.key

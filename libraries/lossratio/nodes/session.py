@@ -13,10 +13,10 @@ import paramiko
 
 from lossratio.errors import NodeError
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, open_client, within
-from lossratio.nodes.process import NodeProcess
-from lossratio.nodes.streams import (
+from lossratio.nodes.process import (
     BROKEN,
     CHUNK,
+    NodeProcess,
     StreamReader,
     close,
     decode,
