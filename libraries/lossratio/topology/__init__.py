@@ -4,7 +4,6 @@ Field names are those of FD.io CSIT's topology files wherever both mean the same
 """
 
 from lossratio.topology.addressing import EAST, WEST, Side, default_networks, split_sides
-from lossratio.topology.drawing import draw_topology
 from lossratio.topology.files import generator_problems, load_topology, twin_problems
 from lossratio.topology.generators import (
     ADDED_GENERATORS,
@@ -16,7 +15,17 @@ from lossratio.topology.generators import (
     TrexCores,
     TrexGenerator,
 )
-from lossratio.topology.model import NIC_MODELS, NicLimits, NicModel, Node, NodeType, Reservation, TestbedKind, Topology
+from lossratio.topology.model import (
+    NIC_MODELS,
+    NicLimits,
+    NicModel,
+    Node,
+    NodeType,
+    Reservation,
+    TestbedKind,
+    Topology,
+    draw_topology,
+)
 from lossratio.topology.path import Hop, Interface, Port, TrafficPath
 from lossratio.topology.quantities import Duration, FileModel, FrameRate
 

@@ -1,16 +1,22 @@
-"""Reads topology files, and checks what the fields of a file mean together."""
+"""Reads topology files, of our own format or of FD.io CSIT's, and checks what the fields of a file mean together.
+
+In a file of CSIT, fields that mean the same keep their names. Fields that lossratio does not use are kept as ``other``.
+Secrets are left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from lossratio.errors import TopologyError
-from lossratio.topology.csit import from_csit, is_csit_topology
 from lossratio.topology.generators import RealGenerator
 from lossratio.topology.model import Node, NodeType, TestbedKind, Topology
-from lossratio.topology.path import Port
+from lossratio.topology.path import Interface, Port
 from lossratio.yaml_file import Problem, load_yaml_file
 
 
@@ -25,7 +31,7 @@ def load_topology(path: str | Path) -> Topology:
 
 
 def _convert(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    return from_csit(data, path) if is_csit_topology(data) else data
+    return _from_csit(data, path) if _is_csit_topology(data) else data
 
 
 def generator_problems(topology: Topology, ports: Iterable[Port], pairs: int) -> Iterator[Problem]:
@@ -116,3 +122,94 @@ def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator
             yield where, "an interface of a local testbed needs a 'name'"
         elif testbed is TestbedKind.LAB and interface.pci_address is None:
             yield where, "neither a 'name' nor a 'pci_address'"
+
+
+_SECRETS = frozenset({"password", "passphrase", "priv_key"})
+_GENERATORS = {"TREX": {"kind": "trex"}}
+_EMBEDDED = {"kind": "afpacket"}
+
+
+def _is_csit_topology(data: Mapping[str, Any]) -> bool:
+    """Whether these are the contents of a topology file of CSIT."""
+    return "format" not in data and "metadata" in data and "nodes" in data
+
+
+def _from_csit(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The same testbed as data of our own format. Parts that are not well-formed stay as they are, for the checks.
+
+    Args:
+        data: What the file holds.
+        path: The file; the testbed is named after it.
+    """
+    nodes = data["nodes"]
+    secrets = sorted(_secrets_in(data))
+    if secrets:
+        logging.getLogger(__name__).warning(
+            "%s: %s ignored; secrets do not belong in a file. Use a key, or the environment variable "
+            "LOSSRATIO_PASSWORD.",
+            path,
+            f"{', '.join(secrets)} {'is' if len(secrets) == 1 else 'are'}",
+        )
+    return {
+        "format": "lossratio-topology/1",
+        "name": re.sub(r"[^A-Za-z0-9_.-]", "_", path.stem).lstrip("_.-") or "csit",
+        "description": f"FD.io CSIT's topology {path.name}.",
+        "nodes": _without_dangling_links(
+            {name: _node(node) for name, node in nodes.items()} if isinstance(nodes, dict) else nodes
+        ),
+    }
+
+
+def _node(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    node = _known_fields(data, Node)
+    if data.get("type") == "TG" and "generator" not in data:
+        node["generator"] = _GENERATORS.get(str(data.get("subtype", "")).upper(), _EMBEDDED)
+    interfaces = data.get("interfaces")
+    if isinstance(interfaces, dict):
+        node["interfaces"] = {
+            name: _known_fields(interface, Interface) if isinstance(interface, dict) else interface
+            for name, interface in interfaces.items()
+        }
+    return node
+
+
+def _known_fields(data: Mapping[str, Any], model: type[Node] | type[Interface]) -> dict[str, Any]:
+    """The fields that our own model has; the others, without secrets, in ``other``."""
+    known = {name: value for name, value in data.items() if name in model.model_fields}
+    other = {name: _without_secrets(value) for name, value in data.items() if name not in {*known, *_SECRETS}}
+    return {**known, "other": other} if other else known
+
+
+def _without_dangling_links(nodes: Any) -> Any:
+    """Takes the link off ports that are wired to nothing: CSIT's files have such, and no path goes there."""
+    ports = [port for node in _mappings(nodes) for port in _mappings(node.get("interfaces")) if "link" in port]
+    ends = Counter(str(port["link"]) for port in ports)
+    for port in ports:
+        if ends[str(port["link"])] == 1:
+            other = port.get("other", {})
+            # Anything but a mapping stays as it is: the checks find it.
+            port["other"] = {**other, "link": port.pop("link")} if isinstance(other, dict) else other
+    return nodes
+
+
+def _mappings(data: Any) -> list[dict[str, Any]]:
+    return [value for value in data.values() if isinstance(value, dict)] if isinstance(data, dict) else []
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _without_secrets(item) for name, item in value.items() if name not in _SECRETS}
+    if isinstance(value, list):
+        return [_without_secrets(item) for item in value]
+    return value
+
+
+def _secrets_in(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        own = {str(name) for name in value if name in _SECRETS}
+        return own.union(*(_secrets_in(item) for item in value.values()))
+    if isinstance(value, list):
+        return set().union(*(_secrets_in(item) for item in value))
+    return set()

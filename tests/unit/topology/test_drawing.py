@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lossratio.topology import Interface, load_topology
-from lossratio.topology.drawing import draw_topology
+from lossratio.topology.model import draw_topology
 
 LOCAL_3N = Path(__file__).parents[3] / "topologies" / "local-3n.yaml"
 

@@ -8,7 +8,7 @@ import pytest
 
 from lossratio.errors import TopologyError
 from lossratio.topology import load_topology
-from lossratio.topology.drawing import draw_topology
+from lossratio.topology.model import draw_topology
 
 TWO_LINKS = load_topology(Path(__file__).parents[3] / "topologies" / "local-2links.yaml")
 
