@@ -23,11 +23,10 @@ from soak_suts import CASES, MAX_LOAD, MIN_LOAD, TARGET
 
 from lossratio.plrsearch import CriticalLoadEstimate, LikelihoodName, PLRsearch, Weighting, estimate
 from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
-from lossratio.plrsearch.likelihood.density import Model
+from lossratio.plrsearch.likelihood.density import Model, Prior
 from lossratio.plrsearch.model.counts import TrialCounts, collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.model.functions import STRETCH
-from lossratio.plrsearch.model.prior import Prior
 from lossratio.plrsearch.quadrature.constant_capacity import integrate
 from lossratio.plrsearch.quadrature.integration import posteriors, updated
 from lossratio.plrsearch.quadrature.posterior import Posterior

@@ -2,12 +2,11 @@
 
 from lossratio.mlrsearch.classification import Bound, Criterion, classify, conditional_throughput
 from lossratio.mlrsearch.controller import MLRsearch, Purpose
-from lossratio.mlrsearch.evidence import Evidence, GoalBounds, RelevantBounds
 from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, goal_result
-from lossratio.mlrsearch.targets import CoarseTarget
+from lossratio.mlrsearch.stages import CoarseTarget, Evidence, GoalBounds, RelevantBounds
 
 __all__ = [
     "EARLIER_SEARCHES",

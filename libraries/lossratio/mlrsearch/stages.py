@@ -1,18 +1,201 @@
-"""A goal's targets with what is known about each: intervals that narrow from the goal itself to its coarsest target."""
+"""A goal's targets, and what the trials say about each: running sums per load, bounds, and the interval between these.
+
+A goal is approached through coarser targets, which need less time per load. All have its loss ratio and exceed ratio;
+the coarser ones have shorter trials and smaller duration sums. Their widths are the final one already, unless the
+caller gives others: on a common grid of loads a pair of neighbours found by single short trials is the very pair that
+the final target has to prove, and no trial is left behind. Intervals narrow from the goal to its coarsest target.
+
+Nothing is ever scanned again, so a decision costs the same after a thousand trials as after ten.
+"""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from lossratio.mlrsearch.classification import Bound
-from lossratio.mlrsearch.evidence import Evidence, GoalBounds, RelevantBounds
+from lossratio.errors import SearchError
+from lossratio.mlrsearch.classification import Bound, Criterion, Tally
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.result import within_width
-from lossratio.mlrsearch.targets import CoarseTarget, Target, targets_of
 from lossratio.trials import TrialResult
+
+STEPS_OF_SUMS = 3
+"""Coarser duration sums before the final one, where trials have one length: 1, 2.8, 7.6 s before 21 s."""
+
+SMALLEST_GROWTH = 2.7
+"""Where shorter trials come first, coarser duration sums must grow by this factor to be worth their while."""
+
+
+@dataclass(frozen=True)
+class CoarseTarget:
+    """A coarser target that a search uses in place of its own.
+
+    Attributes:
+        duration_sum: Seconds. Goals with no larger duration sum leave the target out.
+        widths: How far apart its bounds may be, in widths of the goal.
+
+    Raises:
+        SearchError: If a value makes no sense.
+    """
+
+    duration_sum: float
+    widths: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.duration_sum < math.inf and self.widths >= 1):
+            raise SearchError(
+                f"A coarse target needs a positive duration sum in seconds and at least one width, not {self}."
+            )
+
+
+@dataclass(frozen=True)
+class Target:
+    """A step on the way to a goal, or (the last one) the goal itself.
+
+    Attributes:
+        trial_duration: Seconds; trials for this target take so long.
+        duration_sum: Seconds of full-length trials that always classify a load.
+        criterion: What classifies loads.
+        widths: How far apart the bounds may be, in widths of the goal.
+    """
+
+    trial_duration: float
+    duration_sum: float
+    criterion: Criterion
+    widths: int = 1
+
+    @property
+    def trials(self) -> int:
+        """How many full-length trials add up to the duration sum."""
+        return math.ceil(self.duration_sum / self.trial_duration)
+
+
+def targets_of(goal: SearchGoal, coarse: Sequence[CoarseTarget] | None = None) -> tuple[Target, ...]:
+    """A goal's targets, coarsest first; the last is the goal itself.
+
+    Args:
+        goal: The goal.
+        coarse: The coarser targets, in any order; None: those that serve the goal best.
+    """
+    if coarse is None:
+        return _usual_targets(goal)
+    targets = []
+    for target in sorted(coarse, key=lambda target: target.duration_sum):
+        if target.duration_sum >= goal.duration_sum:
+            continue
+        trial_duration = min(target.duration_sum, goal.final_trial_duration)
+        criterion = Criterion.make(goal, trial_duration, target.duration_sum)
+        targets.append(Target(trial_duration, target.duration_sum, criterion, target.widths))
+    return *targets, Target(goal.final_trial_duration, goal.duration_sum, Criterion.of(goal))
+
+
+def _usual_targets(goal: SearchGoal) -> tuple[Target, ...]:
+    """The targets that serve a goal best.
+
+    Shorter trials come first, if the goal allows any: one of the initial duration, one of the geometric mean of
+    initial and final duration (1, 7.7 s before 60 s). Then the duration sum grows by a constant factor.
+    """
+    first, final = goal.first_duration, goal.final_trial_duration
+    growth = max(1.0, goal.duration_sum / final) ** (1.0 / STEPS_OF_SUMS)
+    steps = [(final, final * growth**step) for step in range(STEPS_OF_SUMS)]
+    if first < final:
+        shorter = [(duration, duration) for duration in (first, math.sqrt(first * final))]
+        steps = shorter + (steps if growth >= SMALLEST_GROWTH else [])
+    targets: list[Target] = []
+    for trial_duration, duration_sum in (*steps, (final, goal.duration_sum)):
+        target = Target(trial_duration, duration_sum, Criterion.make(goal, trial_duration, duration_sum))
+        if targets and _effort(target) == _effort(targets[-1]):
+            targets.pop()
+        targets.append(target)
+    return tuple(targets)
+
+
+def _effort(target: Target) -> tuple[float, int, int]:
+    """Trial duration, and how many such trials prove a lower and an upper bound."""
+    p, q = target.criterion.exceed
+    trials = target.duration_sum / target.trial_duration
+    return target.trial_duration, math.ceil(trials * (q - p) / q), math.floor(trials * p / q) + 1
+
+
+class RelevantBounds(NamedTuple):
+    """A relevant lower and a relevant upper bound, in frames per second per interface; None: there is none."""
+
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True)
+class GoalBounds:
+    """The bounds of one goal after some trials.
+
+    Attributes:
+        goal: The goal.
+        proved: The relevant bounds (RFC 9971).
+        leaning: The relevant bounds of the easiest target on the way to the goal, usually a single trial of the initial
+            duration: what the trials so far point at.
+    """
+
+    goal: SearchGoal
+    proved: RelevantBounds
+    leaning: RelevantBounds
+
+
+class Evidence:
+    """The tallies of all measured loads under one criterion."""
+
+    def __init__(self, criterion: Criterion) -> None:
+        self._criterion = criterion
+        self._tallies: dict[float, Tally] = {}
+        self._bounds: dict[float, Bound] = {}
+        self._lowers: list[float] = []
+        self._uppers: list[float] = []
+
+    def add(self, result: TrialResult) -> bool:
+        """Counts a trial; says whether that changed what its load is."""
+        load = result.load
+        tally = self._tallies.setdefault(load, Tally())
+        tally.add(self._criterion, result)
+        old, new = self.bound(load), tally.classify(self._criterion)
+        if new is old:
+            return False
+        self._bounds[load] = new
+        if old is not Bound.UNDECIDED:
+            loads = self._sorted(old)
+            del loads[bisect_left(loads, load)]
+        if new is not Bound.UNDECIDED:
+            insort(self._sorted(new), load)
+        return True
+
+    def bound(self, load: float) -> Bound:
+        """What a load is; undecided if nothing was measured there."""
+        return self._bounds.get(load, Bound.UNDECIDED)
+
+    def tally(self, load: float) -> Tally:
+        """The sums at a load."""
+        return self._tallies.get(load) or Tally()
+
+    def upper_above(self, load: float) -> float | None:
+        """The smallest upper bound above a load; None if there is none."""
+        index = bisect_right(self._uppers, load)
+        return self._uppers[index] if index < len(self._uppers) else None
+
+    def lower_below(self, load: float) -> float | None:
+        """The largest lower bound below a load; None if there is none."""
+        index = bisect_left(self._lowers, load)
+        return self._lowers[index - 1] if index > 0 else None
+
+    def relevant_bounds(self) -> RelevantBounds:
+        """The relevant lower and upper bound; None where there is none."""
+        upper = self.upper_above(0.0)
+        return RelevantBounds(self.lower_below(float("inf") if upper is None else upper), upper)
+
+    def _sorted(self, bound: Bound) -> list[float]:
+        """The lower or upper bounds, in ascending order."""
+        return self._lowers if bound is Bound.LOWER else self._uppers
 
 
 @dataclass(frozen=True)

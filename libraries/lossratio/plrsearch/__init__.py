@@ -14,7 +14,8 @@
 
 `why_set_aside` gives the reason why a trial whose generator did not offer the load is no evidence.
 
-The folders, each of which imports only those before it: `model`, `likelihood`, `quadrature`, `estimate`, `search`.
+The folders, each of which imports only those before it: `model`, `likelihood`, `quadrature`, `estimate`.
+`selection` chooses loads, and `controller` brings all together.
 """
 
 from lossratio.plrsearch.controller import TIMEOUT, PLRsearch, WarmStart

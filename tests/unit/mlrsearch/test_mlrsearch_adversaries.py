@@ -13,7 +13,7 @@ from mlrsearch_suts import LossRatio, drive, knee
 
 from lossratio.arena.baselines.checker import faults
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, SearchGoal, SearchResult
-from lossratio.mlrsearch.targets import targets_of
+from lossratio.mlrsearch.stages import targets_of
 from lossratio.trials.trial import TrialInput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0

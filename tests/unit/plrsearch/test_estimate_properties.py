@@ -6,11 +6,10 @@ from soak_trials import LIMITS, estimated, loads_around, trial, trials_of
 
 from lossratio.plrsearch import Weighting
 from lossratio.plrsearch.likelihood.constant_capacity import PoissonLikelihood
-from lossratio.plrsearch.likelihood.density import Model
+from lossratio.plrsearch.likelihood.density import Model, Prior
 from lossratio.plrsearch.model.counts import collect
 from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion
 from lossratio.plrsearch.model.functions import FUNCTIONS
-from lossratio.plrsearch.model.prior import Prior
 from lossratio.plrsearch.quadrature.constant_capacity import EXACT, Accuracy, integrate
 from lossratio.plrsearch.quadrature.panels import moments_of
 from lossratio.simulation import SmoothKnee

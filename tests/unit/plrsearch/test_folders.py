@@ -1,4 +1,4 @@
-"""The folders of PLRsearch: each imports the faces of those before it, and nothing else of the others."""
+"""The folders of PLRsearch: each imports the faces of those before it, and the modules beside them only faces."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import lossratio.plrsearch
 
 ROOM = Path(lossratio.plrsearch.__file__).parent
-FOLDERS = ("model", "likelihood", "quadrature", "estimate", "search")
+FOLDERS = ("model", "likelihood", "quadrature", "estimate")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -24,3 +24,12 @@ def test_a_folder_imports_the_faces_of_the_folders_before_it(folder):
 
 def test_each_folder_is_in_the_order():
     assert {path.parent.name for path in ROOM.glob("*/__init__.py")} == set(FOLDERS)
+
+
+def test_modules_beside_the_folders_import_their_faces():
+    beside = list(ROOM.glob("*.py"))
+    allowed = {f"lossratio.plrsearch.{name}" for name in (*FOLDERS, *(path.stem for path in beside))}
+    for path in beside:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("lossratio.plrsearch"):
+                assert node.module in allowed, f"{path.name}:{node.lineno} imports {node.module}"

@@ -2,7 +2,7 @@
 
 - `constant_capacity`: Poisson and geometric counts, whose mean depends on the load only;
 - `varying_capacity`: Poisson counts around a capacity that differs from trial to trial;
-- `density`: the posterior density, prior times likelihood, at many points at once.
+- `density`: the prior, and the posterior density, prior times likelihood, at many points at once.
 """
 
 from lossratio.plrsearch.likelihood.constant_capacity import (
@@ -13,7 +13,7 @@ from lossratio.plrsearch.likelihood.constant_capacity import (
     PoissonLikelihood,
     Score,
 )
-from lossratio.plrsearch.likelihood.density import Model, RowDensity
+from lossratio.plrsearch.likelihood.density import Model, Prior, RowDensity
 from lossratio.plrsearch.likelihood.varying_capacity import VaryingCapacityLikelihood
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Model",
     "Parameters",
     "PoissonLikelihood",
+    "Prior",
     "RowDensity",
     "Score",
     "VaryingCapacityLikelihood",

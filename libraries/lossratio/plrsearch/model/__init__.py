@@ -1,19 +1,22 @@
 """The model: what a trial counts, how much is lost at a load, and which load is critical.
 
 - `functions`: the two fitting functions, mean loss as a function of the load;
-- `curves`: the same, averaged over a capacity that varies from trial to trial;
-- `critical_loads`: the load at which the mean loss ratio is the target;
-- `prior`: how probable parameters are before the first trial;
+- `critical_loads`: the same, averaged over a capacity that varies from trial to trial, and the load at which the mean
+  loss ratio is the target;
 - `counts`: load, exposure and lost frames of each trial, and which trials are evidence;
 - `options`: the names of likelihoods, weightings and selections.
 """
 
 from lossratio.plrsearch.model.counts import TrialCounts, collect, count, from_rows, merged, why_set_aside
-from lossratio.plrsearch.model.critical_loads import CriticalLoadQuestion, critical_load, mrr_of_critical_load
-from lossratio.plrsearch.model.curves import Curves, Indices
+from lossratio.plrsearch.model.critical_loads import (
+    CriticalLoadQuestion,
+    Curves,
+    Indices,
+    critical_load,
+    mrr_of_critical_load,
+)
 from lossratio.plrsearch.model.functions import FUNCTIONS, Array, FittingFunction
 from lossratio.plrsearch.model.options import LikelihoodName, SelectionName, StopReason, Weighting, chosen
-from lossratio.plrsearch.model.prior import Prior
 
 __all__ = [
     "FUNCTIONS",
@@ -23,7 +26,6 @@ __all__ = [
     "FittingFunction",
     "Indices",
     "LikelihoodName",
-    "Prior",
     "SelectionName",
     "StopReason",
     "TrialCounts",

@@ -1,10 +1,9 @@
 """Quadrature: the integral of the posterior density, and the distribution of the critical load.
 
 - `integration`: the posteriors of both fitting functions from counts, integrated anew or with some trials more;
-- `constant_capacity`: the integral over two parameters, by adaptive panels;
+- `constant_capacity`: the integral over two parameters, by adaptive panels in rows that are polynomials;
 - `varying_capacity`: the integral over three parameters, by fixed nodes in their `support`;
 - `rows`: densities over log m with all other parameters fixed, their maxima and ends;
-- `smooth_rows`: rows as polynomials, and cut into panels where they bend;
 - `panels`: the quadrature nodes that represent a posterior, and their sums;
 - `posterior`: cumulative probability, density and quantiles of the critical load.
 """

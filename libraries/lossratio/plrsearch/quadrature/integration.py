@@ -12,6 +12,7 @@ from lossratio.plrsearch.likelihood import (
     Model,
     Parameters,
     PoissonLikelihood,
+    Prior,
     VaryingCapacityLikelihood,
 )
 from lossratio.plrsearch.model import (
@@ -20,7 +21,6 @@ from lossratio.plrsearch.model import (
     CriticalLoadQuestion,
     FittingFunction,
     LikelihoodName,
-    Prior,
     TrialCounts,
 )
 from lossratio.plrsearch.quadrature import constant_capacity, varying_capacity
