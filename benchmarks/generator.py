@@ -27,7 +27,7 @@ from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed
 from lossratio.topology import AfPacketGenerator, Topology, load_topology
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.cycle import build_frames
+from lossratio.traffic.agent.afpacket.frames import build_frames
 from lossratio.traffic.agent.core.configuration import Configuration, Direction
 
 TOPOLOGY = Path(__file__).parent.parent / "topologies" / "local.yaml"

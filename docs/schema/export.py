@@ -7,7 +7,7 @@ from lossratio.measurements.throughput.goals import GoalFile
 from lossratio.results.schema import file_schema, result_schema
 from lossratio.runs.job import JobFile
 from lossratio.topology import Topology
-from lossratio.traffic.profile.profile import ProfileFile
+from lossratio.traffic.profile import ProfileFile
 
 
 def main() -> None:

@@ -24,8 +24,8 @@ from lossratio.topology import (
     load_topology,
 )
 from lossratio.traffic import load_profile, profile_names
-from lossratio.traffic.profile.headers import AddressRange, Headers, Ipv4, Ipv6, PortHeader, VlanTag, Vxlan
-from lossratio.traffic.profile.profile import ProfileFile, Reverse
+from lossratio.traffic.headers import AddressRange, Headers, Ipv4, Ipv6, PortHeader, VlanTag, Vxlan
+from lossratio.traffic.profile import ProfileFile, Reverse
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

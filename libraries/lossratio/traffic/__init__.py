@@ -1,28 +1,33 @@
 """Test traffic: profiles of frames, generators, the agent on the TG, and the measurer that asks it for trials."""
 
 from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.client.agent import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError, StoppedTraffic
-from lossratio.traffic.client.measurer import FALTERING, REPEATS, TrafficMeasurer
-from lossratio.traffic.client.path_check import (
+from lossratio.traffic.client import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError, StoppedTraffic
+from lossratio.traffic.configuration import PortPair, TrafficPort, make_configuration
+from lossratio.traffic.generators import generator_needs, load_generator, open_generator
+from lossratio.traffic.generators.afpacket import AfPacket
+from lossratio.traffic.generators.base import Generator, GeneratorNode
+from lossratio.traffic.measurer import (
     CHECK_DURATION,
     CHECK_LOAD,
+    FALTERING,
+    REPEATS,
     DeadPathError,
+    TrafficMeasurer,
     check_at_low_rate,
     check_path,
     with_largest_frames,
 )
-from lossratio.traffic.generators import generator_needs, load_generator, open_generator
-from lossratio.traffic.generators.afpacket import AfPacket
-from lossratio.traffic.generators.base import Generator, GeneratorNode
-from lossratio.traffic.profile.configuration import PortPair, TrafficPort, make_configuration
-from lossratio.traffic.profile.profile import (
+from lossratio.traffic.profile import (
     TrafficDirection,
     TrafficProfile,
+    addresses,
+    frame_format,
+    ip_versions,
     load_profile,
+    modifiers,
     parse_frame_size,
     profile_names,
 )
-from lossratio.traffic.profile.wording import addresses, frame_format, ip_versions, modifiers
 
 __all__ = [
     "ANSWER_SECONDS",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import LIVES, BackgroundProgram
-from lossratio.traffic.session import Session
+from lossratio.traffic.client import Session
 
 PROGRAM = "_t-rex-64"
 """The server's program. Its wrapper script ``t-rex-64`` is not used: it kills programs by name, and rebinds NICs."""

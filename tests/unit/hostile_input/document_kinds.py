@@ -32,7 +32,7 @@ from lossratio.testbed.tester_record import read_record as read_limits
 from lossratio.topology import Topology, load_topology
 from lossratio.topology.model import draw_topology
 from lossratio.traffic import TrafficProfile, load_profile
-from lossratio.traffic.profile.configuration import PortPair, TrafficPort, make_configuration
+from lossratio.traffic.configuration import PortPair, TrafficPort, make_configuration
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import read_journal
 

@@ -12,7 +12,7 @@ from lossratio.results.findings import doubts_of
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
 from lossratio.results.model import TestIdentity, TestRun
 from lossratio.results.text import message
-from lossratio.traffic.client.path_check import check_at_low_rate
+from lossratio.traffic.measurer import check_at_low_rate
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import (
     DirectionCounters,

@@ -14,7 +14,7 @@ from lossratio.testbed.fingerprint import Fingerprint, NodePrint, PortPrint, rea
 from lossratio.testbed.path_check import DeadDutError, check_hops
 from lossratio.testbed.set_up import LiveLink
 from lossratio.topology import Hop, Interface, Port, TrafficPath
-from lossratio.traffic.client.path_check import DeadPathError
+from lossratio.traffic.measurer import DeadPathError
 from lossratio.trials.trial import DirectionCounters
 
 SENT = 10

@@ -13,9 +13,9 @@ from scapy.packet import Packet
 from lossratio.errors import TrafficError
 from lossratio.topology.addressing import EAST, WEST, Side
 from lossratio.traffic import load_profile
-from lossratio.traffic.agent.afpacket.cycle import FrameCycle, build_frames
+from lossratio.traffic.agent.afpacket.frames import FrameCycle, build_frames
 from lossratio.traffic.agent.core.configuration import FramesSpec
-from lossratio.traffic.profile.configuration import frames_spec
+from lossratio.traffic.configuration import frames_spec
 
 SOURCE_MAC = bytes.fromhex("020000000001")
 DESTINATION_MAC = bytes.fromhex("020000000002")

@@ -12,7 +12,7 @@ from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, 
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.ports import same_wire
 from lossratio.traffic.agent.core.protocol import PROTOCOL
-from lossratio.traffic.client.agent import pack_agent
+from lossratio.traffic.client import pack_agent
 
 HELLO = {
     "protocol": PROTOCOL,

@@ -17,7 +17,7 @@ from lossratio.traffic import load_profile, profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, Numbering, size_pattern, tag_bytes
 from lossratio.traffic.agent.core.configuration import SteppingField
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.profile.configuration import frames_spec
+from lossratio.traffic.configuration import frames_spec
 
 SCALED = [name for name in profile_names() if load_profile(name, frame_size=128).flows > 1000]
 

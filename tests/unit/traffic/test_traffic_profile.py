@@ -3,8 +3,7 @@ import json
 import pytest
 
 from lossratio.errors import TrafficError
-from lossratio.traffic import load_profile, profile_names
-from lossratio.traffic.profile import wording
+from lossratio.traffic import addresses, frame_format, ip_versions, load_profile, modifiers, profile_names
 
 GOOD = """\
 format: lossratio-traffic-profile/1
@@ -45,7 +44,7 @@ def test_an_impossible_frame_size_is_refused(frame_size):
 def test_a_profile_can_be_sent_one_way_only():
     profile = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
     assert profile.transmitting_directions == 1
-    assert wording.addresses(profile) == "198.18.0.1-198.18.0.254 to 198.19.0.1"
+    assert addresses(profile) == "198.18.0.1-198.18.0.254 to 198.19.0.1"
 
 
 def test_an_unknown_name_says_which_ones_there_are():
@@ -58,7 +57,7 @@ def test_a_file_of_ones_own_is_given_by_its_path(tmp_path):
     path.write_text(GOOD)
     profile = load_profile(str(path), frame_size=64)
     assert profile.flows == 20
-    assert wording.modifiers(profile) == "10 source addresses in turn, 4 source ports in turn"
+    assert modifiers(profile) == "10 source addresses in turn, 4 source ports in turn"
 
 
 @pytest.mark.parametrize(
@@ -167,11 +166,9 @@ def test_directions_may_differ_and_the_load_is_the_larger_one_s(tmp_path):
     assert (profile.load_factor, profile.transmitting_directions, profile.flows) == (1.25, 2, 3)
     assert profile.average_frame_size == (0.25 * 100 + 1500) / 1.25
     assert profile.size_weights == {100: 0.25, 1500: 1.0}
-    assert wording.ip_versions(profile) == {"IPv4": 0.2, "IPv6": 0.8}
-    assert wording.frame_format(profile) == (
-        "Ethernet II, IPv4, IP protocol 61; back: Ethernet II, IPv6, IP protocol 61"
-    )
-    assert wording.addresses(profile) == "198.18.0.1 to 198.19.0.1; 2001:2:0:8000::1-2001:2:0:8000::3 to 2001:2::1"
+    assert ip_versions(profile) == {"IPv4": 0.2, "IPv6": 0.8}
+    assert frame_format(profile) == ("Ethernet II, IPv4, IP protocol 61; back: Ethernet II, IPv6, IP protocol 61")
+    assert addresses(profile) == "198.18.0.1 to 198.19.0.1; 2001:2:0:8000::1-2001:2:0:8000::3 to 2001:2::1"
     with pytest.raises(TrafficError, match="load_share"):
         load_profile(path, frame_size=100, bidirectional=False)
 
@@ -186,22 +183,18 @@ def test_results_get_the_profile_in_full():
 
 def test_a_profile_can_be_put_in_words():
     profile = load_profile("ethip4-udp", frame_size=64)
-    assert wording.frame_format(profile) == "Ethernet II, IPv4, UDP"
-    assert wording.frame_format(load_profile("ethip4-ip4base", frame_size=64)) == "Ethernet II, IPv4, IP protocol 61"
-    assert wording.modifiers(profile) == "254 source addresses in turn"
-    assert wording.ip_versions(profile) == {"IPv4": 1.0}
-    assert wording.addresses(profile) == (
-        "198.18.0.1-198.18.0.254 to 198.19.0.1; 198.19.0.1-198.19.0.254 to 198.18.0.1"
-    )
+    assert frame_format(profile) == "Ethernet II, IPv4, UDP"
+    assert frame_format(load_profile("ethip4-ip4base", frame_size=64)) == "Ethernet II, IPv4, IP protocol 61"
+    assert modifiers(profile) == "254 source addresses in turn"
+    assert ip_versions(profile) == {"IPv4": 1.0}
+    assert addresses(profile) == ("198.18.0.1-198.18.0.254 to 198.19.0.1; 198.19.0.1-198.19.0.254 to 198.18.0.1")
 
 
 def test_tunnels_tags_and_random_orders_can_be_put_in_words():
     profile = load_profile("dot1q-ip4vxlan-ip4base", frame_size=118, bidirectional=False)
-    assert wording.frame_format(profile) == (
-        "Ethernet II, IEEE 802.1Q, IPv4, UDP, VXLAN, Ethernet II, IPv4, IP protocol 61"
-    )
-    assert wording.modifiers(profile) == "254 inner source addresses in turn"
-    assert wording.addresses(profile) == ("198.18.0.1 to 198.19.0.1, within 198.18.0.1-198.18.0.254 to 198.19.0.1")
+    assert frame_format(profile) == ("Ethernet II, IEEE 802.1Q, IPv4, UDP, VXLAN, Ethernet II, IPv4, IP protocol 61")
+    assert modifiers(profile) == "254 inner source addresses in turn"
+    assert addresses(profile) == ("198.18.0.1 to 198.19.0.1, within 198.18.0.1-198.18.0.254 to 198.19.0.1")
     random = load_profile("ethip6-ip6scale2m-rnd", frame_size=78)
-    assert wording.modifiers(random) == "1000000 destination addresses in random order"
-    assert wording.ip_versions(random) == {"IPv6": 1.0}
+    assert modifiers(random) == "1000000 destination addresses in random order"
+    assert ip_versions(random) == {"IPv6": 1.0}

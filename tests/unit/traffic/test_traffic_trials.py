@@ -10,8 +10,8 @@ from traffic_lab import PAIR, Capture, configure, drop, received_by
 
 from lossratio.topology import addressing
 from lossratio.traffic import TrafficMeasurer, TrafficPort, check_path, load_profile, make_configuration
-from lossratio.traffic.agent.afpacket.cycle import build_frames
-from lossratio.traffic.profile.configuration import frames_spec
+from lossratio.traffic.agent.afpacket.frames import build_frames
+from lossratio.traffic.configuration import frames_spec
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
 

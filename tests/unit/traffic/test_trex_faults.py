@@ -11,8 +11,8 @@ from trex_stand_in import Server, StandIn, STLError, TRexError
 
 from lossratio.traffic import load_profile, make_configuration
 from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.traffic.agent.trex.connection import TrexLibrary, load_library
 from lossratio.traffic.agent.trex.generator import TrexGenerator
-from lossratio.traffic.agent.trex.settings import TrexLibrary, load_library
 
 MISMATCH = "RPC version mismatch: a newer client version is required\n(API type 'STL':  - server: '5.1', client: '4.1')"
 TAKEN = "Port 0 : *** port is already taken by 'root'\nPort 1 : *** port is already taken by 'root'"
@@ -221,7 +221,7 @@ def loaded(directory: Path) -> str:
     program = (
         "import sys\n"
         "sys.modules['trex_stl_lib'] = None\n"
-        "from lossratio.traffic.agent.trex.settings import load_library\n"
+        "from lossratio.traffic.agent.trex.connection import load_library\n"
         "from lossratio.traffic.agent.core.protocol import AgentError\n"
         "try:\n"
         "    library = load_library(sys.argv[1])\n"

@@ -7,8 +7,7 @@ from frame_samples import DESTINATION_MAC, SOURCE_MAC, spec
 
 from lossratio.traffic.agent.core.configuration import Direction
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.trex.connection import TrexConnection
-from lossratio.traffic.agent.trex.settings import TrexLibrary, TrexSettings
+from lossratio.traffic.agent.trex.connection import TrexConnection, TrexLibrary, TrexSettings
 from lossratio.traffic.agent.trex.streams import StreamMaker
 
 

@@ -17,7 +17,7 @@ from waiting import wait_until
 from lossratio.errors import TrafficError
 from lossratio.topology import Interface, Port, TrexGenerator
 from lossratio.traffic import GeneratorNode, generator_needs, open_generator
-from lossratio.traffic.agent.trex.settings import TrexSettings
+from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.generators import trex
 from lossratio.traffic.trex_server import ServerPlan, TrexServer, configuration_path
 

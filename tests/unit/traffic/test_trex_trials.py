@@ -8,9 +8,9 @@ from trex_stand_in import MACS, Server, StandIn
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError
+from lossratio.traffic.agent.trex.connection import TrexLibrary
 from lossratio.traffic.agent.trex.generator import TrexGenerator
-from lossratio.traffic.agent.trex.settings import TrexLibrary
-from lossratio.traffic.client.agent import read_latency, read_stop
+from lossratio.traffic.client import read_latency, read_stop
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
 

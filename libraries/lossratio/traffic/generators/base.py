@@ -14,7 +14,7 @@ from lossratio.nodes import NodeSession, read_sources
 from lossratio.topology import Port, RealGenerator
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.core.generator import program_module
-from lossratio.traffic.client.agent import AgentClient
+from lossratio.traffic.client import AgentClient
 
 SettingsT = TypeVar("SettingsT", bound=RealGenerator)
 

@@ -12,7 +12,7 @@ import yaml
 from lossratio.errors import LossRatioError, TopologyError, TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.topology import Port, TrexGenerator
-from lossratio.traffic.agent.trex.settings import TrexSettings
+from lossratio.traffic.agent.trex.connection import TrexSettings
 from lossratio.traffic.generators.base import Generator, GeneratorNode, linux_mac_address
 from lossratio.traffic.trex_server import (
     ServerPlan,

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from ..core.configuration import FCS_BYTES, TAG_BYTES, Direction, FramesSpec
 from ..core.links import Link
 from ..core.protocol import Message
-from .cycle import FrameCycle
-from .frames import Bytes, Numbers, number_bytes, number_parts, tag_bytes
+from .frames import Bytes, FrameCycle, Numbers, number_bytes, number_parts, tag_bytes
 from .receive import (
     DIRECTIONS,
     CapturedFrames,

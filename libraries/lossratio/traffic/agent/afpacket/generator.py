@@ -13,8 +13,8 @@ from ..core.links import Link
 from ..core.pacing import CATCH_UP
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
-from .cycle import build_frames
 from .examination import MOST_EXAMINED, Examiner
+from .frames import build_frames
 from .latency import MOST_FRAMES, NUMBERS, Probe, probe_rate
 from .receive import DIRECTIONS, FrameCounter, check_countable
 from .sender import COUNTING, Sender, SenderReport, SenderSetup, SendOrder, raise_priority

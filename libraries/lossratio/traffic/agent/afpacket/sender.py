@@ -17,7 +17,7 @@ from typing import Union
 from ..core.configuration import TagPlace
 from ..core.pacing import Transmission, ramp_up, transmit
 from ..core.protocol import AgentError
-from .cycle import FrameCycle
+from .frames import FrameCycle
 from .transmit import ProbeSocket, TransmitRing
 
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29

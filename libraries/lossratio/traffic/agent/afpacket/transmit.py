@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.configuration import TagPlace
 from ..core.protocol import AgentError
-from .cycle import SLOT_HEADER_BYTES, FrameCycle, HeaderPatches, slot_bytes, slots_per_block
-from .frames import Numbering, tag_bytes
+from .frames import SLOT_HEADER_BYTES, FrameCycle, HeaderPatches, Numbering, slot_bytes, slots_per_block, tag_bytes
 
 _SOL_PACKET = 263
 _PACKET_VERSION, _PACKET_TX_RING, _PACKET_LOSS, _PACKET_VNET_HDR, _PACKET_QDISC_BYPASS = 10, 13, 14, 15, 20

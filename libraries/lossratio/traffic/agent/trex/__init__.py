@@ -2,8 +2,8 @@
 
 from ..core.configuration import Configuration
 from ..core.protocol import Message
+from .connection import TrexSettings, load_library
 from .generator import TrexGenerator
-from .settings import TrexSettings, load_library
 
 __all__ = ["TrexGenerator", "make_generator"]
 

@@ -10,9 +10,8 @@ from ..core.configuration import Configuration, Direction
 from ..core.links import Link
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
-from .connection import TrexConnection
+from .connection import TrexConnection, TrexLibrary, TrexSettings
 from .run import Run, TrexCounters, TrexRunner
-from .settings import TrexLibrary, TrexSettings
 from .streams import StreamMaker
 
 _LOG_LINES = 200

@@ -1,4 +1,7 @@
-"""The controller's side of the traffic agent: sends it to the TG node, starts it, and asks it."""
+"""The controller's side of the traffic agent: sends it to the TG node, starts it, and asks it.
+
+`Session` is the part of a log-in on the TG node that the agent and TRex's server need.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProgram, Pulse, pack_program
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.core.protocol import PROTOCOL
-from lossratio.traffic.session import Process, Session
 from lossratio.trials import DirectionCounters, Examination, LatencyCounters, LatencyOutput, with_examination
 
 AnswerT = TypeVar("AnswerT")
@@ -24,6 +26,52 @@ LIFE_SECONDS = 1.0
 """Seconds between signs of life of the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
 _IF_IT_NEVER_STARTED = "Is the generator's 'python' in the topology file a Python 3.8 or later of that node?"
+
+
+class CommandOutput(Protocol):
+    """The output of a command on a node."""
+
+    @property
+    def stdout(self) -> str:
+        """Its standard output."""
+
+
+class Process(Protocol):
+    """A process on a node that reads and writes lines; `lossratio.nodes.NodeProcess` is one."""
+
+    def write_line(self, text: str, /) -> None:
+        """Sends a line."""
+
+    def read_line(self, /, timeout: float, meanwhile: Callable[[], object]) -> str:
+        """Waits for a line; raises NodeError if none comes in time.
+
+        Args:
+            timeout: Seconds to wait at most.
+            meanwhile: Called about once a second while there is no line.
+        """
+
+    def stderr_tail(self) -> str:
+        """The end of its standard error."""
+
+    def close(self) -> int | None:
+        """Closes the standard input, waits for the end, and returns the exit status; None if there is no end."""
+
+
+class Session(Protocol):
+    """A log-in on a node; `lossratio.nodes.NodeSession` is one."""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+
+    def run(self, *command: str) -> CommandOutput:
+        """Runs a command; raises NodeError if it fails."""
+
+    def put(self, data: bytes, remote_path: str, /) -> None:
+        """Writes a file, completely or not at all."""
+
+    def start(self, *command: str) -> Process:
+        """Starts a long-lived process."""
 
 
 def pack_agent() -> NodeProgram:

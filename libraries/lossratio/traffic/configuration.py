@@ -22,7 +22,7 @@ from lossratio.traffic.agent.core.configuration import (
     LengthField,
     SteppingField,
 )
-from lossratio.traffic.profile.headers import (
+from lossratio.traffic.headers import (
     AddressRange,
     InnerHeaders,
     Ipv4,
@@ -32,7 +32,7 @@ from lossratio.traffic.profile.headers import (
     Range,
     Vxlan,
 )
-from lossratio.traffic.profile.profile import TrafficDirection, TrafficProfile
+from lossratio.traffic.profile import TrafficDirection, TrafficProfile
 
 _VXLAN_PORT = 4789
 _MAC_ADDRESSES = bytes(12)
