@@ -1,6 +1,7 @@
 """Devices under test: set up a path through a node, describe it, read its counters, and restore the earlier state."""
 
 from lossratio.dut.base import (
+    CABLE,
     EASTWARD,
     WESTWARD,
     DestinationMacs,
@@ -8,7 +9,6 @@ from lossratio.dut.base import (
     DutCounters,
     DutOptions,
 )
-from lossratio.dut.cable import CABLE
 from lossratio.dut.plugins import create_dut, dut_kinds, load_kind, parse_options
 from lossratio.nodes import CommandRunner
 

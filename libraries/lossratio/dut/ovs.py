@@ -17,7 +17,7 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.interfaces import read_links
-from lossratio.dut.linux.options import PolicedOptions
+from lossratio.dut.linux.kernel_dut import PolicedOptions
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.errors import DutError

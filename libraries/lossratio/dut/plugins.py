@@ -26,7 +26,7 @@ _KINDS = PluginGroup(
     own=tuple(
         EntryPoint(name, value, _GROUP)
         for name, value in (
-            ("none", "lossratio.dut.cable:Cable"),
+            ("none", "lossratio.dut.base:Cable"),
             ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
             ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
             ("ovs", "lossratio.dut.ovs:OpenVswitch"),

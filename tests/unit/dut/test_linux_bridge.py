@@ -12,7 +12,7 @@ from dut_lab import FailingShell, NamespaceShell, hop
 
 from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
-from lossratio.dut.linux.claim import check_unclaimed, take_claim
+from lossratio.dut.linux.nftables import check_unclaimed, take_claim
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes.node import DutNode
 

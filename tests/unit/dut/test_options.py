@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lossratio.dut import dut_kinds, load_kind, parse_options
-from lossratio.dut.linux.kernel_dut import cpu_mask
-from lossratio.dut.linux.options import parse_cpus
+from lossratio.dut.linux.kernel_dut import cpu_mask, parse_cpus
 from lossratio.errors import DutError
 from lossratio.simulation import Policer, sut_from
 

@@ -9,8 +9,7 @@ import pytest
 
 from lossratio.dut import create_dut
 from lossratio.dut.changes import Changes
-from lossratio.dut.linux.pci import bind, bound_driver, card_driver, check_hugepages, check_pci
-from lossratio.dut.linux.program_dut import ProgramDut
+from lossratio.dut.linux.program_dut import ProgramDut, bind, bound_driver, card_driver, check_hugepages, check_pci
 from lossratio.errors import DutError
 from lossratio.nodes import CommandResult
 from lossratio.nodes.node import DutNode

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lossratio.dut.linux.telemetry import read_softnet
+from lossratio.dut.linux.reports import read_softnet
 
 
 @dataclass

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lossratio.dut import create_dut, parse_options
-from lossratio.dut.vpp.control import parse_errors, parse_interfaces
+from lossratio.dut.vpp.dut import parse_errors, parse_interfaces
 from lossratio.errors import DutError
 
 pytestmark = pytest.mark.netns

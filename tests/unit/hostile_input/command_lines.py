@@ -15,7 +15,7 @@ from robot.running.arguments.typeinfo import TypeInfo
 
 from lossratio import units
 from lossratio.commands.main import commands, main
-from lossratio.dut.linux.options import parse_cpus
+from lossratio.dut.linux.kernel_dut import parse_cpus
 from lossratio.dut.plugins import dut_kinds, parse_options
 from lossratio.errors import LossRatioError
 from lossratio.exit_status import ExitStatus

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from document_kinds import yaml_kinds
 
-from lossratio.dut.linux.options import parse_cpus
+from lossratio.dut.linux.kernel_dut import parse_cpus
 from lossratio.errors import LossRatioError, TopologyError
 from lossratio.report.run import read_run
 from lossratio.results.repair import damages_in, repair

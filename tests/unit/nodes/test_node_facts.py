@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lossratio
-from lossratio.dut.linux.facts import describe_node
+from lossratio.dut.linux.reports import describe_node
 from lossratio.nodes import DutNode, gather_facts
 from lossratio.results.facts import NodeFacts, controller_facts
 

@@ -1,8 +1,7 @@
 """The common part of DUTs on Linux nodes, and the parts of DUTs made of the kernel's forwarding."""
 
-from lossratio.dut.linux.kernel_dut import LinuxDut
+from lossratio.dut.linux.kernel_dut import LinuxDut, LinuxOptions
 from lossratio.dut.linux.node_dut import NodeDut
-from lossratio.dut.linux.options import LinuxOptions
 from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
 
 __all__ = [
