@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from dataclasses import dataclass
 
 _PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
@@ -20,6 +21,33 @@ _BYTES = re.compile(_NUMBER + r"(?:B|bytes?)?\s*")
 
 L1_OVERHEAD = 20
 """Bytes that Ethernet adds to a frame on the wire: preamble, start of frame delimiter and interframe gap."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The unit of a measured quantity, and which of two values is the better one.
+
+    Attributes:
+        name: The unit as in texts and tables, e.g. ``fps``, ``frames`` or ``s``.
+        lower_is_better: Whether the lower of two values is the better one, as with times and losses.
+    """
+
+    name: str
+    lower_is_better: bool = False
+
+    def is_better(self, change: float) -> bool:
+        """Whether a change (new value minus old value, or that over the old value; not zero) is for the better."""
+        return (change < 0.0) is self.lower_is_better
+
+    def format(self, value: float) -> str:
+        """Writes a value with five digits at least, e.g. ``50.250 kfps``, ``0.0125 s`` or ``12,345 frames``."""
+        if self.name == FRAMES_PER_SECOND.name:
+            return format_frame_rate(value)
+        return f"{value:,.0f} {self.name}" if value >= 10_000 else f"{value:.5g} {self.name}"
+
+
+FRAMES_PER_SECOND = Unit("fps")
+"""The unit of rates; its values are aggregates where nothing else is said."""
 
 
 def parse_frame_rate(text: str | float) -> float:

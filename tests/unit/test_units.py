@@ -33,6 +33,27 @@ def test_what_is_no_frame_rate_is_refused_with_an_example(text):
         units.parse_frame_rate(text)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("fps", 50_250.0, "50.250 kfps"),
+        ("s", 0.0125, "0.0125 s"),
+        ("s", 0.0, "0 s"),
+        ("frames", 12_345, "12,345 frames"),
+        ("frames", 9_999, "9999 frames"),
+        ("frames", 14_880_952.0, "14,880,952 frames"),
+    ],
+)
+def test_values_are_written_with_their_unit(name, value, text):
+    assert units.Unit(name).format(value) == text
+
+
+def test_a_unit_says_which_change_is_for_the_better():
+    assert [units.FRAMES_PER_SECOND.is_better(change) for change in (-0.1, 0.1, math.inf)] == [False, True, True]
+    seconds = units.Unit("s", lower_is_better=True)
+    assert [seconds.is_better(change) for change in (-0.1, 0.1, math.inf)] == [True, False, False]
+
+
 def test_other_quantities_are_read_as_people_write_them():
     assert units.parse_bit_rate("25 Gbps") == 25e9
     assert units.parse_bit_rate("100 Mbit/s") == 100e6

@@ -10,8 +10,18 @@ from pathlib import Path
 
 from lossratio.errors import BuildError
 from lossratio.exit_status import ExitStatus
-from lossratio.results import Finding, Outcome, RunDirectory, caveats_of, findings_of, is_at_limit, is_too_slow
+from lossratio.results import (
+    Finding,
+    Outcome,
+    RunDirectory,
+    caveats_of,
+    findings_of,
+    is_at_limit,
+    is_too_slow,
+    number_of,
+)
 from lossratio.runs import RunOutcome, RunRequest, run
+from lossratio.units import FRAMES_PER_SECOND
 
 SKIP = 125
 """Exit status of a set-up command whose revision cannot be measured, as with ``git bisect run``."""
@@ -43,7 +53,7 @@ class BuildBench:
 
         Returns:
             Aggregate throughput in frames per second, by ``<full name> <quantity>`` of tests; 0 where the minimum
-            load was too much. Values that are no single rate, such as latencies, are left out.
+            load was too much. Quantities without a single value (latencies) and in other units are left out.
 
         Raises:
             BuildError: If the run or a measurement failed, a search was not finished, or nothing was measured; with the
@@ -67,7 +77,8 @@ class BuildBench:
     def _values(self, directory: Path) -> Values:
         results = RunDirectory(directory)
         findings = findings_of(results.results() if results.has_files else ())
-        chosen = [finding for finding in findings if finding.has_rate and self.quantity in (None, finding.quantity)]
+        rates = [finding for finding in findings if finding.has_value and finding.unit == FRAMES_PER_SECOND]
+        chosen = [finding for finding in rates if self.quantity in (None, finding.quantity)]
         return {_name(finding): self._value(finding, directory) for finding in chosen}
 
     def _value(self, finding: Finding, directory: Path) -> float:
@@ -75,12 +86,13 @@ class BuildBench:
         name = _name(finding)
         if is_too_slow(finding):
             return 0.0
-        if finding.value is None or not (finding.outcome is Outcome.MEASURED or is_at_limit(finding)):
+        value = number_of(finding.value)
+        if value is None or not (finding.outcome is Outcome.MEASURED or is_at_limit(finding)):
             reason = f"{finding.outcome.value}: {finding.reason}"
             raise BuildError(f"{name} has no value to compare: {reason}; see {directory}.", ExitStatus.FAILED)
         for caveat in caveats_of(finding):
             self.warn(f"{name}: {caveat}")
-        return finding.value.aggregate_fps
+        return value
 
 
 def _name(finding: Finding) -> str:

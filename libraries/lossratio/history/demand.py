@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lossratio.errors import RegressionError, ReportError
@@ -13,6 +15,7 @@ from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, Trend, trends_of
 from lossratio.history.trend_text import describe_trend
 from lossratio.report import Run
 from lossratio.results import TestResult
+from lossratio.units import Unit
 
 
 def trends_with(history: History, result: TestResult, *, fresh: int, least_change: float) -> list[Trend]:
@@ -54,7 +57,7 @@ def require_no_regression(
         The trends, also those with too few results for a verdict.
 
     Raises:
-        RegressionError: If a value fell or is missing, and no known change explains it.
+        RegressionError: If a value got worse or is missing, and no known change explains it.
         ReportError: If the history cannot be read, or the result has no such quantity.
     """
     trends = trends_with(history, result, fresh=fresh, least_change=least_change)
@@ -76,15 +79,23 @@ def _continued(earlier: Series | None, entry: Entry) -> Series:
     """A series with a result at its end. A result that is in the series already counts once."""
     value = np.nan if entry.value is None else entry.value
     kinds = frozenset((*entry.doubts, *(() if entry.outcome == MEASURED else (entry.outcome,))))
-    newest = Series(_key(entry), (entry.started,), np.array([value]), (kinds,), (entry.reason,), (entry.measured_as,))
+    newest = Series(
+        _key(entry),
+        (entry.started,),
+        np.array([value]),
+        (kinds,),
+        (entry.reason,),
+        (entry.measured_as,),
+        Unit(entry.unit, entry.lower_is_better),
+    )
     if earlier is None:
         return newest
     before = earlier.chosen([place for place, time in enumerate(earlier.times) if time < entry.started])
-    return Series(
-        newest.key,
-        before.times + newest.times,
-        np.concatenate([before.values, newest.values]),
-        before.kinds + newest.kinds,
-        before.reasons + newest.reasons,
-        before.measured_as + newest.measured_as,
+    return replace(
+        newest,
+        times=before.times + newest.times,
+        values=np.concatenate([before.values, newest.values]),
+        kinds=before.kinds + newest.kinds,
+        reasons=before.reasons + newest.reasons,
+        measured_as=before.measured_as + newest.measured_as,
     )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lossratio.report import Run
-from lossratio.results import Finding, digest_of, findings_of
+from lossratio.results import Finding, digest_of, findings_of, number_of
+from lossratio.units import FRAMES_PER_SECOND
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Entry:
         quantity: Name of the goal, or MRR.
         started: When the test began; with a time zone.
         seconds: How long the test took.
-        value: Aggregate rate, frames per second; None: there is none.
-        lower_bound: Relevant lower bound, as an aggregate, frames per second; None: there is none.
+        value: The value in the unit; a rate is an aggregate; None: there is none.
+        lower_bound: Relevant lower bound, likewise.
         upper_bound: Relevant upper bound, likewise.
         outcome: ``measured``, ``irregular`` or ``failed``.
         reason: Why it is irregular or failed; None: it was measured.
@@ -29,6 +30,8 @@ class Entry:
         lossratio_version: Version of lossratio that measured it.
         measured_as: Distinguishes values of other traffic, paths or goals with the same name of test; None: not known,
             as the result was added by an earlier version.
+        unit: Name of the unit of the value and the bounds.
+        lower_is_better: Whether the lower of two values is the better one.
     """
 
     testbed: str
@@ -44,6 +47,8 @@ class Entry:
     doubts: tuple[str, ...]
     lossratio_version: str
     measured_as: str | None = None
+    unit: str = FRAMES_PER_SECOND.name
+    lower_is_better: bool = FRAMES_PER_SECOND.lower_is_better
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -53,19 +58,21 @@ def entries_of(run: Run) -> Iterator[Entry]:
 
 
 def _entry(finding: Finding, doubts: tuple[str, ...]) -> Entry:
-    result, lower, upper = finding.result, finding.lower_bound, finding.upper_bound
+    result = finding.result
     return Entry(
         testbed=result.conditions.testbed.name,
         test=result.test.full_name,
         quantity=finding.quantity,
         started=result.started,
         seconds=(result.ended - result.started).total_seconds(),
-        value=None if finding.value is None else finding.value.aggregate_fps,
-        lower_bound=None if lower is None else lower.aggregate_fps,
-        upper_bound=None if upper is None else upper.aggregate_fps,
+        value=number_of(finding.value),
+        lower_bound=number_of(finding.lower_bound),
+        upper_bound=number_of(finding.upper_bound),
         outcome=finding.outcome.value,
         reason=finding.reason,
         doubts=doubts,
         lossratio_version=result.conditions.controller.lossratio_version,
         measured_as=digest_of(finding),
+        unit=finding.unit.name,
+        lower_is_better=finding.unit.lower_is_better,
     )

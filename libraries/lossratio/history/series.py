@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from lossratio.units import FRAMES_PER_SECOND, Unit
 
 MEASURED = "measured"
 """Outcome of a result that was measured as requested."""
@@ -42,10 +44,11 @@ class Series:
     Attributes:
         key: Its testbed, test and quantity.
         times: When its results were measured.
-        values: Aggregate rates, frames per second; NaN: the result has no rate.
+        values: Values in the unit, rates as aggregates; NaN: the result has no value.
         kinds: Of each result: ``irregular`` or ``failed``, and kinds of doubts.
         reasons: Why a result is irregular or failed; None: it was measured.
-        measured_as: Distinguishes results of other traffic, paths or goals; None: not known.
+        measured_as: Distinguishes results of other traffic, paths, goals or units; None: not known.
+        unit: The unit of the newest result.
     """
 
     key: SeriesKey
@@ -54,16 +57,17 @@ class Series:
     kinds: tuple[frozenset[str], ...]
     reasons: tuple[str | None, ...]
     measured_as: tuple[str | None, ...]
+    unit: Unit = FRAMES_PER_SECOND
 
     def chosen(self, places: Sequence[int]) -> Series:
         """The series of some of the results, by their indices."""
-        return Series(
-            self.key,
-            tuple(self.times[place] for place in places),
-            self.values[list(places)],
-            tuple(self.kinds[place] for place in places),
-            tuple(self.reasons[place] for place in places),
-            tuple(self.measured_as[place] for place in places),
+        return replace(
+            self,
+            times=tuple(self.times[place] for place in places),
+            values=self.values[list(places)],
+            kinds=tuple(self.kinds[place] for place in places),
+            reasons=tuple(self.reasons[place] for place in places),
+            measured_as=tuple(self.measured_as[place] for place in places),
         )
 
     def like_newest(self) -> Series:
@@ -102,4 +106,11 @@ def _series(key: SeriesKey, rows: Any) -> Series:
         ),
         tuple(rows.column("reason").to_pylist()),
         tuple(rows.column("measured_as").to_pylist()),
+        _unit(rows),
     )
+
+
+def _unit(rows: Any) -> Unit:
+    """The unit of the newest row. Earlier versions had one unit only, and did not write it."""
+    name, lower_is_better = (rows.column(column)[-1].as_py() for column in ("unit", "lower_is_better"))
+    return FRAMES_PER_SECOND if name is None else Unit(name, bool(lower_is_better))

@@ -22,7 +22,7 @@ from lossratio.results import write_whole
 
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
-_NEWEST_COLUMN = "measured_as"  # Files of earlier versions have no such column.
+_NEWER_COLUMNS = ("measured_as", "unit", "lower_is_better")  # Files of earlier versions do not have all of them.
 
 
 @dataclass(frozen=True)
@@ -159,9 +159,9 @@ def _query(files: Sequence[Path], testbed: str | None, since: str | None) -> Any
             params={"files": [str(file) for file in files], "testbed": testbed, "since": since},
         )
         table = query.to_arrow_table()
-    if _NEWEST_COLUMN not in table.column_names:
-        arrow = required("pyarrow")
-        table = table.append_column(_NEWEST_COLUMN, arrow.nulls(table.num_rows, arrow.string()))
+    for name in _NEWER_COLUMNS:
+        if name not in table.column_names:
+            table = table.append_column(name, required("pyarrow").nulls(table.num_rows))
     return table
 
 
@@ -195,7 +195,9 @@ def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
             ("reason", arrow.string()),
             ("doubts", arrow.list_(arrow.string())),
             ("lossratio_version", arrow.string()),
-            (_NEWEST_COLUMN, arrow.string()),
+            ("measured_as", arrow.string()),
+            ("unit", arrow.string()),
+            ("lower_is_better", arrow.bool_()),
         ]
     )
     sink = arrow.BufferOutputStream()

@@ -12,6 +12,7 @@ import numpy as np
 from lossratio.history.annotations import KnownChange
 from lossratio.history.series import FAILED, Series
 from lossratio.history.steps import group_starts
+from lossratio.units import Unit
 
 FRESH = 5
 """A change that began among this many newest values is fresh."""
@@ -33,13 +34,13 @@ class TrendVerdict(str, Enum):
     """The verdict of a trend."""
 
     REGRESSION = "regression"
-    """The value fell lately, and no known change explains it."""
+    """The value got worse lately, and no known change explains it."""
     NO_VALUE = "no value any more"
     """The newest result has no value, and earlier ones had."""
     EXPLAINED = "known change"
-    """The value fell lately, and a known change explains it."""
+    """The value got worse lately, and a known change explains it."""
     PROGRESSION = "progression"
-    """The value rose lately."""
+    """The value got better lately."""
     STEADY = "steady"
     """The value did not change lately."""
     TOO_FEW = "too few results"
@@ -57,7 +58,7 @@ class Step:
     Attributes:
         first: Index of its first result in the series.
         last: Index of its last one.
-        mean: Mean of its values, frames per second.
+        mean: Mean of its values, in the unit of the series.
     """
 
     first: int
@@ -71,7 +72,7 @@ class Change:
 
     Attributes:
         ratio: The difference over the mean before.
-        before: Mean before, frames per second.
+        before: Mean before, in the unit of the series.
         after: Mean after.
         began: When the first result after the change was measured.
         known: The known change that explains this one; None: there is none.
@@ -167,11 +168,11 @@ def _trend(
     if len(places) < LEAST_RESULTS:
         return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
     change = _fresh_change(series, steps, places, known, fresh)
-    return Trend(series, steps, _verdict(change, least_change), change, new_kinds)
+    return Trend(series, steps, _verdict(change, series.unit, least_change), change, new_kinds)
 
 
 def _is_missing(series: Series, places: np.ndarray) -> bool:
-    """Whether the newest result has no value and earlier ones had; or, in a series without rates, failed for once."""
+    """Whether the newest result has no value and earlier ones had; or, in a series without values, failed for once."""
     if len(places):
         return not np.isfinite(series.values[-1])
     return FAILED in series.kinds[-1] and any(FAILED not in kinds for kinds in series.kinds)
@@ -192,9 +193,9 @@ def _fresh_change(
     return Change(ratio, before.mean, after.mean, began, explanation)
 
 
-def _verdict(change: Change | None, least_change: float) -> TrendVerdict:
+def _verdict(change: Change | None, unit: Unit, least_change: float) -> TrendVerdict:
     if change is None or abs(change.ratio) < least_change:
         return TrendVerdict.STEADY
-    if change.ratio > 0.0:
+    if unit.is_better(change.ratio):
         return TrendVerdict.PROGRESSION
     return TrendVerdict.REGRESSION if change.known is None else TrendVerdict.EXPLAINED

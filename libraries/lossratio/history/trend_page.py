@@ -13,7 +13,7 @@ from lossratio.history.annotations import KnownChange
 from lossratio.history.series import Series
 from lossratio.history.trend import Trend, TrendVerdict
 from lossratio.history.trend_text import describe_trend
-from lossratio.units import format_frame_rate
+from lossratio.units import FRAMES_PER_SECOND
 
 _WIDTH, _HEIGHT = 900.0, 240.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78.0, 880.0, 32.0, 182.0
@@ -36,10 +36,13 @@ def draw_trend(trend: Trend, known: Iterable[KnownChange]) -> str:
     """
     series = trend.series
     plot = Plot(*_axes(series))
-    prefix, scale = unit_of(plot.y.high)
+    is_rate = series.unit == FRAMES_PER_SECOND
+    prefix, scale = unit_of(plot.y.high) if is_rate else ("", 1.0)
     days = plot.x.ticks(8)
     plot.frame(days, plot.y.ticks(4), lambda day: f"{_day(day):%Y-%m-%d}", in_unit(scale))
-    plot.parts.append(text_at(4.0, 14.0, f"aggregate rate, {prefix}fps"))
+    plot.parts.append(
+        text_at(4.0, 14.0, f"{'aggregate rate' if is_rate else series.key.quantity}, {prefix}{series.unit.name}")
+    )
     changes = [change for change in known if change.concerns(series.key)]
     for change in changes:
         day = datetime(change.date.year, change.date.month, change.date.day, tzinfo=timezone.utc).timestamp() / _DAY
@@ -83,9 +86,9 @@ def _value(series: Series, index: int, axis: Axis) -> float:
 
 def _hint(series: Series, index: int) -> str:
     value = float(series.values[index])
-    rate = format_frame_rate(value) if np.isfinite(value) else f"no value: {series.reasons[index]}"
+    words = series.unit.format(value) if np.isfinite(value) else f"no value: {series.reasons[index]}"
     kinds = "".join(f", {kind}" for kind in sorted(series.kinds[index]))
-    return f"{series.times[index]:%Y-%m-%d %H:%M}: {rate}{kinds}"
+    return f"{series.times[index]:%Y-%m-%d %H:%M}: {words}{kinds}"
 
 
 def _day(day: float) -> datetime:

@@ -9,7 +9,6 @@ import numpy as np
 from lossratio.history.analysis import Analysis
 from lossratio.history.trend import Trend, TrendVerdict
 from lossratio.report import Case
-from lossratio.units import format_frame_rate
 
 
 def trend_text(analysis: Analysis) -> str:
@@ -33,9 +32,9 @@ def trend_cases(analysis: Analysis) -> list[Case]:
 
 def _details(trend: Trend) -> Iterator[str]:
     if trend.change is not None:
-        change = trend.change
+        change, unit = trend.change, trend.series.unit
         yield (
-            f"{format_frame_rate(change.before)} to {format_frame_rate(change.after)} ({100 * change.ratio:+.2f} %) "
+            f"{unit.format(change.before)} to {unit.format(change.after)} ({100 * change.ratio:+.2f} %) "
             f"since {change.began:%Y-%m-%d %H:%M} UTC"
         )
         if change.known is not None:
@@ -46,7 +45,7 @@ def _details(trend: Trend) -> Iterator[str]:
         yield f"change of kind: {', '.join(trend.new_kinds)}"
     if trend.verdict is TrendVerdict.TOO_FEW:
         count = int(np.isfinite(trend.series.values).sum())
-        yield f"{len(trend.series.times)} results, {count or 'none'} of them with a rate"
+        yield f"{len(trend.series.times)} results, {count or 'none'} of them with a value"
     if trend.is_old:
         yield (
             f"old: not measured since {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC, {trend.idle.days} days before the "

@@ -10,7 +10,8 @@ from enum import Enum
 from lossratio.errors import ReportError
 from lossratio.report.difference import Difference, Sample, adjusted, difference
 from lossratio.report.run import Run
-from lossratio.results import Finding, Outcome, TestResult, caveats_of, differing_aspects, findings_of
+from lossratio.results import Finding, Outcome, TestResult, caveats_of, differing_aspects, findings_of, number_of
+from lossratio.units import FRAMES_PER_SECOND, Unit
 
 SIGNIFICANCE = 0.05
 """Adjusted probability below which a difference counts as real."""
@@ -23,9 +24,9 @@ class Verdict(str, Enum):
     """The verdict on one quantity of one test."""
 
     REGRESSION = "regression"
-    """The quantity is lower, and chance does not explain it; or the quantity has no value any more."""
+    """The quantity is worse, and chance does not explain it; or the quantity has no value any more."""
     PROGRESSION = "progression"
-    """The quantity is higher, and chance does not explain it."""
+    """The quantity is better, and chance does not explain it."""
     UNCHANGED = "no change"
     """The difference is too small to matter, or chance explains it."""
     TOO_FEW = "too few results"
@@ -41,12 +42,13 @@ class ComparedQuantity:
     Attributes:
         test: Full name of the test.
         quantity: Name of the goal, or MRR.
-        before: Aggregate rates before, in frames per second.
-        after: Aggregate rates after, in frames per second.
-        difference: The difference of the rates; None: one side has no values, or the sides are not comparable.
+        before: Values before, in the unit; rates are aggregates.
+        after: Values after, likewise.
+        difference: The difference of the values; None: one side has no values, or the sides are not comparable.
         p_value: Probability, adjusted for the number of compared quantities; None: no statistical test.
         verdict: The verdict.
         note: Reason of the verdict and caveats of the values; may be empty.
+        unit: The unit of the values.
     """
 
     test: str
@@ -57,6 +59,7 @@ class ComparedQuantity:
     p_value: float | None
     verdict: Verdict
     note: str = ""
+    unit: Unit = FRAMES_PER_SECOND
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ def _problems(run: Run) -> Iterator[str]:
 
 def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding]) -> ComparedQuantity:
     old, new = _sample(before), _sample(after)
-    base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE)
+    base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE, unit=(after or before)[-1].unit)
     if not (before and after):
         return replace(base, note="not in B" if before else "not in A")
     differing = differing_aspects([*before, *after])
@@ -154,8 +157,8 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
     if all(finding.outcome is Outcome.FAILED for finding in after) and _any_measured(before):
         return replace(base, verdict=Verdict.REGRESSION, note=f"B has no value: {after[-1].reason}")
-    if not after[0].has_rate:
-        return replace(base, note=f"what is measured as {after[0].quantity} is no single rate: see the reports")
+    if not after[0].has_value:
+        return replace(base, note=f"{after[0].quantity} has no single value: see the reports")
     if not old.values:
         return replace(base, note=f"A has no value: {before[-1].reason}")
     if not new.values:
@@ -184,15 +187,15 @@ def _judged(compared: Sequence[ComparedQuantity], least_change: float) -> Iterat
             yield quantity
         else:
             probability = next(all_adjusted)
-            verdict = _verdict(quantity.difference.change, probability, least_change)
+            verdict = _verdict(quantity.difference.change, quantity.unit, probability, least_change)
             yield replace(quantity, p_value=probability, verdict=verdict)
 
 
-def _verdict(change: float, p_value: float, least_change: float) -> Verdict:
+def _verdict(change: float, unit: Unit, p_value: float, least_change: float) -> Verdict:
     if p_value >= SIGNIFICANCE or abs(change) < least_change:
         return Verdict.UNCHANGED
-    return Verdict.PROGRESSION if change > 0.0 else Verdict.REGRESSION
+    return Verdict.PROGRESSION if unit.is_better(change) else Verdict.REGRESSION
 
 
 def _sample(findings: Sequence[Finding]) -> Sample:
-    return Sample(tuple(finding.value.aggregate_fps for finding in findings if finding.value is not None))
+    return Sample(tuple(value for finding in findings if (value := number_of(finding.value)) is not None))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from lossratio.report.comparison import ComparedQuantity, Comparison, Verdict
 from lossratio.report.difference import Sample
 from lossratio.report.junit import Case
-from lossratio.units import format_frame_rate
+from lossratio.units import Unit
 
 _HEADER = ("test", "goal", "A", "B", "change", "95 % interval", "p", "verdict")
 _STATES = {
@@ -63,8 +63,8 @@ def _row(compared: ComparedQuantity) -> tuple[str, ...]:
     return (
         compared.test,
         compared.quantity,
-        _sample(compared.before),
-        _sample(compared.after),
+        _sample(compared.before, compared.unit),
+        _sample(compared.after, compared.unit),
         "-" if difference is None else f"{100 * difference.change:+.2f} %",
         interval,
         "-" if difference is None or difference.test is None else f"{compared.p_value:.2g} ({difference.test})",
@@ -72,11 +72,11 @@ def _row(compared: ComparedQuantity) -> tuple[str, ...]:
     )
 
 
-def _sample(sample: Sample) -> str:
+def _sample(sample: Sample, unit: Unit) -> str:
     if not sample.values:
         return "none"
     spread = "" if sample.stdev is None else f" ± {100 * sample.stdev / sample.mean if sample.mean else 0.0:.2f} %"
-    return f"{format_frame_rate(sample.mean)}{spread} (n={len(sample.values)})"
+    return f"{unit.format(sample.mean)}{spread} (n={len(sample.values)})"
 
 
 def _summary(comparison: Comparison) -> Iterator[str]:

@@ -13,8 +13,9 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from lossratio.drawing import xml_text
+from lossratio.records import Rate
 from lossratio.report.run import Run
-from lossratio.results import Outcome, TestResult, findings_of, message
+from lossratio.results import Finding, Outcome, TestResult, findings_of, message, number_of
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,10 @@ def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
     state = {Outcome.MEASURED: "passed", Outcome.IRREGULAR: "skipped", Outcome.FAILED: "error"}[result.outcome]
     findings = list(findings_of([result]))
     reasons = [f"{finding.quantity}: {finding.reason}" for finding in findings if finding.reason is not None]
-    rates = tuple(
-        (f"{finding.quantity} aggregate fps", repr(finding.value.aggregate_fps))
+    values = tuple(
+        (f"{finding.quantity} {_unit(finding)}", repr(value))
         for finding in findings
-        if finding.value
+        if (value := number_of(finding.value)) is not None
     )
     return Case(
         suite=result.test.suite,
@@ -102,8 +103,12 @@ def _case(result: TestResult, doubts: tuple[str, ...]) -> Case:
         state=state,
         message=result.error or "; ".join(reasons),
         output="\n".join((message(result), *(f"Doubt: {doubt}" for doubt in doubts))),
-        properties=rates,
+        properties=values,
     )
+
+
+def _unit(finding: Finding) -> str:
+    return f"aggregate {finding.unit.name}" if isinstance(finding.value, Rate) else finding.unit.name
 
 
 def _add_case(suite: Element, case: Case) -> None:

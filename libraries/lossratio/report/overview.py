@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lossratio.records import Rate
 from lossratio.results import Finding, Outcome, TestResult, Traffic, findings_of, format_frames_per_second, view_of
-from lossratio.units import format_bit_rate, format_ratio
+from lossratio.units import Unit, format_bit_rate, format_ratio
 
 NOTHING = "–"
 """The text for a missing value."""
@@ -26,10 +26,11 @@ class OverviewRow:
         state: The outcome in words, with the reason.
         lower_bound: Relevant lower bound, per interface.
         upper_bound: Relevant upper bound, per interface.
-        throughput: Conditional throughput (of MRR: the mean with its standard deviation), per interface.
-        aggregate: The throughput as an aggregate, with the factor between both.
-        bandwidth: The throughput as aggregate bandwidth on the wire.
-        share: The throughput as a share of the link limit (what the links can carry).
+        value: Conditional throughput (of MRR: the mean with its standard deviation), per interface; or the value in
+            another unit.
+        aggregate: The rate as an aggregate, with the factor between both.
+        bandwidth: The rate as aggregate bandwidth on the wire.
+        share: The rate as a share of the link limit (what the links can carry).
         trials: Number of trials of the test.
         duration: Time of all trials together, on the measurer's clock.
     """
@@ -42,7 +43,7 @@ class OverviewRow:
     state: str
     lower_bound: str
     upper_bound: str
-    throughput: str
+    value: str
     aggregate: str
     bandwidth: str
     share: str
@@ -63,7 +64,8 @@ def describe_frame_size(traffic: Traffic) -> str:
 
 
 def _row(finding: Finding) -> OverviewRow:
-    result, value, deviation = finding.result, finding.value, finding.deviation
+    result, deviation = finding.result, finding.deviation
+    rate = finding.value if isinstance(finding.value, Rate) else None
     factor = result.conditions.load.aggregate_factor
     share = finding.theoretical_share
     return OverviewRow(
@@ -73,11 +75,12 @@ def _row(finding: Finding) -> OverviewRow:
         goal=finding.quantity,
         outcome=finding.outcome,
         state=_state(finding),
-        lower_bound=_per_interface(finding.lower_bound),
-        upper_bound=_per_interface(finding.upper_bound),
-        throughput=_per_interface(value) + ("" if deviation is None else f" ± {_per_interface(deviation)}"),
-        aggregate=NOTHING if value is None else f"{format_frames_per_second(value.aggregate_fps)} (x {factor:g})",
-        bandwidth=NOTHING if value is None else format_bit_rate(value.aggregate_l1_bps),
+        lower_bound=_in_words(finding.lower_bound, finding.unit),
+        upper_bound=_in_words(finding.upper_bound, finding.unit),
+        value=_in_words(finding.value, finding.unit)
+        + ("" if deviation is None else f" ± {_in_words(deviation, finding.unit)}"),
+        aggregate=NOTHING if rate is None else f"{format_frames_per_second(rate.aggregate_fps)} (x {factor:g})",
+        bandwidth=NOTHING if rate is None else format_bit_rate(rate.aggregate_l1_bps),
         share=NOTHING if share is None else format_ratio(share),
         trials=str(len(result.trials)),
         duration=f"{sum(trial.elapsed_s for trial in result.trials):.1f} s",
@@ -92,5 +95,8 @@ def _state(finding: Finding) -> str:
     return view_of(finding.result).in_order
 
 
-def _per_interface(rate: Rate | None) -> str:
-    return NOTHING if rate is None else format_frames_per_second(rate.per_interface_fps)
+def _in_words(value: Rate | float | None, unit: Unit) -> str:
+    """A value with its unit; of a rate the value per interface."""
+    if isinstance(value, Rate):
+        return format_frames_per_second(value.per_interface_fps)
+    return NOTHING if value is None else unit.format(value)

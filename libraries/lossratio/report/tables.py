@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from lossratio.records import Rate
 from lossratio.report.overview import OverviewRow, overview
 from lossratio.report.run import Run
-from lossratio.results import Finding, TestResult, findings_of, integrity_of
+from lossratio.results import Finding, TestResult, findings_of, integrity_of, number_of
 
 REPORT_FORMAT = "lossratio-report/1"
 """Format of the JSON report."""
@@ -26,7 +27,7 @@ _COLUMNS: dict[str, str] = {
     "result": "state",
     "lower bound": "lower_bound",
     "upper bound": "upper_bound",
-    "conditional throughput (or MRR)": "throughput",
+    "conditional throughput (or other value)": "value",
     "aggregate": "aggregate",
     "bandwidth": "bandwidth",
     "of theoretical maximum": "share",
@@ -78,8 +79,7 @@ def _csv_rows(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _csv_row(run: Run, finding: Finding) -> dict[str, Any]:
-    result, value = finding.result, finding.value
-    lower, upper, deviation = finding.lower_bound, finding.upper_bound, finding.deviation
+    result = finding.result
     return {
         "run": run.path.resolve().name,
         "suite": result.test.suite,
@@ -91,19 +91,36 @@ def _csv_row(run: Run, finding: Finding) -> dict[str, Any]:
         "outcome": finding.outcome.value,
         "reason": finding.reason,
         "average_frame_size_bytes": result.conditions.traffic.average_frame_size_bytes,
-        "lower_bound_per_interface_fps": None if lower is None else lower.per_interface_fps,
-        "upper_bound_per_interface_fps": None if upper is None else upper.per_interface_fps,
-        "value_per_interface_fps": None if value is None else value.per_interface_fps,
-        "stdev_per_interface_fps": None if deviation is None else deviation.per_interface_fps,
+        **_rates(finding),
         "aggregate_factor": result.conditions.load.aggregate_factor,
-        "value_aggregate_fps": None if value is None else value.aggregate_fps,
-        "value_aggregate_l1_bps": None if value is None else value.aggregate_l1_bps,
         "theoretical_maximum_ratio": finding.theoretical_share,
         **_integrity_row(result),
         "trials": len(result.trials),
         "trials_elapsed_s": sum(trial.elapsed_s for trial in result.trials),
         "doubts": "; ".join(doubt.kind.value for doubt in run.doubts[finding.place - 1]),
+        "unit": finding.unit.name if finding.has_value else None,
+        **{name: number_of(value) for name, value in _values(finding).items()},
     }
+
+
+def _values(finding: Finding) -> dict[str, Rate | float | None]:
+    """The values of a finding, by their columns."""
+    return {
+        "lower_bound": finding.lower_bound,
+        "upper_bound": finding.upper_bound,
+        "value": finding.value,
+        "stdev": finding.deviation,
+    }
+
+
+def _rates(finding: Finding) -> dict[str, float]:
+    """The columns of a finding in frames per second; empty if it has another unit."""
+    rates = {name: value for name, value in _values(finding).items() if isinstance(value, Rate)}
+    columns = {f"{name}_per_interface_fps": rate.per_interface_fps for name, rate in rates.items()}
+    if "value" in rates:
+        columns["value_aggregate_fps"] = rates["value"].aggregate_fps
+        columns["value_aggregate_l1_bps"] = rates["value"].aggregate_l1_bps
+    return columns
 
 
 def _integrity_row(result: TestResult) -> dict[str, int]:
@@ -120,6 +137,7 @@ def _csv_fields() -> list[str]:
         *("value_aggregate_l1_bps", "theoretical_maximum_ratio"),
         *(f"{name}_frames" for name in _INTEGRITY),
         *("trials", "trials_elapsed_s", "doubts"),
+        *("unit", "lower_bound", "upper_bound", "value", "stdev"),
     ]
 
 

@@ -43,10 +43,11 @@ from lossratio.results.text import (
     load_per_interface,
     message,
     rate_line,
+    value_line,
 )
 from lossratio.results.timing import TrialTiming, trial_timing
 from lossratio.results.trials import STALL, Trial, describe_trials, dropped_by_generator, trials_in_words
-from lossratio.results.view import Finding, Picture, View, failure_line
+from lossratio.results.view import Finding, Picture, View, failure_line, number_of
 
 __all__ = [
     "FORCED",
@@ -101,6 +102,7 @@ __all__ = [
     "load_semantics",
     "low_rate_check",
     "message",
+    "number_of",
     "rate_line",
     "read_result",
     "repair",
@@ -112,6 +114,7 @@ __all__ = [
     "search_name",
     "trial_timing",
     "trials_in_words",
+    "value_line",
     "view_of",
     "with_ramp",
     "write_whole",

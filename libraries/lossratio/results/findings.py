@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pydantic import JsonValue
 
+from lossratio.errors import ReportError
+from lossratio.records import Rate
 from lossratio.results.doubts import (
     Doubt,
     DoubtKind,
@@ -21,7 +25,8 @@ from lossratio.results.doubts import (
 from lossratio.results.frame_integrity import FrameIntegrity, faults_with_sizes, integrity_of
 from lossratio.results.kinds import view_of
 from lossratio.results.model import Outcome, TestResult
-from lossratio.results.view import Finding
+from lossratio.results.view import Finding, View
+from lossratio.units import FRAMES_PER_SECOND
 
 FORCED = "resumed by force, although "
 """Beginning of the remark that the conditions changed during the measurement of a result."""
@@ -30,14 +35,39 @@ _TRAFFIC_IN_OTHER_WORDS = {"name", "profile"}
 """Fields that repeat other fields of the traffic in words, and whose words can differ between versions."""
 
 _TRIAL_DURATION = "trial duration"
+_UNIT = "unit"
 _DIGEST_LENGTH = 16
 
 
 def findings_of(results: Iterable[TestResult]) -> Iterator[Finding]:
-    """The findings of the results, in the order of the results."""
+    """The findings of the results, in the order of the results, with their units.
+
+    Raises:
+        ReportError: If the kind of a result is missing or broken, or gives a value that does not fit its unit.
+    """
     for place, result in enumerate(results, start=1):
-        for finding in view_of(result).findings(result):
-            yield replace(finding, place=place)
+        view = view_of(result)
+        for finding in view.findings(result):
+            yield _with_unit(replace(finding, place=place), view)
+
+
+def _with_unit(finding: Finding, view: View[Any]) -> Finding:
+    """Fills in the unit of a finding, and checks that its values are in it."""
+    unit = view.unit(finding.quantity)
+    is_rate = unit == FRAMES_PER_SECOND
+    for value in (finding.value, finding.lower_bound, finding.upper_bound, finding.deviation):
+        if value is None or (isinstance(value, Rate) if is_rate else _is_number(value)):
+            continue
+        wanted = "a lossratio.records.Rate" if is_rate else "a finite number from 0"
+        raise ReportError(
+            f"The kind of measurement {finding.result.kind!r} is broken: {finding.quantity!r} is in {unit.name}, so a "
+            f"value must be {wanted}, and one is {value!r}. The method 'unit' of its view names the unit."
+        )
+    return replace(finding, unit=unit)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0.0
 
 
 def aspects_of(finding: Finding) -> dict[str, JsonValue]:
@@ -49,6 +79,7 @@ def aspects_of(finding: Finding) -> dict[str, JsonValue]:
         "directions": conditions.load.model_dump(mode="json"),
         "traffic path": list(conditions.testbed.path),
         "kind of measurement": result.kind,
+        _UNIT: finding.unit.name,
         "goal": None,
         _TRIAL_DURATION: None,
         **view_of(result).aspects(result, finding),
@@ -69,7 +100,11 @@ def differing_aspects(findings: Sequence[Finding]) -> list[str]:
 def digest_of(finding: Finding) -> str:
     """A key that is equal for values with the same meaning, and only for these; the tests' names do not matter."""
     # A failed measurement may have no trial, but its key must be that of measurements that succeeded.
-    aspects = {name: value for name, value in aspects_of(finding).items() if name != _TRIAL_DURATION}
+    left_out = {_TRIAL_DURATION}
+    if finding.unit == FRAMES_PER_SECOND:
+        # Earlier versions wrote keys without units, and had no other unit.
+        left_out.add(_UNIT)
+    aspects = {name: value for name, value in aspects_of(finding).items() if name not in left_out}
     text = json.dumps(aspects, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
 

@@ -13,7 +13,7 @@ from lossratio.results.frame_integrity import integrity_lines
 from lossratio.results.kinds import view_of
 from lossratio.results.model import TestResult
 from lossratio.results.trials import STALL, dropped_by_generator
-from lossratio.units import format_bit_rate, format_frame_rate
+from lossratio.units import Unit, format_bit_rate, format_frame_rate
 
 LABEL_WIDTH = len("conditional throughput")
 """Width of the label before a number, so that the numbers are below each other."""
@@ -49,6 +49,11 @@ def format_interval(lower: float | None, upper: float | None) -> str:
 def rate_line(label: str, rate: Rate | None) -> str:
     """Formats a line with a rate in all its units, aligned with other such lines."""
     return f"  {label:<{LABEL_WIDTH}}  {'none' if rate is None else _rate(rate)}"
+
+
+def value_line(label: str, value: float | None, unit: Unit) -> str:
+    """Formats a line with a value that is no rate, aligned with lines of rates."""
+    return f"  {label:<{LABEL_WIDTH}}  {'none' if value is None else unit.format(value)}"
 
 
 def load_per_interface(load: MaxLoad) -> str:

@@ -16,6 +16,7 @@ from lossratio.records import Rate, Record
 from lossratio.results.doubts import Doubt, generator_stalls
 from lossratio.results.model import Outcome, TestResult
 from lossratio.results.trials import Trial
+from lossratio.units import FRAMES_PER_SECOND, Unit
 
 ResultT = TypeVar("ResultT", bound=TestResult)
 
@@ -29,30 +30,36 @@ class Finding:
         quantity: Name of the goal, or another name that the kind of measurement chooses, e.g. ``MRR``.
         outcome: Whether the quantity was measured, is irregular, or failed.
         reason: Why the quantity is irregular or failed; None if it was measured.
-        value: Conditional throughput, mean maximum receive rate, or mean critical load; None: no value.
-        lower_bound: Relevant lower bound; None: no bound.
-        upper_bound: Relevant upper bound; None: no bound.
-        deviation: Standard deviation of the value's parts; None: not known.
-        has_rate: Whether results of this kind have a single rate, so that values can be compared.
-        place: Position of the result among the results, from 1.
+        value: Conditional throughput, mean maximum receive rate, or mean critical load; a plain number if the unit is
+            not frames per second; None: no value.
+        lower_bound: Relevant lower bound, likewise; None: no bound.
+        upper_bound: Relevant upper bound, likewise; None: no bound.
+        deviation: Standard deviation of the value's parts, likewise; None: not known.
+        has_value: Whether results of this kind have a single value, so that they can be compared.
+        place: Position of the result among the results, from 1; `lossratio.results.findings_of` fills it in.
+        unit: The unit of the value, the bounds and the deviation; `lossratio.results.findings_of` fills in the unit
+            that the view names.
     """
 
     result: TestResult
     quantity: str
     outcome: Outcome
     reason: str | None
-    value: Rate | None = None
-    lower_bound: Rate | None = None
-    upper_bound: Rate | None = None
-    deviation: Rate | None = None
-    has_rate: bool = True
+    value: Rate | float | None = None
+    lower_bound: Rate | float | None = None
+    upper_bound: Rate | float | None = None
+    deviation: Rate | float | None = None
+    has_value: bool = True
     place: int = 1
+    unit: Unit = FRAMES_PER_SECOND
 
     @property
     def theoretical_share(self) -> float | None:
-        """The value as a share of the link limit (what the links can carry); None: not known."""
+        """The value as a share of the link limit (what the links can carry); None: not known, or no rate."""
         maximum = self.result.max_load.theoretical_maximum
-        return None if self.value is None or maximum is None else self.value.aggregate_fps / maximum.aggregate_fps
+        if maximum is None or not isinstance(self.value, Rate):
+            return None
+        return self.value.aggregate_fps / maximum.aggregate_fps
 
 
 @dataclass(frozen=True)
@@ -72,8 +79,13 @@ class Picture:
     table: str = ""
 
 
+def number_of(value: Rate | float | None) -> float | None:
+    """The number that is compared and followed: of a rate the aggregate, in frames per second; None: no value."""
+    return value.aggregate_fps if isinstance(value, Rate) else value
+
+
 class View(Generic[ResultT]):
-    """The view of one kind's results. The defaults show a result with an outcome and without a rate."""
+    """The view of one kind's results. The defaults show a result with an outcome and without a value."""
 
     in_order: ClassVar[str] = "measured"
     """The word in tables for a finding that is neither irregular nor failed."""
@@ -106,7 +118,15 @@ class View(Generic[ResultT]):
 
     def findings(self, result: ResultT) -> Iterator[Finding]:
         """The quantities of the result."""
-        yield Finding(result, result.kind, result.outcome, result.error, has_rate=False)
+        yield Finding(result, result.kind, result.outcome, result.error, has_value=False)
+
+    def unit(self, quantity: str) -> Unit:
+        """The unit of a quantity of this kind; values in frames per second are a `lossratio.records.Rate`.
+
+        Args:
+            quantity: Name of the quantity, as in the findings.
+        """
+        return FRAMES_PER_SECOND
 
     def aspects(self, result: ResultT, finding: Finding) -> Mapping[str, JsonValue]:
         """The aspects, besides traffic and path, that must be equal for two values of this kind to mean the same.

@@ -8,7 +8,9 @@ from history_examples import entry
 
 from lossratio.errors import ReportError, StorageError
 from lossratio.history import store
+from lossratio.history.series import series_of
 from lossratio.history.store import History
+from lossratio.units import FRAMES_PER_SECOND
 
 
 def rows(history, **query):
@@ -129,7 +131,10 @@ def test_files_of_versions_before_are_read_beside_those_of_today(tmp_path):
     history = History(tmp_path)
     (old,) = history.add([entry(0, 1e6, measured_as="csit")])
     table = pq.read_table(old, partitioning=None)
-    pq.write_table(table.drop_columns("measured_as"), old)
+    pq.write_table(table.drop_columns(["measured_as", "unit", "lower_is_better"]), old)
     assert history.read().table.column("measured_as").to_pylist() == [None]
+    assert [series.unit for series in series_of(history.read().table, 9)] == [FRAMES_PER_SECOND]
     history.add([entry(1, 1e6, measured_as="csit")])
     assert history.read().table.column("measured_as").to_pylist() == [None, "csit"]
+    assert history.read().table.column("unit").to_pylist() == [None, "fps"]
+    assert history.read().table.column("lower_is_better").to_pylist() == [None, False]

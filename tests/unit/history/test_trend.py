@@ -126,4 +126,4 @@ def test_what_has_no_rate_is_an_alarm_when_it_fails_where_it_did_not_before():
     latency = [frozenset(), frozenset(), frozenset({"failed"})]
     assert trend([None] * 3, kinds=latency).verdict is TrendVerdict.NO_VALUE
     assert trend([None] * 3, kinds=latency[::-1]).verdict is TrendVerdict.TOO_FEW
-    assert "3 results, none of them with a rate" in describe_trend(trend([None] * 3, kinds=latency[::-1]))
+    assert "3 results, none of them with a value" in describe_trend(trend([None] * 3, kinds=latency[::-1]))

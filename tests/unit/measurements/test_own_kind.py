@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import subprocess
@@ -11,15 +12,15 @@ from pathlib import Path
 import pytest
 from measurement_examples import PROFILE, ROOT, place, policed
 
-from lossratio.errors import ReportError
-from lossratio.history import History, TrendRequest, add_runs, analyse
+from lossratio.errors import RegressionError, ReportError
+from lossratio.history import History, TrendRequest, add_runs, analyse, require_no_regression, trend_page, trend_text
 from lossratio.measurements import measure
 from lossratio.report import ReportFormat, compare, comparison_table, read_run, render
-from lossratio.results import kind_names, kind_of, message, read_result
+from lossratio.results import Finding, findings_of, kind_names, kind_of, message, read_result
 from lossratio.trials import read_journal
 
 PAGE = (ROOT / "docs" / "how-to" / "add-a-kind-of-measurement.md").read_text()
-KIND, KEYWORDS = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+KIND, KEYWORDS, KIND_IN_SECONDS = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
 SUITE = """
 *** Settings ***
 Library           lossratio.keywords.LossRatio
@@ -33,19 +34,20 @@ Worst
 """
 
 
-def install(directory: Path, module: str, text: str, entry: str) -> None:
-    """Installs a package, by hand, as pip would."""
+def install(directory: Path, module: str, text: str, *entries: str) -> None:
+    """Installs a package with entry points, by hand, as pip would."""
     metadata = directory / f"{module}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[lossratio.measurement]\n{entry}\n")
+    (metadata / "entry_points.txt").write_text("\n".join(["[lossratio.measurement]", *entries, ""]))
     (directory / f"{module}.py").write_text(text)
 
 
 @pytest.fixture(scope="module")
 def our_kinds(tmp_path_factory):
     directory = tmp_path_factory.mktemp("site")
-    install(directory, "our_kinds", KIND, "worst = our_kinds:Worst")
+    entries = ("worst = our_kinds:Worst", "lost_time = our_kinds:LostTime")
+    install(directory, "our_kinds", f"{KIND}\n{KIND_IN_SECONDS}", *entries)
     sys.path.insert(0, str(directory))
     import our_kinds
 
@@ -61,6 +63,17 @@ def runs(our_kinds, tmp_path_factory):
         with policed(police="50 kfps") as testbed:
             measure(our_kinds.Worst(), testbed, our_kinds.WorstRequest(PROFILE, trials=2), place(directory / name))
     return [directory / name for name in ("a", "b")]
+
+
+@pytest.fixture(scope="module")
+def lost_times(our_kinds, tmp_path_factory):
+    """Runs with times in seconds: two of a DUT that forwards 50,000 frames per second, then two of 25,000."""
+    directory = tmp_path_factory.mktemp("lost_times")
+    runs = [directory / name for name in ("a", "b", "c", "d")]
+    for run, police in zip(runs, ("50 kfps", "50 kfps", "25 kfps", "25 kfps"), strict=True):
+        with policed(police=police) as testbed:
+            measure(our_kinds.LostTime(), testbed, our_kinds.WorstRequest(PROFILE, trials=2), place(run))
+    return runs
 
 
 def test_the_kind_is_found_by_its_entry_point(our_kinds):
@@ -86,8 +99,58 @@ def test_its_values_are_compared_and_followed(runs, tmp_path):
     assert "not comparable" not in table
     history = History(tmp_path)
     add_runs(history, runs)
-    found = analyse(history, TrendRequest())
-    assert [trend.series.key.quantity for trend in found.trends] == ["worst trial"]
+    analysis = analyse(history, TrendRequest())
+    assert [trend.series.key.quantity for trend in analysis.trends] == ["worst trial"]
+
+
+def test_values_in_seconds_have_their_unit_in_every_report(lost_times):
+    run = read_run(lost_times[0])
+    (result,) = run.results
+    seconds = f"{result.lost_time_s:.5g} s"
+    assert 0.0 < result.lost_time_s < 1.0
+    assert re.match(rf"  lost time +{re.escape(seconds)}\n", message(result))
+    assert f'<td class="number">{seconds}</td>' in render(ReportFormat.HTML, [run])
+    assert f" | lost time | measured | – | – | {seconds} | – | – | – | " in render(ReportFormat.MARKDOWN, [run])
+    assert f'<property name="lost time s" value="{result.lost_time_s!r}" />' in render(ReportFormat.JUNIT, [run])
+    (row,) = csv.DictReader(render(ReportFormat.CSV, [run]).splitlines())
+    assert (row["unit"], float(row["value"])) == ("s", result.lost_time_s)
+    assert {row[name] for name in row if name.endswith(("_per_interface_fps", "_l1_bps", "maximum_ratio"))} == {""}
+
+
+def test_a_longer_time_is_a_regression_and_a_shorter_one_is_a_progression(lost_times):
+    before, after = [[read_run(run) for run in runs] for runs in (lost_times[:2], lost_times[2:])]
+    worse, better = compare(before, after), compare(after, before)
+    assert [quantity.verdict.value for quantity in worse.quantities] == ["regression"]
+    assert [quantity.verdict.value for quantity in better.quantities] == ["progression"]
+    assert re.search(r"lost time +0\.\d+ s ± .* 0\.\d+ s ± ", comparison_table(worse))
+
+
+def test_a_time_that_got_longer_lately_is_an_alarm_of_the_trend(lost_times, tmp_path):
+    history = History(tmp_path)
+    add_runs(history, lost_times)
+    analysis = analyse(history, TrendRequest())
+    assert re.match(r"regression: a suite\.a test, lost time, on .*: 0\.\d+ s to 0\.\d+ s \(\+", trend_text(analysis))
+    assert "lost time, s</text>" in trend_page(analysis, "trends")
+
+
+def test_the_demand_that_a_time_has_not_regressed_fails_where_it_got_longer(lost_times, tmp_path):
+    history = History(tmp_path)
+    add_runs(history, lost_times[:3])
+    results = [read_run(run).results[0] for run in lost_times]
+    with pytest.raises(RegressionError, match=r"0\.\d+ s to 0\.\d+ s"):
+        require_no_regression(history, results[-1])
+
+
+def test_a_value_that_does_not_fit_its_unit_is_one_error_that_names_the_kind(our_kinds, runs, lost_times, monkeypatch):
+    (worst,), (lost_time,) = read_run(runs[0]).results, read_run(lost_times[0]).results
+    for view, result, value, wanted in (
+        (our_kinds.WorstView, worst, 5.0, "'worst' .* is in fps, so a value must be a lossratio.records.Rate"),
+        (our_kinds.LostTimeView, lost_time, -1.0, "'lost_time' .* is in s, so a value must be a finite number from 0"),
+    ):
+        wrong = [Finding(result, "a quantity", result.outcome, None, value)]
+        monkeypatch.setattr(view, "findings", lambda self, result, wrong=wrong: wrong)
+        with pytest.raises(ReportError, match=wanted):
+            list(findings_of([result]))
 
 
 def test_it_is_resumed_from_its_journal(our_kinds, runs, tmp_path):

@@ -100,10 +100,10 @@ def test_what_was_measured_under_conditions_that_changed_on_the_way_is_told():
     assert "B, 1 of 1 resumed by force, although DUT1 is another one" in quantity_of([with_rate(1e5)], [forced]).note
 
 
-def test_what_is_no_single_rate_is_not_compared():
+def test_a_quantity_without_a_single_value_is_not_compared():
     found = quantity_of([latency(at(1e5, counters()))], [latency(at(1e5, counters()), at(2e5, counters()))])
-    told = "what is measured as latency is no single rate: see the reports"
-    assert (found.verdict, found.note) == (Verdict.NOT_COMPARABLE, told)
+    note = "latency has no single value: see the reports"
+    assert (found.verdict, found.note) == (Verdict.NOT_COMPARABLE, note)
 
 
 def test_a_latency_that_cannot_be_measured_any_more_is_a_regression():

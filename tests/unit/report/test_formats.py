@@ -66,7 +66,9 @@ def test_csv_has_a_row_for_each_goal_in_plain_units(whole):
     ]
     ndr = rows[1]
     assert float(ndr["value_aggregate_fps"]) == 2 * float(ndr["value_per_interface_fps"])
-    assert rows[3]["value_per_interface_fps"] == ""
+    assert (ndr["unit"], ndr["value"]) == ("fps", ndr["value_aggregate_fps"])
+    assert float(ndr["lower_bound"]) == 2 * float(ndr["lower_bound_per_interface_fps"])
+    assert rows[3]["value_per_interface_fps"] == rows[3]["value"] == ""
     assert rows[5]["reason"] == "the generator's limit, not the SUT's"
 
 

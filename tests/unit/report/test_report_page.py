@@ -128,11 +128,11 @@ def test_the_overview_has_a_row_for_each_goal(results):
 
 def test_rows_of_the_overview_in_words(results):
     limit, rate, failed = (overview(results)[index] for index in (2, 4, 5))
-    assert (limit.lower_bound, limit.throughput) == ("400,000 fps", "400,000 fps")
+    assert (limit.lower_bound, limit.value) == ("400,000 fps", "400,000 fps")
     assert (limit.aggregate, limit.bandwidth, limit.share) == ("800,000 fps (x 2)", "537.60 Mbit/s", "26.88 %")
-    assert (rate.lower_bound, rate.throughput) == (NOTHING, "150,000 fps ± 0.00 fps")
+    assert (rate.lower_bound, rate.value) == (NOTHING, "150,000 fps ± 0.00 fps")
     assert (rate.trials, rate.duration) == ("10", "10.0 s")
-    assert (failed.throughput, failed.aggregate, failed.share, failed.trials) == (NOTHING, NOTHING, NOTHING, "5")
+    assert (failed.value, failed.aggregate, failed.share, failed.trials) == (NOTHING, NOTHING, NOTHING, "5")
 
 
 def test_frame_sizes_of_a_mix_have_an_average():

@@ -47,7 +47,7 @@ class FrameLossView(View[FrameLossResult]):
 
     def findings(self, result: FrameLossResult) -> Iterator[Finding]:
         """The outcome alone."""
-        yield Finding(result, "frame loss rate", result.outcome, result.error, has_rate=False)
+        yield Finding(result, "frame loss rate", result.outcome, result.error, has_value=False)
 
     def csit(self, result: FrameLossResult) -> BaseModel:
         """CSIT has no such test case."""

@@ -53,7 +53,7 @@ class LatencyView(View[LatencyResult]):
     def findings(self, result: LatencyResult) -> Iterator[Finding]:
         """Only the outcome, as a latency is no rate."""
         faults = [fault for at_load in result.latency for fault in at_load.faults]
-        yield Finding(result, "latency", result.outcome, "; ".join(faults) or None, has_rate=False)
+        yield Finding(result, "latency", result.outcome, "; ".join(faults) or None, has_value=False)
 
     def csit(self, result: LatencyResult) -> BaseModel:
         """CSIT has no such test case."""

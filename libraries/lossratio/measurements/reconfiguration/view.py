@@ -26,7 +26,7 @@ class CsitReconf(CsitRecord):
 
 
 class ReconfigurationView(View[ReconfigurationResult]):
-    """How the loss during a reconfiguration is shown. The loss is no rate, so the only finding is the outcome."""
+    """How the loss during a reconfiguration is shown. The only finding is the outcome."""
 
     csit_type = "reconf"
 
@@ -41,7 +41,7 @@ class ReconfigurationView(View[ReconfigurationResult]):
 
     def findings(self, result: ReconfigurationResult) -> Iterator[Finding]:
         """The outcome alone."""
-        yield Finding(result, "reconfiguration", result.outcome, result.error, has_rate=False)
+        yield Finding(result, "reconfiguration", result.outcome, result.error, has_value=False)
 
     def csit(self, result: ReconfigurationResult) -> CsitReconf:
         """The loss, and the load."""
