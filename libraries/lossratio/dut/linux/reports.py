@@ -8,7 +8,7 @@ from typing import Any
 
 from lossratio.dut.linux.interfaces import Link, read_links
 from lossratio.dut.linux.requirements import Tool, tool_versions
-from lossratio.nodes import DutNode, reason
+from lossratio.nodes import BackgroundProgram, DutNode, reason
 
 _NODE_SETTINGS = (
     "net/bridge/bridge-nf-call-arptables",
@@ -129,17 +129,10 @@ def read_softnet(node: DutNode) -> dict[int, dict[str, int]]:
 _PERF_EVENTS = "task-clock,context-switches,cpu-migrations,cycles,instructions,cache-misses"
 _LONGEST = 600
 """Seconds after which a perf that was not stopped ends by itself."""
+_PERF_END_SECONDS = 5.0
 
-# perf ends, and writes its counts, when the program ends that it watches.
-_START_PERF = """
-directory=$(mktemp -d) && echo "$directory" && cd "$directory" || exit 1
-setsid perf stat --all-cpus --json --output perf.json --event "$1" -- \\
-    sh -c 'echo $$ > watched.pid && exec sleep "$1"' watched "$2" </dev/null >perf.log 2>&1 &
-"""
-_STOP_PERF = """
+_READ_PERF = """
 cd "$1" || exit 1
-for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s watched.pid ] && kill "$(cat watched.pid)" && break; sleep 0.05; done
-for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s perf.json ] && break; sleep 0.05; done
 grep '^{' perf.json || cat perf.log
 cd / && rm -rf -- "$1"
 """
@@ -189,18 +182,29 @@ def _difference(now: Any, before: Any) -> Any:
     return now - before
 
 
-def _start_perf(node: DutNode) -> str | None:
-    """Starts perf if it is installed, and returns its directory."""
+def _start_perf(node: DutNode) -> BackgroundProgram | None:
+    """Starts perf if it is installed."""
     if not node.has_command("perf", "--version"):
         return None
-    started = node.attempt("sh", "-c", _START_PERF, "perf", _PERF_EVENTS, str(_LONGEST))
-    return started.stdout.strip() if started.exit_status == 0 else None
+    made = node.attempt("mktemp", "-d")
+    if made.exit_status != 0:
+        return None
+    directory = made.stdout.strip()
+    # Without a program of its own to watch, it counts until a signal or its timeout (milliseconds) ends it.
+    counts = ("--all-cpus", "--json", "--output", "perf.json", "--event", _PERF_EVENTS)
+    perf = BackgroundProgram(
+        f"{directory}/perf.", directory, ("perf", "stat", *counts, "--timeout", str(1000 * _LONGEST))
+    )
+    node.attempt(*perf.start)
+    return perf
 
 
-def _stop_perf(node: DutNode, directory: str | None) -> Any:
-    if directory is None:
+def _stop_perf(node: DutNode, perf: BackgroundProgram | None) -> Any:
+    if perf is None:
         return {"unavailable": "perf cannot be run there; Debian's package is linux-perf"}
-    stopped = node.attempt("sh", "-c", _STOP_PERF, "perf", directory)
-    if stopped.exit_status != 0 or not stopped.stdout.startswith("{"):
-        return {"unavailable": stopped.stdout.strip() or reason(stopped)}
-    return node.parse_json_lines(stopped.stdout)
+    # perf writes its counts only after this signal; others end it at once.
+    node.attempt(*perf.stop("INT", _PERF_END_SECONDS))
+    written = node.attempt("sh", "-c", _READ_PERF, "perf", perf.directory)
+    if written.exit_status != 0 or not written.stdout.startswith("{"):
+        return {"unavailable": written.stdout.strip() or reason(written)}
+    return node.parse_json_lines(written.stdout)
