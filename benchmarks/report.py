@@ -22,7 +22,7 @@ from lossratio.report.formats import ReportFormat, render, write_report
 from lossratio.report.run import read_run
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 
 SIMULATED = Path(__file__).parents[1] / "topologies" / "simulated.yaml"

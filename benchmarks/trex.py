@@ -20,7 +20,7 @@ from lossratio.measurements.throughput.measure import SearchRequest, find_condit
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.traffic.generators.trex import TREX_HOME
 

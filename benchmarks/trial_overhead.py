@@ -11,7 +11,7 @@ from statistics import median, quantiles
 
 import click
 
-from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.trial import Measurer, TrialInput
 

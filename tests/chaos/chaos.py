@@ -40,7 +40,7 @@ from lossratio.errors import LossRatioError  # noqa: E402
 from lossratio.nodes import NodeSession  # noqa: E402
 from lossratio.testbed.local import LocalTestbed  # noqa: E402
 from lossratio.testbed.reservation import make_claim  # noqa: E402
-from lossratio.testbed.reservation.inquiry import holder_of  # noqa: E402
+from lossratio.testbed.reservation.lease import holder_of  # noqa: E402
 from lossratio.topology import load_topology  # noqa: E402
 
 TESTS = {"Search": None, "MRR": 25, "Frame Loss": None}

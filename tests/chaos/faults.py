@@ -14,7 +14,7 @@ from testbed_processes import agents, lose_connections
 
 from lossratio.errors import LossRatioError
 from lossratio.testbed.reservation import make_claim
-from lossratio.testbed.reservation.inquiry import clear
+from lossratio.testbed.reservation.lease import clear
 
 if TYPE_CHECKING:
     from chaos import Attempt, Lab

@@ -8,7 +8,7 @@ from lossratio.measurements.measurement import TestPlace
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 
 ROOT = Path(__file__).parents[2]

@@ -1,19 +1,201 @@
-"""Inspects the nodes of a topology: whether they can be reached, what they have, and what they lack."""
+"""The state of nodes and interfaces as nodes report it, and checks against the topology file.
+
+Before a measurement: presence, speeds of links, room for frames. On demand: all nodes, with everything that they lack.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from lossratio.errors import NodeError
+from lossratio.errors import NodeError, TopologyError, TrafficError
 from lossratio.nodes import NodeSession, gather_facts
 from lossratio.results import NodeFacts
-from lossratio.testbed.interfaces import InterfaceState, known_as, read_interfaces
 from lossratio.testbed.local import reachable
-from lossratio.topology import Node, NodeType, RealGenerator, Topology
-from lossratio.traffic import generator_needs
+from lossratio.topology import Interface, Node, NodeType, Port, RealGenerator, Topology, TrafficPath
+from lossratio.traffic import Configuration, generator_needs
 from lossratio.units import format_bit_rate
+from lossratio.yaml_file import describe_problem
+
+_SPEED_UNIT = 1e6
+"""The kernel reports the speed of a link in Mbit/s."""
+
+_INTERFACES = r"""
+for port; do
+    case $port in
+        *:*:*.*) device=/sys/bus/pci/devices/$port; name=$(ls "$device/net" 2>/dev/null | head -n 1) ;;
+        *) name=$port; device=/sys/class/net/$name ;;
+    esac
+    if [ -e "$device" ]; then
+        net=/sys/class/net/$name
+        driver=$(basename "$(readlink "$net/device/driver" || readlink "$device/driver")" 2>/dev/null)
+        printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$port" "$name" "$driver" "$(cat "$net/address" 2>/dev/null)" \
+            "$(cat "$net/operstate" 2>/dev/null)" "$(cat "$net/speed" 2>/dev/null)" "$(cat "$net/mtu" 2>/dev/null)"
+    fi
+done
+"""
+
+
+@dataclass(frozen=True)
+class InterfaceState:
+    """The state of an interface, as its node reports it.
+
+    Attributes:
+        name: Name in Linux; empty if the kernel does not have the interface, but a driver for user space has.
+        driver: The driver that the interface is bound to; empty if there is none, as for virtual interfaces.
+        mac_address: MAC address; empty if the kernel does not have the interface.
+        state: ``up`` or ``down``, in the kernel's words.
+        speed: Speed of the link, bits per second; None: the node does not report it.
+        mtu: MTU, bytes; None: the kernel does not have the interface.
+    """
+
+    name: str
+    driver: str
+    mac_address: str
+    state: str
+    speed: float | None
+    mtu: int | None = None
+
+
+def read_interfaces(session: NodeSession, interfaces: Mapping[str, Interface]) -> dict[str, InterfaceState]:
+    """Asks a node about its interfaces.
+
+    Args:
+        session: A log-in on the node.
+        interfaces: The interfaces by port name.
+
+    Returns:
+        The states by port name; interfaces that the node does not have are missing.
+    """
+    names = {port: known_as(interface) for port, interface in interfaces.items()}
+    answer = session.run("sh", "-c", _INTERFACES, "sh", *names.values(), check=False).stdout
+    states = {row[0]: row[1:] for row in (line.split("\t") for line in answer.splitlines())}
+    return {port: _state(*states[name]) for port, name in names.items() if name in states}
+
+
+def known_as(interface: Interface) -> str:
+    """The interface's name, or its PCI address if the topology file gives no name."""
+    return interface.name or interface.pci_address or ""
+
+
+def _state(name: str, driver: str, mac_address: str, state: str, speed: str, mtu: str) -> InterfaceState:
+    # A link that is down has the speed -1.
+    bit_rate = int(speed) * _SPEED_UNIT if speed.isdecimal() and int(speed) > 0 else None
+    return InterfaceState(name, driver, mac_address, state, bit_rate, int(mtu) if mtu.isdecimal() else None)
+
+
+@dataclass(frozen=True)
+class PortState:
+    """A port of the topology, and the state that its node reports."""
+
+    port: Port
+    state: InterfaceState
+
+
+def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tuple[PortState, ...]:
+    """Asks nodes about ports; ports that a node does not have are missing in the answer.
+
+    Args:
+        ports: The ports.
+        sessions: Log-ins on nodes; only these nodes are asked.
+    """
+    port_states: list[PortState] = []
+    for node, session in sessions.items():
+        own = {port.name: port for port in ports if port.node_name == node}
+        states = read_interfaces(session, {name: port.interface for name, port in own.items()}) if own else {}
+        port_states += [PortState(own[name], state) for name, state in states.items()]
+    return tuple(port_states)
+
+
+def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState]) -> None:
+    """Checks that nodes have the interfaces of the path.
+
+    Args:
+        file: The topology file.
+        path: The path of the test traffic.
+        states: The states of its ports, from `read_ports`.
+
+    Raises:
+        TopologyError: If interfaces are missing; names file, line and field of each.
+    """
+    present = {str(state.port) for state in states}
+    problems = [
+        describe_problem(
+            file,
+            (
+                "nodes",
+                port.node_name,
+                "interfaces",
+                port.name,
+                "pci_address" if port.interface.name is None else "name",
+            ),
+            f"node {port.node_name} has no interface {known_as(port.interface)!r}; correct it in the topology file",
+        )
+        for port in path.ports
+        if str(port) not in present
+    ]
+    if problems:
+        raise TopologyError("\n".join(problems))
+
+
+def with_names(path: TrafficPath, states: Sequence[PortState]) -> TrafficPath:
+    """The path with Linux's names for the interfaces of which the topology file gives PCI addresses only.
+
+    Interfaces of DUTs with a ``driver`` get no name: they are cards that the DUT takes from the kernel.
+
+    Args:
+        path: The path of the test traffic.
+        states: The states of its ports, from `read_ports`.
+    """
+    names = {str(state.port): state.state.name for state in states}
+
+    def named(port: Port) -> Port:
+        is_card = port.node_name != path.tg_name and port.interface.driver is not None
+        name = names.get(str(port))
+        if port.interface.name is not None or not name or is_card:
+            return port
+        return replace(port, interface=port.interface.model_copy(update={"name": name}))
+
+    hops = tuple(replace(hop, west=named(hop.west), east=named(hop.east)) for hop in path.hops)
+    return replace(path, west=named(path.west), east=named(path.east), hops=hops)
+
+
+def check_link_speeds(ports: Sequence[PortState]) -> None:
+    """Checks that links have the speeds of the topology file, where the file and the node give one.
+
+    Interfaces without a driver of their own are virtual, and their speed means nothing. The kernel does not report the
+    speed of interfaces that a driver for user space has.
+
+    Raises:
+        TopologyError: If a link has another speed.
+    """
+    for end in ports:
+        stated, real = end.port.interface.speed, end.state.speed
+        if end.state.driver and stated is not None and real is not None and real != stated:
+            raise TopologyError(
+                f"{end.port}: the link of {known_as(end.port.interface)} has {format_bit_rate(real)}, and the "
+                f"topology file says {format_bit_rate(stated)}. Look at the cable, the transceivers and "
+                "autonegotiation; or correct the 'speed' in the file."
+            )
+
+
+def check_mtus(ports: Sequence[PortState], configuration: Configuration) -> None:
+    """Checks that the MTUs of ports have room for the largest frames, as far as the kernel has these ports.
+
+    Raises:
+        TrafficError: If an MTU is too small.
+    """
+    largest = max((direction.frames for direction in configuration.directions), key=lambda frames: frames.mtu)
+    for end in ports:
+        if end.state.mtu is not None and end.state.mtu < largest.mtu:
+            raise TrafficError(
+                f"Frames of {largest.max_size} bytes do not go through {end.port} ({end.state.name}), whose MTU is "
+                f"{end.state.mtu}. Raise it to {largest.mtu} (ip link set dev {end.state.name} mtu {largest.mtu}), "
+                "or use smaller frames."
+            )
+
 
 _PACKAGES = {"ip": "iproute2", "nft": "nftables", "ethtool": "ethtool"}
 

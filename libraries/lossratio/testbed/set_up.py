@@ -9,16 +9,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from lossratio.dut import DestinationMacs, Dut, DutOptions, create_dut
-from lossratio.dut.linux import NodeDut, ProgramDut
+from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import NodeSession
-from lossratio.results import Conditions, NodeFacts, TrialTiming, controller_facts, describe_testbed, trial_timing
-from lossratio.testbed.description import describe_load, describe_traffic
-from lossratio.testbed.interfaces import PortState
-from lossratio.testbed.interruptions import put_off_interruption
-from lossratio.testbed.last_will import LastWill, execute_last_wills
+from lossratio.results import (
+    Conditions,
+    FrameSizeShare,
+    LoadSemantics,
+    NodeFacts,
+    Traffic,
+    TrialTiming,
+    controller_facts,
+    describe_testbed,
+    load_semantics,
+    trial_timing,
+)
+from lossratio.testbed.inspection import PortState
 from lossratio.testbed.reservation import Lease
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
+from lossratio.testbed.undo import LastWill, execute_last_wills, put_off_interruption
 from lossratio.topology import RealGenerator, TrafficPath
 from lossratio.traffic import (
     CHECK_DURATION,
@@ -29,6 +38,10 @@ from lossratio.traffic import (
     PortPair,
     TrafficPort,
     TrafficProfile,
+    addresses,
+    frame_format,
+    ip_versions,
+    modifiers,
 )
 from lossratio.trials import START_TOLERANCE
 
@@ -313,3 +326,57 @@ class LiveSetUp:
                 "twice at such a load"
             ),
         )
+
+
+def describe_traffic(profile: TrafficProfile) -> Traffic:
+    """The description of a traffic profile for test reports."""
+    weights = profile.size_weights
+    total = sum(weights.values())
+    return Traffic(
+        name=profile.name,
+        frame_sizes=tuple(
+            FrameSizeShare(size_bytes=size, share_ratio=weight / total) for size, weight in weights.items()
+        ),
+        average_frame_size_bytes=profile.average_frame_size,
+        frame_format=frame_format(profile),
+        addresses=addresses(profile),
+        modifiers=modifiers(profile),
+        ip_versions=ip_versions(profile),
+        pattern="bidirectional" if profile.bidirectional else "unidirectional",
+        profile=profile.description_in_full(),
+    )
+
+
+def describe_load(
+    profile: TrafficProfile, pairs: Sequence[tuple[str, str]], *, encapsulation_overhead: int = 0
+) -> LoadSemantics:
+    """The description of what a load means with this profile.
+
+    Args:
+        profile: The traffic.
+        pairs: Names of the first and the second port of each path.
+        encapsulation_overhead: Bytes that encapsulation adds to each frame between DUTs.
+    """
+    shares = {
+        f"{source}>{sink}": direction.load_share
+        for west, east in pairs
+        for direction, (source, sink) in zip(profile.directions, ((west, east), (east, west)), strict=False)
+    }
+    return load_semantics(shares, encapsulation_overhead=encapsulation_overhead)
+
+
+def threads_and_cores(duts: Sequence[Dut[DutOptions]]) -> tuple[str, ...]:
+    """Tags such as ``2t1c``: two worker threads on one physical core.
+
+    Args:
+        duts: The DUTs, set up.
+
+    Returns:
+        One tag for each combination; no tag for DUTs that have no cores of their own.
+    """
+    tags = (
+        f"{len(dut.describe()['cores']['workers'])}t{dut.options.cores}c"
+        for dut in duts
+        if isinstance(dut.options, ProgramOptions)
+    )
+    return tuple(dict.fromkeys(tags))

@@ -22,7 +22,7 @@ from lossratio.simulation import (
     simulated_latency,
     sut_from,
 )
-from lossratio.testbed.description import describe_load, describe_traffic
+from lossratio.testbed.set_up import describe_load, describe_traffic
 from lossratio.testbed.testbed import Ready, TestbedRequest
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile

@@ -20,6 +20,7 @@ from lossratio.report.run import Run, read_run
 from lossratio.results.text import message
 from lossratio.runs.job import load_job
 from lossratio.runs.record import read_record
+from lossratio.testbed.loads import read_record as read_limits
 from lossratio.testbed.reservation.keeper.record import (
     DamagedRecordError,
     Record,
@@ -28,7 +29,6 @@ from lossratio.testbed.reservation.keeper.record import (
     is_valid,
     parsed,
 )
-from lossratio.testbed.tester_record import read_record as read_limits
 from lossratio.topology import Topology, load_topology
 from lossratio.topology.model import draw_topology
 from lossratio.traffic import TrafficProfile, load_profile

@@ -12,7 +12,7 @@ from lossratio.errors import SearchError
 from lossratio.measurements.throughput.hints import earlier_searches
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.testbed.description import describe_traffic
+from lossratio.testbed.set_up import describe_traffic
 from lossratio.traffic import load_profile
 from lossratio.trials.journal import read_journal
 

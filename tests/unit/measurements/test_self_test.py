@@ -11,9 +11,8 @@ from lossratio.errors import TopologyError
 from lossratio.measurements.self_test.measure import SelfTestRequest, find_tester_limit
 from lossratio.mlrsearch import SearchGoal
 from lossratio.results.conditions import LoadOrigin
-from lossratio.testbed.loads import load_limits, load_range
-from lossratio.testbed.opening import open_testbed
-from lossratio.testbed.tester_record import SelfTestRecord, TesterLimit, read_record, write_limit
+from lossratio.testbed.live import open_testbed
+from lossratio.testbed.loads import SelfTestRecord, TesterLimit, load_limits, load_range, read_record, write_limit
 from lossratio.traffic import load_profile
 
 CABLE = ROOT / "topologies" / "local-cable.yaml"

@@ -14,7 +14,7 @@ from lossratio.mlrsearch.classification import Tally
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.integrity import Integrity, IntegrityError
 from lossratio.trials.journal import Journal, read_journal

@@ -15,7 +15,7 @@ from lossratio.plrsearch import SelectionName
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.results.text import message
-from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.journal import read_journal

@@ -14,7 +14,7 @@ from waiting import is_running, wait_until
 
 from lossratio.errors import ReservationError
 from lossratio.testbed.reservation import ReservationLostError, TestbedReservedError
-from lossratio.testbed.reservation.inquiry import clear, holder_of
+from lossratio.testbed.reservation.lease import clear, holder_of
 
 pytestmark = needs_sshd
 # In a PID namespace, $$ is another number.

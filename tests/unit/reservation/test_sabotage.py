@@ -14,7 +14,7 @@ from waiting import wait_until
 
 from lossratio.errors import NodeError, ReservationError
 from lossratio.testbed.reservation import ReservationLostError, TestbedReservedError
-from lossratio.testbed.reservation.inquiry import clear
+from lossratio.testbed.reservation.lease import clear
 
 pytestmark = needs_sshd
 SECONDS = float(os.environ.get("LOSSRATIO_SABOTAGE_SECONDS", "8"))

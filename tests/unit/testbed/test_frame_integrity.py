@@ -23,7 +23,7 @@ from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.results.text import message
 from lossratio.runs.verdicts import failure_kind
-from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.live import open_testbed
 from lossratio.testbed.running_traffic import start_traffic
 from lossratio.trials.integrity import Integrity, IntegrityError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lossratio.errors import TopologyError
-from lossratio.testbed.interfaces import InterfaceState, PortState, check_presence, with_names
+from lossratio.testbed.inspection import InterfaceState, PortState, check_presence, with_names
 from lossratio.topology import load_topology
 
 LAB = """\

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from lossratio.testbed.interruptions import put_off_interruption
+from lossratio.testbed.undo import put_off_interruption
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -15,8 +15,8 @@ import pytest
 from ssh_server import Server, needs_sshd, sshd_of
 from waiting import is_running, wait_until
 
-from lossratio.testbed import last_will
-from lossratio.testbed.last_will import LastWill, execute_last_wills
+from lossratio.testbed import undo
+from lossratio.testbed.undo import LastWill, execute_last_wills
 
 pytestmark = needs_sshd
 
@@ -33,7 +33,7 @@ def own_marks(monkeypatch):
     """Other tests on this machine must neither execute these wills nor keep them from it."""
     own = f"LOSSRATIO_TEST_{secrets.token_hex(4)}"
     for name in ("_MARK", "_OWNER", "_KEEP", "_EXECUTE", "_KILL"):
-        monkeypatch.setattr(last_will, name, getattr(last_will, name).replace("LOSSRATIO_WILL", own))
+        monkeypatch.setattr(undo, name, getattr(undo, name).replace("LOSSRATIO_WILL", own))
 
 
 def die(session):
@@ -106,7 +106,7 @@ while True:
 
 
 def test_processes_of_the_same_controller_that_are_ending_keep_no_will_from_being_executed(server, tmp_path):
-    marks = {last_will._MARK: "kept", last_will._OWNER: f"{socket.gethostname()}:{os.getpid()}"}
+    marks = {undo._MARK: "kept", undo._OWNER: f"{socket.gethostname()}:{os.getpid()}"}
     ending = subprocess.Popen([sys.executable, "-c", ENDING], env={**os.environ, **marks})
     try:
         for number in range(6):

@@ -1,7 +1,7 @@
 import pytest
 
 from lossratio.errors import TopologyError, TrafficError
-from lossratio.testbed.interfaces import InterfaceState, PortState, check_link_speeds, check_mtus
+from lossratio.testbed.inspection import InterfaceState, PortState, check_link_speeds, check_mtus
 from lossratio.topology import Interface, Port
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 

@@ -14,8 +14,8 @@ from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import SearchGoal
 from lossratio.nodes import NodeSession
+from lossratio.testbed.live import open_testbed
 from lossratio.testbed.local import LocalTestbed
-from lossratio.testbed.opening import open_testbed
 from lossratio.topology import load_topology
 
 TWO_LINKS = ROOT / "topologies" / "local-2links.yaml"

@@ -6,7 +6,7 @@ from measurement_examples import PROFILE, place, policed
 
 from lossratio.errors import TrafficError
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
-from lossratio.testbed.opening import open_testbed
+from lossratio.testbed.live import open_testbed
 from lossratio.testbed.running_traffic import describe_stopped, start_traffic
 
 real = [pytest.mark.netns, needs_testbed]

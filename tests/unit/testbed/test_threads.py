@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from lossratio.dut.linux import LinuxOptions
 from lossratio.dut.linux.program_dut import ProgramOptions
-from lossratio.testbed.description import threads_and_cores
+from lossratio.testbed.set_up import threads_and_cores
 
 
 def program(cores, workers):

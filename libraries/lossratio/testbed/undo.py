@@ -1,6 +1,7 @@
-"""Undoes the changes to a DUT after the death of the controller that made them: the next controller starts the undo.
+"""Protects the undo of changes to a DUT: from Ctrl-C, and from the death of the controller that made the changes.
 
-The node's shell runs the commands, because a DUT needs no Python.
+Ctrl-C and SIGTERM wait until the end of work that must not stay half-done. After the death of a controller, the next
+one starts the undo. The node's shell runs the commands, because a DUT needs no Python.
 """
 
 from __future__ import annotations
@@ -9,13 +10,72 @@ import base64
 import logging
 import os
 import shlex
+import signal
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from types import FrameType
 
 from lossratio.errors import NodeError
 from lossratio.nodes import NodeProcess, NodeSession
+
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def put_off_interruption() -> Iterator[None]:
+    """Delays the first Ctrl-C or SIGTERM in the block until the block has ended. The second one acts at once.
+
+    A user who presses Ctrl-C twice does not want to wait for the measurement, but wants the machines restored. A user
+    who presses it once more has seen that the machines do not answer. Signals reach only the main thread: in another
+    thread, the block needs no protection.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        if waiting:
+            waiting.clear()
+            restore()
+            signal.raise_signal(number)
+        else:
+            waiting.append(number)
+
+    def restore() -> None:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    # A handler that Python does not know cannot be restored.
+    handlers = {number: handler for number in _INTERRUPTIONS if (handler := signal.getsignal(number)) is not None}
+    for number in handlers:
+        signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        restore()
+        if waiting:
+            signal.raise_signal(waiting.pop())
+
+
+@contextmanager
+def ignored_interruption() -> Iterator[None]:
+    """Ignores Ctrl-C and SIGTERM in the block, which must be too short for a user to notice."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: handler for number in _INTERRUPTIONS if (handler := signal.getsignal(number)) is not None}
+    for number in handlers:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
 
 _LOG = logging.getLogger(__name__)
 _MARK = "LOSSRATIO_WILL"
