@@ -15,14 +15,16 @@ from lossratio.commands.report import report
 from lossratio.errors import ReportError
 from lossratio.results.contradictions import contradictions_of
 from lossratio.results.kinds import built_in_kinds
+from lossratio.results.repair import damages_in
 from lossratio.results.run_directory import NO_DIGEST, RunDirectory, read_result
+from lossratio.trials import read_journal
 from lossratio.trials.digest import add_digest
 
 EARLIER = Path(__file__).parents[1] / "data" / "without_digests"
 SCHEMA = Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json"
 SAMPLES = sorted((EARLIER / "results").glob("*.json"))
 FORMAT_2 = EARLIER.with_name("format_2")
-"""Results and journals that version 0.2.0 wrote (some measured by 0.1.0), with the schema of that version."""
+"""Results and journals of version 0.2.0, with the schema of that version: see README.md there."""
 FORMAT_2_SAMPLES = sorted((FORMAT_2 / "results").glob("*.json"))
 
 
@@ -34,12 +36,23 @@ def test_results_of_earlier_versions_are_read_with_a_note(path):
 
 
 @pytest.mark.parametrize("path", FORMAT_2_SAMPLES, ids=lambda path: path.stem)
-def test_results_of_version_0_2_are_read_and_written_as_they_are(path, tmp_path):
-    result = read_result(path)
+def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path, tmp_path):
+    result, as_written = read_result(path), json.loads(path.read_bytes())
     assert result.format == "lossratio-result/2"
-    assert RunDirectory(tmp_path).write(result).read_bytes() == path.read_bytes()
+    assert result.conditions.controller.lossratio_version == "0.2.0"
+    again = json.loads(RunDirectory(tmp_path).write(result).read_bytes())
+    # Each trial has a rule now, and so the digest is another one.
+    assert [trial.pop("rule") for trial in again["trials"]] == [None] * len(as_written["trials"])
+    assert {**again, "digest": None} == {**as_written, "digest": None}
     schema = json.loads((FORMAT_2 / "result.schema.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(json.loads(path.read_bytes()))
+    jsonschema.Draft202012Validator(schema).validate(as_written)
+
+
+def test_journals_and_results_of_version_0_2_have_no_damages():
+    journals = sorted((FORMAT_2 / "trials").glob("*.jsonl"))
+    assert len(journals) == 8
+    assert [read_journal(path).search["lossratio"] for path in journals] == ["0.2.0"] * 8
+    assert damages_in(FORMAT_2) == []
 
 
 def test_there_is_a_result_of_each_built_in_kind_among_those_of_format_2():
