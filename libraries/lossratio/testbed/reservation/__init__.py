@@ -1,8 +1,14 @@
 """Reservation of a testbed that several users share: a lease that is kept on the TG node."""
 
 from lossratio.testbed.reservation.claim import TOKEN_VARIABLE, Claim, make_claim
-from lossratio.testbed.reservation.conversation import Holder
-from lossratio.testbed.reservation.lease import Lease, ReservationLostError, TestbedReservedError, clear, holder_of
+from lossratio.testbed.reservation.lease import (
+    Holder,
+    Lease,
+    ReservationLostError,
+    TestbedReservedError,
+    clear,
+    holder_of,
+)
 
 __all__ = [
     "TOKEN_VARIABLE",
