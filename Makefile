@@ -10,6 +10,9 @@ FUZZ_SECONDS := 120
 # Tests that wait run beside tests that calculate, and tests that need a quiet machine at last, alone: tests/conftest.py.
 PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
 
+# Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test quick chaos lint docs pictures environment packages clean
 
 demo:

@@ -179,6 +179,12 @@ def test_the_help_imports_none_of_the_libraries_that_commands_need():
     assert not loaded & {"numpy", "scipy", "pydantic", "robot", "paramiko", "yaml", "jinja2", "pyarrow", "duckdb"}
 
 
+def test_a_suite_that_estimates_nothing_does_not_load_the_special_functions():
+    code = "import sys, lossratio.keywords; print(*sys.modules)"
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert not {"scipy.special", "scipy.stats"} & set(output.split())
+
+
 def test_the_page_on_exit_statuses_has_those_of_the_table():
     page = (ROOT / "docs" / "reference" / "exit-statuses.md").read_text()
     rows = re.findall(r"^\| (\d+) \| ([^|:;]+)", page, flags=re.MULTILINE)

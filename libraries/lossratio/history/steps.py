@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+import scipy
 
 Values = npt.NDArray[np.float64]
 
@@ -133,7 +133,7 @@ def _spread_lengths(moments: Values, sizes: Values) -> Values:
     """Message length of the standard deviation, and of the point on the sphere; for groups of two values or more."""
     stdev = np.sqrt(moments / sizes)
     log_stdev = np.log(stdev + 1.0)
-    sphere = np.log(2.0) + np.log(np.pi) * ((sizes - 1.0) / 2.0) - gammaln((sizes - 1.0) / 2.0)
+    sphere = np.log(2.0) + np.log(np.pi) * ((sizes - 1.0) / 2.0) - scipy.special.gammaln((sizes - 1.0) / 2.0)
     sphere = sphere + np.log(sizes) * ((sizes - 2.0) / 2.0)
     nats = log_stdev * (sizes - 1.0) + np.log(stdev + 2.0) + np.log(1.0 - 1.0 / (_LARGEST + 2.0)) + sphere
     return np.asarray(nats / np.log(2.0))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion, FittingFunction, LikelihoodName
 from lossratio.plrsearch.quadrature import Posterior
@@ -282,7 +282,7 @@ class Cloud:
     def gains_of_loss(self, loads: Array, duration: float) -> Array:
         """Expected reduction by whether the trial loses any frame: large where few capacities are below the load."""
         place = self.function.explaining_mrr(loads[:, None], np.log(0.7 / duration), self.spread)
-        share = ndtr((place - self.mrr) / np.hypot(self.deviation, 0.5 * self.spread))
+        share = scipy.special.ndtr((place - self.mrr) / np.hypot(self.deviation, 0.5 * self.spread))
         mean = share.mean(axis=1)
         return self._regression(share, mean * (1.0 - mean) - share.var(axis=1))
 

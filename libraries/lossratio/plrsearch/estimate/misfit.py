@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import chdtrc, gammainc, ndtr, stdtr
 
 from lossratio.plrsearch.model import Array, FittingFunction, LikelihoodName, TrialCounts
 from lossratio.plrsearch.quadrature import Mode, Posterior
@@ -151,7 +151,10 @@ def _residuals(posteriors: Sequence[Posterior], counts: TrialCounts) -> _Residua
 
 
 def _spread(chi_squared: Array) -> list[str]:
-    if len(chi_squared) < _ENOUGH or chdtrc(len(chi_squared) - _PARAMETERS, chi_squared.sum()) > _IMPROBABLE:
+    if (
+        len(chi_squared) < _ENOUGH
+        or scipy.special.chdtrc(len(chi_squared) - _PARAMETERS, chi_squared.sum()) > _IMPROBABLE
+    ):
         return []
     return [
         f"Counts of lost frames scatter more than chance alone would have it: chi-squared is {chi_squared.mean():.3g} "
@@ -178,7 +181,7 @@ def _shape(residuals: _Residuals) -> list[str]:
             f"The capacity varies, but not normally: {far} (excess kurtosis {kurtosis.value:.2f}). So few "
             f"trials do not show how often the capacity is low, and how low."
         )
-    if chdtrc(len(values), np.sum(values**2)) < _IMPROBABLE:
+    if scipy.special.chdtrc(len(values), np.sum(values**2)) < _IMPROBABLE:
         reasons.append(
             f"The capacity varies more than the model allows, by {np.mean(values**2):.3g} times its largest variance."
         )
@@ -204,8 +207,8 @@ def _surprise(residuals: _Residuals) -> list[str]:
     """Trials with loss at loads where the curve has none, if chance does not explain it."""
     surprising = (residuals.lost > 0) & (residuals.expected < 1.0)
     # The probability of so many losses, or more.
-    unlucky = gammainc(residuals.lost, np.maximum(residuals.expected, 1e-300)) < _VERY_IMPROBABLE
-    unlucky &= ndtr(residuals.capacity / residuals.scale) < _VERY_IMPROBABLE
+    unlucky = scipy.special.gammainc(residuals.lost, np.maximum(residuals.expected, 1e-300)) < _VERY_IMPROBABLE
+    unlucky &= scipy.special.ndtr(residuals.capacity / residuals.scale) < _VERY_IMPROBABLE
     number = int(np.sum(surprising & unlucky))
     if not number:
         return []
@@ -265,7 +268,7 @@ class Finding:
 
     @classmethod
     def _of_normal(cls, value: float, deviations: float) -> Finding:
-        return cls(value, float(2.0 * ndtr(-abs(deviations))), deviations > 0.0)
+        return cls(value, float(2.0 * scipy.special.ndtr(-abs(deviations))), deviations > 0.0)
 
 
 def skewness(sample: Array) -> Finding:
@@ -300,7 +303,7 @@ def rank_correlation(first: Array, second: Array) -> Finding:
     value = float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
     freedom = len(first) - 2.0
     t = abs(value) * np.sqrt(freedom / max(1.0 - value * value, 1e-300))
-    return Finding(value, float(2.0 * stdtr(freedom, -t)), value > 0.0)
+    return Finding(value, float(2.0 * scipy.special.stdtr(freedom, -t)), value > 0.0)
 
 
 def _standard_moment(sample: Array, power: int) -> float:

@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from lossratio.plrsearch.likelihood.constant_capacity import (
     Bumps,
@@ -129,7 +129,7 @@ class VaryingCapacityLikelihood:
         capacity = self._nodes(function, at, rows, trials, np.zeros_like(trials))
         deviation = at.deviation[rows]
         distance = (at.mrr[rows] - capacity[:, None, :]) / deviation
-        log_tail = log_ndtr(distance)
+        log_tail = scipy.special.log_ndtr(distance)
         log_terms = log_tail + np.log(_WEIGHTS[0])
         value, shares = _summed(log_terms)
         hazard = np.exp(-0.5 * distance**2 - _LOG_ROOT_TAU - log_tail) / deviation

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import erfcx
 
 from lossratio.errors import SearchError
 from lossratio.plrsearch.model.functions import ERF, STRETCH, Array, FittingFunction
@@ -113,7 +113,7 @@ def _wide_stretch(load: Array, mrr: Array, spread: Array, deviation: Array) -> A
     So its mean over normal capacities is a sum of the means of sharp knees, which are known.
     """
     distance = -((load - mrr)[:, None] + spread[:, None] * _KNEES) / deviation[:, None]
-    scaled = erfcx(np.abs(distance) / np.sqrt(2.0))
+    scaled = scipy.special.erfcx(np.abs(distance) / np.sqrt(2.0))
     bell = np.exp(-0.5 * distance**2)
     tail = 0.5 * bell * scaled
     below = np.where(distance > 0, tail, 1.0 - tail) @ _KNEE_WEIGHTS

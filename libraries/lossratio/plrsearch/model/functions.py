@@ -11,12 +11,13 @@ formulas overflow or cancel nearly everywhere; these are the same functions rewr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
+import scipy
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
-from scipy.special import erfcx
 
 Array = NDArray[np.float64]
 
@@ -137,7 +138,7 @@ class Erf:
         """See `FittingFunction.log_loss`."""
         origin = mrr / spread
         z = (mrr - load) / spread
-        scaled = erfcx(np.abs(z))
+        scaled = scipy.special.erfcx(np.abs(z))
         log_integral = _log_erfc_integral(z, origin, load / spread, scaled)
         log_erfc = _log_erfc(z, scaled)
         height = np.exp(log_erfc - log_integral)
@@ -155,9 +156,10 @@ class Erf:
     def explaining_mrr(self, load: Array, log_loss_rate: Array, spread: Array) -> Array:
         """See `FittingFunction.explaining_mrr`."""
         log_units = log_loss_rate - np.log(0.5 * spread)
-        z = np.interp(-log_units, _NEGATIVE_LOG_G, _Z_OF_G)
+        z_of_g, negative_log_g = _table_of_g()
+        z = np.interp(-log_units, negative_log_g, z_of_g)
         far = np.exp(np.clip(log_units, -700.0, 700.0))
-        return load + spread * np.where(log_units > -_NEGATIVE_LOG_G[0], -0.5 * far, z)
+        return load + spread * np.where(log_units > -negative_log_g[0], -0.5 * far, z)
 
     def curvature(self, load: Array, mrr: Array, spread: Array, loss: LogLoss) -> Array:
         """See `FittingFunction.curvature`."""
@@ -189,7 +191,7 @@ def _softplus_steepness(softplus: Array) -> Array:
 
 def _erfc_of_negative(x: Array) -> Array:
     """Computes erfc(-x) for positive x: 2 where x is large, as it is unless the spread is near the mrr."""
-    return 2.0 - np.exp(-x * x) * erfcx(x) if x.min(initial=np.inf) < 6.0 else np.full((), 2.0)
+    return 2.0 - np.exp(-x * x) * scipy.special.erfcx(x) if x.min(initial=np.inf) < 6.0 else np.full((), 2.0)
 
 
 def _is_near(origin: Array, z: Array) -> bool:
@@ -200,7 +202,7 @@ def _is_near(origin: Array, z: Array) -> bool:
 
 def _log_erfc(x: Array, scaled: Array | None = None) -> Array:
     """Logarithm of erfc; `scaled` is erfcx of the absolute value, if it is known already."""
-    scaled = erfcx(np.abs(x)) if scaled is None else scaled
+    scaled = scipy.special.erfcx(np.abs(x)) if scaled is None else scaled
     below = x < 0.0
     if not below.any():
         return np.asarray(np.log(scaled) - x * x)
@@ -211,7 +213,7 @@ def _log_erfc(x: Array, scaled: Array | None = None) -> Array:
 def _log_g(z: Array, scaled: Array | None = None) -> Array:
     """Logarithm of the integral of erfc from z to infinity; `scaled` as in `_log_erfc`."""
     size = np.abs(z)
-    scaled = erfcx(size) if scaled is None else scaled
+    scaled = scipy.special.erfcx(size) if scaled is None else scaled
     head = 1.0 / _SQRT_PI - size * scaled
     far = size >= 40.0
     if far.any():
@@ -247,5 +249,8 @@ def _log_erfc_integral(z: Array, origin: Array, width: Array, scaled: Array | No
     return log_integral
 
 
-_Z_OF_G = np.concatenate([np.linspace(-10.0, 8.0, 721), np.geomspace(8.1, 4e4, 2000)])
-_NEGATIVE_LOG_G = -_log_g(_Z_OF_G)
+@cache
+def _table_of_g() -> tuple[Array, Array]:
+    """Values of z, and the negative logarithms of G there; made when they are needed, as scipy takes long to import."""
+    z = np.concatenate([np.linspace(-10.0, 8.0, 721), np.geomspace(8.1, 4e4, 2000)])
+    return z, -_log_g(z)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr, logsumexp
 
 from lossratio.plrsearch.likelihood import Bumps, Model, RowDensity, VaryingCapacityLikelihood
 from lossratio.plrsearch.model import Array, TrialCounts
@@ -137,7 +137,7 @@ def _slices(masses: Masses, log_deviation: Array, low: Array, high: Array, rows:
         spacing = (high - low)[open_ones] / (rows - 1)
         log_spread = low[open_ones, None] + spacing[:, None] * np.arange(rows)
         row_masses = masses(np.broadcast_to(log_deviation[open_ones, None], log_spread.shape), log_spread)
-        log_mass[open_ones] = logsumexp(row_masses, axis=1) + np.log(spacing)
+        log_mass[open_ones] = scipy.special.logsumexp(row_masses, axis=1) + np.log(spacing)
         inside = row_masses > row_masses.max(axis=1, keepdims=True) - DEPTH
         slices = np.arange(len(open_ones))
         first = np.maximum(np.argmax(inside, axis=1) - 1, 0)
@@ -235,7 +235,7 @@ def _piece(likelihood: VaryingCapacityLikelihood, bumps: Bumps, deviation: Array
     best, stiffness = mean, total
     for _ in range(_ITERATIONS if not lossy.all() else 0):
         distance = np.minimum((best[:, None] - step) / step_scale, _FAR)
-        hazard = np.sqrt(2.0 / np.pi) / erfcx(-np.sqrt(0.5) * distance)
+        hazard = np.sqrt(2.0 / np.pi) / scipy.special.erfcx(-np.sqrt(0.5) * distance)
         # It is between 0 and 1; far from the step both terms cancel, and only rounding errors are left.
         curvature = np.clip(hazard * (hazard + distance), 0.0, 1.0)
         stiffness = total + (curvature / step_scale**2) @ quiet
@@ -243,5 +243,5 @@ def _piece(likelihood: VaryingCapacityLikelihood, bumps: Bumps, deviation: Array
         best = best + move
         if np.all(move * move * stiffness < _NEAR**2):
             break
-    tails = log_ndtr((best[:, None] - step) / step_scale) @ quiet
+    tails = scipy.special.log_ndtr((best[:, None] - step) / step_scale) @ quiet
     return best, constant - 0.5 * total * (best - mean) ** 2 + tails, stiffness

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
+import scipy
 from numpy.polynomial.legendre import legval, legvander
-from scipy.special import logsumexp
 
 from lossratio.plrsearch.likelihood import Model, RowDensity, VaryingCapacityLikelihood
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion
@@ -151,14 +151,14 @@ def _refined(known: Peaks, nodes: int) -> Peaks:
 def _log_masses(panels: Panels, grid: _Grid) -> Array:
     """Logarithms of the rows' integrals."""
     flat = np.full(grid.log_spread.size, -np.inf)
-    np.logaddexp.at(flat, panels.row, logsumexp(panels.log_masses(), axis=1) - panels.log_weight)
+    np.logaddexp.at(flat, panels.row, scipy.special.logsumexp(panels.log_masses(), axis=1) - panels.log_weight)
     return flat.reshape(grid.log_spread.shape)
 
 
 def _corrected(log_mass: Array, grid: _Grid, bounds: tuple[float, float]) -> Support | None:
     """A better support, from the rows' integrals; None if the given one is good enough."""
     _, weights = lobatto(len(log_mass))
-    slices = logsumexp(log_mass + grid.log_weight, axis=1) - np.log(weights)
+    slices = scipy.special.logsumexp(log_mass + grid.log_weight, axis=1) - np.log(weights)
     log_deviation = grid.log_deviation[:, 0]
     low, high, fits = extent(grid.log_spread, log_mass, 0.0, np.inf)
     low_end, high_end, slices_fit = extent(log_deviation[None], slices[None], *bounds)
