@@ -1,13 +1,26 @@
 """Writes the JSON Schemas of lossratio's files, beside this program or into the directory that it is given."""
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
 
 from lossratio.measurements.throughput.goals import GoalFile
-from lossratio.results.schema import file_schema, result_schema
+from lossratio.results.kinds import built_in_results
 from lossratio.runs.job import JobFile
 from lossratio.topology import Topology
 from lossratio.traffic.profile import ProfileFile
+
+_DIGEST = {
+    "description": "The first 32 digits of the SHA-256 of all bytes of the file before this field; it is the last one, "
+    "and files of format lossratio-result/1 have none.",
+    "pattern": "^[0-9a-f]{32}$",
+    "title": "Digest",
+    "type": "string",
+}
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def main() -> None:
@@ -22,6 +35,28 @@ def main() -> None:
     }
     for name, text in schemas.items():
         (directory / f"{name}.schema.json").write_text(text, encoding="utf-8")
+
+
+def result_schema() -> str:
+    """The schema of results of the built-in kinds: every field is required, and is null if it has no value."""
+    schema = built_in_results().json_schema(mode="serialization")
+    for variant in schema["oneOf"]:
+        schema["$defs"][variant["$ref"].rpartition("/")[2]]["properties"]["digest"] = _DIGEST
+    return _document("A lossratio result", schema)
+
+
+def file_schema(title: str, model: type[BaseModel]) -> str:
+    """The schema of a kind of files that users write, such as topologies and traffic profiles.
+
+    Args:
+        title: Title of the schema.
+        model: Pydantic model of the whole file.
+    """
+    return _document(title, TypeAdapter(model).json_schema(mode="validation"))
+
+
+def _document(title: str, schema: dict[str, Any]) -> str:
+    return json.dumps({"$schema": _DIALECT, **schema, "title": title}, indent=1) + "\n"
 
 
 if __name__ == "__main__":

@@ -11,16 +11,18 @@ from lossratio.measurements.throughput.evidence import SearchSetup, throughput_r
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch, goal_result
 from lossratio.results.conditions import (
     Conditions,
+    ControllerFacts,
     FrameSizeShare,
     LoadOrigin,
+    NodeFacts,
+    ToolVersions,
     Traffic,
     describe_testbed,
     load_semantics,
+    trial_timing,
 )
-from lossratio.results.facts import ControllerFacts, NodeFacts, ToolVersions
+from lossratio.results.kinds import built_in_results
 from lossratio.results.model import TestIdentity, TestRun
-from lossratio.results.schema import built_in_results
-from lossratio.results.timing import trial_timing
 from lossratio.simulation.knees import SharpKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.topology import load_topology

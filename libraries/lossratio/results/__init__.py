@@ -6,23 +6,34 @@ from lossratio.results.conditions import (
     LoadOrigin,
     LoadSemantics,
     MaxLoad,
+    NodeFacts,
+    ToolVersions,
     Traffic,
+    TrialTiming,
+    controller_facts,
     describe_testbed,
     load_semantics,
+    trial_timing,
     with_ramp,
 )
 from lossratio.results.contradictions import ROUNDING, differences, same_value
 from lossratio.results.doubts import Doubt, DoubtKind, generator_stalls
-from lossratio.results.facts import NodeFacts, ToolVersions, controller_facts
 from lossratio.results.findings import (
     FORCED,
+    LABEL_WIDTH,
     caveats_of,
     differing_aspects,
     digest_of,
     doubts_of,
     findings_of,
+    format_frames_per_second,
+    format_interval,
     is_at_limit,
     is_too_slow,
+    load_per_interface,
+    message,
+    rate_line,
+    value_line,
 )
 from lossratio.results.frame_integrity import faults_with_sizes, integrity_of, low_rate_check
 from lossratio.results.kinds import Kind, kind_names, kind_of, kind_of_journal, view_of
@@ -36,16 +47,6 @@ from lossratio.results.run_directory import (
     search_name,
     write_whole,
 )
-from lossratio.results.text import (
-    LABEL_WIDTH,
-    format_frames_per_second,
-    format_interval,
-    load_per_interface,
-    message,
-    rate_line,
-    value_line,
-)
-from lossratio.results.timing import TrialTiming, trial_timing
 from lossratio.results.trials import STALL, Trial, describe_trials, dropped_by_generator, trials_in_words
 from lossratio.results.view import Finding, Picture, View, failure_line, number_of
 

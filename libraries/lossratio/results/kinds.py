@@ -11,9 +11,9 @@ from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, TypeAdapter
 
 from lossratio.errors import ReportError
 from lossratio.plugins import PluginGroup
@@ -117,6 +117,13 @@ def settings_of(result: TestResult) -> Mapping[str, Any]:
 def built_in_kinds() -> tuple[Kind[Any], ...]:
     """The built-in kinds."""
     return tuple(kind_of(entry.name) for entry in _KINDS.own)
+
+
+def built_in_results() -> TypeAdapter[TestResult]:
+    """Reads, checks and describes results of the built-in kinds."""
+    classes = tuple(kind.result for kind in built_in_kinds())
+    any_kind: Any = Annotated[Union[classes], Field(discriminator="kind")]  # noqa: UP007
+    return TypeAdapter(any_kind)
 
 
 def kind_names() -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from lossratio.measurements.throughput.goals import load_goals
 from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.report.formats import ReportFormat, render
 from lossratio.report.run import Run, read_run
-from lossratio.results.text import message
+from lossratio.results.findings import message
 from lossratio.runs.job import load_job
 from lossratio.runs.record import read_record
 from lossratio.testbed.loads import read_record as read_limits

@@ -9,9 +9,9 @@ from lossratio.errors import SearchError
 from lossratio.measurements.frame_loss.measure import FrameLossRequest, falling_loads, measure_frame_loss_rate
 from lossratio.report.formats import ReportFormat, render
 from lossratio.report.run import read_run
+from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.results.text import message
 from lossratio.testbed.live import open_testbed
 from lossratio.trials.trial import TrialOutput, TrialResult
 

@@ -12,8 +12,8 @@ from lossratio.measurements.throughput.measure import SearchRequest, repeat_sear
 from lossratio.measurements.throughput.result import goal_spread
 from lossratio.measurements.throughput.view import spread_lines
 from lossratio.records import make_rate
+from lossratio.results.findings import message
 from lossratio.results.run_directory import read_result
-from lossratio.results.text import message
 
 REQUEST = SearchRequest((NO_LOSS,), PROFILE)
 

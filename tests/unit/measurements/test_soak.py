@@ -12,9 +12,9 @@ from lossratio.measurements.soak.measure import SoakRequest, find_critical_load,
 from lossratio.measurements.soak.result import SoakLimit
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.plrsearch import SelectionName
+from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.results.text import message
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
 from lossratio.trials.counters import output_from_counters

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import lossratio
 from lossratio.dut.linux.reports import describe_node
 from lossratio.nodes import DutNode, gather_facts
-from lossratio.results.facts import NodeFacts, controller_facts
+from lossratio.results.conditions import NodeFacts, controller_facts
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ from report_examples import counted_trial, throughput_of
 
 from lossratio.measurements.throughput.view import Compliance, compliance_of
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
-from lossratio.results.timing import trial_timing
+from lossratio.results.conditions import trial_timing
 
 SHORT = SearchGoal(0.0, 0.0, 10.0, 10.0, 0.005, name="short")
 

@@ -9,7 +9,7 @@ from lossratio.errors import ReportError
 from lossratio.mlrsearch import RFC2544
 from lossratio.report.csit import csit_export
 from lossratio.report.csit_names import csit_names
-from lossratio.results.facts import NodeFacts
+from lossratio.results.conditions import NodeFacts
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.knees import SharpKnee

@@ -8,10 +8,9 @@ from scipy.stats import poisson
 
 from lossratio.measurements.mrr.result import mrr_result
 from lossratio.results.doubts import DoubtKind
-from lossratio.results.findings import doubts_of
+from lossratio.results.findings import doubts_of, message
 from lossratio.results.frame_integrity import FrameIntegrity, integrity_of
 from lossratio.results.model import TestIdentity, TestRun
-from lossratio.results.text import message
 from lossratio.traffic.measurer import check_at_low_rate
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import (

@@ -17,9 +17,8 @@ from lossratio.errors import ReportError
 from lossratio.measurements.latency.result import Histogram, direction_latency
 from lossratio.measurements.latency.view import draw_latency
 from lossratio.report.csit import csit_export
-from lossratio.results.findings import findings_of
+from lossratio.results.findings import findings_of, message
 from lossratio.results.model import Outcome
-from lossratio.results.text import message
 from lossratio.simulation.latency import BASE_DELAY, simulated_latency
 
 

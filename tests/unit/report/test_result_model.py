@@ -23,9 +23,8 @@ from report_examples import (
 
 from lossratio.measurements.throughput.evidence import throughput_result
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.results.conditions import LoadOrigin, LoadSemantics, load_semantics
+from lossratio.results.conditions import LoadOrigin, LoadSemantics, load_semantics, trial_timing
 from lossratio.results.model import Outcome
-from lossratio.results.timing import trial_timing
 from lossratio.simulation.knees import SharpKnee
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json").read_text())

@@ -20,7 +20,7 @@ from report_examples import (
 from lossratio.measurements.progress import progress_line
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, BoundsSoFar
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
-from lossratio.results.text import format_frames_per_second, format_interval, message
+from lossratio.results.findings import format_frames_per_second, format_interval, message
 from lossratio.simulation.knees import SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 

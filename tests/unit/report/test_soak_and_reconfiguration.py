@@ -29,9 +29,8 @@ from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.doubts import DoubtKind
-from lossratio.results.findings import doubts_of, findings_of
+from lossratio.results.findings import doubts_of, findings_of, message
 from lossratio.results.model import Outcome
-from lossratio.results.text import message
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 

@@ -17,11 +17,10 @@ from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.report.formats import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.doubts import DoubtKind
-from lossratio.results.findings import doubts_of
+from lossratio.results.findings import doubts_of, message
 from lossratio.results.frame_integrity import integrity_of
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.results.text import message
 from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.live import open_testbed
 from lossratio.testbed.running_traffic import start_traffic
