@@ -18,7 +18,7 @@ from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.measurements.throughput.result import ThroughputResult
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.report.formats import ReportFormat, render, write_report
+from lossratio.report.listener import ReportFormat, render, write_report
 from lossratio.report.run import read_run
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory

@@ -1,11 +1,17 @@
 """Reports of a run: page, tables, comparison, CSIT's format."""
 
-from lossratio.report.comparison import compare
-from lossratio.report.comparison_text import comparison_cases, comparison_table
+from lossratio.report.comparison import compare, comparison_cases, comparison_table
 from lossratio.report.csit import csit_export
-from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
 from lossratio.report.junit import Case, junit_xml
-from lossratio.report.listener import PAGE_VARIABLE, RunReport, write_reports
+from lossratio.report.listener import (
+    FILE_NAMES,
+    PAGE_VARIABLE,
+    ReportFormat,
+    RunReport,
+    render,
+    write_report,
+    write_reports,
+)
 from lossratio.report.run import Run, read_run, read_runs, runs_in
 
 __all__ = [

@@ -1,4 +1,7 @@
-"""Compares two sets of runs of the same tests, test by test: regressions, progressions, and undecided quantities."""
+"""Compares two sets of runs of the same tests, test by test: regressions, progressions, and undecided quantities.
+
+A comparison is shown as a table for people, or as JUnit cases for CI systems.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from enum import Enum
 
 from lossratio.errors import ReportError
 from lossratio.report.difference import Difference, Sample, adjusted, difference
+from lossratio.report.junit import Case
 from lossratio.report.run import Run
 from lossratio.results import Finding, Outcome, TestResult, caveats_of, differing_aspects, findings_of, number_of
 from lossratio.units import FRAMES_PER_SECOND, Unit
@@ -18,6 +22,8 @@ SIGNIFICANCE = 0.05
 
 LEAST_CHANGE = 0.01
 """Smaller relative changes do not count: the bounds of one search are half of this apart."""
+
+_HEADER = ("test", "goal", "A", "B", "change", "95 % interval", "p", "verdict")
 
 
 class Verdict(str, Enum):
@@ -33,6 +39,13 @@ class Verdict(str, Enum):
     """There are not enough results to distinguish a change from chance."""
     NOT_COMPARABLE = "not comparable"
     """The two sides measured different quantities, or lack a value."""
+
+
+_STATES = {
+    Verdict.REGRESSION: "failure",
+    Verdict.TOO_FEW: "skipped",
+    Verdict.NOT_COMPARABLE: "skipped",
+}
 
 
 @dataclass(frozen=True)
@@ -199,3 +212,74 @@ def _verdict(change: float, unit: Unit, p_value: float, least_change: float) -> 
 
 def _sample(findings: Sequence[Finding]) -> Sample:
     return Sample(tuple(value for finding in findings if (value := number_of(finding.value)) is not None))
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """Formats the comparison as a table of plain text, with a summary below."""
+    rows = [_HEADER, *(_row(compared) for compared in comparison.quantities)]
+    lines = [*aligned(rows), "", *_summary(comparison)]
+    return "\n".join(lines)
+
+
+def comparison_cases(comparison: Comparison) -> list[Case]:
+    """Converts the comparison into JUnit cases: a regression is a failure, an undecided quantity is skipped."""
+    return [
+        Case(
+            suite=compared.test,
+            name=compared.quantity,
+            state=_STATES.get(compared.verdict, "passed"),
+            message=told(compared),
+            output=told(compared),
+        )
+        for compared in comparison.quantities
+    ]
+
+
+def told(compared: ComparedQuantity) -> str:
+    """Describes one quantity in one line."""
+    _, _, before, after, change, interval, p_value, verdict = _row(compared)
+    if compared.difference is None:
+        return verdict
+    return f"{verdict}: {before} before, {after} after: {change} ({interval}; p {p_value})"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Formats the rows of a table as lines; each column is as wide as its widest cell."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _row(compared: ComparedQuantity) -> tuple[str, ...]:
+    difference = compared.difference
+    interval = (
+        "-"
+        if difference is None or difference.interval is None
+        else " to ".join(f"{100 * end:+.2f}" for end in difference.interval)
+    )
+    return (
+        compared.test,
+        compared.quantity,
+        _sample_in_words(compared.before, compared.unit),
+        _sample_in_words(compared.after, compared.unit),
+        "-" if difference is None else f"{100 * difference.change:+.2f} %",
+        interval,
+        "-" if difference is None or difference.test is None else f"{compared.p_value:.2g} ({difference.test})",
+        compared.verdict.value + (f": {compared.note}" if compared.note else ""),
+    )
+
+
+def _sample_in_words(sample: Sample, unit: Unit) -> str:
+    if not sample.values:
+        return "none"
+    spread = "" if sample.stdev is None else f" ± {100 * sample.stdev / sample.mean if sample.mean else 0.0:.2f} %"
+    return f"{unit.format(sample.mean)}{spread} (n={len(sample.values)})"
+
+
+def _summary(comparison: Comparison) -> Iterator[str]:
+    counts = {verdict: sum(compared.verdict is verdict for compared in comparison.quantities) for verdict in Verdict}
+    summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
+    yield f"Testbed {comparison.testbed}: {summary}. Rates are aggregates; p is adjusted for the number of comparisons."
+    if not comparison.has_verdict:
+        yield "No verdict: repeat the runs, at least twice on both sides, or three times on one."
+    yield from (f"Not read: {problem}" for problem in comparison.problems)

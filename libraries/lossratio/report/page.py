@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from lossratio.drawing import html_page
-from lossratio.report.overview import describe_frame_size, overview
 from lossratio.report.run import Run
+from lossratio.report.tables import describe_frame_size, overview
 from lossratio.results import Doubt, Picture, TestResult, message, view_of
 
 PAGE_NAME = "lossratio.html"

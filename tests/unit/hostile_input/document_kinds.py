@@ -15,7 +15,7 @@ from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.series import SeriesKey
 from lossratio.measurements.throughput.goals import load_goals
 from lossratio.mlrsearch import MLRsearch, SearchGoal
-from lossratio.report.formats import ReportFormat, render
+from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import Run, read_run
 from lossratio.results.findings import message
 from lossratio.runs.job import load_job

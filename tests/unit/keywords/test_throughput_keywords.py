@@ -7,7 +7,7 @@ import pytest
 from robot_runs import run_suite, write_suite
 
 from lossratio.mlrsearch import NDR, PDR
-from lossratio.report.formats import write_report
+from lossratio.report.listener import write_report
 from lossratio.results.run_directory import RunDirectory
 
 TWO_SEARCHES = """

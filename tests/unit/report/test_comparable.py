@@ -7,8 +7,7 @@ from report_examples import MAX_LOAD, conditions, mrr, throughput
 from test_soak_and_reconfiguration import soak
 
 from lossratio.mlrsearch import NDR
-from lossratio.report.comparison import Verdict, compare
-from lossratio.report.comparison_text import comparison_table
+from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.run import CutOff, Run
 from lossratio.results.conditions import LoadOrigin
 from lossratio.simulation.knees import SharpKnee

@@ -10,8 +10,7 @@ from report_examples import conditions, mrr, throughput
 
 from lossratio.commands.report import compare as compare_command
 from lossratio.errors import ReportError
-from lossratio.report.comparison import Verdict, compare
-from lossratio.report.comparison_text import comparison_table
+from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.difference import Sample, adjusted, difference
 from lossratio.report.run import Run
 from lossratio.results.run_directory import RunDirectory

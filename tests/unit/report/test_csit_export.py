@@ -7,8 +7,7 @@ from report_examples import mrr, throughput
 from lossratio.commands.report import csit
 from lossratio.errors import ReportError
 from lossratio.mlrsearch import RFC2544
-from lossratio.report.csit import csit_export
-from lossratio.report.csit_names import csit_names
+from lossratio.report.csit import csit_export, csit_names
 from lossratio.results.conditions import NodeFacts
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory

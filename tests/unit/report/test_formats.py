@@ -12,7 +12,7 @@ from report_examples import RESULT, mrr, throughput
 
 from lossratio.commands.report import report
 from lossratio.errors import StorageError
-from lossratio.report.formats import FILE_NAMES, ReportFormat, render, write_report
+from lossratio.report.listener import FILE_NAMES, ReportFormat, render, write_report
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.knees import SharpKnee

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from report_examples import mrr, throughput
 
-from lossratio.report.formats import ReportFormat, render
+from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.knees import SharpKnee

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from report_examples import conditions, mrr, throughput, throughput_results
 
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
-from lossratio.report.overview import NOTHING, describe_frame_size, overview
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
+from lossratio.report.tables import NOTHING, describe_frame_size, overview
 from lossratio.results.conditions import FrameSizeShare
 from lossratio.results.model import Outcome
 from lossratio.simulation.knees import SharpKnee

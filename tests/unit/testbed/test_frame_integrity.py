@@ -14,7 +14,7 @@ from measurement_examples import PROFILE, place
 from lossratio.exit_status import FailureKind
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
-from lossratio.report.formats import ReportFormat, render
+from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.doubts import DoubtKind
 from lossratio.results.findings import doubts_of, message
