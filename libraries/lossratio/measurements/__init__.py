@@ -1,11 +1,18 @@
 """Measurements: what all kinds share, and a folder for each kind."""
 
 from lossratio.measurements.csit import CsitExportError, CsitNumber, CsitRate, CsitRecord, csit_rate
-from lossratio.measurements.measure import InWords, MeasuredKind, Request, measure
+from lossratio.measurements.measure import (
+    InWords,
+    MeasuredKind,
+    PlannedTrials,
+    Request,
+    WarmUp,
+    measure,
+    run_warm_up,
+    warm_up_like,
+)
 from lossratio.measurements.measurement import Measurement, Span, TestPlace, perform, what_stopped
-from lossratio.measurements.planned import PlannedTrials
 from lossratio.measurements.progress import OnProgress, Progress, progress_line, seconds_in_words, trial_in_words
-from lossratio.measurements.warm_up import WarmUp, run_warm_up, warm_up_like
 
 __all__ = [
     "CsitExportError",

@@ -1,21 +1,93 @@
-"""The one way through a measurement: from the request, by a controller's trials, to the result file."""
+"""The one way through a measurement: from the request, by a controller's trials, to the result file.
+
+A warm-up comes before it, with traffic of its own. A kind that plans all trials before the first one has the controller
+`PlannedTrials`.
+"""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from lossratio.errors import SearchError
 from lossratio.measurements.measurement import Measurement, TestPlace, perform
-from lossratio.measurements.warm_up import WarmUp, run_warm_up
 from lossratio.mlrsearch import SearchGoalWarning
 from lossratio.results import Kind, MaxLoad, TestResult
-from lossratio.trials import Controller, Integrity, TrialResult
+from lossratio.trials import Controller, Integrity, TrialInput, TrialResult
+from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
     from lossratio.traffic import TrafficProfile
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """The settings of a warm-up.
+
+    Attributes:
+        duration: Seconds.
+        profile: Its traffic.
+    """
+
+    duration: float
+    profile: TrafficProfile
+
+    def to_json(self) -> dict[str, Any]:
+        """The warm-up as JSON data."""
+        return {"duration_s": self.duration, "profile": self.profile.description_in_full()}
+
+
+def warm_up_like(traffic: TrafficProfile, duration: float | None, profile: str | Path | None = None) -> WarmUp | None:
+    """A warm-up before a measurement.
+
+    Args:
+        traffic: The measurement's traffic; the warm-up has the same frame size and directions.
+        duration: Seconds; None: there is no warm-up.
+        profile: Traffic profile of the warm-up, by name or file; None: that of the measurement.
+
+    Raises:
+        SearchError: If there is a profile without a duration.
+        TrafficError: If there is no such profile, or it cannot have frames of that size.
+    """
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.traffic import load_profile
+
+    if duration is None:
+        if profile is not None:
+            raise SearchError(f"How long is the warm-up with {profile}? Say e.g. warm_up=5 s.")
+        return None
+    if profile is None:
+        return WarmUp(duration, traffic)
+    own = load_profile(profile, frame_size=traffic.frame_size, bidirectional=traffic.bidirectional)
+    return WarmUp(duration, own)
+
+
+def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
+    """Performs a warm-up.
+
+    Args:
+        testbed: The testbed.
+        warm_up: The settings of the warm-up.
+        load: Frames per second, per interface.
+
+    Returns:
+        A remark on the warm-up, for the reader of the numbers.
+
+    Raises:
+        LossRatioError: If its traffic cannot be generated, or does not get through.
+    """
+    with testbed.ready_for(warm_up.profile) as ready:
+        output = ready.measurer.measure(TrialInput(warm_up.duration, load))
+    return (
+        f"before the first trial there was a warm-up of {warm_up.duration:g} s at {format_frame_rate(load)} per "
+        f"interface with the traffic profile {warm_up.profile.name}; it lost {format_ratio(output.loss_ratio)}, which "
+        "counts for nothing"
+    )
 
 
 class Request:
@@ -97,6 +169,49 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
     def watch(self) -> Callable[[TrialResult], None]:
         """A function that gets each trial of one measurement, and raises an error when more trials make no sense."""
         return lambda _: None
+
+
+class PlannedTrials:
+    """Asks for given trials one after the other; a `lossratio.trials.trial.Controller`.
+
+    Args:
+        trials: The trials.
+        are_enough: Whether these results are enough, so that the remaining trials would show nothing new.
+
+    Attributes:
+        elapsed: Seconds that all trials recorded so far took.
+    """
+
+    def __init__(
+        self, trials: Sequence[TrialInput], are_enough: Callable[[Sequence[TrialResult]], bool] = lambda _: False
+    ) -> None:
+        self._trials = trials
+        self._are_enough = are_enough
+        self._results: list[TrialResult] = []
+        self.elapsed = 0.0
+
+    @property
+    def trials(self) -> int:
+        """Number of trials recorded."""
+        return len(self._results)
+
+    @property
+    def remaining(self) -> int:
+        """Largest number of trials still to come."""
+        return 0 if self._are_enough(self._results) else len(self._trials) - len(self._results)
+
+    def next_trial(self) -> TrialInput | None:
+        """The next trial; None when there were enough."""
+        return self._trials[len(self._results)] if self.remaining > 0 else None
+
+    def record(self, result: TrialResult) -> None:
+        """Records a trial's result."""
+        self._results.append(result)
+        self.elapsed += result.elapsed
+
+    def result(self) -> tuple[TrialResult, ...]:
+        """All results so far."""
+        return tuple(self._results)
 
 
 def measure(

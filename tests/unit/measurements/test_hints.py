@@ -9,8 +9,7 @@ import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
-from lossratio.measurements.throughput.hints import earlier_searches
-from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.measure import SearchRequest, earlier_searches, find_conditional_throughput
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.testbed.set_up import describe_traffic
 from lossratio.traffic import load_profile

@@ -4,10 +4,10 @@ import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
+from lossratio.measurements.measure import WarmUp, warm_up_like
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.measurements.soak.measure import SoakRequest, find_critical_load
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
-from lossratio.measurements.warm_up import WarmUp, warm_up_like
 from lossratio.traffic import load_profile
 
 

@@ -1,9 +1,9 @@
 """Soak test: the critical load, found by PLRsearch."""
 
-from lossratio.measurements.soak.critical_load import SoakProgress
 from lossratio.measurements.soak.measure import (
     TARGET_LOSS_RATIO,
     Soak,
+    SoakProgress,
     SoakRequest,
     find_critical_load,
     warm_start_from,

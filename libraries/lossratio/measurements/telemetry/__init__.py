@@ -3,10 +3,10 @@
 from lossratio.measurements.telemetry.measure import (
     TELEMETRY_DURATION,
     TelemetryRequest,
+    TelemetryTrial,
     add_telemetry,
     describe_telemetry,
 )
-from lossratio.measurements.telemetry.result import TelemetryTrial
 
 __all__ = [
     "TELEMETRY_DURATION",

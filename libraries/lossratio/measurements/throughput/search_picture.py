@@ -1,6 +1,10 @@
-"""The picture of a search: load over trials, loss as colour and shape, and each goal's bounds closing as a band.
+"""The two pictures of a search: load over trials, and loss over load.
 
-A light band lies between the bounds that the trials so far point at, a dark one between those that are proved.
+Over the trials, colour and shape show the loss, and each goal's bounds close as a band. A light band lies between the
+bounds that the trials so far point at, a dark one between those that are proved.
+
+Over load, there are every trial, the loss that each goal allows, and the relevant bounds. Loss ratios are on a
+logarithmic axis; trials without loss are on a line of their own below it.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from lossratio.measurements.throughput.evidence import bounds_history
 from lossratio.measurements.throughput.result import GoalReport, ThroughputResult, format_regularity
 from lossratio.mlrsearch import GoalBounds, RelevantBounds
 from lossratio.results import Trial, format_interval
-from lossratio.units import format_frame_rate
+from lossratio.units import format_frame_rate, format_ratio
 
 BANDS = {"bounds so far": 0.2, "proved": 0.5}
 """Opacities of the bands."""
@@ -42,6 +46,12 @@ _OVERVIEW, _CLOSE_UP = 105.0, 260.0
 _TOP, _SPACE, _BOTTOM = 34.0, 26.0, 62.0
 _ROOM_IN_WIDTHS = 3.0
 _LOGARITHMIC_FROM = 10.0
+
+_LOSS_WIDTH, _LOSS_HEIGHT = 900.0, 300.0
+_LOSS_LEFT, _LOSS_RIGHT, _LOSS_TOP, _LOSS_BOTTOM = 78.0, 880.0, 30.0, 230.0
+_LOSS_GAP = 62.0
+_DECADES_BELOW = 1.0
+"""Distance of the line of trials without loss below the smallest loss, in decades."""
 
 History = Mapping[int, tuple[GoalBounds, ...]]
 
@@ -240,3 +250,85 @@ def _close_ups(result: ThroughputResult, last: tuple[GoalBounds, ...]) -> list[W
         lowest = close_ups.pop()
         close_ups.append(Window(lowest.low, lowest.high, (*lowest.goals, *unbounded)))
     return close_ups
+
+
+def draw_loss(result: ThroughputResult, history: History) -> str:
+    """Draws loss over load: of all trials, and close-ups of the loads around the goals' last bounds.
+
+    Args:
+        result: The search.
+        history: The search's `bounds_history`.
+
+    Returns:
+        One ``<svg>`` element that goes into an HTML page as it is.
+    """
+    windows = windows_of(result, history)
+    prefix, scale = unit_of(max(window.high for window in windows))
+    floor = _lossless_place(result)
+    width = (_LOSS_RIGHT - _LOSS_LEFT - _LOSS_GAP * (len(windows) - 1)) / len(windows)
+    marked = by_mark(result.trials)
+    parts = [text_at(4.0, 14.0, "trial loss ratio")]
+    for place, window in enumerate(windows):
+        left = _LOSS_LEFT + place * (width + _LOSS_GAP)
+        parts += _loss_panel(result.goals, marked, window, (left, left + width), floor, scale)
+    middle = (_LOSS_LEFT + _LOSS_RIGHT) / 2
+    parts.append(text_at(middle, _LOSS_BOTTOM + 35.0, f"load per interface, {prefix}fps", text_anchor="middle"))
+    goals = [
+        (f"{report.goal.name}: allowed loss, bounds", series_colour(i), 1.0) for i, report in enumerate(result.goals)
+    ]
+    parts += legend(marked, goals, _LOSS_LEFT, _LOSS_BOTTOM + 60.0)
+    return drawing(_LOSS_WIDTH, _LOSS_HEIGHT, f"Loss ratio over load per interface, {result.test.name}.", parts)
+
+
+def _lossless_place(result: ThroughputResult) -> float:
+    """The place of a loss ratio of zero on the axis."""
+    losses = [trial.loss_ratio for trial in result.trials] + [report.goal.loss_ratio for report in result.goals]
+    smallest = min((loss for loss in losses if loss > 0.0), default=0.01)
+    return float(10.0 ** (math.floor(math.log10(min(smallest, 0.01))) - _DECADES_BELOW))
+
+
+def _loss_panel(
+    goals: Sequence[GoalReport],
+    marked: Mapping[Mark, Sequence[Trial]],
+    window: Window,
+    extent: tuple[float, float],
+    floor: float,
+    scale: float,
+) -> list[str]:
+    plot = Plot(
+        Axis(window.low, window.high, *extent, window.is_logarithmic),
+        Axis(floor, 1.0, _LOSS_BOTTOM - 8.0, _LOSS_TOP, is_logarithmic=True),
+    )
+    ticks = [floor, *plot.y.ticks(7)[1:]]
+    plot.frame(
+        plot.x.ticks(int((extent[1] - extent[0]) / 70)), ticks, in_unit(scale), lambda loss: _loss_label(loss, floor)
+    )
+    for index, report in enumerate(goals):
+        _draw_allowed_loss(plot, report, series_colour(index), floor)
+    for mark, trials in marked.items():
+        plot.marks(mark, _loss_places(trials, window, floor))
+    return plot.parts
+
+
+def _loss_label(loss: float, floor: float) -> str:
+    return "none" if loss == floor else format_ratio(loss)
+
+
+def _draw_allowed_loss(plot: Plot, report: GoalReport, colour: str, floor: float) -> None:
+    allowed = max(report.goal.loss_ratio, floor)
+    plot.line([(plot.x.low, allowed), (plot.x.high, allowed)], colour, dash="6 3")
+    outcome = report.result
+    for bound in () if outcome is None else (outcome.relevant_lower_bound, outcome.relevant_upper_bound):
+        if bound is not None and plot.x.holds(bound.per_interface_fps):
+            plot.line([(bound.per_interface_fps, floor), (bound.per_interface_fps, 1.0)], colour, width=1.2)
+
+
+def _loss_places(trials: Sequence[Trial], window: Window, floor: float) -> Iterator[tuple[float, float, str]]:
+    """Places of trials: load, loss ratio and hint. Several trials at one place have one mark and one hint."""
+    hints: dict[tuple[float, float], list[str]] = {}
+    for trial in trials:
+        if window.holds(trial.load_per_interface_fps):
+            place = (trial.load_per_interface_fps, max(trial.loss_ratio, floor))
+            hints.setdefault(place, []).append(trial_hint(trial))
+    for (load, loss), texts in hints.items():
+        yield load, loss, texts[0] if len(texts) == 1 else f"{len(texts)} trials like {texts[0]}"

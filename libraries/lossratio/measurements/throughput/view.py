@@ -19,7 +19,6 @@ from lossratio.measurements.latency.result import latency_lines
 from lossratio.measurements.latency.view import CsitLatencies, csit_latencies, latency_picture
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, bounds_history
 from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
-from lossratio.measurements.throughput.loss_picture import draw_loss
 from lossratio.measurements.throughput.result import (
     Goal,
     GoalReport,
@@ -28,7 +27,7 @@ from lossratio.measurements.throughput.result import (
     format_regularity,
     search_goal,
 )
-from lossratio.measurements.throughput.search_picture import draw_search
+from lossratio.measurements.throughput.search_picture import draw_loss, draw_search
 from lossratio.measurements.throughput.spectrum import draw_spectra
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, SearchGoal
 from lossratio.records import Rate, Record
