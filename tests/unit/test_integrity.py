@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossratio.errors import DutError
-from lossratio.trials.counters import CountersError, output_from_counters
-from lossratio.trials.integrity import Examination, IntegrityError, check_integrity, faults_in_words, with_examination
+from lossratio.trials.counters import (
+    CountersError,
+    Examination,
+    IntegrityError,
+    check_integrity,
+    faults_in_words,
+    output_from_counters,
+    with_examination,
+)
 from lossratio.trials.trial import DirectionCounters, TrialInput
 
 TRIAL = TrialInput(duration=1.0, load=1000.0)

@@ -3,13 +3,17 @@
 from lossratio.trials.counters import (
     START_TOLERANCE,
     CountersError,
+    Examination,
+    Integrity,
     NegativeLoss,
     NegativeLossError,
+    check_integrity,
     contradictions,
+    faults_in_words,
     output_from_counters,
+    with_examination,
 )
 from lossratio.trials.digest import DigestError, add_digest, take_digest
-from lossratio.trials.integrity import Examination, Integrity, check_integrity, faults_in_words, with_examination
 from lossratio.trials.journal import (
     NO_DIGESTS,
     Journal,

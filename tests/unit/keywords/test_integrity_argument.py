@@ -5,7 +5,7 @@ from robot_runs import SIMULATED, run_suite, write_suite
 
 from lossratio.exit_status import FailureKind
 from lossratio.runs.verdicts import failure_kind
-from lossratio.trials.integrity import IntegrityError
+from lossratio.trials.counters import IntegrityError
 
 SUITE = """
 Doubted

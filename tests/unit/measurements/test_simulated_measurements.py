@@ -16,7 +16,7 @@ from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials.integrity import Integrity, IntegrityError
+from lossratio.trials.counters import Integrity, IntegrityError
 from lossratio.trials.journal import Journal, read_journal
 
 REQUEST = SearchRequest((NDR, PDR), PROFILE)

@@ -26,7 +26,7 @@ from lossratio.testbed.live import open_testbed
 from lossratio.testbed.testbed import Ready
 from lossratio.topology import Hop, Interface, Port
 from lossratio.traffic import StoppedTraffic
-from lossratio.trials.integrity import Integrity
+from lossratio.trials.counters import Integrity
 from lossratio.trials.trial import DirectionCounters, TrialOutput
 
 NDR = SearchGoal(0.0, 0.5, 1.0, 2.0, 0.1, name="NDR")

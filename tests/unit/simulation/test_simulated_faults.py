@@ -12,7 +12,7 @@ from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation import ConstantLoss, FrameFaults, SimulatedMeasurer
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials.integrity import Integrity, IntegrityError
+from lossratio.trials.counters import Integrity, IntegrityError
 from lossratio.trials.trial import TrialInput
 
 SIMULATED = Path(__file__).parents[3] / "topologies" / "simulated.yaml"

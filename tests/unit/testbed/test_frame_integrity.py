@@ -24,7 +24,7 @@ from lossratio.results.run_directory import read_result
 from lossratio.runs.verdicts import failure_kind
 from lossratio.testbed.live import open_testbed
 from lossratio.testbed.running_traffic import start_traffic
-from lossratio.trials.integrity import Integrity, IntegrityError
+from lossratio.trials.counters import Integrity, IntegrityError
 
 pytestmark = [pytest.mark.netns, needs_testbed, pytest.mark.usefixtures("unseen")]
 

@@ -11,7 +11,7 @@ from lossratio.errors import DutError
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
-from lossratio.trials.integrity import Integrity
+from lossratio.trials.counters import Integrity
 from lossratio.trials.journal import read_journal
 
 BRIEF = MrrRequest(PROFILE, max_load=20e3, trials=3, trial_duration=0.1)

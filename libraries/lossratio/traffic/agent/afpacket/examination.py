@@ -105,7 +105,7 @@ class Examiner:
             sent: How many were sent.
 
         Returns:
-            The attributes of `lossratio.trials.integrity.Examination`.
+            The attributes of `lossratio.trials.counters.Examination`.
         """
         overlooked, captured = self._ring.overlooked(), self._ring.captured()
         if self._kept is not None:
