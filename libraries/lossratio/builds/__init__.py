@@ -18,8 +18,7 @@ from lossratio.builds.comparison import (
     compare_builds,
     describe_comparison,
 )
-from lossratio.builds.measuring import BuildBench, set_up_build
-from lossratio.builds.record import BuildRecord
+from lossratio.builds.measuring import BuildBench, BuildRecord, set_up_build
 
 __all__ = [
     "AbRequest",

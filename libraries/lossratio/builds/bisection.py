@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from lossratio.builds.record import BuildRecord
+from lossratio.builds.measuring import BuildRecord
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import fmean
 
-from lossratio.builds.record import BuildRecord
+from lossratio.builds.measuring import BuildRecord
 from lossratio.errors import BuildError, SearchError
 from lossratio.exit_status import ExitStatus
 

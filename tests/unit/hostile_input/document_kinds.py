@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from lossratio.builds.record import BuildRecord
+from lossratio.builds.measuring import BuildRecord
 from lossratio.errors import ReservationError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.series import SeriesKey
