@@ -23,7 +23,7 @@ from lossratio.results.conditions import (
 )
 from lossratio.results.kinds import built_in_results
 from lossratio.results.model import TestIdentity, TestRun
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.simulation.measurer import SimulatedMeasurer
 from lossratio.topology import load_topology
 from lossratio.trials.journal import JournalEntry

@@ -4,11 +4,23 @@ A model is an immutable value, e.g. `Policer(rate=50e3, burst=1000)`. `Simulated
 result of a perfect search.
 """
 
-from lossratio.simulation.buckets import Buffer, Policer
-from lossratio.simulation.constant_loss import BackgroundLoss, ConstantLoss, LossInversion
-from lossratio.simulation.knees import SharpKnee, SmoothKnee
-from lossratio.simulation.latency import LATENCY_RATE, LATENCY_SHARE, simulated_latency
-from lossratio.simulation.measurer import FrameFaults, SimulatedMeasurer, faults_from
+from lossratio.simulation.constant_capacity import (
+    BackgroundLoss,
+    Buffer,
+    ConstantLoss,
+    LossInversion,
+    Policer,
+    SharpKnee,
+    SmoothKnee,
+)
+from lossratio.simulation.measurer import (
+    LATENCY_RATE,
+    LATENCY_SHARE,
+    FrameFaults,
+    SimulatedMeasurer,
+    faults_from,
+    simulated_latency,
+)
 from lossratio.simulation.registry import SUT_MODELS, sut_from
 from lossratio.simulation.sut import GRACEFUL, Overload, RunningSut, Sut, Traffic
 from lossratio.simulation.varying_capacity import (

@@ -10,9 +10,15 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from lossratio.simulation.buckets import Buffer, Policer
-from lossratio.simulation.constant_loss import BackgroundLoss, ConstantLoss, LossInversion
-from lossratio.simulation.knees import SharpKnee, SmoothKnee
+from lossratio.simulation.constant_capacity import (
+    BackgroundLoss,
+    Buffer,
+    ConstantLoss,
+    LossInversion,
+    Policer,
+    SharpKnee,
+    SmoothKnee,
+)
 from lossratio.simulation.sut import Sut
 from lossratio.simulation.varying_capacity import (
     CapacityDrift,

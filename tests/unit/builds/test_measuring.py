@@ -13,7 +13,7 @@ from lossratio.mlrsearch import NDR, GoalResult, IrregularReason
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.request import RunRequest
 from lossratio.runs.run import RunOutcome
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.journal import JournalEntry
 
 

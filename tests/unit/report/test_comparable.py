@@ -10,7 +10,7 @@ from lossratio.mlrsearch import NDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.run import CutOff, Run
 from lossratio.results.conditions import LoadOrigin
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 
 
 def in_runs(*results):

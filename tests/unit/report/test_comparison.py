@@ -14,7 +14,7 @@ from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.difference import Sample, adjusted, difference
 from lossratio.report.run import Run
 from lossratio.results.run_directory import RunDirectory
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 
 
 def with_rate(per_interface, *, name="64B-mrr", stdev=0.0):

@@ -11,7 +11,7 @@ from lossratio.report.csit import csit_export, csit_names
 from lossratio.results.conditions import NodeFacts
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 
 SUITE = "Tests.Vpp.Perf.Ip4.2N1L-100Ge2P1E810Cq-Avf-Ethip4-Ip4Base-"
 

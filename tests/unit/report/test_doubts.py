@@ -7,7 +7,7 @@ from lossratio.mlrsearch import PDR
 from lossratio.results.doubts import DoubtKind, drift_in, two_bands_in
 from lossratio.results.findings import doubts_of
 from lossratio.results.trials import describe_trials
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.journal import JournalEntry
 from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 

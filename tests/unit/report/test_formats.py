@@ -15,7 +15,7 @@ from lossratio.errors import StorageError
 from lossratio.report.listener import FILE_NAMES, ReportFormat, render, write_report
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.digest import add_digest
 
 

@@ -19,7 +19,7 @@ from lossratio.measurements.latency.view import draw_latency
 from lossratio.report.csit import csit_export
 from lossratio.results.findings import findings_of, message
 from lossratio.results.model import Outcome
-from lossratio.simulation.latency import BASE_DELAY, simulated_latency
+from lossratio.simulation.measurer import BASE_DELAY, simulated_latency
 
 
 def test_percentiles_are_told_as_far_as_there_are_frames():

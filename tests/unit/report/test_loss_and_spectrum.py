@@ -11,7 +11,7 @@ from lossratio.measurements.throughput.search_picture import draw_loss
 from lossratio.measurements.throughput.spectrum import draw_spectra, spectra_of, spectrum_at
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.results.trials import describe_trials
-from lossratio.simulation.knees import SmoothKnee
+from lossratio.simulation.constant_capacity import SmoothKnee
 from lossratio.trials.journal import JournalEntry
 
 SVG = "{http://www.w3.org/2000/svg}"

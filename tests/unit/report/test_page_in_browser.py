@@ -10,7 +10,7 @@ from report_examples import mrr, throughput
 from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None

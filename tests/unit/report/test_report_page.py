@@ -12,7 +12,7 @@ from lossratio.report.run import Run
 from lossratio.report.tables import NOTHING, describe_frame_size, overview
 from lossratio.results.conditions import FrameSizeShare
 from lossratio.results.model import Outcome
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 
 DRAWING = settings(
     max_examples=5,

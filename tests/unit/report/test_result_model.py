@@ -25,7 +25,7 @@ from lossratio.measurements.throughput.evidence import throughput_result
 from lossratio.mlrsearch import NDR, PDR
 from lossratio.results.conditions import LoadOrigin, LoadSemantics, load_semantics, trial_timing
 from lossratio.results.model import Outcome
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)

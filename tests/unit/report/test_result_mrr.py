@@ -7,7 +7,7 @@ from report_examples import MAX_LOAD, conditions, mrr, trials_of_any_kind
 
 from lossratio.errors import SearchError
 from lossratio.measurements.mrr.result import MRR_TRIAL_DURATION, MRR_TRIALS, NOTHING_LOST, maximum_receive_rate
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 ONE_SECOND = TrialInput(1.0, 100_000.0)

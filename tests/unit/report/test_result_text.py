@@ -21,7 +21,7 @@ from lossratio.measurements.progress import progress_line
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, BoundsSoFar
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
 from lossratio.results.findings import format_frames_per_second, format_interval, message
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
 ANY_RESULTS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

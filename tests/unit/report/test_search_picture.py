@@ -10,7 +10,7 @@ from lossratio.drawing.plot import LOSSLESS, LOSSY, MARKS, UNSENT, WARM_UP, mark
 from lossratio.measurements.throughput.evidence import bounds_history
 from lossratio.measurements.throughput.search_picture import search_picture, windows_of
 from lossratio.results.trials import describe_trials
-from lossratio.simulation.knees import SharpKnee, SmoothKnee
+from lossratio.simulation.constant_capacity import SharpKnee, SmoothKnee
 from lossratio.trials.journal import JournalEntry
 
 DRAWING = settings(

@@ -7,8 +7,7 @@ from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, Verdict,
 from lossratio.mlrsearch import NDR, PDR, IrregularReason, goal_result
 from lossratio.results.conditions import LoadOrigin
 from lossratio.results.model import Outcome
-from lossratio.simulation.constant_loss import ConstantLoss
-from lossratio.simulation.knees import SharpKnee
+from lossratio.simulation.constant_capacity import ConstantLoss, SharpKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 

@@ -1,0 +1,316 @@
+"""SUTs whose capacity does not vary: knees, buckets that let a burst pass, and constant losses.
+
+Knees are sharp or smooth: the forwarding rate follows the load up to a capacity, then bends. Buckets are a policer's
+tokens, and a queue in front of a capacity. Both pass ``rate * T + burst`` frames in a trial of T seconds, if the bucket
+is full or the queue is empty when the trial begins; if too little time has passed since the trial before, they pass
+fewer. A constant loss takes each frame with the same small or large probability, at all loads or in a band of them.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from pydantic import model_validator
+from pydantic.dataclasses import dataclass
+from scipy import special, stats
+
+from lossratio.simulation.sut import (
+    GRACEFUL,
+    STRICT,
+    FrameRate,
+    Frames,
+    Overload,
+    ProperRatio,
+    Ratio,
+    RunningSut,
+    Traffic,
+    random_rounding,
+    smallest_exceeding_load,
+)
+
+
+@dataclass(frozen=True, config=STRICT)
+class SharpKnee:
+    """Forwards everything up to its capacity.
+
+    Attributes:
+        capacity: Greatest forwarding rate, in frames per second.
+        overload: The behaviour at loads above the capacity.
+    """
+
+    capacity: FrameRate
+    overload: Overload = GRACEFUL
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory."""
+        return partial(self._lost_frames, rng=rng)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
+        """The capacity for a goal without loss, or ``capacity / (1 - loss_ratio)`` if overload costs nothing."""
+        return self.overload.lossy_load(self.capacity, loss_ratio)
+
+    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+        return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+
+
+@dataclass(frozen=True, config=STRICT)
+class SmoothKnee:
+    """Loses some frames far below its largest forwarding rate: a fitting function of PLRsearch, with Poisson counts.
+
+    Source: draft-vpolak-bmwg-plrsearch-02, section 5.3, in a form without cancellation.
+
+    Attributes:
+        mrr: Forwarding rate that it approaches in overload, in frames per second.
+        spread: Width of the knee, in frames per second.
+        function: Shape of the knee.
+    """
+
+    mrr: FrameRate
+    spread: FrameRate
+    function: Literal["stretch", "erf"] = "stretch"
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory."""
+        return partial(self._lost_frames, rng=rng)
+
+    def loss_rate(self, load: float) -> float:
+        """Mean frames lost per second at a load in frames per second."""
+        rate = self._stretch(load) if self.function == "stretch" else self._erf(load)
+        return min(load, max(0.0, rate))
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """By bisection of the Poisson distribution of lost frames; None for an exceed ratio of 0."""
+        if exceed_ratio == 0.0:
+            return None
+        return smallest_exceeding_load(
+            lambda load: float(
+                stats.poisson.sf(math.floor(loss_ratio * load * duration), self.loss_rate(load) * duration)
+            ),
+            exceed_ratio,
+        )
+
+    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+        return min(traffic.frames, int(rng.poisson(self.loss_rate(traffic.load) * traffic.duration)))
+
+    def _stretch(self, load: float) -> float:
+        ratio = math.exp(-self.mrr / self.spread)
+        shifted = (load - self.mrr) / self.spread + math.log(-math.expm1(-load / self.spread)) - math.log1p(ratio)
+        return self.spread * (1.0 + ratio) * float(np.logaddexp(0.0, shifted))
+
+    def _erf(self, load: float) -> float:
+        origin = self.mrr / self.spread
+        lost = _erfc_integral((self.mrr - load) / self.spread) - _erfc_integral(origin)
+        return self.spread * lost / float(special.erfc(-origin))
+
+
+def _erfc_integral(lower: float) -> float:
+    if lower <= 0.0:
+        return math.exp(-lower * lower) / math.sqrt(math.pi) - lower * float(special.erfc(lower))
+    return math.exp(-lower * lower) * (1.0 / math.sqrt(math.pi) - lower * float(special.erfcx(lower)))
+
+
+class _Bucket:
+    """A bucket that fills at a rate up to its size, and is emptied by traffic. It is full at first."""
+
+    def __init__(self, rate: float, size: float) -> None:
+        self._rate = rate
+        self._size = size
+        self._level = size
+        self._time = 0.0
+
+    def level_at(self, time: float) -> float:
+        return min(self._size, self._level + self._rate * (time - self._time))
+
+    def take(self, traffic: Traffic) -> None:
+        gain = self._rate * traffic.duration - traffic.frames
+        self._level = min(self._size, max(0.0, self.level_at(traffic.start) + gain))
+        self._time = traffic.start + traffic.duration
+
+
+@dataclass(frozen=True, config=STRICT)
+class Policer:
+    """A token bucket: passes whole frames while it has tokens, and drops the rest.
+
+    A full bucket passes ``rate * T + burst`` frames in T seconds, and is full again after ``burst / rate`` seconds
+    without traffic (measured on Linux's ``limit rate over N/second burst B packets drop``).
+
+    Attributes:
+        rate: Tokens per second, in frames per second.
+        burst: Tokens that a full bucket holds, in frames.
+    """
+
+    rate: FrameRate
+    burst: Frames = 0.0
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A policer with a full bucket."""
+        bucket = _Bucket(self.rate, self.burst)
+
+        def lost_frames(traffic: Traffic) -> int:
+            tokens = bucket.level_at(traffic.start) + self.rate * traffic.duration
+            bucket.take(traffic)
+            # The sum's rounding error must not cost a token.
+            return max(0, traffic.frames - math.floor(tokens * (1.0 + 1e-12)))
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
+        """``(rate + burst / duration) / (1 - loss_ratio)``: the bucket is full when the trial begins."""
+        return (self.rate + self.burst / duration) / (1.0 - loss_ratio)
+
+
+@dataclass(frozen=True, config=STRICT)
+class Buffer:
+    """A queue in front of a capacity: it hides the loss of short trials.
+
+    No frame is lost while the queue fills. Queued frames come out at the rate of the capacity, also after the end of
+    the trial (the measurer waits for them).
+
+    Attributes:
+        capacity: Greatest forwarding rate, in frames per second.
+        size: Frames that the queue holds.
+        overload: The behaviour while the queue is full.
+    """
+
+    capacity: FrameRate
+    size: Frames
+    overload: Overload = GRACEFUL
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT with an empty queue."""
+        room = _Bucket(self.capacity, self.size)
+
+        def lost_frames(traffic: Traffic) -> int:
+            lost = traffic.frames * self._loss_ratio(traffic.load, traffic.duration, room.level_at(traffic.start))
+            room.take(traffic)
+            return random_rounding(lost, rng)
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
+        """``capacity + size / duration`` for a goal without loss, else by bisection. The queue is empty at first."""
+        return smallest_exceeding_load(
+            lambda load: float(self._loss_ratio(load, duration, self.size) > loss_ratio), exceed_ratio
+        )
+
+    def _loss_ratio(self, load: float, duration: float, room: float) -> float:
+        if (load - self.capacity) * duration <= room:
+            return 0.0
+        filling = room / (load - self.capacity)
+        return (1.0 - filling / duration) * self.overload.loss_ratio(load, self.capacity)
+
+
+@dataclass(frozen=True, config=STRICT)
+class ConstantLoss:
+    """Loses each frame with the same probability, at any load: 0 is a perfect SUT, 1 a black hole.
+
+    Attributes:
+        loss_ratio: The probability.
+    """
+
+    loss_ratio: Ratio = 0.0
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory."""
+        return lambda traffic: int(rng.binomial(traffic.frames, self.loss_ratio))
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Infinite or 0. For a goal without loss, the load with so few frames that enough trials lose none."""
+        if self.loss_ratio in (0.0, 1.0):
+            return math.inf if self.loss_ratio <= loss_ratio else 0.0
+        return _truth(self.loss_ratio, math.inf, GRACEFUL, loss_ratio, duration, exceed_ratio)
+
+
+@dataclass(frozen=True, config=STRICT)
+class BackgroundLoss:
+    """A sharp knee that also loses each other frame with the same small probability.
+
+    Attributes:
+        capacity: Greatest forwarding rate, in frames per second.
+        loss_ratio: The probability.
+        overload: The behaviour at loads above the capacity.
+    """
+
+    capacity: FrameRate
+    loss_ratio: ProperRatio
+    overload: Overload = GRACEFUL
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory."""
+        return partial(self._lost_frames, rng=rng)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """By bisection of the binomial distribution of lost frames; None for an exceed ratio of 0."""
+        return _truth(self.loss_ratio, self.capacity, self.overload, loss_ratio, duration, exceed_ratio)
+
+    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+        dropped = random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+        return dropped + int(rng.binomial(traffic.frames - dropped, self.loss_ratio))
+
+
+@dataclass(frozen=True, config=STRICT)
+class LossInversion:
+    """A sharp knee with a band of loads below it that loses frames: a higher load may lose less than a lower one.
+
+    Attributes:
+        capacity: Greatest forwarding rate, in frames per second.
+        band_start: Smallest load of the band, in frames per second.
+        band_end: Smallest load above the band, in frames per second; at most the capacity.
+        loss_ratio: Probability to lose a frame in the band.
+        overload: The behaviour at loads above the capacity.
+    """
+
+    capacity: FrameRate
+    band_start: FrameRate
+    band_end: FrameRate
+    loss_ratio: Ratio
+    overload: Overload = GRACEFUL
+
+    @model_validator(mode="after")
+    def _in_order(self) -> LossInversion:
+        if not self.band_start < self.band_end <= self.capacity:
+            raise ValueError("band_start must be below band_end, and band_end at most the capacity")
+        return self
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory."""
+        return partial(self._lost_frames, rng=rng)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
+        """The start of the band if the band exceeds the goal (the conservative side of the inversion), or the knee."""
+        if _binomial_exceeds(self.band_start * duration, self.loss_ratio, loss_ratio) > exceed_ratio:
+            return self.band_start
+        return self.overload.lossy_load(self.capacity, loss_ratio)
+
+    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+        if self.band_start <= traffic.load < self.band_end:
+            return int(rng.binomial(traffic.frames, self.loss_ratio))
+        return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
+
+
+def _truth(
+    probability: float, capacity: float, overload: Overload, loss_ratio: float, duration: float, exceed_ratio: float
+) -> float | None:
+    knee = overload.lossy_load(capacity, loss_ratio)
+    if probability == 0.0:
+        return knee
+    if exceed_ratio == 0.0:
+        return None
+    if loss_ratio == 0.0:
+        return min(knee, math.log1p(-exceed_ratio) / math.log1p(-probability) / duration)
+
+    def exceed_probability(load: float) -> float:
+        dropped = overload.loss_ratio(load, capacity)
+        if dropped > loss_ratio:
+            return 1.0
+        allowed = (loss_ratio - dropped) / (1.0 - dropped)
+        return _binomial_exceeds(load * (1.0 - dropped) * duration, probability, allowed)
+
+    return smallest_exceeding_load(exceed_probability, exceed_ratio)
+
+
+def _binomial_exceeds(frames: float, probability: float, loss_ratio: float) -> float:
+    return float(stats.binom.sf(math.floor(loss_ratio * frames), math.ceil(frames), probability))
