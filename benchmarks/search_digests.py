@@ -22,10 +22,9 @@ from joblib import Parallel, delayed
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS, Algorithm, Goals
 from lossratio.arena.baselines.csit import COARSE_TARGETS, TIMEOUT, WARM_UP_DURATION
-from lossratio.arena.goal_sets import GOAL_SETS
 from lossratio.arena.nights import CHANGES
 from lossratio.arena.outcome import Outcome, searched
-from lossratio.arena.search import SEARCH_STREAM
+from lossratio.arena.search import GOAL_SETS, SEARCH_STREAM
 from lossratio.arena.study import EVERY_ALGORITHM, FAMILY_SETS, NO_OVERHEAD
 from lossratio.arena.suts import Family, Subject
 from lossratio.mlrsearch import MLRsearch, SearchGoalWarning

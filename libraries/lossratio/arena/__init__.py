@@ -1,11 +1,10 @@
 """Studies: comparisons of search algorithms on simulated SUTs with a known truth."""
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER
-from lossratio.arena.demands import decision_time_growth, figures, hint_figures
-from lossratio.arena.figures import at_overhead
-from lossratio.arena.goal_sets import GOAL_SETS
+from lossratio.arena.figures import at_overhead, decision_time_growth, figures, hint_figures
 from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS
 from lossratio.arena.peer import why_not_installed
+from lossratio.arena.search import GOAL_SETS
 from lossratio.arena.study import FAMILY_SETS, NO_OVERHEAD, OVERHEADS, Store, Study, run_study
 from lossratio.arena.tables import algorithm_table, family_tables, figure_table, group_table, hint_family_tables
 

@@ -1,15 +1,33 @@
-"""Figures of a study: numbers computed from its rows.
+"""Figures of a study: numbers computed from its rows, and the demands on our controller.
 
-Data frames have the columns of `lossratio.arena.search.Row`; series have a value for each family, by its name.
+The demands are on figures compared with the peer's, with hints, and of long searches. Data frames have the columns of
+`lossratio.arena.search.Row`; series have a value for each family, by its name.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+
+from lossratio.arena.algorithms import OURS, PEER
+from lossratio.arena.nights import CHANGES, Change
+from lossratio.arena.outcome import Outcome, searched
+from lossratio.arena.suts import Overhead, Subject
+from lossratio.mlrsearch import NDR, PDR, MLRsearch
+from lossratio.simulation import SharpKnee
+
+TIME: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"G1": (0.95, 0.90), "G2": (0.77, 0.70), "G3": (0.86, 0.80), "G4": (0.84, 0.80), "G5": (0.95, 0.88)}
+)
+"""Must and aim of search time divided by the peer's, by goal set."""
+
+BIAS: Mapping[str, float] = MappingProxyType({"G1": 0.1, "G2": 0.5, "G3": 0.5, "G4": 0.1, "G5": 0.1})
+"""Percent of the load."""
 
 
 def searches(rows: Any) -> Any:
@@ -70,3 +88,217 @@ def standard_error(figure: Callable[[Any], float], rows: Any) -> float:
         return math.nan
     left = [figure(rows[rows.seed != seed]) for seed in seeds]
     return float(np.sqrt((len(seeds) - 1) * np.var(left)))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number, and the demands on it.
+
+    Attributes:
+        name: Its name.
+        goals: The goal set; ``all`` for all together.
+        value: The number; NaN where nothing was measured.
+        error: Its standard error; NaN where it is unknown.
+        must: The largest accepted value.
+        aim: The largest value that we aim at.
+    """
+
+    name: str
+    goals: str
+    value: float
+    error: float
+    must: float
+    aim: float
+
+    @property
+    def verdict(self) -> str:
+        """``pass``, ``aim missed``, ``FAIL``, or ``-`` where nothing was measured."""
+        if math.isnan(self.value):
+            return "-"
+        if self.value > self.must:
+            return "FAIL"
+        return "pass" if self.value <= self.aim else "aim missed"
+
+
+def mean_time_ratio(rows: Any) -> float:
+    """Geometric mean over families of search time divided by the peer's."""
+    return geometric_mean(time(rows, OURS) / time(rows, PEER))
+
+
+def worst_time_ratio(rows: Any) -> float:
+    """Search time divided by the peer's on the worst family."""
+    return float((time(rows, OURS) / time(rows, PEER)).max())
+
+
+def bias_beside_peer(rows: Any) -> float:
+    """Distance between the mean lower bounds of both, in percent of the truth (mean over families that have one)."""
+    return abs(float((bias(rows, OURS) - bias(rows, PEER)).mean()))
+
+
+def spread_ratio(rows: Any) -> float:
+    """Spread of the lower bound, mean over families, divided by the peer's; NaN where the peer has none."""
+    theirs = float(spread(rows, PEER).mean())
+    return float(spread(rows, OURS).mean()) / theirs if theirs else math.nan
+
+
+def mean_spread_ratio(rows: Any) -> float:
+    """Geometric mean over goal sets of `spread_ratio`."""
+    ratios = [spread_ratio(chosen) for chosen in by_goal_set(rows).values()]
+    return geometric_mean([ratio for ratio in ratios if ratio > 0])
+
+
+def figures(rows: Any, growth: float) -> Iterator[Figure]:
+    """All figures of a study.
+
+    Args:
+        rows: All rows; those of goal sets without demands are left out.
+        growth: Time per decision in a long search, as a multiple of that in a short one.
+    """
+    rows = rows[rows.goal_set.isin(list(TIME))]
+    free = at_overhead(rows, 0.0, counted=False)
+    yield from _by_goal_set("time / peer's", mean_time_ratio, free, TIME)
+    yield from _by_goal_set("time / peer's, worst family", worst_time_ratio, free, dict.fromkeys(TIME, (1.10, 1.02)))
+    for counted in (False, True):
+        name = f"time / peer's, overhead 0.5 s {'' if counted else 'not '}counted"
+        loaded = at_overhead(rows, 0.5, counted=counted)
+        yield from _by_goal_set(name, mean_time_ratio, loaded, dict.fromkeys(TIME, (1.0, 1.0)))
+    yield from _by_goal_set(
+        "bias beside peer's, %", bias_beside_peer, free, {name: (most, most) for name, most in BIAS.items()}
+    )
+    yield from _by_goal_set("spread / peer's", spread_ratio, free, dict.fromkeys(TIME, (1.3, 1.0)))
+    over_all = mean_spread_ratio(free)
+    yield Figure("spread / peer's", "all", over_all, standard_error(mean_spread_ratio, free), 1.0, 1.0)
+    ours = searches(rows[rows.algorithm == OURS])
+    milliseconds = 1000.0 * float(ours.controller_seconds.sum() / ours.trials.sum())
+    yield Figure("results with faults", "all", float((ours.faults != "").sum()), math.nan, 0.0, 0.0)
+    yield Figure("ms per decision", "all", milliseconds, math.nan, 1.0, 1.0)
+    yield Figure("time per decision, 1,000 trials / 100", "all", growth, math.nan, 2.0, 1.5)
+
+
+def _by_goal_set(
+    name: str, figure: Callable[[Any], float], rows: Any, limits: Mapping[str, tuple[float, float]]
+) -> Iterator[Figure]:
+    for goals, chosen in by_goal_set(rows).items():
+        must, aim = limits[goals]
+        yield Figure(name, goals, figure(chosen), standard_error(figure, chosen), must, aim)
+
+
+HINTED_TIME_UNCHANGED: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"G1": (0.92, 0.89), "G2": (0.78, 0.74), "G3": (0.84, 0.80), "G4": (0.77, 0.73), "G5": (0.94, 0.91)}
+)
+"""Must and aim of search time divided by that without hints, on an unchanged SUT."""
+
+HINTED_TIME: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"up to 5 %": (1.02, 1.0), "20 %": (1.05, 1.0), "nonsense": (1.15, 1.1)}
+)
+"""The same after a change, for all goal sets alike."""
+
+HINTED_WORST_FAMILY = (1.3, 1.2)
+
+HINTED_BIAS: Mapping[str, float] = MappingProxyType({"G1": 0.1, "G2": 0.25, "G3": 0.1, "G4": 0.1, "G5": 0.1})
+"""Percent of the load."""
+
+SEEN = 5.0
+"""Percentage points by which a change may be seen less often."""
+
+HALF_A_CHANGE = 0.005
+"""A change of 1 % is seen if the lower bound moves by at least this share in the same direction."""
+
+
+def hint_figures(rows: Any) -> Iterator[Figure]:
+    """All figures of a study with hints, at overhead 0."""
+    rows = rows[rows.goal_set.isin(list(HINTED_TIME_UNCHANGED))]
+    present = set(rows.algorithm.unique())
+    for change in CHANGES.values():
+        if not {change.with_hints, change.without_hints} <= present:
+            continue
+        for goals, chosen in by_goal_set(rows).items():
+            yield from _of_change(change, goals, chosen)
+    if {CHANGES["1 %"].with_hints, CHANGES["unchanged"].with_hints} <= present:
+        for goals, chosen in by_goal_set(rows).items():
+            lost = seen(chosen, with_hints=False) - seen(chosen, with_hints=True)
+            yield Figure("change of 1 % seen less often, points", goals, lost, math.nan, SEEN, SEEN)
+
+
+def _of_change(change: Change, goals: str, rows: Any) -> Iterator[Figure]:
+    def ratios(chosen: Any) -> Any:
+        return time(chosen, change.with_hints) / time(chosen, change.without_hints)
+
+    def figure(name: str, value: Callable[[Any], float], must: float, aim: float) -> Figure:
+        return Figure(f"{name}, {change.name}", goals, value(rows), standard_error(value, rows), must, aim)
+
+    limits = HINTED_TIME_UNCHANGED[goals] if change.name == "unchanged" else HINTED_TIME.get(change.name)
+    if limits is not None:
+        yield figure("time / without hints", lambda chosen: geometric_mean(ratios(chosen)), *limits)
+        yield figure(
+            "time / without hints, worst family", lambda chosen: float(ratios(chosen).max()), *HINTED_WORST_FAMILY
+        )
+    yield figure(
+        "bias by hints, %", lambda chosen: abs(bias_by_hints(chosen, change)), HINTED_BIAS[goals], HINTED_BIAS[goals]
+    )
+
+
+def bias_by_hints(rows: Any, change: Change) -> float:
+    """Relative difference of lower bounds with hints from those without hints, in percent: mean over families."""
+    lowers = [
+        rows[(rows.algorithm == name) & rows.lower.notna()].groupby(["family", "seed", "goal"], sort=False).lower.mean()
+        for name in (change.with_hints, change.without_hints)
+    ]
+    off = 100.0 * (lowers[0] / lowers[1] - 1.0)
+    return float(off.groupby("family", sort=False).mean().mean())
+
+
+def seen(rows: Any, *, with_hints: bool) -> float:
+    """Percentage of 1 % changes that move the lower bound by at least half a change in the right direction."""
+    small, none = CHANGES["1 %"], CHANGES["unchanged"]
+    names = [change.with_hints if with_hints else change.without_hints for change in (small, none)]
+    keys = ["family", "seed", "goal"]
+    after, before = (
+        rows[(rows.algorithm == name) & rows.lower.notna()][[*keys, "repeat", "lower", "truth"]] for name in names
+    )
+    pairs = after.merge(before, on=keys, suffixes=("", "_before")).dropna()
+    if not len(pairs):
+        return math.nan
+    went = (pairs.truth > pairs.truth_before) * 2 - 1
+    moved = (pairs.lower / pairs.lower_before - 1.0) * went
+    return 100.0 * float((moved >= HALF_A_CHANGE).groupby(pairs.family, sort=False).mean().mean())
+
+
+SHORT_SUM, LONG_SUM = 61.0, 661.0
+"""Duration sums in seconds: NDR and PDR then take some 100 and some 1,000 trials."""
+
+ATTEMPTS = 5
+"""Number of searches of each length. The fastest one counts, as the others were disturbed."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Decisions of a short and of a long search on the same SUT.
+
+    Attributes:
+        short_trials: Trials of the short search.
+        long_trials: Trials of the long search.
+        ratio: Processor time per decision in the long search, as a multiple of that in the short one.
+    """
+
+    short_trials: int
+    long_trials: int
+    ratio: float
+
+
+def decision_time_growth() -> Growth:
+    """Measures how much more processor time a decision takes in a long search."""
+    # In turns, so that a busy machine slows both down alike.
+    pairs = [(_search(SHORT_SUM), _search(LONG_SUM)) for _ in range(ATTEMPTS)]
+    short, long = (min(outcomes, key=_decision_time) for outcomes in zip(*pairs, strict=True))
+    return Growth(len(short.trials), len(long.trials), _decision_time(long) / _decision_time(short))
+
+
+def _search(duration_sum: float) -> Outcome:
+    subject = Subject("sharp knee", 0, SharpKnee(4.321e6), 9001.0, 14_880_952.0)
+    goals = [replace(goal, duration_sum=duration_sum) for goal in (NDR, PDR)]
+    return searched(MLRsearch(goals, subject.min_load, subject.max_load), subject.measurer(Overhead(0.0)))
+
+
+def _decision_time(outcome: Outcome) -> float:
+    return outcome.controller_seconds / len(outcome.trials)

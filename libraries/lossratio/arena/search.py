@@ -1,23 +1,87 @@
-"""One search of a study: an algorithm on a SUT, and the rows that report it."""
+"""One search of a study: its goals, an algorithm on a SUT, the rows that report it, and its certificate.
+
+The certificate is the time that an oracle which knows the search's result takes to prove it. No search can be much
+faster than this, as its last trials are such a proof. The oracle measures only the relevant bounds, with the trial
+durations that prove them soonest, until RFC 9971 classifies each load for each goal. On a noisy SUT the proof may
+contradict the result of a lucky search. Its time counts nevertheless, and the certificate is marked.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from lossratio.arena.algorithms import Algorithm
-from lossratio.arena.baselines.certificate import certificate
-from lossratio.arena.baselines.checker import faults
-from lossratio.arena.goal_sets import GoalSet
+from lossratio.arena.baselines.checker import DurationSums, faults
 from lossratio.arena.suts import Overhead, Subject
 from lossratio.errors import SearchError
-from lossratio.mlrsearch import GoalResult, SearchGoal, SearchGoalWarning
+from lossratio.mlrsearch import (
+    NDR,
+    PDR,
+    RFC2544,
+    TST009,
+    Bound,
+    GoalResult,
+    SearchGoal,
+    SearchGoalWarning,
+    SearchResult,
+)
+from lossratio.trials import Measurer, TrialInput, TrialResult
 
 SEARCH_STREAM, PROOF_STREAM = 0, 1
 """Streams of random numbers: searches and certificates must not share random numbers."""
+
+REHEARSALS = 5
+"""Number of proofs that are tried with each trial duration, to find the fastest."""
+
+
+@dataclass(frozen=True)
+class GoalSet:
+    """The goals of one search.
+
+    Attributes:
+        name: Short name for tables.
+        title: Description.
+        goals: The search goals.
+        countable_overhead: Whether the overhead of a trial may count towards the goals' duration sums. False
+            where a trial of 60 s would count 60.5 s of a sum of 120 s: one trial would decide, and verify no loss.
+    """
+
+    name: str
+    title: str
+    goals: tuple[SearchGoal, ...]
+    countable_overhead: bool = True
+
+
+def _one_trial(loss_ratio: float) -> SearchGoal:
+    return SearchGoal(loss_ratio, 0.0, 30.0, 30.0, 0.005, 1.0, name=f"loss {loss_ratio * 100:g} %, one trial")
+
+
+def _csit(loss_ratio: float) -> SearchGoal:
+    with warnings.catch_warnings():
+        # Goals with a width below the loss ratio are compared here on purpose.
+        warnings.simplefilter("ignore", SearchGoalWarning)
+        return SearchGoal(loss_ratio, 0.5, 1.0, 21.0, 0.005, 1.0, name=f"loss {loss_ratio * 100:g} %")
+
+
+GOAL_SETS: Mapping[str, GoalSet] = MappingProxyType(
+    {
+        goal_set.name: goal_set
+        for goal_set in (
+            GoalSet("G1", "NDR and PDR of CSIT", (NDR, PDR)),
+            GoalSet("G2", "RFC 2544", (RFC2544,)),
+            GoalSet("G3", "TST009", (TST009,), countable_overhead=False),
+            GoalSet("G4", "quick NDR", (SearchGoal(0.0, 0.5, 1.0, 5.0, 0.01, 1.0, name="quick NDR"),)),
+            GoalSet("G5", "loss 0, 0.1, 0.5, 1 %", (_csit(0.0), _csit(0.001), _csit(0.005), _csit(0.01))),
+            GoalSet("G6", "NDR and PDR by single trials, as CSIT had them first", (_one_trial(0.0), _one_trial(0.005))),
+        )
+    }
+)
+"""All goal sets by name."""
 
 
 @dataclass(frozen=True)
@@ -125,3 +189,87 @@ def _truth(goal: SearchGoal, subject: Subject) -> float:
 
 def _or_nan(number: float | None) -> float:
     return math.nan if number is None else number
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The cost of a proof.
+
+    Attributes:
+        elapsed: Seconds that its trials took in all, on the measurer's clock.
+        trials: Number of its trials.
+        proved: Whether every load was classified as in the result.
+    """
+
+    elapsed: float
+    trials: int
+    proved: bool
+
+
+def certificate(result: SearchResult, measurer: Callable[[int], Measurer]) -> Certificate:
+    """Proves a result again.
+
+    Args:
+        result: A search's result. Of an irregular result with one bound, that bound is proved.
+        measurer: Makes a measurer of the same SUT from a seed, with the same overheads. Each load gets new ones.
+    """
+    proofs = [
+        _best_proof(load, claims, measurer, seed=number * (REHEARSALS + 1))
+        for number, (load, claims) in enumerate(_claims(result).items())
+    ]
+    return Certificate(
+        sum(proof.elapsed for proof in proofs),
+        sum(proof.trials for proof in proofs),
+        all(proof.proved for proof in proofs),
+    )
+
+
+def _claims(result: SearchResult) -> Mapping[float, list[tuple[SearchGoal, Bound]]]:
+    """The bounds of the result, by load."""
+    claims: dict[float, list[tuple[SearchGoal, Bound]]] = {}
+    for goal, goal_result in result.items():
+        lower, upper = goal_result.relevant_lower_bound, goal_result.relevant_upper_bound
+        if lower is not None:
+            claims.setdefault(lower, []).append((goal, Bound.LOWER))
+        if upper is not None and upper != lower:
+            claims.setdefault(upper, []).append((goal, Bound.UPPER))
+    return claims
+
+
+def _best_proof(
+    load: float, claims: list[tuple[SearchGoal, Bound]], measurer: Callable[[int], Measurer], seed: int
+) -> Certificate:
+    """Proves a load with trials of the duration that proves it soonest on average."""
+    durations = _durations(claims)
+    if len(durations) == 1:
+        return _proof(TrialInput(durations[0], load), claims, measurer(seed))
+
+    def rehearse(duration: float) -> tuple[int, float]:
+        """Number of failed proofs with trials of a duration, and the time of all proofs."""
+        trial = TrialInput(duration, load)
+        proofs = [_proof(trial, claims, measurer(seed + number)) for number in range(1, REHEARSALS + 1)]
+        return sum(not proof.proved for proof in proofs), sum(proof.elapsed for proof in proofs)
+
+    return _proof(TrialInput(min(durations, key=rehearse), load), claims, measurer(seed))
+
+
+def _durations(claims: Iterable[tuple[SearchGoal, Bound]]) -> list[float]:
+    """Trial durations that can prove all claims: only full-length trials prove a lower bound."""
+    full = [goal.final_trial_duration for goal, bound in claims if bound is Bound.LOWER]
+    if full:
+        return [max(full)]
+    return sorted({duration for goal, _ in claims for duration in (goal.first_duration, goal.final_trial_duration)})
+
+
+def _proof(trial: TrialInput, claims: list[tuple[SearchGoal, Bound]], measurer: Measurer) -> Certificate:
+    longest = max(goal.duration_sum for goal, _ in claims)
+    sums = [(DurationSums(goal), bound is Bound.UPPER) for goal, bound in claims]
+    counted, elapsed, trials = 0.0, 0.0, 0
+    while counted < longest:
+        result = TrialResult(trial, measurer.measure(trial))
+        counted, elapsed, trials = counted + result.effective_duration, elapsed + result.elapsed, trials + 1
+        for duration_sums, _ in sums:
+            duration_sums.add(result)
+        if all(duration_sums.is_bound(upper=True) or duration_sums.is_bound(upper=False) for duration_sums, _ in sums):
+            break
+    return Certificate(elapsed, trials, all(duration_sums.is_bound(upper=upper) for duration_sums, upper in sums))

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lossratio.arena.algorithms import OURS, PEER
-from lossratio.arena.demands import Figure
-from lossratio.arena.figures import bias, by_goal_set, geometric_mean, proof, searches, spread, time
+from lossratio.arena.figures import Figure, bias, by_goal_set, geometric_mean, proof, searches, spread, time
 from lossratio.arena.nights import CHANGES
 
 GROUPS = ("quiet", "jittery", "mix")

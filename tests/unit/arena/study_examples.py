@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lossratio.arena.goal_sets import GoalSet
+from lossratio.arena.search import GoalSet
 from lossratio.arena.study import NO_OVERHEAD, Study
 from lossratio.arena.suts import Subject
 from lossratio.mlrsearch import SearchGoal

@@ -1,6 +1,6 @@
 import pytest
 
-from lossratio.arena.baselines.certificate import Certificate, certificate
+from lossratio.arena.search import Certificate, certificate
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, GoalResult, IrregularReason, SearchGoal, SearchResult
 from lossratio.simulation import ConstantLoss, Overload, PerformanceSpectrum, RareStalls, SharpKnee, SimulatedMeasurer
 

@@ -4,7 +4,7 @@ import pytest
 
 from lossratio.arena.baselines import MLRsearch2019
 from lossratio.arena.baselines.mlrsearch_2019 import Choice, Interval, choose
-from lossratio.arena.baselines.phases import Phase, log_width, step_up
+from lossratio.arena.baselines.scripted import Phase, log_width, step_up
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.simulation import Overload, PerformanceSpectrum, SharpKnee, SimulatedMeasurer

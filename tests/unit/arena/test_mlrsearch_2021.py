@@ -8,7 +8,7 @@ import pytest
 
 from lossratio.arena.baselines import MLRsearch2021
 from lossratio.arena.baselines.mlrsearch_2021 import Choice, Exit, MeasuredBounds, MeasuredLoads, PhaseRule
-from lossratio.arena.baselines.phases import log_width, phases_of, step_down, step_up
+from lossratio.arena.baselines.scripted import log_width, phases_of, step_down, step_up
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.simulation import ConstantLoss, SimulatedMeasurer, SmoothKnee

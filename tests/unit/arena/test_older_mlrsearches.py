@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lossratio.arena.baselines import MLRsearch2019, MLRsearch2021
-from lossratio.arena.baselines.phases import log_width
+from lossratio.arena.baselines.scripted import log_width
 from lossratio.mlrsearch import IrregularReason, SearchGoal
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 

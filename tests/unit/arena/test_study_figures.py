@@ -9,16 +9,22 @@ import pytest
 from study_examples import rows as made_up
 
 from lossratio.arena.algorithms import OURS, PEER
-from lossratio.arena.demands import (
+from lossratio.arena.figures import (
     Figure,
+    at_overhead,
+    bias,
     bias_beside_peer,
     figures,
+    geometric_mean,
     mean_spread_ratio,
     mean_time_ratio,
+    searches,
+    spread,
     spread_ratio,
+    standard_error,
+    time,
     worst_time_ratio,
 )
-from lossratio.arena.figures import at_overhead, bias, geometric_mean, searches, spread, standard_error, time
 from lossratio.arena.tables import algorithm_table, family_tables, figure_table, group_table, text_table
 
 pandas = pytest.importorskip("pandas")

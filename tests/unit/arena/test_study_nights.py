@@ -10,7 +10,7 @@ import pytest
 from study_examples import CAPACITY, KNEE, QUICK_SET
 from study_examples import rows as made_up
 
-from lossratio.arena.demands import bias_by_hints, hint_figures, seen
+from lossratio.arena.figures import bias_by_hints, hint_figures, seen
 from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS, scaled
 from lossratio.arena.search import search_rows
 from lossratio.arena.suts import Overhead, Scaled

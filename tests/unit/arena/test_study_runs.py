@@ -9,7 +9,7 @@ from study_examples import small_study
 
 from lossratio.arena.algorithms import ALGORITHMS, OURS
 from lossratio.arena.families import FAMILIES
-from lossratio.arena.goal_sets import GOAL_SETS
+from lossratio.arena.search import GOAL_SETS
 from lossratio.arena.study import OVERHEADS, SEEDS_PER_CELL, Store, code_digest, run_study
 
 pytest.importorskip("joblib")

@@ -10,10 +10,9 @@ from study_examples import CAPACITY, KNEE, QUICK, QUICK_SET
 
 from lossratio.arena import peer
 from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER, Algorithm
-from lossratio.arena.demands import decision_time_growth
-from lossratio.arena.goal_sets import GOAL_SETS, GoalSet
+from lossratio.arena.figures import decision_time_growth
 from lossratio.arena.outcome import MOST_TRIALS, Recorder, searched
-from lossratio.arena.search import search_rows
+from lossratio.arena.search import GOAL_SETS, GoalSet, search_rows
 from lossratio.arena.suts import Overhead
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR

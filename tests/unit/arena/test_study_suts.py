@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from lossratio.arena.goal_sets import GOAL_SETS
+from lossratio.arena.search import GOAL_SETS
 from lossratio.arena.study import FAMILY_SETS
 from lossratio.arena.suts import Overhead, Series, Subject
 from lossratio.simulation import GRACEFUL, ConstantLoss, SharpKnee, Traffic

@@ -9,8 +9,19 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
-from lossratio.arena.baselines.phases import Phase, clamped, is_wide, log_distance, phases_of, step_down, step_up
-from lossratio.arena.baselines.scripted import ScriptedController, Step, bounds_result, one_trial_goals
+from lossratio.arena.baselines.scripted import (
+    Phase,
+    ScriptedController,
+    Step,
+    bounds_result,
+    clamped,
+    is_wide,
+    log_distance,
+    one_trial_goals,
+    phases_of,
+    step_down,
+    step_up,
+)
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
 from lossratio.trials import TrialInput, TrialResult

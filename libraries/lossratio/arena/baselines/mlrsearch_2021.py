@@ -14,17 +14,20 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
 
-from lossratio.arena.baselines.phases import (
+from lossratio.arena.baselines.scripted import (
     Phase,
+    ScriptedController,
+    Step,
+    bounds_result,
     clamped,
     is_wide,
     log_distance,
     multiplied,
+    one_trial_goals,
     phases_of,
     step_down,
     step_up,
 )
-from lossratio.arena.baselines.scripted import ScriptedController, Step, bounds_result, one_trial_goals
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal
 from lossratio.trials import TrialInput, TrialResult
