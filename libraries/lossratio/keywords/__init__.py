@@ -1,9 +1,8 @@
 """Robot Framework keywords; import them with ``Library    lossratio.keywords.LossRatio``."""
 
 from lossratio.keywords.catalogue import Catalogue
-from lossratio.keywords.console import show_progress
 from lossratio.keywords.library import LossRatio
-from lossratio.keywords.measuring import measured
+from lossratio.keywords.measuring import measured, show_progress
 
 __all__ = [
     "Catalogue",

@@ -9,8 +9,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
-from lossratio.keywords.console import announce, describe_profile, show_progress
-from lossratio.keywords.measuring import measured
+from lossratio.keywords.measuring import announce, describe_profile, measured, show_progress
 from lossratio.keywords.session import Keywords
 from lossratio.measurements.reconfiguration import (
     RECONFIGURATION_GOAL,

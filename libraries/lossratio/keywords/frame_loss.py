@@ -6,8 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
-from lossratio.keywords.console import describe_profile, show_progress
-from lossratio.keywords.measuring import measured
+from lossratio.keywords.measuring import describe_profile, measured, show_progress
 from lossratio.keywords.session import Keywords
 from lossratio.measurements.frame_loss import (
     LARGEST_STEP,

@@ -9,8 +9,7 @@ from robot.api import logger
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
-from lossratio.keywords.console import announce, describe_profile, show_result
-from lossratio.keywords.measuring import measured
+from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
 from lossratio.keywords.session import Keywords, Search
 from lossratio.measurements.latency import (
     LATENCY_DURATION,

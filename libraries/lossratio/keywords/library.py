@@ -1,26 +1,45 @@
-"""The Robot Framework library: all groups of keywords, with one session for each suite."""
+"""The Robot Framework library: all groups of keywords, with one session for each suite; and reports on demand."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from robot.api.deco import library
+from robot.api import logger
+from robot.api.deco import keyword, library
 
 import lossratio
+from lossratio.errors import ReportError
 from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.frame_loss import FrameLossKeywords
 from lossratio.keywords.latency import LatencyKeywords
-from lossratio.keywords.page import ReportKeywords
-from lossratio.keywords.regression import RegressionKeywords
-from lossratio.keywords.reservation import ReservationKeywords
-from lossratio.keywords.session import Session
+from lossratio.keywords.session import Keywords, Session
 from lossratio.keywords.soak import SoakKeywords
-from lossratio.keywords.testbed import TestbedKeywords
-from lossratio.keywords.tester import TesterKeywords
-from lossratio.keywords.throughput import ThroughputKeywords
-from lossratio.keywords.traffic import TrafficKeywords
+from lossratio.keywords.testbed import ReservationKeywords, TestbedKeywords
+from lossratio.keywords.tester import TesterKeywords, TrafficKeywords
+from lossratio.keywords.throughput import RegressionKeywords, ThroughputKeywords
 from lossratio.measurements.throughput import NdrPdrGoals, goal_set_from
+from lossratio.report import ReportFormat, write_reports
+
+
+class ReportKeywords(Keywords):
+    """Reports on demand."""
+
+    @keyword
+    def write_report(self, *formats: ReportFormat) -> None:
+        """Writes reports of what the run has measured so far into its output directory.
+
+        ``formats`` are ``html`` (the page ``lossratio.html``; the default), ``json``, ``csv``, ``markdown`` and
+        ``junit``. The page is written at the end of the run in any case.
+
+        | `Write Report`    html    junit
+        """
+        directory = self.session.directory
+        paths = () if directory is None else write_reports(directory.path, formats or (ReportFormat.HTML,))
+        if not paths:
+            raise ReportError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
+        for path in paths:
+            logger.console(f"lossratio: {path}")
 
 
 @library(scope="SUITE", version=lossratio.__version__, converters=dict(CONVERTERS), doc_format="ROBOT")

@@ -1,18 +1,70 @@
-"""One measurement of a test, from what is announced on the console to what stays in the log."""
+"""One measurement of a test: what is announced, what is seen while it runs, and what stays of it in the log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
-from lossratio.keywords.console import announce, show_result
+from robot.api import logger
+from robot.libraries.BuiltIn import BuiltIn
+
 from lossratio.keywords.session import Session
-from lossratio.measurements import TestPlace
-from lossratio.results import TestResult
-from lossratio.testbed import Testbed
+from lossratio.measurements import InWords, TestPlace
+from lossratio.results import RunDirectory, TestResult, faults_with_sizes, integrity_of, message, view_of
+from lossratio.testbed import MAX_LOAD_REMARK, Testbed
+from lossratio.traffic import TrafficProfile
 
 ResultT = TypeVar("ResultT", bound=TestResult)
+
+
+def announce(text: str) -> None:
+    """Shows on the console what begins now, on a line of its own."""
+    logger.console(f"\n{text}")
+
+
+def show_progress(progress: InWords) -> None:
+    """Shows on the console where a measurement is after a trial, in one line."""
+    logger.console(progress.line())
+
+
+def describe_profile(profile: TrafficProfile) -> str:
+    """What the traffic is, in a few words."""
+    size = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
+    ways = "both ways" if profile.bidirectional else "one way"
+    return f"{profile.name}, {size}, {ways}"
+
+
+def show_result(result: TestResult, directory: RunDirectory) -> None:
+    """Puts a result into the log and the test's message."""
+    text, view = message(result), view_of(result)
+    for entry in view.log(result):
+        if isinstance(entry, str):
+            logger.info(entry)
+        else:
+            logger.info(entry.svg, html=True)
+    for warning in view.warnings(result):
+        logger.warn(f"{result.test.full_name}: {warning}")
+    seen = integrity_of(result)
+    if seen is not None and seen.faults:
+        logger.warn(f"{result.test.full_name}: frames did not come back as they were sent: {faults_with_sizes(seen)}")
+    for remark in result.remarks:
+        if remark.startswith(MAX_LOAD_REMARK):
+            logger.warn(f"{result.test.full_name}: {remark}")
+    logger.info(_links(result.test.full_name, directory), html=True)
+    if BuiltIn().get_variable_value("${TEST NAME}") is None:
+        logger.info(text)
+    else:
+        # This puts it into the log, too.
+        BuiltIn().set_test_message(text)
+
+
+def _links(test_name: str, directory: RunDirectory) -> str:
+    """Links to the files of a test, as seen from the run's directory, where the log is."""
+    files = {"result": directory.result_path(test_name), "journal of trials": directory.journal_path(test_name)}
+    links = {what: quote(file.relative_to(directory.path).as_posix()) for what, file in files.items()}
+    return "Files: " + ", ".join(f'<a href="{link}">{what}</a>' for what, link in links.items())
 
 
 def measured(

@@ -1,4 +1,4 @@
-"""Keywords that measure throughput, and that demand one."""
+"""Keywords that measure throughput, and that demand one: a least one, or that it has not regressed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
+from robot.api import logger
+from robot.api.deco import keyword
+
+from lossratio.history import FRESH, LEAST_CHANGE
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, GoalSet, seconds, typed_keyword
-from lossratio.keywords.console import announce, describe_profile, show_progress, show_result
-from lossratio.keywords.measuring import measured
+from lossratio.keywords.measuring import announce, describe_profile, measured, show_progress, show_result
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import TestPlace, warm_up_like
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, MrrRequest, MrrResult, measure_mrr
@@ -176,3 +179,31 @@ class ThroughputKeywords(Keywords):
 
 def _listed(goals: Iterable[SearchGoal]) -> str:
     return ", ".join(str(goal) for goal in goals)
+
+
+class RegressionKeywords(Keywords):
+    """Demands against the history of results."""
+
+    @keyword
+    def throughput_should_not_have_regressed(
+        self, history: Path, goal: str | None = None, fresh: int = FRESH, least_change: float = 100 * LEAST_CHANGE
+    ) -> None:
+        """Fails if what was measured last in this suite is lower than it used to be on this testbed.
+
+        ``history`` is the folder that ``lossratio trend --add`` keeps; it is read, and not changed. ``goal`` names
+        a goal, e.g. ``PDR``, or ``MRR``; left out, it is everything that was measured. A change is found as
+        ``lossratio trend`` finds it: it counts if it began among the ``fresh`` newest results, is of ``least_change``
+        per cent or more, and no known change explains it. With too few results in the history, there is a warning, and
+        no verdict.
+
+        | `Find NDR And PDR`    frame_size=64B
+        | `Throughput Should Not Have Regressed`    /srv/history    goal=PDR
+        """
+        # Imported here because pyarrow and DuckDB are an extra, and most suites need none of them.
+        from lossratio.history import History, TrendVerdict, describe_trend, require_no_regression
+
+        result = self.session.last_result
+        trends = require_no_regression(History(history), result, goal, fresh=fresh, least_change=least_change / 100)
+        for trend in trends:
+            log = logger.warn if trend.verdict is TrendVerdict.TOO_FEW else logger.info
+            log(describe_trend(trend))

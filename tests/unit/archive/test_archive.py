@@ -13,7 +13,7 @@ import pytest
 from archive_examples import measure
 from click.testing import CliRunner
 
-from lossratio.commands.archive import fetch, send
+from lossratio.commands.night import fetch, send
 from lossratio.commands.trend import trend
 from lossratio.errors import ArchiveError, ReportError, StorageError
 from lossratio.history.archive import Outbox, fetch_newest, mirror_history

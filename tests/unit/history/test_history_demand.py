@@ -73,7 +73,7 @@ def test_a_goal_that_was_not_measured_is_an_error(history, result):
 LIBRARY = """
 from pathlib import Path
 from lossratio.measurements.throughput.goals import NdrPdrGoals
-from lossratio.keywords.regression import RegressionKeywords
+from lossratio.keywords.throughput import RegressionKeywords
 from lossratio.keywords.session import Session
 from lossratio.measurements.throughput.result import ThroughputResult
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nightly_examples import SIMULATED, write_job
 from robot.api import TestSuite
 
-from lossratio.commands.plan import matrix, plan
+from lossratio.commands.night import matrix, plan
 from lossratio.history.entries import Entry
 from lossratio.history.store import History as StoredHistory
 from lossratio.runs.job import load_job
