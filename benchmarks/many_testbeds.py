@@ -16,8 +16,7 @@ from pathlib import Path
 import click
 
 from lossratio.history.analysis import TrendRequest, analyse
-from lossratio.history.archive import Outbox, mirror_history
-from lossratio.history.object_store import ObjectStore
+from lossratio.history.archive import ObjectStore, Outbox, mirror_history
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.mlrsearch import NDR, PDR

@@ -1,14 +1,11 @@
 """Results of many runs: the store of entries, trends, annotations, the archive."""
 
-from lossratio.history.analysis import TrendRequest, add_runs, analyse
-from lossratio.history.archive import Outbox, fetch_newest, is_url, open_history
-from lossratio.history.demand import require_no_regression
-from lossratio.history.object_store import ObjectStore
-from lossratio.history.series import FAILED
+from lossratio.history.analysis import TrendRequest, add_runs, analyse, require_no_regression
+from lossratio.history.archive import ObjectStore, Outbox, fetch_newest, is_url, open_history
+from lossratio.history.entries import FAILED
 from lossratio.history.store import History
-from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, TrendVerdict
-from lossratio.history.trend_page import trend_page
-from lossratio.history.trend_text import describe_trend, trend_cases, trend_text
+from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, TrendVerdict, describe_trend
+from lossratio.history.trend_report import trend_cases, trend_page, trend_text
 
 __all__ = [
     "FAILED",

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from lossratio.errors import ReportError
-from lossratio.history.series import SeriesKey
+from lossratio.history.entries import SeriesKey
 from lossratio.yaml_file import load_yaml_file
 
 ANNOTATIONS_NAME = "annotations.yaml"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -10,7 +10,7 @@ from enum import Enum
 import numpy as np
 
 from lossratio.history.annotations import KnownChange
-from lossratio.history.series import FAILED, Series
+from lossratio.history.entries import FAILED, Series
 from lossratio.history.steps import group_starts
 from lossratio.units import Unit
 
@@ -199,3 +199,33 @@ def _verdict(change: Change | None, unit: Unit, least_change: float) -> TrendVer
     if unit.is_better(change.ratio):
         return TrendVerdict.PROGRESSION
     return TrendVerdict.REGRESSION if change.known is None else TrendVerdict.EXPLAINED
+
+
+def describe_trend(trend: Trend) -> str:
+    """A trend in one line."""
+    return f"{trend.verdict.value}: {trend.series.key}: {'; '.join(_details(trend)) or 'nothing changed lately'}"
+
+
+def _details(trend: Trend) -> Iterator[str]:
+    if trend.change is not None:
+        change, unit = trend.change, trend.series.unit
+        yield (
+            f"{unit.format(change.before)} to {unit.format(change.after)} ({100 * change.ratio:+.2f} %) "
+            f"since {change.began:%Y-%m-%d %H:%M} UTC"
+        )
+        if change.known is not None:
+            yield f"known: {change.known.note}"
+    if trend.verdict is TrendVerdict.NO_VALUE:
+        yield f"the newest result of {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC: {trend.series.reasons[-1]}"
+    if trend.new_kinds:
+        yield f"change of kind: {', '.join(trend.new_kinds)}"
+    if trend.verdict is TrendVerdict.TOO_FEW:
+        count = int(np.isfinite(trend.series.values).sum())
+        yield f"{len(trend.series.times)} results, {count or 'none'} of them with a value"
+    if trend.is_old:
+        yield (
+            f"old: not measured since {trend.series.times[-1]:%Y-%m-%d %H:%M} UTC, {trend.idle.days} days before the "
+            "testbed's newest result"
+        )
+    if trend.left_out:
+        yield f"{trend.left_out} earlier results are left out: they are of other traffic, another path or another goal"

@@ -3,8 +3,7 @@
 from lossratio.runs.job import Testbed, load_job, matrix
 from lossratio.runs.plan import History, describe_plan, plan_job, plan_suites, write_argument_files
 from lossratio.runs.request import ResumeRequest, RunRequest
-from lossratio.runs.resume import resume
-from lossratio.runs.run import RunOutcome, run
+from lossratio.runs.run import RunOutcome, resume, run
 from lossratio.runs.verdicts import TestVerdict
 from lossratio.runs.watchdog import Limits
 

@@ -12,8 +12,7 @@ from robot.api import SuiteVisitor
 from lossratio.dut import CABLE
 from lossratio.errors import JobError, TrafficError
 from lossratio.keywords import Catalogue
-from lossratio.runs.job import Job, Testbed, TesterDemand, load_job
-from lossratio.runs.job_selection import JobSelection, job_tests
+from lossratio.runs.job import Job, JobSelection, Testbed, TesterDemand, job_tests, load_job
 from lossratio.runs.request import RunRequest
 from lossratio.testbed import open_testbed
 from lossratio.topology import Topology, load_topology

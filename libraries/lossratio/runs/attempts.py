@@ -16,9 +16,8 @@ from robot.result import Result, TestSuite
 from lossratio.errors import StorageError
 from lossratio.exit_status import FailureKind
 from lossratio.results import write_whole
-from lossratio.runs.failures import FailureRecord
 from lossratio.runs.record import ResumeError
-from lossratio.runs.verdicts import TestVerdict
+from lossratio.runs.verdicts import FailureRecord, TestVerdict
 
 _OUTPUT = "output.xml"
 

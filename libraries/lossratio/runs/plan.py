@@ -17,8 +17,7 @@ from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
 from lossratio.measurements.throughput import NdrPdrGoals
 from lossratio.mlrsearch import MLRsearch
 from lossratio.plrsearch import TIMEOUT
-from lossratio.runs.job import Job, Testbed
-from lossratio.runs.job_selection import job_tests, suite_tests
+from lossratio.runs.job import Job, Testbed, job_tests, suite_tests
 
 
 @dataclass(frozen=True)

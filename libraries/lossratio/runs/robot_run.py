@@ -14,8 +14,7 @@ from robot.run import RobotFramework
 
 from lossratio.errors import LossRatioError, ReportError, StorageError
 from lossratio.report import PAGE_VARIABLE, ReportFormat, write_reports
-from lossratio.runs.failures import FailureRecord, VerdictListener
-from lossratio.runs.verdicts import TestVerdict
+from lossratio.runs.verdicts import FailureRecord, TestVerdict, VerdictListener
 
 
 class RobotOptionsError(LossRatioError):

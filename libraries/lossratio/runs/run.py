@@ -1,23 +1,35 @@
-"""A run from the topology to the exit status: check, reserve, run Robot Framework, release, report."""
+"""A run from the topology to the exit status: check, reserve, run Robot Framework, release; and a run that is resumed.
+
+To resume a run keeps its finished tests, and makes one run of all attempts. If the earlier process was killed, it takes
+its lease over at once, and need not wait until the lease ends.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from lossratio.errors import LossRatioError, NodeError
+from lossratio.errors import LossRatioError, NodeError, StorageError
 from lossratio.exit_status import ExitStatus, FailureKind, status_of_kinds
-from lossratio.runs.assignment import assignments_of
-from lossratio.runs.failures import FailureRecord
-from lossratio.runs.own_lease import kept
-from lossratio.runs.record import make_record
-from lossratio.runs.request import RunRequest, default_directory
-from lossratio.runs.robot_run import run_robot
-from lossratio.runs.verdicts import TestVerdict, exit_status, failure_kind
+from lossratio.results import damages_in, result_stems, results_lost, results_set_aside
+from lossratio.runs.assignment import Assignment, assignments_of
+from lossratio.runs.attempts import Attempts, OnlyRest, merged, verdicts_of, write_result
+from lossratio.runs.record import ResumeError, make_record, read_record
+from lossratio.runs.request import ResumeRequest, RunRequest, default_directory
+from lossratio.runs.robot_run import RobotCommand, RobotOutcome, run_robot
+from lossratio.runs.verdicts import FailureRecord, TestVerdict, exit_status, failure_kind
 from lossratio.runs.watchdog import Watchdog
 from lossratio.testbed import Candidate, candidate, inspect_nodes, reserved
 from lossratio.topology import TestbedKind
+
+_LEASE_FILE = ".lease.json"
+"""The token of a run's lease, in the run's directory while the run's process lives. Hidden files are not sent to an
+archive: a token is a secret."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +51,7 @@ class RunOutcome:
     troubles: tuple[str, ...] = ()
 
 
-def outcome_of(perform: Callable[[], RunOutcome]) -> RunOutcome:
+def _outcome_of(perform: Callable[[], RunOutcome]) -> RunOutcome:
     """The outcome of a run. An error before the first test is in the outcome, with its exit status."""
     try:
         return perform()
@@ -47,7 +59,7 @@ def outcome_of(perform: Callable[[], RunOutcome]) -> RunOutcome:
         return RunOutcome(status_of_kinds({failure_kind(error, FailureKind.BAD_INPUT)}), error=str(error))
 
 
-def check_nodes(chosen: Candidate) -> dict[str, str | None]:
+def _check_nodes(chosen: Candidate) -> dict[str, str | None]:
     """Checks that the nodes of a reserved lab can be used.
 
     Without a reservation, the log-in on a DUT could cost frames in somebody else's trial.
@@ -69,7 +81,7 @@ def check_nodes(chosen: Candidate) -> dict[str, str | None]:
 
 def run(request: RunRequest) -> RunOutcome:
     """Runs suites on a testbed. An error before the first test is in the outcome, with its exit status."""
-    return outcome_of(lambda: _run(request))
+    return _outcome_of(lambda: _run(request))
 
 
 def _run(request: RunRequest) -> RunOutcome:
@@ -79,14 +91,14 @@ def _run(request: RunRequest) -> RunOutcome:
     purpose = request.purpose or assignments[0].name
     candidates = [candidate(assignment.file, assignment.topology, purpose=purpose) for assignment in assignments]
     with reserved(candidates, request.wait) as chosen:
-        kernels = check_nodes(chosen)
+        kernels = _check_nodes(chosen)
         command = commands[chosen.file]
         assignment = next(assignment for assignment in assignments if assignment.file == chosen.file)
         assignment.check()
         directory = Path(command.options.get("outputdir") or default_directory(chosen.topology.name))
         make_record(request, assignment, kernels).write(directory)
         FailureRecord(directory).clear()
-        with kept(directory, chosen.token):
+        with _lease_kept(directory, chosen.token):
             outcome = run_robot(
                 command,
                 variables={"TOPOLOGY": chosen.file, **assignment.variables},
@@ -96,3 +108,136 @@ def _run(request: RunRequest) -> RunOutcome:
             )
     status = exit_status(outcome.return_code, outcome.verdicts, outcome.troubles)
     return RunOutcome(status, directory, outcome.verdicts, troubles=outcome.troubles)
+
+
+def resume(request: ResumeRequest) -> RunOutcome:
+    """Resumes a run. An error before the first test is in the outcome, with its exit status."""
+    return _outcome_of(lambda: _resume(request))
+
+
+def _resume(request: ResumeRequest) -> RunOutcome:
+    directory = request.directory
+    record = read_record(directory)
+    _refuse_damage(directory)
+    original = record.request()
+    (assignment,) = assignments_of(original)
+    command = original.robot_command(assignment.suites)
+    # Differences that the files show are refused before any machine is touched.
+    _refuse(directory, record.differences(make_record(original, assignment, record.kernels)), request.force)
+    wanted = candidate(assignment.file, assignment.topology, purpose=assignment.name).succeeding(
+        _lease_left_behind(directory)
+    )
+    with reserved([wanted], request.wait) as chosen:
+        now = make_record(original, assignment, _check_nodes(chosen))
+        differences = record.differences(now)
+        _refuse(directory, differences, request.force)
+        now.model_copy(update={"forced": (*record.forced, *differences)}).write(directory)
+        with _lease_kept(directory, chosen.token):
+            outcome = _run_rest(command, assignment, chosen, request, differences)
+    result = merged([*Attempts(directory).outputs, directory / "output.xml"])
+    write_result(result, directory, command.options)
+    verdicts = verdicts_of(result, FailureRecord(directory).read())
+    status = exit_status(outcome.return_code, verdicts, outcome.troubles)
+    return RunOutcome(status, directory, verdicts, troubles=outcome.troubles)
+
+
+def _run_rest(
+    command: RobotCommand,
+    assignment: Assignment,
+    chosen: Candidate,
+    request: ResumeRequest,
+    differences: Sequence[str],
+) -> RobotOutcome:
+    attempts = Attempts(request.directory)
+    attempts.keep_newest()
+    set_aside, lost = results_set_aside(request.directory), results_lost(request.directory)
+    finished = [
+        verdict.name
+        for verdict in attempts.verdicts()
+        if verdict.is_final
+        # A test that failed may have no result; a test that passed has the results of its journals.
+        and not _has_result_in(set_aside | lost if verdict.status == "PASS" else set_aside, verdict.name)
+    ]
+    # Log and report are written later, of all attempts. If all tests are finished, there is nothing else to do.
+    options = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "runemptysuite": True}
+    forced = "; ".join(differences) or "it was not compared with the earlier results" if request.force else ""
+    ours = {"TOPOLOGY": chosen.file, "RESUME": request.directory, "RESUME_FORCED": forced}
+    return run_robot(
+        RobotCommand({**command.options, **options}, command.suites),
+        variables={**ours, **assignment.variables},
+        output_directory=str(request.directory),
+        listeners=[Watchdog(request.limits)],
+        modifiers=[assignment.modifier, OnlyRest(finished)],
+    )
+
+
+def _has_result_in(stems: frozenset[str], test_name: str) -> bool:
+    return bool(stems) and not stems.isdisjoint(result_stems(test_name))
+
+
+def _refuse_damage(directory: Path) -> None:
+    damages = damages_in(directory)
+    if damages:
+        listed = "\n".join(f"  {damage}" for damage in damages)
+        raise ResumeError(
+            f"The run in {directory} is not resumed: files of it are damaged.\n{listed}\n"
+            f"Save the good part, and then resume the run: lossratio repair {directory}"
+        )
+
+
+def _refuse(directory: Path, differences: Sequence[str], force: bool) -> None:
+    if differences and not force:
+        listed = "\n".join(f"  {difference}" for difference in differences)
+        raise ResumeError(
+            f"The run in {directory} is not resumed: its conditions have changed.\n{listed}\n"
+            f"Undo these changes, begin a new run, or resume it with --force; then the report names the changes."
+        )
+
+
+@contextmanager
+def _lease_kept(directory: Path, token: str | None) -> Iterator[None]:
+    """Keeps the token during the block; a lock on its file shows that this process lives.
+
+    The kernel drops the lock when this process dies. Processes that it has forked do not have the lock.
+
+    Args:
+        directory: The run's directory, which exists.
+        token: The token; None: there is no lease, or another run has it.
+
+    Raises:
+        StorageError: If the token cannot be written.
+    """
+    if token is None:
+        yield
+        return
+    file = directory / _LEASE_FILE
+    try:
+        file.unlink(missing_ok=True)
+        fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(fd, json.dumps({"token": token, "boot": _boot()}).encode())
+    except OSError as error:
+        raise StorageError(f"Cannot write to {directory}: {error.strerror}.") from error
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        os.close(fd)
+
+
+def _lease_left_behind(directory: Path) -> str | None:
+    """The token of a run's lease if the run's process, on this machine, has ended; None: there is no such token."""
+    with suppress(OSError, ValueError, KeyError, TypeError), open(directory / _LEASE_FILE, "r+b") as file:
+        status = os.fstat(file.fileno())
+        # No other user can have written the file, or read the token.
+        if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
+            # Fails while the run's process lives.
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            kept = json.load(file)
+            # A lock of another machine may be invisible here.
+            return str(kept["token"]) if kept["boot"] == _boot() else None
+    return None
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,18 +1,38 @@
-"""Verdicts of tests: why a test failed, and the exit status of the whole run."""
+"""Verdicts of tests: why a test failed, the record of the reasons, and the exit status of the whole run.
+
+Robot Framework keeps only the message of an exception, and users write messages of their own. So a listener notes the
+kind of each failure while its exception passes. The record beside ``output.xml`` keeps the kinds for later attempts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from robot.errors import ExecutionFailed
+from robot.errors import ExecutionFailed, ExecutionStatus
 
+from lossratio.errors import StorageError
 from lossratio.exit_status import ExitStatus, FailureKind, kind_of_error, status_of_kinds
 from lossratio.trials import NegativeLossError
 
 _INTERRUPTED = "Execution terminated by signal"
 # Return codes of Robot Framework that are no number of failed tests.
 _ROBOT_STATUSES = {252: ExitStatus.BAD_INPUT, 253: ExitStatus.INTERRUPTED, 255: ExitStatus.INTERNAL}
+
+_FAILURES_FILE = "failures.jsonl"
+# Robot Framework's own messages of tests that it leaves out: after a fatal error, --exitonfailure, --exitonerror.
+_STOPPED = "Test execution stopped due to a fatal error."
+_NOT_BEGUN = (
+    "Failure occurred and exit-on-failure mode is in use.",
+    "Error occurred and exit-on-error mode is in use.",
+)
+# Such messages may hold another message in a changed form: with markup, or shortened because it was too long.
+_MARKUP = "*HTML*"
+_SHORTENED = "[ Message content over the limit has been removed. ]"
 
 
 @dataclass(frozen=True)
@@ -64,3 +84,162 @@ def exit_status(return_code: int, verdicts: Sequence[TestVerdict], troubles: Seq
         return _ROBOT_STATUSES[return_code]
     kinds = {verdict.failure for verdict in verdicts if verdict.failure is not None}
     return status_of_kinds(kinds | ({FailureKind.INFRASTRUCTURE} if troubles else set()))
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The failure of a keyword, or of another part of a test.
+
+    Attributes:
+        message: The message.
+        kinds: The kinds of the exceptions that caused it.
+    """
+
+    message: str
+    kinds: frozenset[FailureKind]
+
+    def is_part_of(self, message: str) -> bool:
+        """Whether an outer failure's message contains this message: then the suite has not handled this failure."""
+        return self.message in message or message.startswith(_MARKUP) or _SHORTENED in message
+
+
+class FailureRecord:
+    """Why the tests of a run failed, in the run's directory: one line per failure. The last line of a test counts."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / _FAILURES_FILE
+
+    def clear(self) -> None:
+        """Removes the record of an earlier run in the same directory.
+
+        Raises:
+            StorageError: If it cannot be removed.
+        """
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(f"Cannot remove {self._path} of an earlier run: {error.strerror}.") from error
+
+    def add(self, test: str, kind: FailureKind) -> None:
+        """Records why a test failed.
+
+        Args:
+            test: Full name of the test.
+            kind: The kind of its failure.
+
+        Raises:
+            OSError: If the disk does not take the line.
+        """
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"test": test, "failure": kind.value}) + "\n")
+
+    def read(self) -> Mapping[str, FailureKind]:
+        """Why tests failed, by full name. A line that was cut off is left out."""
+        kinds: dict[str, FailureKind] = {}
+        lines = self._path.read_bytes().splitlines() if self._path.exists() else []
+        for line in lines:
+            try:
+                entry = json.loads(line)
+                kinds[str(entry["test"])] = FailureKind(entry["failure"])
+            except (ValueError, TypeError, LookupError):
+                continue
+        return kinds
+
+
+class VerdictListener:
+    """Listens to tests, and notes their verdicts.
+
+    A failure counts for a test if the messages of all keywords around it, and of the test, contain its message. A
+    failure that the suite handles (``TRY``, ``Run Keyword And Ignore Error``) is no failure of the test.
+
+    Attributes:
+        troubles: Messages about records that the disk did not take.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, record: FailureRecord) -> None:
+        self.troubles: list[str] = []
+        self._record = record
+        # Suites, tests and keywords that are running, outermost first, with the failures so far inside each.
+        self._open: list[tuple[Any, list[Failure]]] = []
+        self._kinds: dict[str, frozenset[FailureKind]] = {}
+        self._verdicts: dict[str, TestVerdict] = {}
+
+    @property
+    def verdicts(self) -> tuple[TestVerdict, ...]:
+        """The verdict of each test that was begun, in order."""
+        return tuple(self._verdicts.values())
+
+    def start_suite(self, data: Any, result: Any) -> None:
+        """Opens a suite."""
+        self._open.append((result, []))
+
+    def start_test(self, data: Any, result: Any) -> None:
+        """Opens a test."""
+        self._open.append((result, []))
+
+    def start_body_item(self, data: Any, result: Any) -> None:
+        """Opens a keyword or a control structure."""
+        self._open.append((result, []))
+
+    def end_body_item(self, data: Any, result: Any) -> None:
+        """Keeps the failure of a keyword or a control structure for the structure around it."""
+        inside = self._close(result)
+        if result.status != "FAIL" or not self._open:
+            return
+        # Robot Framework calls this while the exception passes through the keyword.
+        error = sys.exc_info()[1]
+        own = set() if error is None or _is_passed_on(error) else {failure_kind(error)}
+        self._open[-1][1].append(Failure(result.message, _kinds_in(result.message, inside) | own))
+
+    def end_test(self, data: Any, result: Any) -> None:
+        """Notes the verdict of a test; set-ups of suites around it may have failed it."""
+        inside = self._close(result)
+        self._note(result, [*(failure for _, failures in self._open for failure in failures), *inside])
+
+    def end_suite(self, data: Any, result: Any) -> None:
+        """Notes the verdicts again, as the tear-down of a suite may have failed tests that had passed."""
+        inside = self._close(result)
+        for test in result.all_tests:
+            self._note(test, inside)
+
+    def _close(self, result: Any) -> list[Failure]:
+        """The failures inside a suite, test or keyword that ends now."""
+        # Where Robot Framework cannot write its output, it does not report the end of inner keywords.
+        while any(running is result for running, _ in self._open):
+            running, failures = self._open.pop()
+            if running is result:
+                return failures
+        return []
+
+    def _note(self, result: Any, failures: Sequence[Failure]) -> None:
+        kinds = self._kinds.get(result.id, frozenset()) | _kinds_in(result.message, failures)
+        self._kinds[result.id] = kinds
+        failure = _kind_of_test(result.message, kinds) if result.status == "FAIL" else None
+        verdict = TestVerdict(result.full_name, result.status, result.message, failure)
+        if failure is not None and verdict != self._verdicts.get(result.id):
+            try:
+                self._record.add(result.full_name, failure)
+            except OSError as error:
+                self.troubles.append(f"Cannot record why {result.full_name} failed: {error.strerror}.")
+        self._verdicts[result.id] = verdict
+
+
+def _is_passed_on(error: BaseException) -> bool:
+    """Whether Robot Framework only passes on an inner failure; an interrupt is never passed on."""
+    return isinstance(error, ExecutionStatus) and failure_kind(error) is not FailureKind.INTERRUPTED
+
+
+def _kinds_in(message: str, failures: Iterable[Failure]) -> frozenset[FailureKind]:
+    return frozenset(kind for failure in failures if failure.is_part_of(message) for kind in failure.kinds)
+
+
+def _kind_of_test(message: str, kinds: frozenset[FailureKind]) -> FailureKind:
+    """Why a test failed; of several kinds, the first of `FailureKind`."""
+    if kinds:
+        return next(kind for kind in FailureKind if kind in kinds)
+    # No keyword of the test failed: Robot Framework left the test out, or failed it itself.
+    if message.startswith(_STOPPED):
+        return FailureKind.INTERRUPTED
+    return FailureKind.NO_VERDICT if message.startswith(_NOT_BEGUN) else FailureKind.TEST

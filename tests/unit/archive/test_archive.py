@@ -16,8 +16,7 @@ from click.testing import CliRunner
 from lossratio.commands.night import fetch, send
 from lossratio.commands.trend import trend
 from lossratio.errors import ArchiveError, ReportError, StorageError
-from lossratio.history.archive import Outbox, fetch_newest, mirror_history
-from lossratio.history.object_store import ObjectStore
+from lossratio.history.archive import ObjectStore, Outbox, fetch_newest, mirror_history
 from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory, read_result
 

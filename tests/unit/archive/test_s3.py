@@ -7,8 +7,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from lossratio.errors import ArchiveError
-from lossratio.history.archive import Outbox, mirror_history
-from lossratio.history.object_store import ObjectStore
+from lossratio.history.archive import ObjectStore, Outbox, mirror_history
 
 
 @pytest.fixture

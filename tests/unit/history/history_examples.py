@@ -4,8 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import numpy as np
 
-from lossratio.history.entries import Entry
-from lossratio.history.series import Series, SeriesKey
+from lossratio.history.entries import Entry, Series, SeriesKey
 
 START = datetime(2026, 1, 1, 3, 0, tzinfo=timezone.utc)
 

@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lossratio.errors import ReportError
-from lossratio.history.analysis import add_runs
-from lossratio.history.demand import RegressionError, require_no_regression
+from lossratio.history.analysis import RegressionError, add_runs, require_no_regression
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
 from lossratio.results.run_directory import read_result

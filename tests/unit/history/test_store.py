@@ -8,7 +8,7 @@ from history_examples import entry
 
 from lossratio.errors import ReportError, StorageError
 from lossratio.history import store
-from lossratio.history.series import series_of
+from lossratio.history.entries import series_of
 from lossratio.history.store import History
 from lossratio.units import FRAMES_PER_SECOND
 

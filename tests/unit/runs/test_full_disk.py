@@ -17,9 +17,8 @@ import pytest
 
 from lossratio.errors import StorageError
 from lossratio.exit_status import FailureKind
-from lossratio.history.archive import Outbox
+from lossratio.history.archive import ObjectStore, Outbox
 from lossratio.history.entries import Entry
-from lossratio.history.object_store import ObjectStore
 from lossratio.history.store import History
 from lossratio.results.run_directory import RunDirectory
 from lossratio.runs.verdicts import failure_kind

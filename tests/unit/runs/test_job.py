@@ -4,8 +4,7 @@ import pytest
 from nightly_examples import write_job
 
 from lossratio.errors import JobError, TopologyError
-from lossratio.runs.job import load_job
-from lossratio.runs.job_selection import job_tests
+from lossratio.runs.job import job_tests, load_job
 
 
 def names(job):
