@@ -192,7 +192,7 @@ class NodeDut(Dut[OptionsT_co]):
 
     def verify(self) -> None:
         """Checks that the state of the set-up has not changed."""
-        _check_unchanged(self.node, self.present.state)
+        check_unchanged(self.node, self.present.state)
         self.check_running()
 
     def describe(self) -> dict[str, Any]:
@@ -356,7 +356,7 @@ def _boot_id(node: DutNode) -> str:
     return node.read_files(_BOOT_ID).get(_BOOT_ID, "")
 
 
-def _check_unchanged(node: DutNode, since: LinuxState) -> None:
+def check_unchanged(node: DutNode, since: LinuxState) -> None:
     """Checks that nothing has gone, no nftables table was added, and no setting has changed.
 
     Raises:
