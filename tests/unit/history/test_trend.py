@@ -3,11 +3,11 @@ from xml.etree import ElementTree
 
 import pytest
 from history_examples import START, series
-from lossratio.history.trend_report import draw_trend
 
 from lossratio.errors import ReportError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.trend import TrendVerdict, describe_trend, trends_of
+from lossratio.history.trend_report import draw_trend
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 
