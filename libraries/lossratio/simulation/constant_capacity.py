@@ -13,9 +13,9 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+import scipy
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
-from scipy import special, stats
 
 from lossratio.simulation.sut import (
     GRACEFUL,
@@ -87,7 +87,7 @@ class SmoothKnee:
             return None
         return smallest_exceeding_load(
             lambda load: float(
-                stats.poisson.sf(math.floor(loss_ratio * load * duration), self.loss_rate(load) * duration)
+                scipy.stats.poisson.sf(math.floor(loss_ratio * load * duration), self.loss_rate(load) * duration)
             ),
             exceed_ratio,
         )
@@ -103,13 +103,13 @@ class SmoothKnee:
     def _erf(self, load: float) -> float:
         origin = self.mrr / self.spread
         lost = _erfc_integral((self.mrr - load) / self.spread) - _erfc_integral(origin)
-        return self.spread * lost / float(special.erfc(-origin))
+        return self.spread * lost / float(scipy.special.erfc(-origin))
 
 
 def _erfc_integral(lower: float) -> float:
     if lower <= 0.0:
-        return math.exp(-lower * lower) / math.sqrt(math.pi) - lower * float(special.erfc(lower))
-    return math.exp(-lower * lower) * (1.0 / math.sqrt(math.pi) - lower * float(special.erfcx(lower)))
+        return math.exp(-lower * lower) / math.sqrt(math.pi) - lower * float(scipy.special.erfc(lower))
+    return math.exp(-lower * lower) * (1.0 / math.sqrt(math.pi) - lower * float(scipy.special.erfcx(lower)))
 
 
 class _Bucket:
@@ -313,4 +313,4 @@ def _truth(
 
 
 def _binomial_exceeds(frames: float, probability: float, loss_ratio: float) -> float:
-    return float(stats.binom.sf(math.floor(loss_ratio * frames), math.ceil(frames), probability))
+    return float(scipy.stats.binom.sf(math.floor(loss_ratio * frames), math.ceil(frames), probability))

@@ -6,9 +6,9 @@ import math
 from functools import partial
 
 import numpy as np
+import scipy
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
-from scipy import special, stats
 
 from lossratio.simulation.sut import (
     GRACEFUL,
@@ -58,8 +58,8 @@ class PerformanceSpectrum:
 
     def _slower_probability(self, rate: float) -> float:
         below = rate / self.capacity - 1.0
-        usual = float(stats.norm.cdf(below, scale=self.jitter))
-        slow = float(stats.exponnorm.sf(-below, self.tail_size / self.jitter, scale=self.jitter))
+        usual = float(scipy.stats.norm.cdf(below, scale=self.jitter))
+        slow = float(scipy.stats.exponnorm.sf(-below, self.tail_size / self.jitter, scale=self.jitter))
         return (1.0 - self.tail_share) * usual + self.tail_share * slow
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
@@ -111,8 +111,10 @@ class RareStalls:
             return 1.0
         allowed = duration * (loss_ratio - dropped) / (1.0 - dropped)
         stalls = self._lossy_stalls(load, duration)
-        counts = np.arange(1, int(stats.poisson.isf(1e-15, stalls)) + 2)
-        return float(np.sum(stats.poisson.pmf(counts, stalls) * stats.gamma.sf(allowed, counts, scale=self.stall)))
+        counts = np.arange(1, int(scipy.stats.poisson.isf(1e-15, stalls)) + 2)
+        return float(
+            np.sum(scipy.stats.poisson.pmf(counts, stalls) * scipy.stats.gamma.sf(allowed, counts, scale=self.stall))
+        )
 
     def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
         dropped = random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, self.capacity), rng)
@@ -281,7 +283,7 @@ def _slow_share_quantile(sut: TwoStates, duration: float, exceed_ratio: float) -
     alpha, beta, share = (np.broadcast_to(array, mixed.shape)[mixed] for array in (slow, fast, shares))
 
     def exceed_probability(limit: float) -> float:
-        return always + float(np.sum(share * special.betaincc(alpha, beta, limit)))
+        return always + float(np.sum(share * scipy.special.betaincc(alpha, beta, limit)))
 
     if always > exceed_ratio:
         return 1.0
@@ -307,7 +309,7 @@ def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndar
         Row n, column k: the probability of k slow spacings given n events; and the probability of n events.
     """
     rate = 1.0 / min(sut.fast_spell, sut.slow_spell)
-    most = int(stats.poisson.isf(1e-15, rate * duration)) + 1
+    most = int(scipy.stats.poisson.isf(1e-15, rate * duration)) + 1
     slows_down, speeds_up = 1.0 / (sut.fast_spell * rate), 1.0 / (sut.slow_spell * rate)
     spacings = np.zeros((most + 1, most + 2))
     in_slow, in_fast = np.zeros(most + 2), np.zeros(most + 2)
@@ -318,4 +320,4 @@ def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndar
         in_fast = in_slow * speeds_up + in_fast * (1.0 - slows_down)
         in_slow = np.concatenate(([0.0], into_slow[:-1]))
         spacings[events] = in_slow + in_fast
-    return spacings, stats.poisson.pmf(np.arange(most + 1), rate * duration)
+    return spacings, scipy.stats.poisson.pmf(np.arange(most + 1), rate * duration)

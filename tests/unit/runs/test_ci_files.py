@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from command_server import client
 from nightly_examples import ROOT
 
 from lossratio.results.run_directory import RunDirectory
@@ -64,15 +65,26 @@ def test_testbeds_that_are_written_down_are_those_of_the_job():
     assert set(re.findall(r"testbed: '(\w+)'", JENKINS.read_text())) == names
 
 
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Where a server runs commands of `lossratio`; all that they import once takes longer than the commands."""
+    address = tmp_path_factory.mktemp("server") / "socket"
+    command = [sys.executable, str(ROOT / "tests" / "unit" / "runs" / "command_server.py"), str(address)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout.readline() == "ready\n"
+        yield address
+        server.terminate()
+
+
 @pytest.fixture
-def checkout(tmp_path):
+def checkout(tmp_path, address):
     """A checkout of the project with a job that takes little time, and where to find `lossratio`."""
     for name in ("ci", "topologies", "tests/performance"):
         shutil.copytree(ROOT / name, tmp_path / name)
     (tmp_path / "ci" / "nightly.yaml").write_text(SMALL_JOB)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     program = tmp_path / ".venv" / "bin" / "lossratio"
-    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m lossratio \"$@\"\n")
+    program.write_text(client(address))
     program.chmod(0o755)
     return tmp_path
 
@@ -86,7 +98,6 @@ def shell(checkout, lines, **environment):
     given = {
         **os.environ,
         "PATH": f"{checkout / '.venv' / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT / "libraries"),
         "XDG_STATE_HOME": str(checkout / "state"),
         "XDG_CACHE_HOME": str(checkout / "cache"),
         "JOB": "ci/nightly.yaml",
