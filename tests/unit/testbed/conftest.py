@@ -8,4 +8,4 @@ import pytest
 @pytest.fixture
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules and queues that a test adds to a DUT stand for faults of the device: its configuration is not compared."""
-    monkeypatch.setattr("lossratio.dut.linux.node_dut._check_unchanged", lambda node, since: None)
+    monkeypatch.setattr("lossratio.dut.linux.node_dut.check_unchanged", lambda node, since: None)
