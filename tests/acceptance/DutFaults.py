@@ -14,7 +14,7 @@ class DutFaults:
     def kill_program_later(self, name: str, delay: timedelta) -> None:
         """Kills a program of the first device while something else goes on."""
         library = BuiltIn().get_library_instance("lossratio.keywords.LossRatio")
-        (daemon,) = (each for each in library.session.testbed.duts[0].daemons if each.name == name)
+        (daemon,) = (daemon for daemon in library.session.testbed.duts[0].daemons if daemon.name == name)
         kill = f"kill -KILL $(cut -d ' ' -f 1 {daemon.directory}/{name}.pid)"
         threading.Timer(delay.total_seconds(), daemon.node.run, ("sh", "-c", kill)).start()
 

@@ -91,7 +91,7 @@ class Lab:
         return {
             "agents": self.with_session("TG", agents),
             "rules": self.on("DUT1", "nft", "list", "ruleset"),
-            "links": sorted((each["ifname"], each.get("mtu"), each.get("master")) for each in links),
+            "links": sorted((link["ifname"], link.get("mtu"), link.get("master")) for link in links),
             "holder": str(self.with_session("TG", lambda session: holder_of(session, make_claim(self.topology)))),
         }
 
@@ -229,11 +229,11 @@ def wrong_results(plan: Plan, side: str, directory: Path, journal: list[bytes]) 
     if side != "DUT":
         for number, trial in enumerate(trials, start=1):
             load, duration = trial["input"]["load"], trial["input"]["duration"]
-            found, true = trial["output"]["loss_ratio"], max(0.0, 1.0 - (RATE + BURST / duration) / load)
+            loss_ratio, true = trial["output"]["loss_ratio"], max(0.0, 1.0 - (RATE + BURST / duration) / load)
             # While the sender stands still, the policer's bucket may be full, and take no more.
-            stall = max(each["lateness"] or 0.0 for each in trial["output"]["directions"])
-            if not -TOLERANCE <= found - true <= TOLERANCE + stall / duration:
-                yield f"trial {number} of {duration} s at {load:.0f} fps lost {found:.3%}, and should {true:.3%}"
+            stall = max(direction["lateness"] or 0.0 for direction in trial["output"]["directions"])
+            if not -TOLERANCE <= loss_ratio - true <= TOLERANCE + stall / duration:
+                yield f"trial {number} of {duration} s at {load:.0f} fps lost {loss_ratio:.3%}, and should {true:.3%}"
     for report in result.get("goals", ()):
         yield from wrong_bounds(report["result"], RATE + BURST / report["goal"]["final_trial_duration_s"])
 
@@ -293,7 +293,7 @@ def main() -> None:
     print(f"Chaos with seed {options.seed}.", flush=True)
     numbers, answers = multiprocessing.Queue(2), multiprocessing.Queue()
     arguments = (options.seed, numbers, answers)
-    workers = [multiprocessing.Process(target=work, args=(each, *arguments)) for each in range(options.workers)]
+    workers = [multiprocessing.Process(target=work, args=(worker, *arguments)) for worker in range(options.workers)]
     for worker in workers:
         worker.start()
     deadline = time.monotonic() + 60.0 * options.minutes
@@ -315,9 +315,9 @@ def main() -> None:
             busy -= 1
             continue
         waiting -= 1
-        number, told, statuses, problems, log, seconds = answer
+        number, description, statuses, problems, log, seconds = answer
         passed, failed = passed + (not problems), failed + bool(problems)
-        print(f"{number:4} {seconds:5.1f} s  {told}: {' then '.join(map(str, statuses))}", flush=True)
+        print(f"{number:4} {seconds:5.1f} s  {description}: {' then '.join(map(str, statuses))}", flush=True)
         for problem in problems:
             print(f"     WRONG: {problem}", flush=True)
         if log:

@@ -23,7 +23,7 @@ def dead(name=FORWARD):
 
 
 def at(load, *directions, share=None):
-    traffic = tuple(DirectionCounters(each.name, 10_000, 9_990, 9_990, unsent=10) for each in directions)
+    traffic = tuple(DirectionCounters(direction.name, 10_000, 9_990, 9_990, unsent=10) for direction in directions)
     goal = None if share is None else "PDR"
     return latency_at_load(
         conditions(), load, 5.0, LatencyOutput(traffic, directions), loss_ratio=0.001, goal=goal, share=share
@@ -36,6 +36,6 @@ def failed(load):
 
 def result(*latency):
     run = TestRun(TestIdentity(name="a test", suite="a suite"), STARTED, STARTED + timedelta(minutes=1), conditions())
-    loads = [each.load.per_interface_fps for each in latency if each.error is None]
+    loads = [at_load.load.per_interface_fps for at_load in latency if at_load.error is None]
     trials = [TrialResult(TrialInput(5.0, load), TrialOutput(0.001)) for load in loads]
     return latency_result(run, conditions().max_load(200e3, LoadOrigin.GIVEN), latency, trials)

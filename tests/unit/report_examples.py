@@ -105,9 +105,9 @@ def setup(test_run, goals=(NDR, PDR), *, origin=LoadOrigin.GENERATOR, max_load=M
 
 def throughput(sut=None, goals=(NDR, PDR), *, origin=LoadOrigin.GENERATOR, error=None, name=None, **search):
     """The result of a whole throughput test on a simulated SUT; a knee at 150 kfps per interface if none is given."""
-    found, entries = searched(sut or SharpKnee(capacity=300_000.0), goals, **search)
+    goal_results, entries = searched(sut or SharpKnee(capacity=300_000.0), goals, **search)
     test_run = run(error=error) if name is None else run(name, error=error)
-    return throughput_result(test_run, setup(test_run, goals, origin=origin), found, entries)
+    return throughput_result(test_run, setup(test_run, goals, origin=origin), goal_results, entries)
 
 
 def counted_trial(load, *, lost=0, unsent=0, duration=1.0):
@@ -129,9 +129,9 @@ def dropping_trial(load, *, lost, dropped):
 def throughput_of(trials, goals=(NDR,), *, origin=LoadOrigin.GENERATOR, error=None, remarks=()):
     """The result of a search that measured just these trials."""
     test_run = run(error=error, remarks=remarks)
-    found = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
+    goal_results = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
     entries = [JournalEntry(trial) for trial in trials]
-    return throughput_result(test_run, setup(test_run, goals, origin=origin), found, entries)
+    return throughput_result(test_run, setup(test_run, goals, origin=origin), goal_results, entries)
 
 
 def mrr(sut=None, *, error=None, trials=10, load=MAX_LOAD, **generator):
@@ -180,15 +180,17 @@ def throughput_results(draw):
     repeated = draw(st.lists(st.tuples(trials_of_any_kind(), st.integers(1, 12)), max_size=6))
     entries = [JournalEntry(trial, draw(st.none() | st.text())) for trial, times in repeated for _ in range(times)]
     trials = [entry.result for entry in entries]
-    found = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
+    goal_results = {goal: goal_result(goal, trials, min_load=MIN_LOAD, max_load=MAX_LOAD) for goal in goals}
     name = draw(st.text(min_size=1, max_size=300))
     test_run = run(name, error=draw(st.none() | st.text(min_size=1)), remarks=tuple(draw(st.lists(st.text()))))
-    return throughput_result(test_run, setup(test_run, goals, origin=draw(st.sampled_from(LoadOrigin))), found, entries)
+    return throughput_result(
+        test_run, setup(test_run, goals, origin=draw(st.sampled_from(LoadOrigin))), goal_results, entries
+    )
 
 
 @st.composite
 def mrr_results(draw):
     """Results of MRR measurements that went anyhow."""
-    entries = [JournalEntry(each) for each in draw(st.lists(trials_of_any_kind(MAX_LOAD), min_size=1, max_size=10))]
+    entries = [JournalEntry(trial) for trial in draw(st.lists(trials_of_any_kind(MAX_LOAD), min_size=1, max_size=10))]
     test_run = run("mrr", error=draw(st.none() | st.text(min_size=1)))
     return mrr_result(test_run, test_run.conditions.max_load(MAX_LOAD, draw(st.sampled_from(LoadOrigin))), entries)

@@ -30,8 +30,8 @@ from lossratio.traffic.agent.core.ports import _default_networks
     ],
 )
 def test_a_default_route_is_known_in_pieces_too(routes, default):
-    found = default_networks({ip_network(each) for each in routes.split()})
-    assert found == {ip_network(each) for each in default.split()}
+    networks = default_networks({ip_network(route) for route in routes.split()})
+    assert networks == {ip_network(route) for route in default.split()}
 
 
 def networks(kind: type[IPv4Network] | type[IPv6Network], bits: int) -> st.SearchStrategy:
@@ -40,14 +40,14 @@ def networks(kind: type[IPv4Network] | type[IPv6Network], bits: int) -> st.Searc
 
 
 @given(st.sets(networks(IPv4Network, 32) | networks(IPv6Network, 128), max_size=12))
-def test_controller_and_traffic_agent_have_the_same_rule(found):
-    assert default_networks(found) == _default_networks(found)
+def test_controller_and_traffic_agent_have_the_same_rule(whole):
+    assert default_networks(whole) == _default_networks(whole)
 
 
 @given(st.integers(0, 3), st.integers(1, 3), st.sets(networks(IPv4Network, 32), max_size=6))
 def test_what_is_no_default_route_never_covers_all_addresses(shorter, more, others):
     everywhere = IPv4Network("0.0.0.0/0")
     whole = {*everywhere.subnets(shorter), *everywhere.subnets(shorter + more), *others}
-    found = default_networks(whole)
-    assert {*everywhere.subnets(shorter), *everywhere.subnets(shorter + more)} <= found
-    assert list(collapse_addresses(whole - found)) != [everywhere]
+    defaults = default_networks(whole)
+    assert {*everywhere.subnets(shorter), *everywhere.subnets(shorter + more)} <= defaults
+    assert list(collapse_addresses(whole - defaults)) != [everywhere]

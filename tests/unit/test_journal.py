@@ -237,8 +237,8 @@ def test_a_journal_without_digests_is_continued_and_adopted_as_one(tmp_path):
     path.write_text(without_digests(path.read_text()))
     _journal(path, 2.0)
     adopt_journal(path, tmp_path / "adopted.jsonl", {})
-    for each in (path, tmp_path / "adopted.jsonl"):
-        contents = read_journal(each)
+    for journal in (path, tmp_path / "adopted.jsonl"):
+        contents = read_journal(journal)
         assert [result.load for result in contents.results] == [1.0, 2.0]
         assert not contents.has_digests
 

@@ -150,7 +150,7 @@ def test_the_newest_run_of_a_day_is_the_one_that_began_last(run, outbox, store, 
         outbox.add(run)
     outbox.send()
     fetched = fetch_newest(store, "simulated", 2, tmp_path / "before")
-    assert [read_run(each).results[0].started.hour for each in fetched] == [14, 22]
+    assert [read_run(path).results[0].started.hour for path in fetched] == [14, 22]
 
 
 def test_a_testbed_that_was_never_measured_has_no_newest_run(run, outbox, store, tmp_path):

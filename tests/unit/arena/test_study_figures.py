@@ -30,8 +30,8 @@ from lossratio.arena.tables import algorithm_table, family_tables, figure_table,
 pandas = pytest.importorskip("pandas")
 
 
-def rows(*each, **common):
-    return made_up(pandas, *each, **common)
+def rows(*values, **common):
+    return made_up(pandas, *values, **common)
 
 
 def both(ours, theirs, **common):
@@ -83,8 +83,8 @@ def test_the_standard_error_of_a_mean_is_the_textbooks():
     values = np.random.default_rng(1).normal(size=12)
     frame = pandas.DataFrame({"seed": range(12), "value": values})
     expected = values.std(ddof=1) / math.sqrt(12)
-    assert math.isclose(standard_error(lambda each: each.value.mean(), frame), expected)
-    assert math.isnan(standard_error(lambda each: 1.0, frame[:1]))
+    assert math.isclose(standard_error(lambda sample: sample.value.mean(), frame), expected)
+    assert math.isnan(standard_error(lambda sample: 1.0, frame[:1]))
 
 
 def test_overheads_are_told_apart():

@@ -54,7 +54,7 @@ def test_algorithms_take_part_where_they_apply():
     ("algorithm", "goal_set"),
     [(algorithm, goals) for algorithm in ALGORITHMS.values() for goals in GOAL_SETS.values()
      if algorithm.name != PEER and algorithm.applies(goals.goals)],
-    ids=lambda each: each.name,
+    ids=lambda algorithm: algorithm.name,
 )  # fmt: skip
 def test_every_algorithm_finds_a_sharp_knee_to_within_the_goals_width(algorithm, goal_set):
     for row, goal in zip(search_rows(goal_set, KNEE, FREE, algorithm, 0), goal_set.goals, strict=True):
@@ -181,4 +181,4 @@ def test_a_peer_of_another_version_takes_no_part(monkeypatch):
 
 
 def test_a_goal_that_no_single_trial_decides_is_for_mlrsearch_alone():
-    assert [name for name, each in ALGORITHMS.items() if each.applies((QUICK,))] == [OURS, PEER]
+    assert [name for name, algorithm in ALGORITHMS.items() if algorithm.applies((QUICK,))] == [OURS, PEER]

@@ -35,7 +35,7 @@ def test_a_slower_build_is_found_in_every_test_with_exit_status_3(lab, run_ab):
     assert result.status == 3
     assert "64B-mrr MRR: B is slower than A by -3.3" in result.out
     assert "1518B-mrr MRR: B is slower than A by -3.3" in result.out
-    assert [each["build"] for each in measurements(lab)] == list("ABBAABBA")
+    assert [measurement["build"] for measurement in measurements(lab)] == list("ABBAABBA")
 
 
 def test_builds_that_are_the_same_are_no_alarm(lab, run_ab):
@@ -66,7 +66,7 @@ def test_a_set_up_that_fails_ends_it_with_what_was_printed(lab, run_ab):
     assert result.status == 1
     assert "The set-up of B failed with exit status 7" in result.err
     assert "no such package" in result.err
-    assert [each["build"] for each in measurements(lab)] == ["A"]
+    assert [measurement["build"] for measurement in measurements(lab)] == ["A"]
 
 
 def test_a_run_that_fails_ends_it_with_its_exit_status(lab, run_ab):

@@ -25,9 +25,9 @@ def measured(tmp_path, *results, quantity=None, warn=lambda caveat: None):
 
 
 def stopped(reason, bound):
-    found = GoalResult(NDR, False, bound, None, bound, reason)
+    goal_result = GoalResult(NDR, False, bound, None, bound, reason)
     entries = [] if bound is None else [JournalEntry(counted_trial(bound))] * 30
-    return throughput_result(run(), setup(run(), (NDR,)), {NDR: found}, entries)
+    return throughput_result(run(), setup(run(), (NDR,)), {NDR: goal_result}, entries)
 
 
 def test_a_latency_is_no_throughput_of_nothing(tmp_path):
@@ -53,15 +53,15 @@ def test_a_build_that_does_not_forward_even_the_minimum_load_has_a_throughput_of
 
 
 def test_a_build_that_is_faster_than_the_generator_counts_with_what_it_was_offered_and_that_is_told(tmp_path):
-    told = []
+    warnings = []
     fast = throughput(SharpKnee(capacity=9e6), (NDR,))
-    (value,) = measured(tmp_path, fast, warn=told.append).values()
+    (value,) = measured(tmp_path, fast, warn=warnings.append).values()
     assert value == fast.max_load.rate.aggregate_fps
-    assert "irregular: the generator's limit, not the SUT's" in told[0]
+    assert "irregular: the generator's limit, not the SUT's" in warnings[0]
 
 
 def test_frames_that_the_generator_could_not_send_are_told(tmp_path):
     trials = [counted_trial(1e5) for _ in range(40)] + [counted_trial(1.004e5, unsent=1000)] * 40
-    told = []
-    measured(tmp_path, throughput_of(trials), warn=told.append)
-    assert "the generator's limit" in told[0]
+    warnings = []
+    measured(tmp_path, throughput_of(trials), warn=warnings.append)
+    assert "the generator's limit" in warnings[0]

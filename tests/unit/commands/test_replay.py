@@ -26,8 +26,8 @@ def searched(tmp_path_factory):
     measurer = SimulatedMeasurer(sut_from({"model": "sharp_knee", "capacity": "75 kfps"}), seed=1)
     controller = PLRsearch(1e-5, MIN_LOAD, MAX_LOAD, timeout=60.0)
     with Journal.open(path, SEARCH) as journal:
-        found = run_search(controller, measurer, journal=journal)
-    return path, found
+        search_result = run_search(controller, measurer, journal=journal)
+    return path, search_result
 
 
 def write_journal(path, search, results=()):
@@ -46,21 +46,21 @@ def estimate_of(path, **asked):
 
 
 def test_the_same_question_has_the_same_answer(searched):
-    path, found = searched
+    path, search_result = searched
     again = estimate_of(path)
-    assert (again.mean, again.stdev) == (found.mean, found.stdev)
+    assert (again.mean, again.stdev) == (search_result.mean, search_result.stdev)
 
 
 def test_a_larger_target_allows_a_larger_load(searched):
-    path, found = searched
-    assert estimate_of(path, target_loss_ratio=1e-2).mean > found.mean
+    path, search_result = searched
+    assert estimate_of(path, target_loss_ratio=1e-2).mean > search_result.mean
 
 
 def test_other_likelihoods_and_weightings_are_taken_when_asked_for(searched):
     path, _ = searched
-    found = estimate_of(path, likelihood="poisson", weighting="equal")
-    assert (found.likelihood, found.weighting) == (LikelihoodName.POISSON, Weighting.EQUAL)
-    assert found.combined.weights == (0.5, 0.5)
+    estimate = estimate_of(path, likelihood="poisson", weighting="equal")
+    assert (estimate.likelihood, estimate.weighting) == (LikelihoodName.POISSON, Weighting.EQUAL)
+    assert estimate.combined.weights == (0.5, 0.5)
 
 
 def test_a_search_for_something_else_needs_a_target(tmp_path):
@@ -82,10 +82,10 @@ def test_a_warm_up_is_no_evidence(tmp_path):
 
 @pytest.mark.parametrize(("words", "note"), [(["replay"], ""), (["soak", "--replay"], "is now called")])
 def test_the_command_shows_both_functions_and_whether_the_model_fits(lossratio, searched, words, note):
-    path, found = searched
+    path, search_result = searched
     status, out, err = lossratio(*words, path)
     assert (status, note in err) == (0, True)
-    assert f"combined  mean {found.mean:,.1f} fps" in out
+    assert f"combined  mean {search_result.mean:,.1f} fps" in out
     for word in ("stretch", "erf", "weight", "The model"):
         assert word in out
 
@@ -105,8 +105,8 @@ def test_the_command_loads_no_library_that_it_does_not_need(searched):
 
 def test_the_command_takes_every_likelihood_and_weighting_there_is():
     choices = {option.name: set(option.type.choices) for option in replay.params if hasattr(option.type, "choices")}
-    assert choices["likelihood"] == {each.value for each in LikelihoodName}
-    assert choices["weighting"] == {each.value for each in Weighting}
+    assert choices["likelihood"] == {likelihood.value for likelihood in LikelihoodName}
+    assert choices["weighting"] == {weighting.value for weighting in Weighting}
 
 
 @pytest.mark.parametrize(
@@ -154,18 +154,18 @@ def throughput(tmp_path_factory):
 
 
 def test_a_search_for_conditional_throughput_ends_with_the_same_bounds_again(throughput):
-    path, found = throughput
+    path, search_result = throughput
     again = replay_search(read_journal(path), path)
-    assert list(again.items()) == list(found.items())
-    assert (again.finished, again.trials, again.elapsed) == (True, found.trials, found.elapsed)
+    assert list(again.items()) == list(search_result.items())
+    assert (again.finished, again.trials, again.elapsed) == (True, search_result.trials, search_result.elapsed)
 
 
 def test_the_command_shows_bounds_and_conditional_throughput_of_each_goal(lossratio, throughput):
-    path, found = throughput
+    path, search_result = throughput
     status, out, _ = lossratio("replay", path)
     assert (status, "Critical load" in out) == (0, False)
-    for goal, line in zip(found, out.splitlines()[1:], strict=True):
-        result = found[goal]
+    for goal, line in zip(search_result, out.splitlines()[1:], strict=True):
+        result = search_result[goal]
         assert line.split()[0] == str(goal)
         assert f"throughput {result.conditional_throughput:,.1f} fps" in line
         assert f"{result.relevant_lower_bound:,.1f} fps to {result.relevant_upper_bound:,.1f} fps  regular" in line

@@ -110,9 +110,9 @@ class Lab:
 
     def play(self, scenario):
         """Breaks something in the second trial, and measures again afterwards."""
-        told = self._measure(scenario, LONG, getattr(self, scenario))
+        outcome = self._measure(scenario, LONG, getattr(self, scenario))
         afterwards = self._measure(f"{scenario} afterwards", BRIEF)
-        return {"scenario": scenario, **told, "afterwards": afterwards}
+        return {"scenario": scenario, **outcome, "afterwards": afterwards}
 
     def _measure(self, name, request, act=None):
         place = TestPlace(TestIdentity(name=name, suite="faults"), self.directory)
@@ -137,7 +137,11 @@ class Lab:
             self.tear_down()
         result = self.directory.result_path(place.test.full_name)
         trials = read_result(result).trials if result.exists() else ()
-        return {"error": error, "trials": len(trials), "repairs": [each for trial in trials for each in trial.repairs]}
+        return {
+            "error": error,
+            "trials": len(trials),
+            "repairs": [repair for trial in trials for repair in trial.repairs],
+        }
 
     def left(self):
         """What is still there that may not be."""

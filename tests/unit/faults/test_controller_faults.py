@@ -85,14 +85,14 @@ def wait_for_second_test(process, directory):
 
 def left(testbed):
     """What a controller left on the nodes."""
-    found = []
+    mentions = []
     for name, command in (
         ("TG", ("pgrep", "-f", "[l]ossratio-agent")),
         ("DUT1", ("nft", "list", "ruleset")),
     ):
         with NodeSession.connect(name, testbed[1].topology.nodes[name]) as session:
-            found += session.run(*command, check=False).stdout.split()
-    return found
+            mentions += session.run(*command, check=False).stdout.split()
+    return mentions
 
 
 @pytest.mark.parametrize("stop_in", ["set-up", "teardown", "trial"])

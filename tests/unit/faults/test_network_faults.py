@@ -30,7 +30,7 @@ FAILED = {
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def outcomes(tmp_path_factory):
     """What came of all scenarios, one after the other on one testbed, in a network namespace where packets may drop."""
     directory = tmp_path_factory.mktemp("faults")
     topology = directory / "topology.yaml"
@@ -62,31 +62,31 @@ def told(tmp_path_factory):
 
 
 @pytest.mark.parametrize("scenario", REPAIRED)
-def test_what_can_be_repaired_is_repaired_and_told(told, scenario):
-    came = told[scenario]
+def test_what_can_be_repaired_is_repaired_and_told(outcomes, scenario):
+    came = outcomes[scenario]
     assert (came["error"], came["trials"]) == (None, 3)
     assert REPAIRED[scenario] in came["repairs"][0]
 
 
 @pytest.mark.parametrize("scenario", SURVIVED)
-def test_what_is_over_soon_or_harms_no_trial_costs_none(told, scenario):
-    came = told[scenario]
+def test_what_is_over_soon_or_harms_no_trial_costs_none(outcomes, scenario):
+    came = outcomes[scenario]
     assert (came["error"], came["trials"]) == (None, 3)
     # TCP may take as long again to notice that packets get through, so that the agent is not waited for.
     assert len(came["repairs"]) <= (scenario == "black_hole_for_a_while")
 
 
 @pytest.mark.parametrize("scenario", FAILED)
-def test_what_cannot_be_repaired_is_one_clear_error_and_keeps_the_trials(told, scenario):
-    came = told[scenario]
+def test_what_cannot_be_repaired_is_one_clear_error_and_keeps_the_trials(outcomes, scenario):
+    came = outcomes[scenario]
     assert 1 <= came["trials"] < 3
     assert re.match(FAILED[scenario], came["error"])
 
 
 @pytest.mark.parametrize("scenario", [*REPAIRED, *SURVIVED, *FAILED])
-def test_the_next_measurement_goes_on(told, scenario):
-    assert told[scenario]["afterwards"] == {"error": None, "trials": 1, "repairs": []}
+def test_the_next_measurement_goes_on(outcomes, scenario):
+    assert outcomes[scenario]["afterwards"] == {"error": None, "trials": 1, "repairs": []}
 
 
-def test_nothing_is_left_behind(told):
-    assert told["left"] == {"agents": 0, "rules": ""}
+def test_nothing_is_left_behind(outcomes):
+    assert outcomes["left"] == {"agents": 0, "rules": ""}

@@ -67,7 +67,7 @@ KILL = "kill -KILL $(cut -d ' ' -f 1 /run/lossratio/trex-*/pid)"
 def test_a_server_that_is_killed_is_started_anew_and_the_trial_repeated(lab, on_tg, tmp_path):
     result = measured(lab, tmp_path, lambda: on_tg(KILL))
     assert len(result.trials) == 3
-    (repair,) = [each for trial in result.trials for each in trial.repairs]
+    (repair,) = [repair for trial in result.trials for repair in trial.repairs]
     assert "TRex" in repair
     assert on_tg("pgrep -f '[_]t-rex-64|/[a]gent-'") == ""
 
@@ -76,7 +76,7 @@ def test_what_changes_on_the_tg_is_seen_beside_trex_too(lab, on_tg, tmp_path):
     result = measured(lab, tmp_path, lambda: on_tg("ip link set dev tg0 mtu 2000"))
     on_tg("ip link set dev tg0 mtu 9216")
     # A busy host may take CPU time from the machine besides.
-    (incident,) = [each for trial in result.trials for each in trial.incidents if each.interface]
+    (incident,) = [incident for trial in result.trials for incident in trial.incidents if incident.interface]
     assert (len(result.trials), incident.guilty, incident.interface, incident.done) == (3, "TG", "tg0", "repaired")
     assert incident.change == "the MTU of interface tg0 of TG was 9216, and is 2000"
 

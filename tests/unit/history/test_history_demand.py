@@ -27,19 +27,19 @@ def result(a_run):
 def slower(result):
     """The result with PDR's conditional throughput halved."""
     ndr, pdr = result.goals
-    found = pdr.result.conditional_throughput
-    half = {name: value / 2 for name, value in found.model_dump().items()}
-    worse = pdr.result.model_copy(update={"conditional_throughput": found.model_copy(update=half)})
+    pdr_value = pdr.result.conditional_throughput
+    half = {name: value / 2 for name, value in pdr_value.model_dump().items()}
+    worse = pdr.result.model_copy(update={"conditional_throughput": pdr_value.model_copy(update=half)})
     return result.model_copy(update={"goals": (ndr, pdr.model_copy(update={"result": worse}))})
 
 
 def test_what_is_as_it_was_is_no_regression(history, result):
-    found = require_no_regression(history, result)
-    assert [(each.series.key.quantity, each.verdict) for each in found] == [
+    trends = require_no_regression(history, result)
+    assert [(trend.series.key.quantity, trend.verdict) for trend in trends] == [
         ("NDR", TrendVerdict.STEADY),
         ("PDR", TrendVerdict.STEADY),
     ]
-    assert len(found[0].series.times) == 7
+    assert len(trends[0].series.times) == 7
 
 
 def test_what_is_slower_is_a_regression(history, result):
@@ -61,7 +61,7 @@ def test_a_result_that_is_in_the_history_already_counts_once(history, result, a_
 
 def test_a_test_that_is_new_has_no_verdict(history, result):
     new = result.model_copy(update={"test": result.test.model_copy(update={"name": "new"})})
-    assert {each.verdict for each in require_no_regression(history, new)} == {TrendVerdict.TOO_FEW}
+    assert {trend.verdict for trend in require_no_regression(history, new)} == {TrendVerdict.TOO_FEW}
 
 
 def test_a_goal_that_was_not_measured_is_an_error(history, result):
@@ -108,5 +108,5 @@ def test_the_keyword_fails_the_test_that_regressed_and_no_other(tmp_path, histor
 def test_results_of_another_goal_of_the_same_name_are_no_evidence_of_a_regression(history, result):
     ndr, pdr = slower(result).goals
     other = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"loss_ratio": 1e-9})})
-    (found,) = require_no_regression(history, slower(result).model_copy(update={"goals": (ndr, other)}), "PDR")
-    assert (found.verdict, found.left_out) == (TrendVerdict.TOO_FEW, 6)
+    (trend,) = require_no_regression(history, slower(result).model_copy(update={"goals": (ndr, other)}), "PDR")
+    assert (trend.verdict, trend.left_out) == (TrendVerdict.TOO_FEW, 6)

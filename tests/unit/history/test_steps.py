@@ -28,7 +28,7 @@ def stepping(draw):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(stepping(), min_size=1, max_size=4))
 def test_groups_are_those_of_jumpavg(series):
-    assert group_starts(series) == [jumpavg_starts(each.tolist()) for each in series]
+    assert group_starts(series) == [jumpavg_starts(one_series.tolist()) for one_series in series]
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_zeros_are_one_group_where_jumpavg_gives_up():
 def test_a_series_is_divided_the_same_whatever_others_there_are():
     randomness = np.random.default_rng(5)
     series = [randomness.normal(1e6, 1e4, size) for size in (3, 40, 17, 40, 1)]
-    assert group_starts(series) == [group_starts([each])[0] for each in series]
+    assert group_starts(series) == [group_starts([one_series])[0] for one_series in series]

@@ -37,8 +37,8 @@ def test_the_folder_is_partitioned_by_testbed_and_date_for_any_reader(tmp_path):
     (path,) = History(tmp_path).add([entry(0, 1e6, doubts=["drift"])])
     assert path.relative_to(tmp_path).parts[:2] == ("testbed=lab-1", "date=2026-01-01")
     query = "SELECT testbed, date, doubts FROM read_parquet($files)"
-    found = duckdb.sql(query, params={"files": f"{tmp_path}/**/*.parquet"}).fetchall()
-    assert [(row[0], str(row[1]), row[2]) for row in found] == [("lab-1", "2026-01-01", ["drift"])]
+    rows_read = duckdb.sql(query, params={"files": f"{tmp_path}/**/*.parquet"}).fetchall()
+    assert [(row[0], str(row[1]), row[2]) for row in rows_read] == [("lab-1", "2026-01-01", ["drift"])]
     assert pq.read_table(tmp_path).column("testbed").to_pylist() == ["lab-1"]
 
 
@@ -84,9 +84,9 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path):
     history = History(tmp_path)
     first, second = history.add([entry(0, 1e6), entry(1, 2e6)])
     os.truncate(first, first.stat().st_size // 2)
-    found = history.read()
-    assert found.table.column("value").to_pylist() == [2e6]
-    assert [first.name in problem and "damaged" in problem for problem in found.problems] == [True]
+    stored = history.read()
+    assert stored.table.column("value").to_pylist() == [2e6]
+    assert [first.name in problem and "damaged" in problem for problem in stored.problems] == [True]
     second.write_bytes(b"")
     with pytest.raises(ReportError, match="No file of the history can be read"):
         history.read()
@@ -98,9 +98,9 @@ def test_a_file_with_damaged_pages_is_named_and_the_rest_is_read(tmp_path):
     data = bytearray(path.read_bytes())
     data[8:60] = b"\xff" * 52
     path.write_bytes(bytes(data))
-    found = history.read()
-    assert found.table.column("value").to_pylist() == [2e6]
-    assert [path.name in problem for problem in found.problems] == [True]
+    stored = history.read()
+    assert stored.table.column("value").to_pylist() == [2e6]
+    assert [path.name in problem for problem in stored.problems] == [True]
 
 
 def test_a_folder_that_is_no_history_is_refused(tmp_path):

@@ -13,8 +13,8 @@ STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 
 
 def trend(values, known=(), kinds=None, **options):
-    (found,) = trends_of([series(values, kinds)], known, **options)
-    return found
+    (trend,) = trends_of([series(values, kinds)], known, **options)
+    return trend
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def test_verdicts(newest, verdict):
 
 
 def test_a_regression_says_since_when_and_how_much():
-    found = trend([*STEADY, 90e3, 90.2e3, 89.8e3])
-    assert found.change.ratio == pytest.approx(-0.1, abs=1e-3)
-    assert found.change.began == START + timedelta(days=8)
-    assert describe_trend(found) == (
+    newest = trend([*STEADY, 90e3, 90.2e3, 89.8e3])
+    assert newest.change.ratio == pytest.approx(-0.1, abs=1e-3)
+    assert newest.change.began == START + timedelta(days=8)
+    assert describe_trend(newest) == (
         "regression: Suite.64B-ndrpdr, NDR, on lab-1: 100.00 kfps to 90.000 kfps (-10.00 %) since 2026-01-09 03:00 UTC"
     )
 
@@ -72,9 +72,9 @@ def test_a_known_change_explains_a_step_of_that_day_and_series_only():
 
 def test_a_new_doubt_is_a_change_of_kind_and_not_of_mean():
     usual = [frozenset()] * 7
-    found = trend(STEADY, kinds=[*usual, frozenset({"two bands"})])
-    assert (found.verdict, found.new_kinds) == (TrendVerdict.STEADY, ("two bands",))
-    assert "change of kind: two bands" in describe_trend(found)
+    newest = trend(STEADY, kinds=[*usual, frozenset({"two bands"})])
+    assert (newest.verdict, newest.new_kinds) == (TrendVerdict.STEADY, ("two bands",))
+    assert "change of kind: two bands" in describe_trend(newest)
     assert trend(STEADY, kinds=[frozenset({"two bands"})] * 8).new_kinds == ()
 
 
@@ -85,7 +85,7 @@ def test_a_picture_has_every_result_and_the_known_changes_of_its_series():
     ]
     picture = draw_trend(trend([*STEADY, 90e3, 90.2e3, None], known), known)
     root = ElementTree.fromstring(picture)  # noqa: S314 (our own)
-    hints = [each.text for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    hints = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
     assert "2026-01-09 03:00: 90.000 kfps" in hints
     assert "2026-01-11 03:00: no value: agent lost, failed" in hints
     assert len(hints) == 12
@@ -110,15 +110,15 @@ def test_known_changes_are_read_from_yaml(tmp_path):
 
 def test_results_that_mean_something_else_are_left_out_and_told():
     quick, csit = ["quick"] * 8, ["csit"] * 4
-    (found,) = trends_of([series([*STEADY, 50e3, 50.1e3, 49.9e3, 50e3], measured_as=quick + csit)])
-    assert found.verdict is TrendVerdict.STEADY
-    assert found.left_out == 8
-    assert "8 earlier results are left out" in describe_trend(found)
+    (trend,) = trends_of([series([*STEADY, 50e3, 50.1e3, 49.9e3, 50e3], measured_as=quick + csit)])
+    assert trend.verdict is TrendVerdict.STEADY
+    assert trend.left_out == 8
+    assert "8 earlier results are left out" in describe_trend(trend)
 
 
 def test_results_of_which_nothing_is_known_are_taken_for_the_same():
-    (found,) = trends_of([series([*STEADY, 50e3, 50.1e3, 49.9e3], measured_as=[None] * 8 + ["csit"] * 3)])
-    assert (found.verdict, found.left_out) == (TrendVerdict.REGRESSION, 0)
+    (trend,) = trends_of([series([*STEADY, 50e3, 50.1e3, 49.9e3], measured_as=[None] * 8 + ["csit"] * 3)])
+    assert (trend.verdict, trend.left_out) == (TrendVerdict.REGRESSION, 0)
 
 
 def test_what_has_no_rate_is_an_alarm_when_it_fails_where_it_did_not_before():

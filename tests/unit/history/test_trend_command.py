@@ -19,17 +19,17 @@ def history_of(path, values):
 
 
 @pytest.mark.parametrize(
-    ("newest", "status", "told"),
+    ("newest", "status", "text"),
     [
         ([], 0, "1 steady"),
         ([90e3, 90.1e3, 90.2e3], 3, "regression: Suite.64B-ndrpdr, NDR, on lab-1"),
         ([None], 3, "no value any more"),
     ],
 )
-def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, told):
+def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, text):
     answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY + newest)])
     assert answer.exit_code == status, answer.output
-    assert told in answer.output
+    assert text in answer.output
 
 
 def test_too_few_results_are_undecided(tmp_path):
@@ -57,8 +57,8 @@ def test_a_series_whose_test_is_not_run_any_more_is_told_to_be_old(tmp_path):
     for options in ((), ("--test=*64B*",)):
         answer = CliRunner().invoke(trend, [history, *options])
         assert answer.exit_code == 3
-        told = "; old: not measured since 2026-01-10 03:00 UTC, 7 days before the testbed's newest result"
-        assert answer.output.splitlines()[0].endswith(told)
+        old = "; old: not measured since 2026-01-10 03:00 UTC, 7 days before the testbed's newest result"
+        assert answer.output.splitlines()[0].endswith(old)
         assert "Old: 1 of these series" in answer.output
 
 

@@ -52,7 +52,7 @@ class Kind:
     name: str
     text: str
     read: Callable[[Path], Any]
-    work: Callable[[Any], object] = lambda found: None
+    work: Callable[[Any], object] = lambda content: None
     seal: Callable[[bytes], bytes] = lambda document: document
 
     def use(self, path: Path) -> None:
@@ -262,8 +262,8 @@ def _read_run(folder: str) -> Callable[[Path], Run]:
 
 
 def _work_with_run(run: Run) -> None:
-    for each in (ReportFormat.MARKDOWN, ReportFormat.CSV, ReportFormat.JSON, ReportFormat.HTML):
-        render(each, [run]).encode()
+    for report_format in (ReportFormat.MARKDOWN, ReportFormat.CSV, ReportFormat.JSON, ReportFormat.HTML):
+        render(report_format, [run]).encode()
     for result in run.results:
         message(result).encode()
 

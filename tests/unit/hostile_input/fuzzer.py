@@ -86,16 +86,19 @@ def reader(path: Path, read: Callable[[Path], object]) -> Callable[[bytes], None
 
 def targets() -> dict[str, tuple[st.SearchStrategy, Callable]]:
     """What can be attacked, by name."""
-    found: dict[str, tuple[st.SearchStrategy, Callable]] = {}
+    targets_by_name: dict[str, tuple[st.SearchStrategy, Callable]] = {}
     for kind in all_kinds():
         is_yaml = kind.name.endswith(".yaml")
         documents = yaml_documents(kind.text) if is_yaml else json_documents(kind.text.splitlines(), kind.seal)
-        found[kind.name] = (documents, reader(Path(kind.name).absolute(), kind.use))
+        targets_by_name[kind.name] = (documents, reader(Path(kind.name).absolute(), kind.use))
     texts = st.one_of(st.sampled_from(HOSTILE_TEXTS), st.text(max_size=30))
-    found["values"] = (texts, check_value)
-    found["arguments"] = (st.dictionaries(texts, texts | st.integers() | st.floats(), max_size=4), check_arguments)
-    found["commands"] = (st.data(), check_command)
-    return found
+    targets_by_name["values"] = (texts, check_value)
+    targets_by_name["arguments"] = (
+        st.dictionaries(texts, texts | st.integers() | st.floats(), max_size=4),
+        check_arguments,
+    )
+    targets_by_name["commands"] = (st.data(), check_command)
+    return targets_by_name
 
 
 def _too_long(number: int, frame: object) -> None:

@@ -186,10 +186,10 @@ def changed(draw: st.DrawFn, document: Any) -> Any:
         elif action == "rename" and isinstance(holder, dict):
             holder[draw(scalars)] = holder.pop(last)
         elif action == "move":
-            found = data
+            part = data
             for key in draw(st.sampled_from(ways)):
-                found = found[key] if isinstance(found, (dict, list)) else found
-            holder[last] = copy.deepcopy(found)
+                part = part[key] if isinstance(part, (dict, list)) else part
+            holder[last] = copy.deepcopy(part)
         elif action == "repeat" and isinstance(holder, list):
             holder.extend(copy.deepcopy([holder[last]] * draw(st.integers(1, 50))))
         elif action == "wrap":
@@ -225,14 +225,14 @@ def yaml_documents(text: str) -> st.SearchStrategy[bytes]:
 def _with_text_keys(data: Any) -> Any:
     if isinstance(data, dict):
         return {str(key): _with_text_keys(value) for key, value in data.items()}
-    return [_with_text_keys(each) for each in data] if isinstance(data, list) else data
+    return [_with_text_keys(item) for item in data] if isinstance(data, list) else data
 
 
 def json_documents(lines: list[str], seal: Callable[[bytes], bytes]) -> st.SearchStrategy[bytes]:
     """The same for JSON, one document in each line; digests fit most of them."""
 
     def written(documents: list[Any]) -> str:
-        return "".join(json.dumps(_with_text_keys(each), default=str) + "\n" for each in documents)
+        return "".join(json.dumps(_with_text_keys(document), default=str) + "\n" for document in documents)
 
     documents = [json.loads(line) for line in lines]
     nearly = changed(documents).map(lambda data: written(data if isinstance(data, list) else [data]))

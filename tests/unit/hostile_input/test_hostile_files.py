@@ -203,7 +203,7 @@ def test_a_pipe_in_the_directory_of_a_run_holds_nobody_up(tmp_path, name):
     with pytest.raises(LossRatioError, match="it is a pipe"):
         read_run(tmp_path)
     try:
-        problems = [str(found.damage) for found in repair(tmp_path)]
+        problems = [str(repaired.damage) for repaired in repair(tmp_path)]
     except LossRatioError as error:
         problems = [str(error)]
     assert "it is a pipe" in " ".join(problems)

@@ -81,7 +81,7 @@ def test_the_command_line_goes_before_the_suite():
 def test_a_suite_for_several_numbers_of_cores_is_several_suites():
     text = SUITE.replace("Metadata", "Metadata    Cores    1 4\nMetadata", 1).replace("dut=", "cores=${CORES}    dut=")
     suite = expanded(Catalogue(), text)
-    assert [(each.name, each.setup.args[3]) for each in suite.suites] == [("1c", "cores=1"), ("4c", "cores=4")]
+    assert [(child.name, child.setup.args[3]) for child in suite.suites] == [("1c", "cores=1"), ("4c", "cores=4")]
     assert not suite.tests
     assert not suite.has_setup
     assert names(suite)[3:] == ["64B-4c-eth-l2bdbase-mrr", "IMIX-4c-eth-l2bdbase-mrr", "Another Test"]
@@ -117,12 +117,12 @@ def test_a_suite_runs_with_and_without_the_catalogue(tmp_path):
         "plain": {"variable": [f"TOPOLOGY:{simulated}", "CORES:2"]},
         "expanded": {"prerunmodifier": f"lossratio.keywords.Catalogue:{simulated}", "include": "64bAND1c"},
     }
-    found = {}
+    outcomes = {}
     for name, options in runs.items():
         directory = tmp_path / name
         status = robot.run(str(file), outputdir=str(directory), pythonpath=str(ROOT / "libraries"), **options)
-        found[name] = (status, list(RobotRun(directory, status).tests))
-    assert found == {
+        outcomes[name] = (status, list(RobotRun(directory, status).tests))
+    assert outcomes == {
         "plain": (0, ["64B-2c-eth-l2bdbase-mrr", "Another Test"]),
         "expanded": (0, ["64B-1c-eth-l2bdbase-mrr"]),
     }

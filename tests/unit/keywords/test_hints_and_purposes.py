@@ -30,7 +30,7 @@ def test_the_second_night_starts_where_the_first_one_ended_and_says_so(nights):
 
 
 def test_the_log_says_why_each_trial_was_measured(nights):
-    (told,) = [message for message in nights[1].messages if message.startswith("Why each trial was measured")]
+    (purposes,) = [message for message in nights[1].messages if message.startswith("Why each trial was measured")]
     (result,) = RunDirectory(nights[1].directory).results()
-    assert len(told.splitlines()) == 1 + len(result.trials)
-    assert "high loss is expected, as in earlier searches" in told.splitlines()[2]
+    assert len(purposes.splitlines()) == 1 + len(result.trials)
+    assert "high loss is expected, as in earlier searches" in purposes.splitlines()[2]

@@ -36,7 +36,7 @@ def test_the_names_are_those_that_suites_use():
 @pytest.mark.parametrize("keyword", KEYWORDS.values(), ids=KEYWORDS)
 def test_every_argument_is_typed_and_documented(keyword):
     described = LIBRARY.doc + keyword.doc
-    for argument in (each for each in keyword.args if each.name):
+    for argument in (argument for argument in keyword.args if argument.name):
         assert argument.type is not None
         assert re.search(rf"``{argument.name}``", described), f"{argument.name} is not documented"
 
@@ -47,7 +47,7 @@ def test_every_keyword_has_a_first_line_that_stands_alone(keyword):
 
 
 def test_types_of_our_own_are_documented():
-    types = {each.name: each.doc for each in LIBRARY.type_docs}
+    types = {type_doc.name: type_doc.doc for type_doc in LIBRARY.type_docs}
     assert "kpps" in types["FrameRate"]
     assert "IMIX_v4_1" in types["FrameSize"]
     for preset in ("NDR", "PDR", "RFC2544", "TST009", "QUICK_NDR", "QUICK_PDR"):

@@ -46,12 +46,12 @@ def test_every_test_passes(run):
 def test_after_a_search_it_is_measured_where_csit_does_and_becomes_a_part_of_the_result(run, results):
     result = results["After A Search"]
     pdr = result.goals[1].result.relevant_lower_bound.per_interface_fps
-    loads = [each.load.per_interface_fps for each in result.latency]
+    loads = [latency.load.per_interface_fps for latency in result.latency]
     assert loads == pytest.approx([0.9 * pdr, 0.5 * pdr, 9001.0, 9001.0])
-    assert [each.share_ratio for each in result.latency] == [0.9, 0.5, 0.1, 0.0]
-    assert {each.duration_s for each in result.latency} == {5.0}
-    assert [each.direction for each in result.latency[0].directions] == ["port0>port1", "port1>port0"]
-    means = [each.directions[0].mean_us for each in result.latency]
+    assert [latency.share_ratio for latency in result.latency] == [0.9, 0.5, 0.1, 0.0]
+    assert {latency.duration_s for latency in result.latency} == {5.0}
+    assert [direction.direction for direction in result.latency[0].directions] == ["port0>port1", "port1>port0"]
+    means = [latency.directions[0].mean_us for latency in result.latency]
     assert means[0] > means[1] > means[2]
     assert "relevant lower bound" in run.tests["After A Search"].message
     assert "latency at 90 % of PDR" in run.tests["After A Search"].message
@@ -60,13 +60,13 @@ def test_after_a_search_it_is_measured_where_csit_does_and_becomes_a_part_of_the
 def test_by_itself_it_has_a_result_of_its_own(results):
     result = results["By Itself"]
     assert result.kind == "latency"
-    assert [each.load.per_interface_fps for each in result.latency] == [60_000.0, 10_000.0]
+    assert [latency.load.per_interface_fps for latency in result.latency] == [60_000.0, 10_000.0]
     assert len(result.trials) == 2
 
 
 def test_goal_shares_and_duration_can_be_chosen(results):
     result = results["Of Another Goal"]
-    assert [(each.goal, each.share_ratio, each.duration_s) for each in result.latency] == [
+    assert [(latency.goal, latency.share_ratio, latency.duration_s) for latency in result.latency] == [
         ("NDR", 1.0, 2.0),
         ("NDR", 0.25, 2.0),
         ("NDR", 0.0, 2.0),

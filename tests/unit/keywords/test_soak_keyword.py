@@ -52,7 +52,7 @@ def test_a_soak_after_a_search_begins_where_that_ended(run):
 
 def test_what_is_irregular_is_a_warning_and_no_failure(run):
     assert run.tests["At Least"].status == "PASS"
-    assert any("At Least: irregular: the critical load may be above the maximum load" in each for each in run.errors)
+    assert any("At Least: irregular: the critical load may be above the maximum load" in error for error in run.errors)
 
 
 def test_a_wrong_argument_is_refused_before_anything_is_measured(run):

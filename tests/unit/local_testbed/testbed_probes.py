@@ -38,26 +38,26 @@ def make_topology(name="probe", duts=1, **changes):
 
 def namespaces_of(testbed):
     """Inodes of all namespaces that a testbed's nodes are made of."""
-    found = set()
+    namespaces = set()
     for name, node in testbed.topology.nodes.items():
         with NodeSession.connect(name, node) as session:
             for kind in KINDS:
-                found.add(session.run("readlink", f"/proc/self/ns/{kind}").stdout.strip())
+                namespaces.add(session.run("readlink", f"/proc/self/ns/{kind}").stdout.strip())
     own = {os.readlink(f"/proc/self/ns/{kind}") for kind in KINDS}
-    return found - own
+    return namespaces - own
 
 
 def processes_in(namespaces):
     """Process ids and start times of what is in any of the given namespaces."""
-    found = set()
+    processes = set()
     for process in Path("/proc").glob("[0-9]*"):
         for kind in KINDS:
             try:
                 if os.readlink(process / "ns" / kind) in namespaces:
-                    found.add((int(process.name), start_time(process)))
+                    processes.add((int(process.name), start_time(process)))
             except OSError:
                 continue
-    return found
+    return processes
 
 
 def start_time(process):
@@ -66,26 +66,26 @@ def start_time(process):
 
 def alive(processes):
     """Those of the given processes that still run; ids (also of namespaces) are used again, start times are not."""
-    found = set()
+    running = set()
     for pid, started in processes:
         try:
             if is_running(pid) and start_time(Path(f"/proc/{pid}")) == started:
-                found.add((pid, started))
+                running.add((pid, started))
         except OSError:
             continue
-    return found
+    return running
 
 
 def processes_with(text):
     """Processes whose environment holds a text, without the calling one."""
-    found = set()
+    pids = set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if text.encode() in (process / "environ").read_bytes() and int(process.name) != os.getpid():
-                found.add(int(process.name))
+                pids.add(int(process.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 _BUILD = """
@@ -201,11 +201,11 @@ class OrdinaryUser(Caller):
         return ["unshare", "--mount", "sh", "-c", " && ".join(script), "sh", *argv]
 
     def _needed(self):
-        found = []
+        needed = []
         for path in sorted({Path(sys.base_prefix), Path(sys.prefix), LIBRARIES.parent}):
-            if not any(other in path.parents for other in found):
-                found.append(path)
-        return found
+            if not any(other in path.parents for other in needed):
+                needed.append(path)
+        return needed
 
     def _hidden(self):
         for path in self._needed():

@@ -17,10 +17,10 @@ def result(tmp_path_factory):
 
 def test_what_was_found_is_enough_for_itself_and_no_more(result):
     for report in result.goals:
-        found = report.result.conditional_throughput.per_interface_fps
-        require_throughput(result, found, report.goal.name)
+        throughput = report.result.conditional_throughput.per_interface_fps
+        require_throughput(result, throughput, report.goal.name)
         with pytest.raises(AssertionError, match=rf"{report.goal.name} is .* per interface .*regular.* at least"):
-            require_throughput(result, found * 1.001, report.goal.name)
+            require_throughput(result, throughput * 1.001, report.goal.name)
 
 
 def test_the_first_goal_is_meant_where_none_is_named(result):

@@ -29,14 +29,14 @@ def policed():
 def test_the_loss_at_each_load_is_the_policers(policed, tmp_path):
     request = FrameLossRequest(PROFILE, max_load=100e3, trial_duration=1.0)
     result = measure_frame_loss_rate(policed, request, place(tmp_path))
-    found = result.frame_loss
-    assert (result.outcome, found.is_complete) == (Outcome.MEASURED, True)
-    loads = [each.load.per_interface_fps for each in found.loads]
+    frame_loss = result.frame_loss
+    assert (result.outcome, frame_loss.is_complete) == (Outcome.MEASURED, True)
+    loads = [at_load.load.per_interface_fps for at_load in frame_loss.loads]
     assert loads == pytest.approx([100e3, 90e3, 80e3, 70e3, 60e3, 50e3, 40e3])
-    for each in found.loads:
-        truth = max(0.0, 1.0 - PASSED / each.load.per_interface_fps)
-        assert each.frame_loss_ratio == pytest.approx(truth, abs=1e-4)
-        assert each.share_of_max_load_ratio == pytest.approx(each.load.per_interface_fps / 100e3)
+    for at_load in frame_loss.loads:
+        truth = max(0.0, 1.0 - PASSED / at_load.load.per_interface_fps)
+        assert at_load.frame_loss_ratio == pytest.approx(truth, abs=1e-4)
+        assert at_load.share_of_max_load_ratio == pytest.approx(at_load.load.per_interface_fps / 100e3)
 
 
 def test_the_result_is_kept_told_and_drawn(policed, tmp_path):
@@ -55,7 +55,7 @@ def test_the_result_is_kept_told_and_drawn(policed, tmp_path):
 def test_finer_steps_give_more_loads(policed, tmp_path):
     request = FrameLossRequest(PROFILE, max_load=60e3, step=0.025, trial_duration=0.5)
     result = measure_frame_loss_rate(policed, request, place(tmp_path))
-    assert [round(each.share_of_max_load_ratio, 9) for each in result.frame_loss.loads[:3]] == [1.0, 0.975, 0.95]
+    assert [round(at_load.share_of_max_load_ratio, 9) for at_load in result.frame_loss.loads[:3]] == [1.0, 0.975, 0.95]
     assert "  97.5 %  " in message(result)
 
 

@@ -42,16 +42,16 @@ def test_a_search_with_hints_starts_where_the_last_one_ended(nightly, tmp_path):
     hinted = search(tmp_path / "hinted", replace(REQUEST, hints=nightly))
     assert outcome(hinted) == outcome(plain)
     assert len(hinted.trials) <= len(plain.trials)
-    found = hinted.goals[0].result.relevant_upper_bound.per_interface_fps
-    assert hinted.trials[1].load_per_interface_fps == found
+    upper_bound = hinted.goals[0].result.relevant_upper_bound.per_interface_fps
+    assert hinted.trials[1].load_per_interface_fps == upper_bound
 
 
 def test_the_result_and_the_journal_tell_what_the_hints_were(nightly, tmp_path):
     hinted = search(tmp_path, replace(REQUEST, hints=nightly))
-    told = hinted.settings["hints"]
-    assert [Path(each["file"]).parts[-3] for each in told["searches"]] == ["first", "second"]
-    assert told["start_fps"]["NDR"] == hinted.goals[0].result.relevant_lower_bound.per_interface_fps
-    assert read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").search["settings"]["hints"] == told
+    hints_setting = hinted.settings["hints"]
+    assert [Path(search["file"]).parts[-3] for search in hints_setting["searches"]] == ["first", "second"]
+    assert hints_setting["start_fps"]["NDR"] == hinted.goals[0].result.relevant_lower_bound.per_interface_fps
+    assert read_journal(tmp_path / "trials" / "a_suite.a_test.jsonl").search["settings"]["hints"] == hints_setting
     assert any("hints from earlier searches (2 in " in remark for remark in hinted.remarks)
 
 
@@ -70,8 +70,8 @@ def test_the_first_night_has_no_hints_and_says_so(tmp_path):
 
 @pytest.mark.parametrize("where", ["first", "first/trials/a_suite.a_test.jsonl"])
 def test_a_run_or_a_journal_is_a_hint_too(nightly, where):
-    (found,) = earlier_searches(nightly / where, NAME, TRAFFIC)
-    assert len(found.trials) == len(read_journal(nightly / "first/trials/a_suite.a_test.jsonl").entries)
+    (search,) = earlier_searches(nightly / where, NAME, TRAFFIC)
+    assert len(search.trials) == len(read_journal(nightly / "first/trials/a_suite.a_test.jsonl").entries)
 
 
 def test_a_journal_counts_where_there_is_no_result_yet(tmp_path):
@@ -84,9 +84,9 @@ def test_a_journal_counts_where_there_is_no_result_yet(tmp_path):
 
 def test_a_warm_up_is_no_part_of_a_hint(tmp_path):
     result = search(tmp_path, SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=2.0))
-    (found,) = earlier_searches(tmp_path, NAME, TRAFFIC)
+    (earlier,) = earlier_searches(tmp_path, NAME, TRAFFIC)
     (journal,) = earlier_searches(tmp_path / "trials" / "a_suite.a_test.jsonl", NAME, TRAFFIC)
-    assert len(found.trials) == len(journal.trials) == len(result.trials) - 1
+    assert len(earlier.trials) == len(journal.trials) == len(result.trials) - 1
 
 
 def test_other_tests_other_traffic_and_the_run_itself_are_left_out(nightly):

@@ -34,11 +34,11 @@ def test_each_search_is_kept_and_the_later_ones_tell_the_spread(tmp_path):
     assert [len(result.spread) for result in seen] == [0, 1, 1]
     assert last is seen[-1]
     (spread,) = last.spread
-    found = [result.goals[0].result.conditional_throughput.per_interface_fps for result in seen]
-    assert (spread.goal, list(spread.values_fps), spread.regular) == ("no loss", found, 3)
+    throughputs = [result.goals[0].result.conditional_throughput.per_interface_fps for result in seen]
+    assert (spread.goal, list(spread.values_fps), spread.regular) == ("no loss", throughputs, 3)
     assert "spread of no loss over 3 searches, 3 of them regular" in message(last)
     kept = [read_result(file) for file in sorted((tmp_path / "results").iterdir())]
-    assert sorted(len(each.spread[0].values_fps) if each.spread else 1 for each in kept) == [1, 2, 3]
+    assert sorted(len(value.spread[0].values_fps) if value.spread else 1 for value in kept) == [1, 2, 3]
 
 
 def test_one_search_has_no_spread(tmp_path):

@@ -32,8 +32,8 @@ def limit(max_load=123e3, frame_size=64, bidirectional=True, links=1):
 
 def simulated(directory, *limits, generator="simulated"):
     """A simulated testbed whose tester was tested."""
-    for each in limits:
-        write_limit(directory / "self-test.yaml", generator, each)
+    for limit in limits:
+        write_limit(directory / "self-test.yaml", generator, limit)
     text = SIMULATED.read_text().replace("max_rate: 400 kfps", "max_rate: 400 kfps, self_test: self-test.yaml")
     (directory / "topology.yaml").write_text(text)
     return open_testbed(directory / "topology.yaml")
@@ -47,10 +47,10 @@ def state_home():
 
 def test_a_record_has_one_limit_for_the_same_frames(tmp_path):
     file = tmp_path / "new" / "self-test.yaml"
-    for each in (limit(1e3), limit(2e3, bidirectional=False), limit(3e3, "IMIX_v4_1"), limit(4e3)):
-        write_limit(file, "afpacket", each)
+    for one_limit in (limit(1e3), limit(2e3, bidirectional=False), limit(3e3, "IMIX_v4_1"), limit(4e3)):
+        write_limit(file, "afpacket", one_limit)
     record = read_record(file)
-    assert [each.max_load for each in record.limits] == [2e3, 3e3, 4e3]
+    assert [limit.max_load for limit in record.limits] == [2e3, 3e3, 4e3]
     assert record.limit_for(PROFILE, 1).max_load == 4e3
     assert record.limit_for(load_profile("ethip4-ip4base", frame_size=64), 1).max_load == 4e3
     assert record.limit_for(load_profile("ethip4-udp", frame_size="imix_v4_1"), 1).max_load == 3e3
@@ -87,7 +87,7 @@ def test_a_larger_maximum_load_is_remarked(tmp_path):
 
 def test_a_limit_with_other_frames_changes_nothing(tmp_path):
     limits = load_limits(simulated(tmp_path, limit(frame_size=1518)), PROFILE)
-    assert [each.load for each in limits if each.origin is LoadOrigin.GENERATOR] == [400e3]
+    assert [limit.load for limit in limits if limit.origin is LoadOrigin.GENERATOR] == [400e3]
 
 
 def test_the_record_of_another_generator_is_refused(tmp_path):

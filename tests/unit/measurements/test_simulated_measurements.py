@@ -40,13 +40,13 @@ def test_the_bounds_of_a_zero_loss_goal_enclose_the_policers_truth(tmp_path, rat
     goal = SearchGoal(0.0, 0.5, duration, duration, 0.005, duration)
     testbed = policed(police=str(rate), burst=str(burst))
     result = find_conditional_throughput(testbed, SearchRequest((goal,), PROFILE), place(tmp_path))
-    found = result.goals[0].result
-    assert found.regular
+    goal_result = result.goals[0].result
+    assert goal_result.regular
     passed_rate = testbed.request.dut.options.policed_rate
     # Frames are whole: a load may ask for a frame more than the truth and lose none.
     truth = passed_rate + burst / duration
-    assert found.relevant_lower_bound.per_interface_fps <= truth + 1 / duration
-    assert found.relevant_upper_bound.per_interface_fps >= truth - 1 / duration
+    assert goal_result.relevant_lower_bound.per_interface_fps <= truth + 1 / duration
+    assert goal_result.relevant_upper_bound.per_interface_fps >= truth - 1 / duration
 
 
 def test_each_direction_has_a_policer_of_its_own_and_shares_a_device_from_the_topology(tmp_path):
@@ -56,10 +56,10 @@ def test_each_direction_has_a_policer_of_its_own_and_shares_a_device_from_the_to
         result = find_conditional_throughput(testbed, SearchRequest((NO_LOSS,), profile), place(tmp_path, name))
         return result.goals[0].result.relevant_lower_bound
 
-    policed_both, policed_one = (lower_bound(policed(police="50 kfps"), each, "p") for each in (PROFILE, one_way))
+    policed_both, policed_one = (lower_bound(policed(police="50 kfps"), profile, "p") for profile in (PROFILE, one_way))
     assert policed_both.per_interface_fps == policed_one.per_interface_fps
     device = open_testbed(SIMULATED)
-    both, one = (lower_bound(device, each, "d") for each in (PROFILE, one_way))
+    both, one = (lower_bound(device, profile, "d") for profile in (PROFILE, one_way))
     assert both.aggregate_fps == pytest.approx(150e3, rel=0.01)
     assert one.aggregate_fps == pytest.approx(150e3, rel=0.01)
 
@@ -83,32 +83,32 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
 
 
 def test_progress_is_told_after_each_trial(tmp_path):
-    told = []
-    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), told.append)
-    assert [each.number for each in told] == [trial.number for trial in result.trials]
-    assert [each.trial.input for each in told] == [trial.as_result().input for trial in result.trials]
-    assert [each.rule for each in told] == [trial.rule for trial in result.trials]
-    assert [each.trial.loss_ratio for each in told] == [trial.loss_ratio for trial in result.trials]
-    for report, bounds in zip(result.goals, told[-1].bounds, strict=True):
+    progresses = []
+    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), progresses.append)
+    assert [progress.number for progress in progresses] == [trial.number for trial in result.trials]
+    assert [progress.trial.input for progress in progresses] == [trial.as_result().input for trial in result.trials]
+    assert [progress.rule for progress in progresses] == [trial.rule for trial in result.trials]
+    assert [progress.trial.loss_ratio for progress in progresses] == [trial.loss_ratio for trial in result.trials]
+    for report, bounds in zip(result.goals, progresses[-1].bounds, strict=True):
         assert bounds.proved.lower == report.result.relevant_lower_bound.per_interface_fps
         assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps
 
 
 def test_the_time_left_is_told_with_its_uncertainty_once_the_bounds_are_in_sight(tmp_path):
-    told = []
-    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), told.append)
+    progresses = []
+    result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), progresses.append)
     elapsed = [trial.elapsed_s for trial in result.trials]
-    for progress in told[len(told) // 2 :]:
+    for progress in progresses[len(progresses) // 2 :]:
         left = sum(elapsed[progress.number :])
         assert progress.time_left.low - 0.01 <= left <= progress.time_left.high + 0.01
 
 
 def test_the_time_left_ends_with_the_timeout(tmp_path):
-    told = []
+    progresses = []
     request = SearchRequest((NDR, PDR), PROFILE, timeout=20.0)
-    find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), told.append)
+    find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), progresses.append)
     spent = 0.0
-    for progress in told:
+    for progress in progresses:
         spent += progress.trial.elapsed
         assert spent + progress.time_left.high < 20.0 + 1.1
 
@@ -120,12 +120,12 @@ def test_being_watched_changes_nothing(tmp_path):
 
 
 def test_a_warm_up_is_told_and_says_nothing_about_bounds(tmp_path):
-    told = []
+    progresses = []
     request = SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=1.0)
-    find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), told.append)
-    assert told[0].bounds == ()
-    assert told[0].purpose.startswith("warm-up")
-    assert told[1].time_left.seconds > 0
+    find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), progresses.append)
+    assert progresses[0].bounds == ()
+    assert progresses[0].purpose.startswith("warm-up")
+    assert progresses[1].time_left.seconds > 0
 
 
 def test_an_interrupted_search_says_so_and_keeps_its_trials(tmp_path):
@@ -154,11 +154,11 @@ def test_an_interrupted_search_is_continued_without_measuring_anything_twice(tmp
     first, second = tmp_path / "first", tmp_path / "first" / into
     with pytest.raises(Stop):
         find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(first), interrupted_after(7))
-    told = []
+    progresses = []
     continued = find_conditional_throughput(
-        policed(police="50 kfps"), REQUEST, place(second, resume=first), told.append
+        policed(police="50 kfps"), REQUEST, place(second, resume=first), progresses.append
     )
-    assert told[0].number == 8
+    assert progresses[0].number == 8
     assert continued.goals == whole.goals
     assert continued.trials == whole.trials
     assert len(read_journal(second / "trials" / "a_suite.a_test.jsonl").entries) == len(whole.trials)
@@ -170,7 +170,7 @@ def test_a_measurement_that_failed_of_repeated_frames_fails_again_where_it_is_co
     path = tmp_path / "trials" / "a_suite.a_test.jsonl"
     contents = read_journal(path)
     first = contents.results[0]
-    directions = tuple(replace(each, duplicated=3) for each in first.output.directions)
+    directions = tuple(replace(direction, duplicated=3) for direction in first.output.directions)
     with Journal.begin(path, contents.search) as journal:
         journal.append(replace(first, output=replace(first.output, directions=directions)))
     continued = place(tmp_path / "again", resume=tmp_path)
@@ -181,10 +181,10 @@ def test_a_measurement_that_failed_of_repeated_frames_fails_again_where_it_is_co
 
 
 def test_a_test_that_the_earlier_run_did_not_reach_starts_anew(tmp_path):
-    told = []
+    progresses = []
     place_now = place(tmp_path / "second", resume=tmp_path / "first")
-    find_conditional_throughput(policed(police="50 kfps"), REQUEST, place_now, told.append)
-    assert told[0].number == 1
+    find_conditional_throughput(policed(police="50 kfps"), REQUEST, place_now, progresses.append)
+    assert progresses[0].number == 1
 
 
 @pytest.mark.parametrize(
@@ -303,14 +303,16 @@ def test_mrr_is_what_the_policer_passes(tmp_path):
 
 
 def test_progress_of_mrr_counts_down(tmp_path):
-    told = []
-    result = measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=4), place(tmp_path), told.append)
-    assert [each.number for each in told] == [1, 2, 3, 4]
-    assert [each.trial.output.directions for each in told] == [
+    progresses = []
+    result = measure_mrr(policed(police="50 kfps"), MrrRequest(PROFILE, trials=4), place(tmp_path), progresses.append)
+    assert [progress.number for progress in progresses] == [1, 2, 3, 4]
+    assert [progress.trial.output.directions for progress in progresses] == [
         trial.as_result().output.directions for trial in result.trials
     ]
     elapsed = [trial.elapsed_s for trial in result.trials]
-    assert [each.time_left.seconds for each in told] == pytest.approx([sum(elapsed[number:]) for number in range(1, 5)])
+    assert [progress.time_left.seconds for progress in progresses] == pytest.approx(
+        [sum(elapsed[number:]) for number in range(1, 5)]
+    )
 
 
 def test_what_the_generator_could_not_send_is_no_loss_to_mrr(tmp_path):

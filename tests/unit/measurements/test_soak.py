@@ -51,7 +51,7 @@ class StallingTestbed:
         self.measured += 1
         if self.measured not in self._stalled:
             return output
-        counters = [self._as_stalled(each, trial.duration) for each in output.directions]
+        counters = [self._as_stalled(direction, trial.duration) for direction in output.directions]
         return output_from_counters(trial, counters, elapsed=output.elapsed)
 
     def _as_stalled(self, counters, duration):
@@ -66,17 +66,21 @@ class StallingTestbed:
 @pytest.fixture(scope="module")
 def soak(tmp_path_factory):
     """A soak test of the simulated device of 150 kfps, its place and all that was told on the way."""
-    where, told = place(tmp_path_factory.mktemp("soak")), []
-    return find_critical_load(open_testbed(SIMULATED), QUICK, where, told.append), where, told
+    where, progresses = place(tmp_path_factory.mktemp("soak")), []
+    return find_critical_load(open_testbed(SIMULATED), QUICK, where, progresses.append), where, progresses
 
 
 def test_a_sharp_knee_is_found_to_a_thousandth(soak):
     result, _, _ = soak
-    found = result.critical_load
+    critical_load = result.critical_load
     assert result.outcome is Outcome.MEASURED
-    assert found.mean.per_interface_fps == pytest.approx(150e3, rel=1e-3)
-    assert found.least_95.per_interface_fps < found.mean.per_interface_fps < found.most_95.per_interface_fps
-    assert found.ended_by == "timeout"
+    assert critical_load.mean.per_interface_fps == pytest.approx(150e3, rel=1e-3)
+    assert (
+        critical_load.least_95.per_interface_fps
+        < critical_load.mean.per_interface_fps
+        < critical_load.most_95.per_interface_fps
+    )
+    assert critical_load.ended_by == "timeout"
 
 
 def test_the_result_file_has_curves_distributions_and_the_interval_over_time(soak):
@@ -101,10 +105,10 @@ def test_the_result_file_has_curves_distributions_and_the_interval_over_time(soa
 
 
 def test_progress_has_an_estimate_that_narrows_and_a_time_left_that_shrinks(soak):
-    result, _, told = soak
-    assert [each.number for each in told] == list(range(1, len(result.trials) + 1))
-    assert all(earlier.time_left > later.time_left for earlier, later in pairwise(told))
-    widths = [each.latest.high - each.latest.low for each in told if each.latest is not None]
+    result, _, progresses = soak
+    assert [progress.number for progress in progresses] == list(range(1, len(result.trials) + 1))
+    assert all(earlier.time_left > later.time_left for earlier, later in pairwise(progresses))
+    widths = [progress.latest.high - progress.latest.low for progress in progresses if progress.latest is not None]
     assert widths[-1] < widths[0] / 10
 
 
@@ -130,11 +134,11 @@ def test_an_interrupted_soak_goes_on_and_ends_as_if_nothing_had_been(soak, tmp_p
 @pytest.mark.parametrize("makes_up_for_them", [False, True])
 def test_a_stalled_trial_is_set_aside_and_kept_and_the_soak_goes_on(soak, tmp_path, makes_up_for_them):
     healthy, _, _ = soak
-    where, told = place(tmp_path), []
+    where, progresses = place(tmp_path), []
     testbed = StallingTestbed(1, 5, 9, makes_up_for_them=makes_up_for_them)
-    result = find_critical_load(testbed, QUICK, where, told.append)
+    result = find_critical_load(testbed, QUICK, where, progresses.append)
     assert [trial.number for trial in result.trials if not trial.is_evidence] == [1, 5, 9]
-    assert [each.number for each in told if each.set_aside] == [1, 5, 9]
+    assert [progress.number for progress in progresses if progress.set_aside] == [1, 5, 9]
     assert all("the generator" in trial.set_aside for trial in result.trials if not trial.is_evidence)
     # Another trial takes its place.
     assert result.trials[1].load_per_interface_fps == result.trials[0].load_per_interface_fps
@@ -172,10 +176,10 @@ def test_a_precision_ends_it_early(tmp_path):
     result = find_critical_load(
         open_testbed(SIMULATED), SoakRequest(ONE_WAY, timeout=600.0, precision=0.005), place(tmp_path)
     )
-    found = result.critical_load
-    assert found.ended_by == "precision"
-    width = found.most_95.per_interface_fps - found.least_95.per_interface_fps
-    assert width <= 0.005 * found.mean.per_interface_fps
+    critical_load = result.critical_load
+    assert critical_load.ended_by == "precision"
+    width = critical_load.most_95.per_interface_fps - critical_load.least_95.per_interface_fps
+    assert width <= 0.005 * critical_load.mean.per_interface_fps
     assert sum(trial.elapsed_s for trial in result.trials) < 600.0
 
 
@@ -192,10 +196,10 @@ def test_a_critical_load_outside_of_the_limits_is_irregular_and_says_on_which_si
 def test_a_policers_truth_is_in_the_interval_or_the_model_does_not_fit(tmp_path):
     request = SoakRequest(ONE_WAY, timeout=40.0, trial_duration=1.0, trial_growth=0.0)
     result = find_critical_load(policed(police="50 kfps", burst="1000"), request, place(tmp_path))
-    found = result.critical_load
-    inside = found.least_95.per_interface_fps <= 51e3 <= found.most_95.per_interface_fps
-    assert inside or found.misfit
-    assert found.mean.per_interface_fps == pytest.approx(51e3, rel=0.03)
+    critical_load = result.critical_load
+    inside = critical_load.least_95.per_interface_fps <= 51e3 <= critical_load.most_95.per_interface_fps
+    assert inside or critical_load.misfit
+    assert critical_load.mean.per_interface_fps == pytest.approx(51e3, rel=0.03)
 
 
 def test_a_warm_start_begins_at_the_bounds_of_the_search_before(tmp_path):

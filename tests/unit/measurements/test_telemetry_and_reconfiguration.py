@@ -41,22 +41,22 @@ def testbed():
 
 
 @pytest.fixture
-def found(testbed, tmp_path):
+def search_result(testbed, tmp_path):
     return find_conditional_throughput(testbed, SearchRequest((NDR, PDR), PROFILE), place(tmp_path))
 
 
-def test_the_load_is_that_of_pdr_unless_another_goal_is_named(found):
-    assert found.relevant_load(None)[0] == "PDR"
-    name, load = found.relevant_load("ndr")
-    assert (name, load) == ("NDR", found.goals[0].result.relevant_lower_bound.per_interface_fps)
+def test_the_load_is_that_of_pdr_unless_another_goal_is_named(search_result):
+    assert search_result.relevant_load(None)[0] == "PDR"
+    name, load = search_result.relevant_load("ndr")
+    assert (name, load) == ("NDR", search_result.goals[0].result.relevant_lower_bound.per_interface_fps)
     with pytest.raises(SearchError, match=r"no goal 'MRR'\. Its goals were NDR, PDR"):
-        found.relevant_load("MRR")
+        search_result.relevant_load("MRR")
 
 
-def test_latency_and_telemetry_are_measured_at_the_same_goal(found):
-    ndr, pdr = found.goals
+def test_latency_and_telemetry_are_measured_at_the_same_goal(search_result):
+    ndr, pdr = search_result.goals
     mine = pdr.model_copy(update={"goal": pdr.goal.model_copy(update={"name": "my pdr"})})
-    result = found.model_copy(update={"goals": (mine, ndr)})
+    result = search_result.model_copy(update={"goals": (mine, ndr)})
     assert result.relevant_load(None)[0] == points_of(result)[0].goal == "my pdr"
 
 
@@ -67,9 +67,9 @@ def test_a_search_that_found_nothing_has_no_load_to_ask_at(testbed, tmp_path):
         nothing.relevant_load(None)
 
 
-def test_without_duts_there_is_nobody_to_ask_or_to_reconfigure(testbed, found, tmp_path):
+def test_without_duts_there_is_nobody_to_ask_or_to_reconfigure(testbed, search_result, tmp_path):
     with pytest.raises(DutError, match="no DUT of ours to ask"):
-        add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4), place(tmp_path), found)
+        add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4), place(tmp_path), search_result)
     with pytest.raises(DutError, match="no DUT of ours to reconfigure"):
         reconfigure_duts(testbed, 5)
 
@@ -115,7 +115,7 @@ class CountingDut:
 class CountedTestbed:
     """A testbed whose generator needs so many attempts for each trial, and leaves so many frames of other traffic."""
 
-    found: object
+    search_result: object
     attempts: list[int] = field(default_factory=list)
     unsent: int = 0
     dropped: int = 0
@@ -127,7 +127,7 @@ class CountedTestbed:
 
     @contextmanager
     def ready_for(self, profile, *, ramp=0.0, integrity=Integrity.DOUBT):
-        yield Ready(self, self, self.found.conditions, lambda: 0)
+        yield Ready(self, self, self.search_result.conditions, lambda: 0)
 
     def measure(self, trial):
         attempts = self.attempts.pop(0)
@@ -146,21 +146,21 @@ class CountedTestbed:
         return StoppedTraffic((counters,), {"port0>port1": 0})
 
 
-def test_what_the_duts_count_of_attempts_that_were_thrown_away_is_not_taken_for_the_trials(found, tmp_path):
-    testbed = CountedTestbed(found, attempts=[2, 3, 1])
-    result = add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4, duration=0.1), place(tmp_path), found)
+def test_what_the_duts_count_of_attempts_that_were_thrown_away_is_not_taken_for_the_trials(search_result, tmp_path):
+    testbed = CountedTestbed(search_result, attempts=[2, 3, 1])
+    result = add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4, duration=0.1), place(tmp_path), search_result)
     (trial,) = result.telemetry
     assert (trial.sent_frames, trial.duts[0].received_frames) == (SENT, {"west": SENT})
 
 
-def test_telemetry_of_a_generator_that_always_falters_is_an_error(found, tmp_path):
-    testbed = CountedTestbed(found, attempts=[2] * 5)
+def test_telemetry_of_a_generator_that_always_falters_is_an_error(search_result, tmp_path):
+    testbed = CountedTestbed(search_result, attempts=[2] * 5)
     with pytest.raises(TrafficError, match="measured again in each of 5 attempts"):
-        add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4), place(tmp_path), found)
+        add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4), place(tmp_path), search_result)
 
 
 @pytest.fixture
-def reconfigured(testbed, found, tmp_path, monkeypatch):
+def reconfigured(testbed, search_result, tmp_path, monkeypatch):
     """Measures a reconfiguration during which a generator leaves frames unsent, or drops them."""
     monkeypatch.setattr("lossratio.measurements.reconfiguration.measure.LEAD", 0.0)
 
@@ -170,7 +170,7 @@ def reconfigured(testbed, found, tmp_path, monkeypatch):
         monkeypatch.setattr(
             "lossratio.measurements.reconfiguration.measure.find_conditional_throughput", lambda *_: searched
         )
-        counted = CountedTestbed(found, **of_the_generator)
+        counted = CountedTestbed(search_result, **of_the_generator)
         return measure_reconfiguration_loss(
             counted, ReconfigurationRequest(request, lambda: None), place(tmp_path, "reconf")
         )

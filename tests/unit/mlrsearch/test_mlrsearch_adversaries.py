@@ -122,7 +122,7 @@ def test_no_trial_is_asked_for_more_often_than_a_target_needs(goals, sut, earlie
     needed = trials_needed(goals)
     asked = Counter(trial.input for trial in controller.evidence)
     assert {trial: times for trial, times in asked.items() if times > needed[trial.duration]} == {}
-    assert IrregularReason.STALLED not in {found.reason for found in result.values()}
+    assert IrregularReason.STALLED not in {goal_result.reason for goal_result in result.values()}
 
 
 @pytest.mark.parametrize("fail_fast", [True, False])
@@ -144,7 +144,7 @@ def test_a_dut_that_forwards_less_than_the_minimum_load_is_asked_there_at_once(g
     controller = MLRsearch(goals, MIN, MAX, fail_fast=fail_fast)
     result = searched(controller, Adversary(MAX, share=share).start())
     assert controller.trials == trials
-    assert {found.reason for found in result.values()} == {IrregularReason.MIN_LOAD_IS_UPPER_BOUND}
+    assert {goal_result.reason for goal_result in result.values()} == {IrregularReason.MIN_LOAD_IS_UPPER_BOUND}
 
 
 def test_a_dut_that_died_since_the_last_night_is_found_dead_after_its_hint():
@@ -156,8 +156,8 @@ def test_a_dut_that_died_since_the_last_night_is_found_dead_after_its_hint():
 @pytest.mark.parametrize("capacity", [3e4, 3e5, 1e6, 3e6])
 def test_a_sut_that_forwards_nothing_in_overload_is_not_taken_for_dead(capacity):
     controller = MLRsearch([RFC2544], MIN, MAX)
-    found = searched(controller, lambda load, duration: 1.0 if load > capacity else 0.0)[RFC2544]
-    assert found.regular
-    assert found.relevant_lower_bound <= capacity < found.relevant_upper_bound
+    goal_result = searched(controller, lambda load, duration: 1.0 if load > capacity else 0.0)[RFC2544]
+    assert goal_result.regular
+    assert goal_result.relevant_lower_bound <= capacity < goal_result.relevant_upper_bound
     assert TrialInput(1.0, MIN) in [trial.input for trial in controller.evidence]
     assert controller.trials <= 16

@@ -33,20 +33,20 @@ def test_a_knee_is_enclosed_by_every_goal(goals, capacity, degradation):
     result = drive(controller, knee(capacity, degradation))
     assert result.finished
     for goal in goals:
-        found = result[goal]
-        assert found.regular
-        assert knee(capacity, degradation)(found.relevant_lower_bound, 1.0) <= goal.loss_ratio
-        assert knee(capacity, degradation)(found.relevant_upper_bound, 1.0) > goal.loss_ratio
-        assert found.relevant_upper_bound * (1.0 - goal.width) <= found.relevant_lower_bound
+        goal_result = result[goal]
+        assert goal_result.regular
+        assert knee(capacity, degradation)(goal_result.relevant_lower_bound, 1.0) <= goal.loss_ratio
+        assert knee(capacity, degradation)(goal_result.relevant_upper_bound, 1.0) > goal.loss_ratio
+        assert goal_result.relevant_upper_bound * (1.0 - goal.width) <= goal_result.relevant_lower_bound
 
 
 @pytest.mark.parametrize("goal", [RFC2544, TST009, NDR])
 def test_a_burst_that_hides_loss_in_short_trials_is_seen_through(goal):
     rate, burst = 1e6, 50_000.0
-    found = drive(MLRsearch([goal], MIN, MAX), policer(rate, burst))[goal]
+    goal_result = drive(MLRsearch([goal], MIN, MAX), policer(rate, burst))[goal]
     truth = rate + burst / goal.final_trial_duration
-    assert found.regular
-    assert found.relevant_lower_bound <= truth < found.relevant_upper_bound
+    assert goal_result.regular
+    assert goal_result.relevant_lower_bound <= truth < goal_result.relevant_upper_bound
 
 
 @pytest.mark.parametrize("goals", [GOAL_SETS["NDR and PDR"], GOAL_SETS["different widths"]])
@@ -100,11 +100,11 @@ def test_a_timeout_at_any_moment_leaves_what_the_trials_prove(goals):
         result = drive(controller, noisy(1e6, 0.01, 3))
         assert result.finished == (controller.elapsed == free.elapsed)
         assert seconds <= controller.elapsed < seconds + 60.0
-        for goal, found in result.items():
+        for goal, search_result in result.items():
             again = goal_result(
                 goal, controller.evidence, min_load=MIN, max_load=MAX, unfinished=IrregularReason.TIMEOUT
             )
-            assert found == again
+            assert search_result == again
         seconds += 3.0
 
 
@@ -215,15 +215,17 @@ def test_any_answers_at_all_lead_to_a_correct_end(goals, answers, strangers, see
     result = controller.result()
     assert result.finished
     assert set(result) == set(goals)
-    for goal, found in result.items():
+    for goal, search_result in result.items():
         lower, upper = reference_bounds(goal, controller.evidence)
-        again = goal_result(goal, controller.evidence, min_load=min_load, max_load=1000.0, unfinished=found.reason)
-        assert found == again
-        assert found.relevant_lower_bound == lower
-        if found.regular:
+        again = goal_result(
+            goal, controller.evidence, min_load=min_load, max_load=1000.0, unfinished=search_result.reason
+        )
+        assert search_result == again
+        assert search_result.relevant_lower_bound == lower
+        if search_result.regular:
             assert upper - lower <= goal.width * upper
-            assert found.conditional_throughput >= lower * (1.0 - goal.loss_ratio)
+            assert search_result.conditional_throughput >= lower * (1.0 - goal.loss_ratio)
         else:
-            assert found.reason not in (None, IrregularReason.TIMEOUT, IrregularReason.STOPPED_EARLY)
+            assert search_result.reason not in (None, IrregularReason.TIMEOUT, IrregularReason.STOPPED_EARLY)
         if None not in (lower, upper):
             assert lower < upper

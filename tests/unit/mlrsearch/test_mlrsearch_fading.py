@@ -53,9 +53,9 @@ def searched(goal, sut):
 @pytest.mark.parametrize("spread", [0.005, 0.01, 0.02, 0.04])
 def test_long_trials_begin_where_they_should_lose_one_frame(spread):
     controller, durations = searched(RFC2544, fading(spread))
-    found = controller.result()[RFC2544]
+    goal_result = controller.result()[RFC2544]
     truth = KNEE * (1.0 - spread * math.log(60.0))
-    assert found.relevant_lower_bound < truth <= found.relevant_upper_bound
+    assert goal_result.relevant_lower_bound < truth <= goal_result.relevant_upper_bound
     assert sum(1.0 < duration < 60.0 for duration in durations) <= 2
 
 
@@ -73,9 +73,9 @@ def test_loss_that_fades_faster_and_faster_is_found_in_doubling_steps(power):
     # What is luck for one knee is not for ten of them.
     for knee in (KNEE * 1.05**number for number in range(10)):
         controller, durations = searched(RFC2544, fading(0.03, power, knee=knee))
-        found = controller.result()[RFC2544]
+        goal_result = controller.result()[RFC2544]
         truth = knee * (1.0 - 0.03 * math.log(60.0) ** (1.0 / power))
-        assert found.relevant_lower_bound < truth <= found.relevant_upper_bound
+        assert goal_result.relevant_lower_bound < truth <= goal_result.relevant_upper_bound
         long_trials.append(sum(duration == 60.0 for duration in durations))
     assert sum(long_trials) / len(long_trials) <= 6
 

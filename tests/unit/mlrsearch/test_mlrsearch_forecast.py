@@ -28,7 +28,7 @@ def test_most_searches_take_as_long_as_the_forecast_says():
         while (trial := controller.next_trial()) is not None:
             forecasts.append((controller.elapsed, controller.forecast()))
             controller.record(TrialResult(trial, TrialOutput(min(1.0, max(0.0, sut(trial.load, trial.duration))))))
-        inside += [each.low <= controller.elapsed - elapsed <= each.high for elapsed, each in forecasts]
+        inside += [forecast.low <= controller.elapsed - elapsed <= forecast.high for elapsed, forecast in forecasts]
     assert statistics.fmean(inside) > 0.7
 
 

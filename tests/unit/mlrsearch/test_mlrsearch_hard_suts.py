@@ -45,7 +45,9 @@ def test_the_minimum_load_decides_as_soon_as_it_is_within_a_width(loss_ratio):
         loads.add(trial.load)
         controller.record(measured(trial.load, trial.duration, loss_ratio))
     assert len(loads) <= 20
-    assert {found.reason for found in controller.result().values()} == {IrregularReason.MIN_LOAD_IS_UPPER_BOUND}
+    assert {goal_result.reason for goal_result in controller.result().values()} == {
+        IrregularReason.MIN_LOAD_IS_UPPER_BOUND
+    }
 
 
 def lossy_by_a_little(load, duration):
@@ -71,10 +73,10 @@ def test_loss_inversion_gives_the_lower_bounds():
 
     controller = MLRsearch([NDR], MIN, MAX)
     controller.record(measured(505_000.0, 21.0, 0.01))
-    found = drive(controller, sut)[NDR]
-    assert found.regular
-    assert found.relevant_upper_bound < 5.1e5
-    assert found.relevant_lower_bound < 5.01e5
+    goal_result = drive(controller, sut)[NDR]
+    assert goal_result.regular
+    assert goal_result.relevant_upper_bound < 5.1e5
+    assert goal_result.relevant_lower_bound < 5.01e5
 
 
 @pytest.mark.parametrize("rate", [0.9999, 0.9997, 0.9995, 0.999, 0.998])
@@ -136,16 +138,16 @@ def test_a_range_without_room_ends_irregular(min_load, answer):
 
 
 def test_a_range_narrower_than_the_width_can_be_a_regular_result():
-    found = drive(MLRsearch([NDR], 998.0, 1000.0), knee(999.0))[NDR]
-    assert found.regular
-    assert (found.relevant_lower_bound, found.relevant_upper_bound) == (998.0, 1000.0)
+    goal_result = drive(MLRsearch([NDR], 998.0, 1000.0), knee(999.0))[NDR]
+    assert goal_result.regular
+    assert (goal_result.relevant_lower_bound, goal_result.relevant_upper_bound) == (998.0, 1000.0)
 
 
 def test_a_hundred_goals_all_get_their_results():
     goals = [SearchGoal(ratio / 10_000, 0.5, 1.0, 5.0, 0.01, name=f"{ratio}") for ratio in range(100)]
     result = drive(MLRsearch(goals, MIN, MAX), knee(1e6))
     assert list(result) == goals
-    assert all(found.regular for found in result.values())
+    assert all(goal_result.regular for goal_result in result.values())
     lowers = [result[goal].relevant_lower_bound for goal in goals]
     assert lowers == sorted(lowers)
 
@@ -157,7 +159,7 @@ def test_effective_durations_of_zero_end_the_search(goals):
         controller.record(measured(trial.load, trial.duration, 0.5, effective=0.0))
     result = controller.result()
     assert result.finished
-    assert {found.reason for found in result.values()} == {IrregularReason.STALLED}
+    assert {goal_result.reason for goal_result in result.values()} == {IrregularReason.STALLED}
 
 
 def test_effective_durations_longer_than_trials_need_fewer_of_them():
@@ -173,7 +175,7 @@ def test_effective_durations_far_from_the_intended_ones_leave_regular_results(sc
     while (trial := controller.next_trial()) is not None:
         effective = trial.duration * scale
         controller.record(measured(trial.load, trial.duration, sut(trial.load, trial.duration), effective))
-    assert all(found.regular for found in controller.result().values())
+    assert all(goal_result.regular for goal_result in controller.result().values())
     assert controller.trials < 34 * max(1.0, 1.1 / scale)
 
 
@@ -182,15 +184,15 @@ def test_trials_nobody_asked_for_count():
     controller.record(measured(1_000_000.0, 30.0, 0.0))
     controller.record(measured(1_004_000.0, 30.0, 0.1))
     assert controller.next_trial() is None
-    found = controller.result()[NDR]
-    assert found.regular
-    assert (found.relevant_lower_bound, found.relevant_upper_bound) == (1_000_000.0, 1_004_000.0)
+    goal_result = controller.result()[NDR]
+    assert goal_result.regular
+    assert (goal_result.relevant_lower_bound, goal_result.relevant_upper_bound) == (1_000_000.0, 1_004_000.0)
 
 
 def test_trials_outside_the_range_do_no_harm():
     controller = MLRsearch([NDR], 1000.0, 2000.0)
     controller.record(measured(500.0, 30.0, 0.0))
     controller.record(measured(5000.0, 30.0, 0.9))
-    found = drive(controller, knee(1500.0))[NDR]
-    assert found.regular
-    assert found.relevant_lower_bound <= 1500.0 < found.relevant_upper_bound
+    goal_result = drive(controller, knee(1500.0))[NDR]
+    assert goal_result.regular
+    assert goal_result.relevant_lower_bound <= 1500.0 < goal_result.relevant_upper_bound

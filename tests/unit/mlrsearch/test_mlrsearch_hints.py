@@ -30,7 +30,10 @@ def night(goals, sut, hints=(), max_load=MAX):
 
 
 def bounds(controller):
-    return [(found.relevant_lower_bound, found.relevant_upper_bound) for found in controller.result().values()]
+    return [
+        (goal_result.relevant_lower_bound, goal_result.relevant_upper_bound)
+        for goal_result in controller.result().values()
+    ]
 
 
 @pytest.mark.parametrize("goals", GOAL_SETS.values(), ids=GOAL_SETS)
@@ -98,7 +101,7 @@ def test_the_order_of_goals_and_seeds_leave_hinted_searches_regular():
     for seed in range(5, 10):
         forwards, backwards = (night(goals, noisy(1e6, 0.01, seed), earlier)[0] for goals in ([NDR, PDR], [PDR, NDR]))
         assert forwards.evidence == backwards.evidence
-        assert all(found.regular for found in forwards.result().values())
+        assert all(goal_result.regular for goal_result in forwards.result().values())
 
 
 def test_where_short_trials_stop_as_ever_long_ones_start_at_the_pair_they_proved():
@@ -113,7 +116,7 @@ def test_where_short_trials_stop_elsewhere_long_ones_are_approached_as_without_h
     second, again = night([RFC2544], policer(8e5, 40_000.0), [trials])
     plain, usual = night([RFC2544], policer(8e5, 40_000.0))
     assert bounds(second) == bounds(plain)
-    long_trials = [[trial.load for trial in each if trial.duration > 1.0] for each in (again, usual)]
+    long_trials = [[trial.load for trial in search if trial.duration > 1.0] for search in (again, usual)]
     assert long_trials[0] == long_trials[1]
 
 

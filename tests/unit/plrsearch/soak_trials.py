@@ -25,7 +25,7 @@ def trials_of(sut, loads, *, seed=1, duration=5.0):
     """Simulated trials."""
     measurer = SimulatedMeasurer(sut, seed=seed)
     inputs = [TrialInput(duration, float(load)) for load in loads]
-    return [TrialResult(each, measurer.measure(each)) for each in inputs]
+    return [TrialResult(trial_input, measurer.measure(trial_input)) for trial_input in inputs]
 
 
 def loads_around(capacity, number, *, below=0.03, above=0.03, seed=1):

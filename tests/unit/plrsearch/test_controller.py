@@ -19,18 +19,18 @@ each_selection = pytest.mark.parametrize("selection", ["posterior", "draft"])
 def search(sut=HEALTHY, *, seed=1, **arguments):
     results = []
     controller = PLRsearch(1e-7, *LIMITS, **{"timeout": 45.0, "likelihood": "poisson", **arguments})
-    found = run_search(controller, SimulatedMeasurer(sut, seed=seed, overhead=0.5), on_trial=results.append)
-    return found, results
+    search_result = run_search(controller, SimulatedMeasurer(sut, seed=seed, overhead=0.5), on_trial=results.append)
+    return search_result, results
 
 
 @each_selection
 def test_a_search_finds_the_critical_load_in_time(selection):
-    found, results = search(selection=selection)
-    assert found.stopped_by is StopReason.TIMEOUT
-    assert found.mean == pytest.approx(CRITICAL_LOAD, rel=0.01)
-    assert sum(each.duration for each in results) <= 45.0
-    assert all(LIMITS[0] <= each.load <= LIMITS[1] for each in results)
-    assert len(found.counts) == len(results)
+    estimate, results = search(selection=selection)
+    assert estimate.stopped_by is StopReason.TIMEOUT
+    assert estimate.mean == pytest.approx(CRITICAL_LOAD, rel=0.01)
+    assert sum(result.duration for result in results) <= 45.0
+    assert all(LIMITS[0] <= result.load <= LIMITS[1] for result in results)
+    assert len(estimate.counts) == len(results)
 
 
 @each_selection
@@ -47,49 +47,51 @@ def test_asking_again_changes_nothing():
 
 def test_the_first_trials_of_the_draft_are_those_of_the_draft():
     _, results = search(selection="draft", timeout=40.0)
-    assert [each.load for each in results[:2]] == [0.5 * sum(LIMITS), LIMITS[1]]
-    assert [each.load for each in results[2:4]] == pytest.approx([each.forwarding_rate for each in results[1:3]])
-    assert [each.duration for each in results[:4]] == pytest.approx([5.1, 5.2, 5.3, 5.4])
+    assert [result.load for result in results[:2]] == [0.5 * sum(LIMITS), LIMITS[1]]
+    assert [result.load for result in results[2:4]] == pytest.approx(
+        [result.forwarding_rate for result in results[1:3]]
+    )
+    assert [result.duration for result in results[:4]] == pytest.approx([5.1, 5.2, 5.3, 5.4])
 
 
 def test_durations_and_their_growth_are_arguments():
     _, results = search(initial_duration=4.0, duration_increment=2.0)
-    assert [each.duration for each in results[:3]] == [4.0, 6.0, 8.0]
+    assert [result.duration for result in results[:3]] == [4.0, 6.0, 8.0]
 
 
 @each_selection
 def test_the_last_trial_is_no_shorter_than_the_others(selection):
     for timeout in (28.0, 29.3, 30.6):
-        found, results = search(selection=selection, timeout=timeout, initial_duration=3.0, duration_increment=0.0)
-        assert {each.duration for each in results} == {3.0}
-        assert timeout - 3.5 < sum(each.elapsed for each in results) <= timeout + 0.5
-        assert found.stopped_by is StopReason.TIMEOUT
+        estimate, results = search(selection=selection, timeout=timeout, initial_duration=3.0, duration_increment=0.0)
+        assert {result.duration for result in results} == {3.0}
+        assert timeout - 3.5 < sum(result.elapsed for result in results) <= timeout + 0.5
+        assert estimate.stopped_by is StopReason.TIMEOUT
 
 
 def test_a_time_too_short_for_one_trial_shortens_it():
     _, results = search(timeout=2.0)
-    assert [each.duration for each in results] == [2.0]
+    assert [result.duration for result in results] == [2.0]
 
 
 def test_enough_precision_ends_the_search():
-    found, _ = search(precision=0.001, timeout=1800.0)
-    low, high = found.interval(0.95)
-    assert found.stopped_by is StopReason.PRECISION
-    assert high - low <= 0.001 * found.mean
-    assert sum(1 for _ in found.history) > 3
+    estimate, _ = search(precision=0.001, timeout=1800.0)
+    low, high = estimate.interval(0.95)
+    assert estimate.stopped_by is StopReason.PRECISION
+    assert high - low <= 0.001 * estimate.mean
+    assert sum(1 for _ in estimate.history) > 3
 
 
 def test_a_search_can_end_when_the_model_does_not_fit():
     sut = PerformanceSpectrum(capacity=18e6, jitter=0.004)
-    found, _ = search(sut, stop_on_misfit=True, timeout=1800.0)
-    assert found.stopped_by is StopReason.MISFIT
-    assert "more than chance" in found.misfit.reasons[0]
+    estimate, _ = search(sut, stop_on_misfit=True, timeout=1800.0)
+    assert estimate.stopped_by is StopReason.MISFIT
+    assert "more than chance" in estimate.misfit.reasons[0]
 
 
 def test_a_model_that_does_not_fit_is_never_precise_enough():
-    found, _ = search(PerformanceSpectrum(capacity=18e6, jitter=0.004), precision=0.01, timeout=60.0)
-    assert found.stopped_by is StopReason.TIMEOUT
-    assert not found.misfit.fits
+    estimate, _ = search(PerformanceSpectrum(capacity=18e6, jitter=0.004), precision=0.01, timeout=60.0)
+    assert estimate.stopped_by is StopReason.TIMEOUT
+    assert not estimate.misfit.fits
 
 
 def test_trials_of_others_are_evidence_and_results_can_be_had_at_any_time():
@@ -118,9 +120,9 @@ def test_a_search_can_begin_where_another_one_ended():
     bounds = run_search(goals, SimulatedMeasurer(HEALTHY, seed=2))
     _, results = search(warm_start=bounds, timeout=30.0)
     expected = {bounds[NDR].relevant_upper_bound, bounds[NDR].relevant_lower_bound}
-    assert {each.load for each in results[:2]} == expected
+    assert {result.load for result in results[:2]} == expected
     _, results = search(warm_start=[17e6, 99e6], timeout=30.0)
-    assert [each.load for each in results[:2]] == [30e6, 17e6]
+    assert [result.load for result in results[:2]] == [30e6, 17e6]
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ def trials_of_a_varying_sut(capacity, deviation, seed, number):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_capacity_that_varies_leads_no_estimate_astray(seed):
     results = list(trials_of_a_varying_sut(18e6, 0.004, seed, 60))
-    found = estimate(results, target_loss_ratio=1e-7, min_load=1e4, max_load=30e6, likelihood="varying")
-    assert found.mean == pytest.approx(18e6, rel=0.03)
-    assert 0.0 < found.stdev < 0.02 * 18e6
+    varying = estimate(results, target_loss_ratio=1e-7, min_load=1e4, max_load=30e6, likelihood="varying")
+    assert varying.mean == pytest.approx(18e6, rel=0.03)
+    assert 0.0 < varying.stdev < 0.02 * 18e6
 
 
 def test_the_posterior_of_a_function_that_is_wrong_is_found_far_from_where_it_is_looked_for_first():
@@ -31,9 +31,9 @@ def test_the_posterior_of_a_function_that_is_wrong_is_found_far_from_where_it_is
     singles = [17.1049e6, 17.6947e6, 17.7275e6, 17.9304e6, 17.9448e6, 17.9648e6, 17.9991e6, 18.4577e6, 18.504e6, 30e6]
     measurer = SimulatedMeasurer(SmoothKnee(18e6, 5e4), seed=1)
     trials = [TrialInput(2.0, load) for load in [*loads, *singles]]
-    results = [TrialResult(each, measurer.measure(each)) for each in trials]
-    found = estimate(results, target_loss_ratio=1e-7, min_load=1e4, max_load=30e6, likelihood="varying")
-    panels = found.functions["erf"].posterior.panels
+    results = [TrialResult(trial, measurer.measure(trial)) for trial in trials]
+    varying = estimate(results, target_loss_ratio=1e-7, min_load=1e4, max_load=30e6, likelihood="varying")
+    panels = varying.functions["erf"].posterior.panels
     highest = panels.log_density.max(axis=1)
     for end in (panels.deviation.min(), panels.deviation.max()):
         assert highest[panels.deviation == end].max() < highest.max() - 5.0

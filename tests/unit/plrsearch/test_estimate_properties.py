@@ -28,11 +28,11 @@ def test_the_order_of_trials_does_not_matter(likelihood):
 
 def test_splitting_trials_at_the_same_load_changes_nothing_for_poisson():
     halves = []
-    for each in RESULTS:
-        sent, lost = each.output.sent_frames, each.output.lost_frames
+    for result in RESULTS:
+        sent, lost = result.output.sent_frames, result.output.lost_frames
         halves += [
-            trial(each.load, lost // 2, sent=sent // 2, duration=2.5),
-            trial(each.load, lost - lost // 2, sent=sent - sent // 2, duration=2.5),
+            trial(result.load, lost // 2, sent=sent // 2, duration=2.5),
+            trial(result.load, lost - lost // 2, sent=sent - sent // 2, duration=2.5),
         ]
     one, other = estimated(RESULTS), estimated(halves)
     assert one.mean == pytest.approx(other.mean, rel=1e-11)
@@ -51,8 +51,8 @@ def test_finer_panels_change_nothing():
 
 
 def test_another_unit_of_load_scales_the_estimate():
-    scaled = [trial(1e2 * each.load, each.output.lost_frames * 100, duration=5.0) for each in RESULTS]
-    small = [trial(each.load, each.output.lost_frames) for each in RESULTS]
+    scaled = [trial(1e2 * result.load, result.output.lost_frames * 100, duration=5.0) for result in RESULTS]
+    small = [trial(result.load, result.output.lost_frames) for result in RESULTS]
     one = estimated(small, likelihood="geometric", target=1e-5)
     other = estimated(scaled, likelihood="geometric", target=1e-5, min_load=1e6, max_load=1e9)
     assert other.mean == pytest.approx(1e2 * one.mean, rel=1e-3)
@@ -64,27 +64,29 @@ def test_a_larger_target_means_a_larger_load():
 
 
 def test_both_weightings_are_there_and_equal_weights_mix_both_functions():
-    found = estimated(RESULTS)
-    functions = [each.mean for each in found.functions.values()]
-    assert found.combinations[Weighting.EQUAL].mean == pytest.approx(np.mean(functions))
-    assert found.mean == found.combinations[Weighting.EVIDENCE].mean
-    assert min(functions) <= found.mean <= max(functions)
+    estimate = estimated(RESULTS)
+    functions = [function.mean for function in estimate.functions.values()]
+    assert estimate.combinations[Weighting.EQUAL].mean == pytest.approx(np.mean(functions))
+    assert estimate.mean == estimate.combinations[Weighting.EVIDENCE].mean
+    assert min(functions) <= estimate.mean <= max(functions)
 
 
 def test_the_density_integrates_to_what_is_between_the_limits():
-    found = estimated(RESULTS, likelihood="varying")
-    low, high = found.combined.quantile(0.001), found.combined.quantile(0.999)
+    estimate = estimated(RESULTS, likelihood="varying")
+    low, high = estimate.combined.quantile(0.001), estimate.combined.quantile(0.999)
     loads = np.linspace(low, high, 100)
-    assert np.trapezoid(found.combined.density(loads), loads) == pytest.approx(1.0, abs=0.02)
+    assert np.trapezoid(estimate.combined.density(loads), loads) == pytest.approx(1.0, abs=0.02)
 
 
 def test_the_likeliest_curve_has_the_target_about_at_the_mean():
-    found = estimated(RESULTS)
-    assert found.functions["stretch"].loss_ratio([found.functions["stretch"].mean])[0] == pytest.approx(1e-7, rel=0.1)
+    estimate = estimated(RESULTS)
+    assert estimate.functions["stretch"].loss_ratio([estimate.functions["stretch"].mean])[0] == pytest.approx(
+        1e-7, rel=0.1
+    )
 
 
 def test_intervals_have_a_frame_of_the_longest_trial_as_margin_but_keep_to_the_limits():
-    found = estimated(RESULTS)
-    low, high = found.combined.interval(0.95)
-    assert found.interval(0.95) == pytest.approx((low - 0.2, high + 0.2), abs=1e-3)
+    estimate = estimated(RESULTS)
+    low, high = estimate.combined.interval(0.95)
+    assert estimate.interval(0.95) == pytest.approx((low - 0.2, high + 0.2), abs=1e-3)
     assert estimated([trial(1e7, 0)] * 30).interval(0.95)[1] == LIMITS["max_load"]

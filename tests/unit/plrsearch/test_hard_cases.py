@@ -14,24 +14,32 @@ from lossratio.plrsearch.quadrature.integration import posteriors
 from lossratio.simulation import BackgroundLoss, SharpKnee
 from lossratio.trials.trial import DirectionCounters, TrialInput, TrialOutput, TrialResult
 
-each_likelihood = pytest.mark.parametrize("likelihood", [each.value for each in LikelihoodName])
+any_likelihood = pytest.mark.parametrize("likelihood", [likelihood.value for likelihood in LikelihoodName])
 LOADS = np.linspace(1e6, 1e7, 8)
 
 
-def is_finite(found):
-    numbers = [found.mean, found.stdev, *found.interval(0.95), found.combined.p_at_min, found.combined.p_at_max]
-    numbers += [value for each in found.functions.values() for value in (each.log_evidence, each.mean_log)]
-    numbers += [*found.combined.density([2e6, 8e6])]
-    numbers += [value for each in found.functions.values() for value in each.loss_ratio([1e4, 1e6, 1e7])]
-    return bool(np.isfinite(numbers).all()) and 0.0 < found.mean <= 1e7
+def is_finite(estimate):
+    numbers = [
+        estimate.mean,
+        estimate.stdev,
+        *estimate.interval(0.95),
+        estimate.combined.p_at_min,
+        estimate.combined.p_at_max,
+    ]
+    numbers += [
+        value for function in estimate.functions.values() for value in (function.log_evidence, function.mean_log)
+    ]
+    numbers += [*estimate.combined.density([2e6, 8e6])]
+    numbers += [value for function in estimate.functions.values() for value in function.loss_ratio([1e4, 1e6, 1e7])]
+    return bool(np.isfinite(numbers).all()) and 0.0 < estimate.mean <= 1e7
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", "varying"])
 def test_no_trials_say_what_the_prior_says(likelihood):
-    found = estimated([], likelihood=likelihood)
-    assert is_finite(found)
-    assert found.mean == pytest.approx(4.65e6, rel=0.01)
-    assert found.misfit.fits
+    estimate = estimated([], likelihood=likelihood)
+    assert is_finite(estimate)
+    assert estimate.mean == pytest.approx(4.65e6, rel=0.01)
+    assert estimate.misfit.fits
 
 
 @pytest.mark.filterwarnings("error")
@@ -40,46 +48,46 @@ def test_limits_far_apart_and_no_trials_are_no_reason_for_a_warning():
     assert 7e4 <= low < high <= 4e9
 
 
-@each_likelihood
+@any_likelihood
 def test_one_trial_says_little(likelihood):
-    found = estimated([trial(5e6, 100)], likelihood=likelihood)
-    assert is_finite(found)
-    assert found.interval(0.95)[1] < 5e6
-    assert found.stdev > 1e5
+    estimate = estimated([trial(5e6, 100)], likelihood=likelihood)
+    assert is_finite(estimate)
+    assert estimate.interval(0.95)[1] < 5e6
+    assert estimate.stdev > 1e5
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", "varying"])
 def test_no_loss_anywhere_says_at_least_the_maximum_load(likelihood):
-    found = estimated([trial(1e7, 0) for _ in range(30)], likelihood=likelihood)
-    assert is_finite(found)
-    assert found.is_at_least_max_load
-    assert "at least the maximum load" in found.limits
+    estimate = estimated([trial(1e7, 0) for _ in range(30)], likelihood=likelihood)
+    assert is_finite(estimate)
+    assert estimate.is_at_least_max_load
+    assert "at least the maximum load" in estimate.limits
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", "varying"])
 def test_total_loss_everywhere_says_at_most_the_minimum_load(likelihood):
-    found = estimated(trials_at(LOADS, lambda load: 5.0 * load), likelihood=likelihood)
-    assert is_finite(found)
-    assert found.is_at_most_min_load
-    assert "at most the minimum load" in found.limits
+    estimate = estimated(trials_at(LOADS, lambda load: 5.0 * load), likelihood=likelihood)
+    assert is_finite(estimate)
+    assert estimate.is_at_most_min_load
+    assert "at most the minimum load" in estimate.limits
 
 
-@each_likelihood
+@any_likelihood
 def test_a_maximum_load_far_below_the_capacity_says_at_least(likelihood):
-    found = estimated(trials_of(SharpKnee(1e9), [1e7] * 20), likelihood=likelihood)
-    assert found.is_at_least_max_load
-    assert not found.is_at_most_min_load
+    estimate = estimated(trials_of(SharpKnee(1e9), [1e7] * 20), likelihood=likelihood)
+    assert estimate.is_at_least_max_load
+    assert not estimate.is_at_most_min_load
 
 
-@each_likelihood
+@any_likelihood
 def test_a_minimum_load_above_the_critical_load_says_at_most(likelihood):
     results = trials_of(SharpKnee(5e5), np.linspace(1e6, 2e6, 20))
-    found = estimated(results, likelihood=likelihood, min_load=1e6)
-    assert is_finite(found)
-    assert found.is_at_most_min_load
+    estimate = estimated(results, likelihood=likelihood, min_load=1e6)
+    assert is_finite(estimate)
+    assert estimate.is_at_most_min_load
 
 
-@each_likelihood
+@any_likelihood
 def test_ten_billion_frames_in_a_trial_keep_their_digits(likelihood):
     results = [
         trial(8e6, 0, sent=10**10),
@@ -87,18 +95,18 @@ def test_ten_billion_frames_in_a_trial_keep_their_digits(likelihood):
         trial(9.1e6, 10**7, sent=10**10),
         trial(9.2e6, 2 * 10**8, sent=10**10),
     ]
-    found = estimated(results, likelihood=likelihood)
-    assert is_finite(found)
-    assert 7e6 < found.mean < 9.2e6
+    estimate = estimated(results, likelihood=likelihood)
+    assert is_finite(estimate)
+    assert 7e6 < estimate.mean < 9.2e6
 
 
 @pytest.mark.parametrize("target", [1e-12, 0.5])
 @pytest.mark.parametrize("likelihood", ["poisson", "varying"])
 def test_extreme_targets_have_answers(target, likelihood):
     results = trials_of(SharpKnee(3e6), np.linspace(2.9e6, 9e6, 12))
-    found = estimated(results, target=target, likelihood=likelihood)
-    assert is_finite(found)
-    assert found.mean == pytest.approx(3e6 if target < 0.1 else 6e6, rel=0.02)
+    estimate = estimated(results, target=target, likelihood=likelihood)
+    assert is_finite(estimate)
+    assert estimate.mean == pytest.approx(3e6 if target < 0.1 else 6e6, rel=0.02)
 
 
 @pytest.mark.parametrize("target", [0.0, 1.0, -1e-7, 1.5, float("nan"), float("inf")])
@@ -147,30 +155,30 @@ def test_a_stall_is_too_long_beyond_a_thousandth_of_the_trial_and_never_below_tw
     assert (why_set_aside(TrialResult(TrialInput(duration, 1000.0 / duration), output)) is not None) is is_set_aside
 
 
-@each_likelihood
+@any_likelihood
 def test_background_loss_above_the_target_is_no_good_fit(likelihood):
     results = trials_of(BackgroundLoss(8e6, 1e-3), loads_around(8e6, 60, below=0.5, above=0.2))
-    found = estimated(results, likelihood=likelihood)
-    assert is_finite(found)
-    assert not found.misfit.fits
+    estimate = estimated(results, likelihood=likelihood)
+    assert is_finite(estimate)
+    assert not estimate.misfit.fits
 
 
-@each_likelihood
+@any_likelihood
 def test_two_capacities_are_no_good_fit(likelihood):
     results = [
         trial(load, max(0, round(5.0 * (load - (8.0e6 if number % 2 else 8.4e6)))))
         for number, load in enumerate(loads_around(8.8e6, 80))
     ]
-    found = estimated(results, likelihood=likelihood)
-    assert is_finite(found)
-    assert not found.misfit.fits
+    estimate = estimated(results, likelihood=likelihood)
+    assert is_finite(estimate)
+    assert not estimate.misfit.fits
 
 
 def test_five_thousand_trials_at_few_loads_cost_no_more_than_few():
     results = trials_of(SharpKnee(8e6), np.linspace(7.9e6, 8.1e6, 10).tolist() * 500)
-    found = estimated(results)
-    assert is_finite(found)
-    assert len(found.functions["erf"].posterior.panels.low) < 2000
+    estimate = estimated(results)
+    assert is_finite(estimate)
+    assert len(estimate.functions["erf"].posterior.panels.low) < 2000
 
 
 def test_probabilities_beyond_0_and_1_are_refused():
@@ -184,9 +192,9 @@ def test_steady_losses_beside_trials_without_any_have_a_rough_posterior():
     results = [
         trial(18391267.5, 0, duration=2.0),
         trial(18441346.0, 1175675, duration=2.0),
-        *(trial(18545095.5, each, duration=2.0) for each in lost),
+        *(trial(18545095.5, frames, duration=2.0) for frames in lost),
         *(trial(17825792.0, 0, duration=2.0) for _ in range(4)),
     ]
     question = CriticalLoadQuestion(1e-7, 1e4, 30e6)
-    found = posteriors(collect(results), question, LikelihoodName.VARYING, for_selection=True)
-    assert all(17e6 < each.moments.mean < 18.5e6 for each in found)
+    estimates = posteriors(collect(results), question, LikelihoodName.VARYING, for_selection=True)
+    assert all(17e6 < item.moments.mean < 18.5e6 for item in estimates)

@@ -47,13 +47,13 @@ FARTHER = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_estimates_agree_with_known_answers(case, likelihood):
     tolerance, expected = case["tolerance"], case["expected"][likelihood]
-    found = estimate_of(case, likelihood)
+    estimate = estimate_of(case, likelihood)
     stdev, stdev_log, mean_log = (
         FARTHER.get((case["name"], likelihood, quantity), usual)
         for quantity, usual in (("stdev", tolerance["stdev"]), ("stdev_log", 2e-5), ("mean_log", 1e-6))
     )
     nothing = 1e-18 * case["max_load"]
-    for name, function in found.functions.items():
+    for name, function in estimate.functions.items():
         known = expected[name]
         assert function.mean == pytest.approx(known["mean"], rel=tolerance["mean"])
         assert function.stdev == pytest.approx(known["stdev"], rel=stdev, abs=nothing)
@@ -65,7 +65,7 @@ def test_estimates_agree_with_known_answers(case, likelihood):
         quantiles = [function.quantile(float(probability)) for probability in known["quantiles"]]
         assert quantiles == pytest.approx(list(known["quantiles"].values()), rel=tolerance["quantiles"])
     combined = expected["combined"]
-    equal, evidence = found.combinations[Weighting.EQUAL], found.combinations[Weighting.EVIDENCE]
+    equal, evidence = estimate.combinations[Weighting.EQUAL], estimate.combinations[Weighting.EVIDENCE]
     assert equal.mean == pytest.approx(combined["equal_mean"], rel=tolerance["mean"])
     assert equal.stdev == pytest.approx(combined["equal_stdev"], rel=stdev, abs=nothing)
     assert equal.log_mean == pytest.approx(combined["log_mean"], rel=3e-5)
@@ -78,5 +78,5 @@ def test_estimates_agree_with_known_answers(case, likelihood):
 def test_no_warnings_and_no_infinities_leave_any_case():
     with np.errstate(divide="raise", over="raise", invalid="raise"):
         for case in CASES.values():
-            found = estimate_of(case, "poisson")
-            assert np.isfinite([found.mean, found.stdev, *found.interval(0.95)]).all()
+            estimate = estimate_of(case, "poisson")
+            assert np.isfinite([estimate.mean, estimate.stdev, *estimate.interval(0.95)]).all()

@@ -76,9 +76,9 @@ def test_few_trials_never_speak_against_a_model():
 def test_the_interval_of_a_policer_contains_its_truth_or_the_model_does_not_fit(likelihood):
     sut = Policer(5e4, 1000.0)
     results = trials_of(sut, loads_around(5.02e4, 60), duration=5.0)
-    found = estimated(results, likelihood=likelihood)
-    low, high = found.interval(0.95)
-    assert low <= 5e4 + 1000.0 / 5.0 <= high or not found.misfit.fits
+    estimate = estimated(results, likelihood=likelihood)
+    low, high = estimate.interval(0.95)
+    assert low <= 5e4 + 1000.0 / 5.0 <= high or not estimate.misfit.fits
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES.keys())

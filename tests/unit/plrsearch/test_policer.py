@@ -31,8 +31,8 @@ class Policer:
 def test_the_interval_contains_what_the_policer_lets_pass_in_a_trial(burst, likelihood):
     search = PLRsearch(1e-7, 1e4, 30e6, timeout=60.0, likelihood=likelihood, initial_duration=DURATION)
     trials = []
-    found = run_search(search, SimulatedMeasurer(Policer(burst), seed=1, overhead=0.5), on_trial=trials.append)
-    low, high = found.interval(0.95)
-    assert {each.duration for each in trials} == {DURATION}
+    search_result = run_search(search, SimulatedMeasurer(Policer(burst), seed=1, overhead=0.5), on_trial=trials.append)
+    low, high = search_result.interval(0.95)
+    assert {trial.duration for trial in trials} == {DURATION}
     assert low <= (RATE + burst / DURATION) * (1.0 + 1e-7) <= high
     assert high - low < 1e-4 * RATE

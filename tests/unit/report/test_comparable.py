@@ -41,7 +41,7 @@ def smaller_load(result):
 
 
 def longer_trials(result):
-    trials = tuple(each.model_copy(update={"duration_s": 10.0}) for each in result.trials)
+    trials = tuple(trial.model_copy(update={"duration_s": 10.0}) for trial in result.trials)
     return result.model_copy(update={"trials": trials})
 
 
@@ -60,38 +60,40 @@ def fatter_frames(result):
     ],
 )
 def test_rates_of_other_conditions_are_not_compared(other, aspect):
-    found = quantity_of([with_rate(1e5), with_rate(1.01e5)], [other(with_rate(8e4)), other(with_rate(8.1e4))])
-    assert (found.verdict, found.note) == (Verdict.NOT_COMPARABLE, f"the runs differ in {aspect}")
+    quantity = quantity_of([with_rate(1e5), with_rate(1.01e5)], [other(with_rate(8e4)), other(with_rate(8.1e4))])
+    assert (quantity.verdict, quantity.note) == (Verdict.NOT_COMPARABLE, f"the runs differ in {aspect}")
 
 
 def test_the_same_traffic_in_the_words_of_another_version_is_the_same():
-    told = with_rate(1e5).conditions.traffic.model_copy(update={"profile": {"name": "ethip4-udp", "new": None}})
-    found = quantity_of([with_rate(1e5), with_rate(1.01e5)], [under(with_rate(8e4), traffic=told)] * 2)
-    assert found.verdict is Verdict.TOO_FEW
+    described = with_rate(1e5).conditions.traffic.model_copy(update={"profile": {"name": "ethip4-udp", "new": None}})
+    quantity = quantity_of([with_rate(1e5), with_rate(1.01e5)], [under(with_rate(8e4), traffic=described)] * 2)
+    assert quantity.verdict is Verdict.TOO_FEW
 
 
 def test_critical_loads_of_other_target_loss_ratios_are_not_compared():
-    found = quantity_of([soak()], [soak(target=1e-3)])
-    assert (found.verdict, found.note) == (Verdict.NOT_COMPARABLE, "the runs differ in goal")
+    quantity = quantity_of([soak()], [soak(target=1e-3)])
+    assert (quantity.verdict, quantity.note) == (Verdict.NOT_COMPARABLE, "the runs differ in goal")
 
 
 def test_results_that_failed_beside_others_are_told():
-    found = quantity_of([with_rate(1e5 + step) for step in range(3)], [with_rate(1e5 + 0.5), mrr(error="agent lost")])
-    assert found.verdict is Verdict.UNCHANGED
-    assert found.note == "B, 1 of 2 failed: agent lost"
+    quantity = quantity_of(
+        [with_rate(1e5 + step) for step in range(3)], [with_rate(1e5 + 0.5), mrr(error="agent lost")]
+    )
+    assert quantity.verdict is Verdict.UNCHANGED
+    assert quantity.note == "B, 1 of 2 failed: agent lost"
 
 
 def test_values_that_are_the_generators_limit_are_told():
     fast = [throughput(SharpKnee(capacity=9e6), (NDR,), seed=seed) for seed in (1, 2)]
     fast[1] = fast[1].model_copy(update={"remarks": ("another night",)})
-    found = quantity_of([throughput(goals=(NDR,), seed=seed) for seed in (1, 2)], fast)
-    assert "B, 2 of 2 irregular: the generator's limit" in found.note
+    quantity = quantity_of([throughput(goals=(NDR,), seed=seed) for seed in (1, 2)], fast)
+    assert "B, 2 of 2 irregular: the generator's limit" in quantity.note
     assert "the generator's limit" in comparison_table(compare(in_runs(throughput(goals=(NDR,))), in_runs(fast[0])))
 
 
 def test_a_rate_that_the_sut_did_not_limit_is_told():
-    found = quantity_of([mrr()], [mrr(SharpKnee(capacity=1e7), max_rate=380_000)])
-    assert found.note == "B, 1 of 1 no frame was lost at maximum load: the SUT may forward more than this"
+    quantity = quantity_of([mrr()], [mrr(SharpKnee(capacity=1e7), max_rate=380_000)])
+    assert quantity.note == "B, 1 of 1 no frame was lost at maximum load: the SUT may forward more than this"
 
 
 def test_what_was_measured_under_conditions_that_changed_on_the_way_is_told():
@@ -100,28 +102,28 @@ def test_what_was_measured_under_conditions_that_changed_on_the_way_is_told():
 
 
 def test_a_quantity_without_a_single_value_is_not_compared():
-    found = quantity_of([latency(at(1e5, counters()))], [latency(at(1e5, counters()), at(2e5, counters()))])
+    quantity = quantity_of([latency(at(1e5, counters()))], [latency(at(1e5, counters()), at(2e5, counters()))])
     note = "latency has no single value: see the reports"
-    assert (found.verdict, found.note) == (Verdict.NOT_COMPARABLE, note)
+    assert (quantity.verdict, quantity.note) == (Verdict.NOT_COMPARABLE, note)
 
 
 def test_a_latency_that_cannot_be_measured_any_more_is_a_regression():
-    found = quantity_of([latency(at(1e5, counters()))], [latency(failed(1e5))])
-    assert found.verdict is Verdict.REGRESSION
-    assert "B has no value" in found.note
-    assert "Interface tg0 went down" in found.note
+    quantity = quantity_of([latency(at(1e5, counters()))], [latency(failed(1e5))])
+    assert quantity.verdict is Verdict.REGRESSION
+    assert "B has no value" in quantity.note
+    assert "Interface tg0 went down" in quantity.note
 
 
 def test_a_run_that_is_there_twice_counts_once():
     result = with_rate(1e5)
-    (found,) = compare([*in_runs(result), *in_runs(result, with_rate(2e5))], in_runs(with_rate(9e4))).quantities
-    assert (len(found.before.values), len(found.after.values)) == (2, 1)
+    (quantity,) = compare([*in_runs(result), *in_runs(result, with_rate(2e5))], in_runs(with_rate(9e4))).quantities
+    assert (len(quantity.before.values), len(quantity.after.values)) == (2, 1)
 
 
 def test_no_result_is_compared_with_itself():
     tonight = with_rate(9e4)
-    (found,) = compare(in_runs(with_rate(1e5), tonight), in_runs(tonight)).quantities
-    assert found.before.values == (2e5,)
+    (quantity,) = compare(in_runs(with_rate(1e5), tonight), in_runs(tonight)).quantities
+    assert quantity.before.values == (2e5,)
 
 
 def test_tests_that_were_cut_off_are_told():

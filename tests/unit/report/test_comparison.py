@@ -72,8 +72,8 @@ def test_a_test_that_has_no_value_any_more_is_a_regression():
 
 def test_tests_of_one_side_only_are_said_and_prove_nothing():
     both = [Run("a", (with_rate(1e3), with_rate(1e3, name="old")))]
-    found = compare(both, runs(1e3)).quantities
-    assert [(each.test, each.note) for each in found] == [
+    quantities = compare(both, runs(1e3)).quantities
+    assert [(item.test, item.note) for item in quantities] == [
         ("Performance.Linux Bridge.64B-mrr", ""),
         ("Performance.Linux Bridge.old", "not in B"),
     ]
@@ -106,8 +106,8 @@ def test_unchanged_tests_are_seldom_called_regressions_however_many_there_are():
     def run():
         return Run("run", tuple(with_rate(randomness.gauss(1e5, 2e3), name=f"t{number}") for number in range(100)))
 
-    found = compare([run() for _ in range(3)], [run() for _ in range(3)])
-    assert sum(each.verdict is not Verdict.UNCHANGED for each in found.quantities) <= 1
+    comparison = compare([run() for _ in range(3)], [run() for _ in range(3)])
+    assert sum(quantity.verdict is not Verdict.UNCHANGED for quantity in comparison.quantities) <= 1
 
 
 def test_the_statistics_are_the_textbook_ones():
@@ -173,5 +173,5 @@ def test_too_few_runs_are_undecided_for_the_command(tmp_path):
 
 
 def test_a_search_is_compared_goal_by_goal():
-    found = compare([Run("a", (throughput(),))], [Run("b", (throughput(seed=2),))])
-    assert [each.quantity for each in found.quantities] == ["NDR", "PDR"]
+    comparison = compare([Run("a", (throughput(),))], [Run("b", (throughput(seed=2),))])
+    assert [quantity.quantity for quantity in comparison.quantities] == ["NDR", "PDR"]

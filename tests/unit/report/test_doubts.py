@@ -58,7 +58,7 @@ def test_an_outlier_is_no_band_and_neither_is_a_gap_that_nobody_would_notice():
 def test_bands_are_seldom_seen_in_noise(spread):
     randomness = random.Random(2)
     losses = [[min(50_000, abs(randomness.gauss(20_000, spread))) for _ in range(11)] for _ in range(400)]
-    assert sum(two_bands_in(trials_losing(each)) is not None for each in losses) <= 2
+    assert sum(two_bands_in(trials_losing(loss)) is not None for loss in losses) <= 2
 
 
 def late_trial(late):
@@ -95,7 +95,7 @@ def test_what_no_burst_has_lost_is_no_doubt(lateness, lost):
 
 def test_only_what_changed_around_trials_that_stand_is_a_doubt():
     def trial(*done):
-        incidents = tuple(Incident("TG", "TG", None, f"the host of TG took 20 % ({each})", each) for each in done)
+        incidents = tuple(Incident("TG", "TG", None, f"the host of TG took 20 % ({trial})", trial) for trial in done)
         return TrialResult(TrialInput(1.0, 1000.0), TrialOutput(0.0, sent_frames=1000, incidents=incidents))
 
     assert doubts_of([throughput_of([trial("repeated"), trial("repaired")])]) == [()]
@@ -112,8 +112,8 @@ def test_only_what_changed_around_trials_that_stand_is_a_doubt():
 @pytest.mark.parametrize(("lost", "doubts"), [(249, 0), (251, 1), (399, 1), (401, 0)])
 def test_a_burst_that_may_have_lost_what_is_beyond_a_partial_drop_rate_is_a_doubt(lost, doubts):
     # 0.5 % of 50,000 frames are allowed, and 150 frames were in the burst.
-    (found,) = doubts_of([throughput_of([stalled_trial(0.003, lost)], goals=(PDR,))])
-    assert [doubt.kind for doubt in found] == [DoubtKind.GENERATOR_STALLS] * doubts
+    (seen,) = doubts_of([throughput_of([stalled_trial(0.003, lost)], goals=(PDR,))])
+    assert [doubt.kind for doubt in seen] == [DoubtKind.GENERATOR_STALLS] * doubts
 
 
 def test_late_frames_are_counted():
@@ -130,8 +130,8 @@ def test_late_frames_of_the_last_trial_are_counted_too():
 
 def test_a_sut_that_degrades_under_overload_has_an_mrr_below_its_pdr():
     less = mrr(SharpKnee(capacity=200_000.0))
-    found, (doubt,) = doubts_of([throughput(), less])
-    assert found == ()
+    doubts, (doubt,) = doubts_of([throughput(), less])
+    assert doubts == ()
     assert doubt.kind is DoubtKind.MRR_BELOW_PDR
     assert doubt.reason == "100.00 kfps per interface are forwarded at maximum load, less than the NDR of 149.77 kfps"
 

@@ -50,7 +50,7 @@ def cut_off(whole, tmp_path):
 def test_json_has_whole_results_and_doubts(whole):
     (run,) = json.loads(render(ReportFormat.JSON, [whole]))["runs"]
     assert run["run"] == "nightly"
-    assert [RESULT.validate_python(each["result"]) for each in run["results"]] == list(whole.results)
+    assert [RESULT.validate_python(entry["result"]) for entry in run["results"]] == list(whole.results)
 
 
 def test_csv_has_a_row_for_each_goal_in_plain_units(whole):

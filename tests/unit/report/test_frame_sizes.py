@@ -21,7 +21,7 @@ def series():
 
 
 def test_tests_that_differ_in_their_frame_size_are_one_series_for_each_goal(series):
-    assert [(each.name, each.goal) for each in series] == [
+    assert [(one_series.name, one_series.goal) for one_series in series] == [
         ("*-1c-eth-l2bdbase-ndrpdr", "NDR"),
         ("*-1c-eth-l2bdbase-ndrpdr", "PDR"),
     ]
@@ -38,7 +38,7 @@ def test_theoretical_maxima_are_those_of_rfc_2544_for_the_links_speed(series):
 def test_the_graph_has_a_point_for_each_size_that_has_a_throughput_and_the_limit(series):
     (group,) = by_tests(series)
     picture = draw_frame_sizes(group)
-    assert [each for each in hints(picture) if each.startswith("NDR")] == [
+    assert [hint for hint in hints(picture) if hint.startswith("NDR")] == [
         "NDR, 64 B: 149.77 kfps",
         "NDR, 512 B: 149.77 kfps",
     ]

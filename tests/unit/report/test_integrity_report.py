@@ -42,7 +42,7 @@ def result(generator=None, **counters):
 
 
 def doubts(of):
-    return [each.reason for each in doubts_of([of])[0] if each.kind is DoubtKind.INTEGRITY]
+    return [doubt.reason for doubt in doubts_of([of])[0] if doubt.kind is DoubtKind.INTEGRITY]
 
 
 def test_none_of_a_sample_is_a_bound_by_the_rule_of_three():
@@ -50,11 +50,11 @@ def test_none_of_a_sample_is_a_bound_by_the_rule_of_three():
     assert seen(arrived=1000).most(0) == 0.0
 
 
-@given(found=st.integers(1, 500), times=st.integers(2, 50))
-def test_so_many_of_a_sample_are_a_bound_that_one_of_twenty_samples_breaks(found, times):
+@given(faults=st.integers(1, 500), times=st.integers(2, 50))
+def test_so_many_of_a_sample_are_a_bound_that_one_of_twenty_samples_breaks(faults, times):
     sample = seen(arrived=10_000 * times, examined=10_000)
-    mean = 10_000 * sample.most(found * times)
-    assert poisson.cdf(found, mean) == pytest.approx(0.05, abs=1e-6)
+    mean = 10_000 * sample.most(faults * times)
+    assert poisson.cdf(faults, mean) == pytest.approx(0.05, abs=1e-6)
 
 
 def test_all_frames_examined_and_none_at_fault_need_no_bound():

@@ -60,27 +60,29 @@ def test_what_is_no_histogram_is_an_error():
 
 
 def test_a_direction_that_failed_says_why_and_the_other_stays():
-    found = result(at(100e3, counters(), dead(REVERSE)))
-    assert found.outcome is Outcome.IRREGULAR
-    assert f"  {REVERSE}  not measured: None of 1000 latency frames came back." in message(found)
-    assert f"  {FORWARD}  least 10.0 µs, mean 15.0 µs, most 1000 µs, jitter 2.0 µs, 50 %: 10.0 µs" in message(found)
-    (finding,) = findings_of([found])
+    latency_result = result(at(100e3, counters(), dead(REVERSE)))
+    assert latency_result.outcome is Outcome.IRREGULAR
+    assert f"  {REVERSE}  not measured: None of 1000 latency frames came back." in message(latency_result)
+    assert f"  {FORWARD}  least 10.0 µs, mean 15.0 µs, most 1000 µs, jitter 2.0 µs, 50 %: 10.0 µs" in message(
+        latency_result
+    )
+    (finding,) = findings_of([latency_result])
     assert finding.reason == f"{REVERSE}: None of 1000 latency frames came back."
 
 
 def test_a_load_that_failed_says_why_and_the_others_stay():
-    found = result(failed(200e3), at(100e3, counters()))
-    assert found.outcome is Outcome.IRREGULAR
-    assert "latency at 200.00 kfps per interface\n  failed: Interface tg0 went down." in message(found)
-    assert RESULT.validate_json(RESULT.dump_json(found)) == found
+    latency_result = result(failed(200e3), at(100e3, counters()))
+    assert latency_result.outcome is Outcome.IRREGULAR
+    assert "latency at 200.00 kfps per interface\n  failed: Interface tg0 went down." in message(latency_result)
+    assert RESULT.validate_json(RESULT.dump_json(latency_result)) == latency_result
 
 
 def test_a_measurement_without_any_latency_failed():
-    found = result(failed(200e3), at(100e3, dead()))
-    assert found.outcome is Outcome.FAILED
-    assert "Interface tg0 went down" in found.error
+    latency_result = result(failed(200e3), at(100e3, dead()))
+    assert latency_result.outcome is Outcome.FAILED
+    assert "Interface tg0 went down" in latency_result.error
     with pytest.raises(ValidationError, match="if and only if there is none at all"):
-        RESULT.validate_python(RESULT.dump_python(found) | {"outcome": "measured", "error": None})
+        RESULT.validate_python(RESULT.dump_python(latency_result) | {"outcome": "measured", "error": None})
 
 
 def test_the_picture_has_a_line_for_each_load_and_direction():

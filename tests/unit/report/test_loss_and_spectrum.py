@@ -20,12 +20,12 @@ ANY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthChec
 
 def hints(picture):
     root = ElementTree.fromstring(picture)  # noqa: S314 (our own)
-    return [each.text for each in root.iter(f"{SVG}title")]
+    return [title.text for title in root.iter(f"{SVG}title")]
 
 
 def texts(picture):
     root = ElementTree.fromstring(picture)  # noqa: S314 (our own)
-    return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
+    return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
 
 
 @ANY
@@ -37,23 +37,23 @@ def test_any_result_has_pictures(result):
 
 def test_trials_of_equal_load_and_loss_are_one_mark_that_tells_how_many():
     result = throughput_of([counted_trial(50_000.0)] * 21 + [counted_trial(60_000.0, lost=6)])
-    told = hints(draw_loss(result, bounds_history(result)))
-    assert [each for each in told if "no" not in each][1:] == [
+    hint = hints(draw_loss(result, bounds_history(result)))
+    assert [progress for progress in hint if "no" not in progress][1:] == [
         "21 trials like trial 1: 50.000 kfps for 1 s, loss 0 %",
         "trial 22: 60.000 kfps for 1 s, loss 0.01 %",
     ]
 
 
 def test_the_losses_that_goals_allow_are_in_the_picture():
-    found = texts(draw_loss(throughput(), bounds_history(throughput())))
-    assert {"NDR: allowed loss, bounds", "PDR: allowed loss, bounds", "none", "100 %"} <= set(found)
+    labels = texts(draw_loss(throughput(), bounds_history(throughput())))
+    assert {"NDR: allowed loss, bounds", "PDR: allowed loss, bounds", "none", "100 %"} <= set(labels)
 
 
 def test_a_spectrum_weighs_forwarding_rates_by_the_trials_time():
     trials = describe_trials(
         [
-            JournalEntry(each)
-            for each in (
+            JournalEntry(counted)
+            for counted in (
                 counted_trial(1000.0, duration=3.0),
                 counted_trial(1000.0, lost=100),
                 counted_trial(1000.0, lost=50, duration=0.5),
@@ -79,7 +79,7 @@ def test_time_that_was_not_measured_is_left_out_of_the_shares():
 def test_the_conditional_throughput_is_a_quantile_of_the_spectrum_at_the_lower_bound():
     result = throughput(SmoothKnee(mrr=300_000.0, spread=20_000.0))
     spectra = spectra_of(result)
-    assert [(each.report.goal.name, each.bound) for each in spectra] == [
+    assert [(spectrum.report.goal.name, spectrum.bound) for spectrum in spectra] == [
         ("NDR", "lower bound"),
         ("NDR", "upper bound"),
         ("PDR", "lower bound"),
@@ -93,18 +93,18 @@ def test_the_conditional_throughput_is_a_quantile_of_the_spectrum_at_the_lower_b
 
 
 def test_spectra_are_named_after_goal_and_bound():
-    found = texts(draw_spectra(throughput()))
-    assert found.count("NDR") == found.count("PDR") == 2
-    assert {"lower bound 149.77 kfps", "upper bound 151.28 kfps", "11 trials; kfps"} <= set(found)
+    labels = texts(draw_spectra(throughput()))
+    assert labels.count("NDR") == labels.count("PDR") == 2
+    assert {"lower bound 149.77 kfps", "upper bound 151.28 kfps", "11 trials; kfps"} <= set(labels)
 
 
 def test_names_of_spectra_do_not_reach_into_each_other():
     result = throughput()
     report = result.goals[0]
     named = report.model_copy(update={"goal": report.goal.model_copy(update={"name": "n" * 100})})
-    found = texts(draw_spectra(result.model_copy(update={"goals": (named,)})))
+    labels = texts(draw_spectra(result.model_copy(update={"goals": (named,)})))
     # At the size of this text a panel has room for so many letters.
-    assert max(map(len, found)) <= 30
+    assert max(map(len, labels)) <= 30
 
 
 def test_a_search_without_bounds_has_no_spectrum():

@@ -63,9 +63,9 @@ def test_a_browser_shows_the_pictures_within_the_page_and_loads_nothing(page, tm
     probed.write_text(page.replace("</body>", f"{PROBE}</body>"))
     command = [BROWSER, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", probed.as_uri()]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
-    (told,) = re.findall("<title>(.*)</title>", answer)[:1]
-    assert '"pictures":6,' in told
-    assert float(re.search(r'"smallest":([\d.]+)', told)[1]) > 100
-    assert '"wide":0,' in told
-    assert '"requests":0,' in told
-    assert '"beyond":[]' in told
+    (title,) = re.findall("<title>(.*)</title>", answer)[:1]
+    assert '"pictures":6,' in title
+    assert float(re.search(r'"smallest":([\d.]+)', title)[1]) > 100
+    assert '"wide":0,' in title
+    assert '"requests":0,' in title
+    assert '"beyond":[]' in title

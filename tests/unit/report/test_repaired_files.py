@@ -26,21 +26,21 @@ def run(tmp_path):
     return run_with(mrr(), tmp_path)
 
 
-def search_of(found):
+def search_of(result):
     """The header that the journal of a result has."""
-    conditions = found.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
-    search = {**conditions, "max_load_fps": found.max_load.rate.per_interface_fps}
-    if found.kind == "throughput":
-        search["goals"] = [report.goal.model_dump(mode="json") for report in found.goals]
-        search |= {"settings": found.settings, "min_load_fps": found.min_load.per_interface_fps}
+    conditions = result.conditions.model_dump(mode="json", include={"traffic", "load", "timing"})
+    search = {**conditions, "max_load_fps": result.max_load.rate.per_interface_fps}
+    if result.kind == "throughput":
+        search["goals"] = [report.goal.model_dump(mode="json") for report in result.goals]
+        search |= {"settings": result.settings, "min_load_fps": result.min_load.per_interface_fps}
     return search
 
 
-def run_with(found, tmp_path):
+def run_with(result, tmp_path):
     directory = RunDirectory(tmp_path / "run")
-    directory.write(found)
-    with Journal.open(directory.journal_path(found.test.full_name), search_of(found)) as journal:
-        for trial in found.trials:
+    directory.write(result)
+    with Journal.open(directory.journal_path(result.test.full_name), search_of(result)) as journal:
+        for trial in result.trials:
             journal.append(trial.as_result(), trial.purpose)
     return directory
 
@@ -149,9 +149,9 @@ def test_a_result_that_its_journal_does_not_prove_is_set_aside(run, result, old,
     assert results_set_aside(run.path) == {result.stem}
 
 
-def file_of(found, tmp_path):
-    directory = run_with(found, tmp_path)
-    return directory.result_path(found.test.full_name)
+def file_of(result, tmp_path):
+    directory = run_with(result, tmp_path)
+    return directory.result_path(result.test.full_name)
 
 
 def test_a_search_that_its_journal_proves_is_kept(tmp_path):
@@ -182,8 +182,8 @@ def test_a_search_that_says_something_else_of_goals_and_traffic_than_its_journal
 )
 def test_what_cannot_be_computed_again_from_trials_is_never_saved(tmp_path, name, number):
     """A critical load takes long to be computed, and latency is in no journal."""
-    found = read_result(EARLIER / "results" / f"{name}.json").model_copy(update={"format": FORMAT})
-    path = file_of(found, tmp_path)
+    result = read_result(EARLIER / "results" / f"{name}.json").model_copy(update={"format": FORMAT})
+    path = file_of(result, tmp_path)
     damage(path, number, number + b"1", count=1)
     invoke(path)
     assert not path.exists()
@@ -218,7 +218,7 @@ def test_what_is_of_a_newer_version_or_something_else_is_left_as_it_is(tmp_path,
     answer = invoke(path)
     assert answer.exit_code == 2
     assert "it is left as it is" in answer.output
-    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {name: content}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: content}
 
 
 def test_the_rest_of_a_run_is_repaired_beside_what_is_left_as_it_is(run, journal):
@@ -240,8 +240,8 @@ def test_a_flip_in_the_name_of_the_format_is_repaired(run, result, journal):
             path.write_bytes(flipped)
             assert invoke(path).exit_code == 1
             assert path == journal or not path.exists() or read_result(path).trials == good.trials
-            for each in path.parent.iterdir():
-                each.unlink()
+            for file in path.parent.iterdir():
+                file.unlink()
             path.write_bytes(whole)
 
 
@@ -270,9 +270,9 @@ def test_a_repaired_result_says_that_its_times_are_not_proved(run, result):
 
 def test_a_result_repaired_from_a_journal_without_digests_says_so(tmp_path):
     path = tmp_path / "results" / "Sim.MRR.json"
-    for each in (path, tmp_path / "trials" / "Sim.MRR.jsonl"):
-        each.parent.mkdir()
-        shutil.copy(EARLIER / each.relative_to(tmp_path), each)
+    for file in (path, tmp_path / "trials" / "Sim.MRR.jsonl"):
+        file.parent.mkdir()
+        shutil.copy(EARLIER / file.relative_to(tmp_path), file)
     damage(path, b"lossratio-result/1", b"lossratio-resulu/1")
     invoke(path)
     assert read_result(path).remarks[-2:] == (REPAIRED, NO_DIGESTS)

@@ -68,7 +68,7 @@ def results():
 def test_a_page_needs_nothing_but_itself(results):
     page = Page(page_of(*results))
     assert page.open == []
-    assert all(each.startswith("#") for each in page.loads)
+    assert all(load.startswith("#") for load in page.loads)
     assert "<script" not in page_of(*results)
 
 

@@ -74,7 +74,10 @@ MUST_STATE = {
         [report["result"]["reason"] for report in data["goals"]] == [None, None]
     ),
     "every deviation from RFC 2544 section 23, with the times used": lambda data: (
-        [(each["step"], each["rfc2544"], each["instead"]) for each in data["conditions"]["timing"]["deviations"]]
+        [
+            (deviation["step"], deviation["rfc2544"], deviation["instead"])
+            for deviation in data["conditions"]["timing"]["deviations"]
+        ]
         == [
             (
                 "learning frames and routing update",
@@ -175,9 +178,9 @@ def numbers(data, name=""):
 
 @pytest.mark.parametrize("make", [throughput, mrr])
 def test_the_name_of_every_number_says_its_unit(make):
-    found = set(numbers(as_json(make())))
-    assert len(found) > 15
-    assert {name for name in found - COUNTS - RATIOS if not name.endswith(UNITS)} == set()
+    missing = set(numbers(as_json(make())))
+    assert len(missing) > 15
+    assert {name for name in missing - COUNTS - RATIOS if not name.endswith(UNITS)} == set()
 
 
 def test_the_schema_describes_every_field():
@@ -234,7 +237,7 @@ def test_never_learning_is_a_deviation_without_a_time():
     timing = trial_timing(
         learning="never", wait_before=2.0, wait_after=2.0, recovery=5.0, tolerance=0.0, negative_loss="retry"
     )
-    assert [each.instead for each in timing.deviations] == ["never"]
+    assert [deviation.instead for deviation in timing.deviations] == ["never"]
 
 
 def test_the_aggregate_factor_is_the_sum_of_the_directions_shares():
@@ -271,9 +274,9 @@ def test_a_failed_mrr_measurement_has_no_rate():
 
 
 def test_a_warm_up_is_kept_but_is_no_evidence():
-    found, entries = searched(SharpKnee(capacity=1e7))
+    goal_results, entries = searched(SharpKnee(capacity=1e7))
     test_run = run()
-    result = throughput_result(test_run, replace(setup(test_run), warm_ups=1), found, entries)
+    result = throughput_result(test_run, replace(setup(test_run), warm_ups=1), goal_results, entries)
     assert [trial.is_evidence for trial in result.trials] == [False, *[True] * (len(entries) - 1)]
 
 

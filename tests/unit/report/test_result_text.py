@@ -210,8 +210,8 @@ def test_no_time_is_left_after_the_timeout():
 
 
 def test_lines_of_progress_of_a_whole_search_are_aligned():
-    found, entries = searched(SharpKnee(capacity=300_000.0))
-    so_far = BoundsSoFar(found)
+    goal_results, entries = searched(SharpKnee(capacity=300_000.0))
+    so_far = BoundsSoFar(goal_results)
     lines = [
         progress_line(number, entry.result, so_far.add(entry.result), Forecast(100.0, 100.0, 100.0))
         for number, entry in enumerate(entries, start=1)
@@ -219,13 +219,16 @@ def test_lines_of_progress_of_a_whole_search_are_aligned():
     assert len({line.index("NDR") for line in lines}) == 1
     assert len({line.index("PDR") for line in lines}) == 1
     assert all(len(line) <= 125 for line in lines)
-    assert f"NDR {format_interval(found[NDR].relevant_lower_bound, found[NDR].relevant_upper_bound)}" in lines[-1]
+    assert (
+        f"NDR {format_interval(goal_results[NDR].relevant_lower_bound, goal_results[NDR].relevant_upper_bound)}"
+        in lines[-1]
+    )
 
 
 def test_progress_ends_where_the_result_is():
     result = throughput()
     so_far = BoundsSoFar([NDR, PDR])
-    last = [so_far.add(each.as_result()) for each in result.trials][-1]
+    last = [so_far.add(trial.as_result()) for trial in result.trials][-1]
     for report, bounds in zip(result.goals, last, strict=True):
         assert bounds.proved.lower == report.result.relevant_lower_bound.per_interface_fps
         assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps

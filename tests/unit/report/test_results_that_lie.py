@@ -249,11 +249,11 @@ def test_a_result_that_lies_is_refused_also_without_a_digest(sample, lie, proble
 
 
 def test_trials_of_a_soak_test_are_set_aside_for_their_counters_only():
-    found = read_result(EARLIER / "results" / "Sim.Soak.json").model_copy(update=NEWEST)
-    assert list(contradictions_of(found)) == []
+    result = read_result(EARLIER / "results" / "Sim.Soak.json").model_copy(update=NEWEST)
+    assert list(contradictions_of(result)) == []
     reason = "the generator was stalled for 99 ms"
-    aside = found.trials[1].model_copy(update={"is_evidence": False, "set_aside": reason})
-    lying = found.model_copy(update={"trials": (found.trials[0], aside, *found.trials[2:])})
+    aside = result.trials[1].model_copy(update={"is_evidence": False, "set_aside": reason})
+    lying = result.model_copy(update={"trials": (result.trials[0], aside, *result.trials[2:])})
     assert list(contradictions_of(lying)) == [f"trial 2: set_aside is {reason!r}, and its counters make None"]
 
 
@@ -261,8 +261,8 @@ def test_a_search_may_end_early_for_any_reason():
     result = throughput(trials=5)
     first, *rest = result.goals
     late = first.result.model_copy(update={"reason": "the time ran out"})
-    told = result.model_copy(update={"goals": (first.model_copy(update={"result": late}), *rest)})
-    assert list(contradictions_of(told)) == []
+    lying = result.model_copy(update={"goals": (first.model_copy(update={"result": late}), *rest)})
+    assert list(contradictions_of(lying)) == []
 
 
 def test_a_lie_is_refused_although_its_digest_fits_and_the_version_is_named(tmp_path):

@@ -30,10 +30,10 @@ def cut_off(run, result, trials, warm_up=None):
 
 
 def test_a_run_that_is_whole_has_no_problems(run):
-    found = read_run(run.path)
-    assert found.is_whole
-    assert [result.test.name for result in found.results] == ["64B-1c-eth-l2bdbase-mrr"]
-    assert found.doubts == ((),)
+    read_again = read_run(run.path)
+    assert read_again.is_whole
+    assert [result.test.name for result in read_again.results] == ["64B-1c-eth-l2bdbase-mrr"]
+    assert read_again.doubts == ((),)
 
 
 def test_a_run_that_was_cut_off_is_reported_as_far_as_it_goes(run):
@@ -60,8 +60,8 @@ def test_a_last_line_that_was_cut_off_is_left_out(run):
 def test_a_run_that_was_killed_before_its_first_result_is_reported(tmp_path):
     directory = RunDirectory(tmp_path)
     cut_off(directory, throughput(), 0)
-    found = read_run(tmp_path)
-    assert (found.results, found.cut_off[0].last, found.cut_off[0].bounds) == ((), None, ())
+    run = read_run(tmp_path)
+    assert (run.results, run.cut_off[0].last, run.cut_off[0].bounds) == ((), None, ())
 
 
 def test_a_damaged_file_is_named_and_the_rest_goes_on(run):
@@ -70,9 +70,9 @@ def test_a_damaged_file_is_named_and_the_rest_goes_on(run):
     (run.path / "results" / "newer.json").write_text(json.dumps(newer))
     (run.path / "trials").mkdir()
     (run.path / "trials" / "bad.jsonl").write_text("{}\n")
-    found = read_run(run.path)
-    assert len(found.results) == 1
-    half, newer, journal = found.problems
+    read_again = read_run(run.path)
+    assert len(read_again.results) == 1
+    half, newer, journal = read_again.problems
     assert "half.json is damaged" in half
     assert "newer.json has the format 'lossratio-result/3'" in newer
     assert "bad.jsonl, line 1: this is not a journal" in journal

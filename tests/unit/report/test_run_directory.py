@@ -73,7 +73,7 @@ def test_a_result_replaces_an_earlier_one_and_leaves_nothing_else(tmp_path, resu
     run = RunDirectory(tmp_path)
     run.write(result)
     run.write(throughput(error="agent lost"))
-    assert [each.error for each in run.results()] == ["agent lost"]
+    assert [result.error for result in run.results()] == ["agent lost"]
     assert len(os.listdir(tmp_path / "results")) == 1
 
 

@@ -60,7 +60,7 @@ def test_a_picture_of_a_hundred_trials_is_small():
 
 def test_every_trial_is_in_the_picture_with_what_it_was(picture):
     result = throughput()
-    hints = [each.text for each in parsed(picture).iter(f"{SVG}title")]
+    hints = [title.text for title in parsed(picture).iter(f"{SVG}title")]
     for trial in result.trials:
         assert any(hint.startswith(f"trial {trial.number}: ") for hint in hints)
     assert "trial 1: 400.00 kfps for 1 s, loss 62.5 %" in hints
@@ -72,14 +72,14 @@ def test_a_picture_tells_what_it_shows_to_those_who_cannot_see_it(picture):
 
 
 def texts(picture):
-    return " ".join("".join(each.itertext()) for each in parsed(picture).iter(f"{SVG}text"))
+    return " ".join("".join(text.itertext()) for text in parsed(picture).iter(f"{SVG}text"))
 
 
 def test_goals_are_named_beside_their_bands(picture):
-    found = texts(picture)
-    assert "NDR" in found
-    assert "PDR" in found
-    assert found.count("regular") == 2
+    labels = texts(picture)
+    assert "NDR" in labels
+    assert "PDR" in labels
+    assert labels.count("regular") == 2
 
 
 def test_a_picture_shows_which_rule_chose_each_trial_and_none_where_that_is_not_known():
@@ -89,22 +89,22 @@ def test_a_picture_shows_which_rule_chose_each_trial_and_none_where_that_is_not_
     ]
     ruled = throughput().model_copy(update={"trials": describe_trials(entries)})
     picture = search_picture(ruled)
-    hints = [each.text for each in parsed(picture).iter(f"{SVG}title")]
+    hints = [title.text for title in parsed(picture).iter(f"{SVG}title")]
     assert any(hint.startswith("trial 3: ") and hint.endswith(", rule: proof") for hint in hints)
     assert "trials by the rule that chose them: look 2, proof 1" in texts(picture)
     assert "rule" not in search_picture(ruled.model_copy(update={"trials": described(*trials)}))
 
 
 def test_an_irregular_result_is_called_so_in_the_picture():
-    found = texts(search_picture(throughput(SharpKnee(capacity=1e7))))
-    assert found.count("irregular: the generator's limit, not the SUT's") == 2
+    labels = texts(search_picture(throughput(SharpKnee(capacity=1e7))))
+    assert labels.count("irregular: the generator's limit, not the SUT's") == 2
 
 
 @pytest.mark.parametrize("trials", [0, 1, 4])
 def test_a_failed_search_is_drawn_as_far_as_it_came(trials):
     picture = search_picture(throughput(error="agent lost", trials=trials))
     assert texts(picture).count("failed: no result") == 2
-    hints = {each.text for each in parsed(picture).iter(f"{SVG}title")}
+    hints = {title.text for title in parsed(picture).iter(f"{SVG}title")}
     assert len({hint for hint in hints if hint.startswith("trial ")}) == trials
 
 
@@ -142,7 +142,7 @@ def test_each_trial_has_the_mark_of_its_loss():
         counted_trial(1e6, unsent=500_000),
         counted_trial(1e6, lost=1, unsent=500),
     )
-    names = [mark_of(each).name for each in trials]
+    names = [mark_of(trial).name for trial in trials]
     assert names == ["lossless", "loss-1", "loss-2", "loss-3", "loss-4", "unsent", "loss-1"]
     assert mark_of(described(counted_trial(1e6), warm_ups=1)[0]) is WARM_UP
 

@@ -46,8 +46,8 @@ def critical_load(*, limit=None, misfit=()):
         CurvePoint(load_per_interface_fps=load, loss_ratio=10.0 ** (-9 + i / 4)) for i, load in enumerate(loads)
     )
     posterior = tuple(
-        DensityPoint(load_per_interface_fps=load, density_per_fps=each)
-        for load, each in zip(loads, density, strict=True)
+        DensityPoint(load_per_interface_fps=load, density_per_fps=share)
+        for load, share in zip(loads, density, strict=True)
     )
     history = tuple(
         IntervalPoint(
@@ -149,15 +149,15 @@ def test_a_critical_load_is_found_with_its_interval():
 
 
 @pytest.mark.parametrize(
-    ("found", "why"),
+    ("fields", "why"),
     [
         ({"misfit": ("losses come in bursts", "loss grows with time")}, "does not fit: losses come in bursts; loss"),
         ({"limit": SoakLimit.AT_LEAST}, "may be above the maximum load: it is at least what is given"),
         ({"limit": SoakLimit.AT_MOST}, "may be below the minimum load: it is at most what is given"),
     ],
 )
-def test_a_critical_load_that_must_not_be_relied_on_is_irregular(found, why):
-    result = soak(**found)
+def test_a_critical_load_that_must_not_be_relied_on_is_irregular(fields, why):
+    result = soak(**fields)
     (finding,) = findings_of([result])
     assert finding.outcome is result.outcome is Outcome.IRREGULAR
     assert why in finding.reason

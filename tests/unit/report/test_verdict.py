@@ -100,7 +100,7 @@ def test_a_verdict_never_makes_a_result_regular_and_has_a_reason_unless_it_is(tr
 @settings(max_examples=100)
 @given(st.lists(trials_of_any_kind(), max_size=40), st.sampled_from([NDR, PDR]))
 def test_only_unsent_frames_or_the_maximum_load_make_it_the_generators_limit(trials, goal):
-    all_sent = [each for each in trials if not each.output.unsent_frames and each.load < MAX_LOAD]
+    all_sent = [trial for trial in trials if not trial.output.unsent_frames and trial.load < MAX_LOAD]
     assert GENERATOR_LIMIT not in (judged(all_sent, goal).reason or "")
 
 
@@ -114,8 +114,9 @@ def test_whole_searches_are_judged():
 
 
 def test_loss_at_minimum_load_stays_the_suts():
-    found, entries = searched(ConstantLoss(loss_ratio=0.1))
+    goal_results, entries = searched(ConstantLoss(loss_ratio=0.1))
     trials = [entry.result for entry in entries]
     assert (
-        judge(found[NDR], trials, max_load_origin=LoadOrigin.GENERATOR).reason == "the minimum load is an upper bound"
+        judge(goal_results[NDR], trials, max_load_origin=LoadOrigin.GENERATOR).reason
+        == "the minimum load is an upper bound"
     )

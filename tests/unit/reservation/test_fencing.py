@@ -32,17 +32,17 @@ def started(session):
 
 
 def children_of(pid):
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def keeper_of(lab):
     """Id of the process that keeps the lease."""
     lease = lab.record()["lease"]
     others = (lease["guard"][0], lease["inside"])
-    for each in Path("/proc").glob("[0-9]*/fd/*"):
+    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
         try:
-            if os.readlink(each) == str(lab.file) and int(each.parts[2]) not in others:
-                return int(each.parts[2])
+            if os.readlink(descriptor) == str(lab.file) and int(descriptor.parts[2]) not in others:
+                return int(descriptor.parts[2])
         except OSError:
             continue
     raise AssertionError("nobody keeps the lease")

@@ -120,7 +120,7 @@ def test_traffic_of_two_holders_never_overlaps_although_the_file_is_damaged_all_
     contest = Contest(lab, folder)
     sessions = [lab.session() for _ in range(HOLDERS)]
     threads = [
-        *(threading.Thread(target=contest.hold_again_and_again, args=each) for each in enumerate(sessions)),
+        *(threading.Thread(target=contest.hold_again_and_again, args=session) for session in enumerate(sessions)),
         threading.Thread(target=contest.sabotage),
     ]
     for thread in threads:

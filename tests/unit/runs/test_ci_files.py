@@ -59,7 +59,7 @@ def test_the_job_that_comes_with_the_project_can_be_used():
 
 
 def test_testbeds_that_are_written_down_are_those_of_the_job():
-    names = {each.topology.name for each in load_job(ROOT / "ci" / "nightly.yaml").testbeds}
+    names = {testbed.topology.name for testbed in load_job(ROOT / "ci" / "nightly.yaml").testbeds}
     gitlab = yaml.safe_load(GITLAB.read_text())["night"]["parallel"]["matrix"]
     assert {entry["TESTBED"] for entry in gitlab} == names
     assert set(re.findall(r"testbed: '(\w+)'", JENKINS.read_text())) == names

@@ -44,7 +44,7 @@ def test_tests_may_be_for_some_of_the_testbeds(tmp_path):
 - {suites: [bridge.robot], include: [ndrpdr], testbeds: [two]}
 """
     job = load_job(write_job(tmp_path, tests, names=("one", "two")))
-    counts = {each.topology.name: len(job_tests(job, each)) for each in job.testbeds}
+    counts = {testbed.topology.name: len(job_tests(job, testbed)) for testbed in job.testbeds}
     assert counts == {"one": 2, "two": 4}
     assert job.testbed("two") is job.testbed(tmp_path / "two.yaml") is job.testbeds[1]
 

@@ -95,7 +95,7 @@ def test_an_archive_that_cannot_be_reached_changes_no_exit_status(place):
 )
 def test_what_makes_no_sense_is_bad_input(place, arguments, message):
     (place / "typo.yaml").write_text(JOB.replace("[mrr]", "[mmr]"))
-    files = [str(place / each) if each.endswith((".yaml", ".robot")) else each for each in arguments]
+    files = [str(place / argument) if argument.endswith((".yaml", ".robot")) else argument for argument in arguments]
     result = invoke(place, *files)
     assert result.exit_code == 2
     assert message in result.output

@@ -22,7 +22,7 @@ ALL = "- {suites: [bridge.robot]}"
 @given(st.lists(st.floats(1.0, 1e4), min_size=1, max_size=40), st.integers(1, 6))
 def test_equal_testbeds_end_at_most_a_third_later_than_they_could(seconds, number):
     testbeds = [f"t{index}" for index in range(number)]
-    tests = [PlannedTest(f"test {i}", dict.fromkeys(testbeds, each), True) for i, each in enumerate(seconds)]
+    tests = [PlannedTest(f"test {i}", dict.fromkeys(testbeds, length), True) for i, length in enumerate(seconds)]
     night = spread(tests, testbeds)
     least = max(max(seconds), sum(seconds) / number)
     assert night.seconds <= (4 / 3) * least + 1 / 3 * max(seconds) + 1e-6
@@ -77,9 +77,9 @@ def test_the_command_uses_the_history(tmp_path):
     entry = Entry("one", test.full_name, "MRR", started, 77.0, 1e6, None, None, "measured", None, (), "0.1.0")
     StoredHistory(tmp_path / "history").add([entry])
     arguments = ["--job", str(job), "--history", str(tmp_path / "history"), "--json"]
-    told = json.loads(CliRunner().invoke(plan, arguments, catch_exceptions=False).output)
-    assert told["seconds"] == 77.0
-    assert told["shares"][0]["tests"][0]["is_known"]
+    answer = json.loads(CliRunner().invoke(plan, arguments, catch_exceptions=False).output)
+    assert answer["seconds"] == 77.0
+    assert answer["shares"][0]["tests"][0]["is_known"]
 
 
 def test_tests_take_as_long_as_when_they_were_measured_last_and_not_as_when_they_failed(tmp_path):
@@ -121,15 +121,15 @@ def test_a_plan_of_nothing_is_bad_usage(arguments):
 
 def test_the_matrix_has_a_job_for_each_testbed(tmp_path):
     job = write_job(tmp_path, ALL, names=("one", "two"))
-    told = json.loads(CliRunner().invoke(matrix, [str(job)], catch_exceptions=False).output)
-    assert [each["testbed"] for each in told["include"]] == ["one", "two"]
-    assert {each["job"] for each in told["include"]} == {str(job)}
+    answer = json.loads(CliRunner().invoke(matrix, [str(job)], catch_exceptions=False).output)
+    assert [job["testbed"] for job in answer["include"]] == ["one", "two"]
+    assert {job["job"] for job in answer["include"]} == {str(job)}
 
 
 def test_the_matrix_of_a_directory_can_be_of_one_kind():
     directory = SIMULATED.parent
-    told = json.loads(CliRunner().invoke(matrix, [str(directory), "--kind", "simulated"]).output)
-    assert told == {"include": [{"testbed": "simulated", "topology": str(SIMULATED)}]}
+    answer = json.loads(CliRunner().invoke(matrix, [str(directory), "--kind", "simulated"]).output)
+    assert answer == {"include": [{"testbed": "simulated", "topology": str(SIMULATED)}]}
 
 
 def test_testbeds_of_the_same_name_are_an_error(tmp_path):

@@ -29,8 +29,8 @@ def testbeds(tmp_path_factory):
         files = [local_topology(directory, f"reserved{number}") for number in range(2)]
         running = [LocalTestbed.up(load_topology(file), keep=True) for file in files]
         yield files
-        for each in running:
-            each.down()
+        for process in running:
+            process.down()
 
 
 @pytest.fixture

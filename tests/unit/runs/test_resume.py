@@ -106,8 +106,8 @@ def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, begin, number,
     before = directory.journal_path("Suite.Before").read_bytes()
     done = lossratio("run", "--resume", directory.path)
     assert done.status == 1, done.err
-    found, result = statuses(directory)
-    assert found == {
+    status, result = statuses(directory)
+    assert status == {
         "Before": "PASS",
         "Fails Because Of The Device": "FAIL",
         "In Flight": "PASS",
@@ -154,10 +154,10 @@ def test_a_run_that_is_finished_can_be_resumed_and_stays_as_it_is_but_for_a_resu
     (tmp_path / "suite.robot").write_text(SUITE.replace("GO", str(tmp_path / "go")))
     directory = RunDirectory(tmp_path / "out")
     first = lossratio("run", "--topology", topology, "suite.robot", "--", "--outputdir", directory.path)
-    found = statuses(directory)[0]
-    assert (first.status, len(found)) == (1, 4)
+    after_first = statuses(directory)[0]
+    assert (first.status, len(after_first)) == (1, 4)
     assert lossratio("run", "--resume", directory.path).status == 1
-    assert statuses(directory)[0] == found
+    assert statuses(directory)[0] == after_first
     # A result that somebody deleted is made anew from its journal.
     proved, result = directory.journal_path("Suite.Before").read_bytes(), directory.result_path("Suite.Before")
     result.unlink()

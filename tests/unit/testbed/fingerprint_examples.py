@@ -24,13 +24,13 @@ GOOD = Fingerprint(
 def later(fingerprint, seconds=1.0):
     """The same testbed some seconds later."""
 
-    def aged(each):
-        times = {name: getattr(each, name) + seconds for name in ("uptime", "awake", "asked", "answered")}
-        return replace(each, **times)
+    def aged(facts):
+        times = {name: getattr(facts, name) + seconds for name in ("uptime", "awake", "asked", "answered")}
+        return replace(facts, **times)
 
     clocks = fingerprint.controller
     return Fingerprint(
-        {name: aged(each) for name, each in fingerprint.nodes.items()},
+        {name: aged(facts) for name, facts in fingerprint.nodes.items()},
         ControllerPrint(clocks.awake + seconds, clocks.running + seconds, clocks.time + seconds),
     )
 
@@ -51,7 +51,9 @@ def without_port(fingerprint, node_name, port_name):
 
 
 def without_node(fingerprint, name):
-    return replace(fingerprint, nodes={each: node for each, node in fingerprint.nodes.items() if each != name})
+    return replace(
+        fingerprint, nodes={node_name: node for node_name, node in fingerprint.nodes.items() if node_name != name}
+    )
 
 
 def with_clocks(fingerprint, **values):

@@ -77,7 +77,7 @@ def test_of_several_changes_the_uppermost_rows_decides_and_the_others_are_said_b
 
 @pytest.mark.parametrize(("other_boot", "is_seen"), [("boot of TG", False), ("boot of DUT1", True)])
 def test_waiting_for_a_cpu_says_nothing_on_a_machine_that_is_the_dut_too(other_boot, is_seen):
-    before, after = (with_node(each, "DUT1", boot_id=other_boot) for each in (GOOD, SEEN["TG", "pressure"]))
+    before, after = (with_node(state, "DUT1", boot_id=other_boot) for state in (GOOD, SEEN["TG", "pressure"]))
     assert bool(changes_between(before, after, WAY)) is is_seen
 
 

@@ -75,7 +75,7 @@ def breaking(act):
 
 def incident_of(trial):
     """The one incident at an interface. A busy host may take CPU time from this machine besides."""
-    (incident,) = [each for each in trial.incidents if each.interface]
+    (incident,) = [incident for incident in trial.incidents if incident.interface]
     return incident
 
 
@@ -161,7 +161,7 @@ def test_a_fingerprint_is_what_the_kernels_of_the_nodes_say(lab):
     _, sessions = lab
     with closing(FingerprintReader(sessions, {"TG": ("tg0", "tg1", "eth9"), "DUT1": ("dut0",)})) as reader:
         before, after = reader.read(), reader.read()
-        assert {name: tuple(each.ports) for name, each in after.nodes.items()} == {
+        assert {name: tuple(facts.ports) for name, facts in after.nodes.items()} == {
             "TG": ("tg0", "tg1"),
             "DUT1": ("dut0",),
         }

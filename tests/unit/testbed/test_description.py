@@ -28,7 +28,7 @@ def test_the_load_of_one_direction_is_its_own():
 
 def test_frame_sizes_of_directions_that_differ_have_their_shares_of_all_frames():
     traffic = describe_traffic(DOWNLOAD)
-    assert {each.size_bytes: each.share_ratio for each in traffic.frame_sizes} == {
+    assert {size.size_bytes: size.share_ratio for size in traffic.frame_sizes} == {
         1518: pytest.approx(2 / 3),
         64: pytest.approx(1 / 3),
     }

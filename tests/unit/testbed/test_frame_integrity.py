@@ -70,7 +70,7 @@ def test_a_dut_that_loses_a_hundredth_and_repeats_another_has_that_loss_and_a_do
     assert east.examined_frames == east.received_frames + east.duplicated_frames
     assert west.duplicated_frames == west.corrupted_frames == 0
     (doubts,) = doubts_of([result])
-    (doubt,) = (each for each in doubts if each.kind is DoubtKind.INTEGRITY)
+    (doubt,) = (doubt for doubt in doubts if doubt.kind is DoubtKind.INTEGRITY)
     assert "of 8,000 frames that came back, all of them examined: 40 duplicated (0.5 %)" in doubt.reason
     assert "Frames examined: 8,000 of 8,000 that came back. 40 duplicated (0.5 %)" in message(result)
     (row,) = csv.DictReader(io.StringIO(render(ReportFormat.CSV, [read_run(tmp_path)])))
@@ -97,7 +97,7 @@ def test_frames_that_come_back_as_they_were_sent_give_no_doubt_and_a_bound(bridg
     assert (seen.faults, seen.reordered) == ({}, 0)
     assert seen.most(0) == 3.0 / seen.examined
     assert "Each of them was as it was sent, and came once: fewer than" in message(result)
-    assert not [each for each in doubts_of([result])[0] if each.kind is DoubtKind.INTEGRITY]
+    assert not [doubt for doubt in doubts_of([result])[0] if doubt.kind is DoubtKind.INTEGRITY]
 
 
 def test_a_dut_that_corrupts_fails_the_test_where_that_was_asked_for_and_the_trial_is_kept(faulty, tmp_path):

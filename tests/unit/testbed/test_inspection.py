@@ -36,18 +36,18 @@ def with_port(topology, node, port, **fields):
 
 
 def problems_of(topology, node):
-    (found,) = (report.problems for report in inspect_nodes(topology) if report.name == node)
-    return found
+    (problems,) = (report.problems for report in inspect_nodes(topology) if report.name == node)
+    return problems
 
 
 def test_nodes_tell_versions_and_links(lab):
     tg, dut = inspect_nodes(lab)
     assert (tg.problems, dut.problems) == ((), ())
     assert (dut.interfaces["port0"].name, dut.interfaces["port0"].state) == ("dut0", "up")
-    told = describe_node(dut)
-    assert told.startswith("DUT1: ")
-    assert f"kernel {os.uname().release}" in told
-    assert "Gbit/s" in told
+    line = describe_node(dut)
+    assert line.startswith("DUT1: ")
+    assert f"kernel {os.uname().release}" in line
+    assert "Gbit/s" in line
 
 
 def test_an_interface_that_is_not_there_is_named(lab):

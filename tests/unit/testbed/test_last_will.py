@@ -90,7 +90,7 @@ def test_a_controller_that_was_about_to_put_the_dut_back_leaves_nothing_behind(s
     wills[1].add(("sh", "-c", f"sleep 0.2; touch {tmp_path}/last"), None)
     assert list(tmp_path.iterdir()) == []
     die(session)
-    wait_until(lambda: {each.name for each in tmp_path.iterdir()} == {"0", "1", "last"})
+    wait_until(lambda: {path.name for path in tmp_path.iterdir()} == {"0", "1", "last"})
     wait_until(lambda: all(map(is_gone, wills)))
 
 
@@ -142,7 +142,7 @@ def test_what_was_taken_out_is_not_executed_at_the_end(server, tmp_path):
     will.drop_last()
     die(session)
     wait_until(lambda: is_gone(will))
-    assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
 def test_nothing_is_undone_by_itself_once_somebody_else_has_set_up_the_node(server, tmp_path, monkeypatch):

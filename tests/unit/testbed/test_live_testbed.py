@@ -107,7 +107,7 @@ def test_late_frames_of_the_last_trial_are_told(policed, log_in, tmp_path, unsee
         log_in["DUT1"].run("tc", "qdisc", "delete", "dev", "dut1", "root")
     assert result.late_frames > 0
     # CPU time that the host takes is a doubt, too.
-    assert DoubtKind.LATE_FRAMES in [each.kind for each in doubts_of([result])[0]]
+    assert DoubtKind.LATE_FRAMES in [doubt.kind for doubt in doubts_of([result])[0]]
 
 
 def test_the_result_states_where_and_how_it_was_measured(policed, kept, tmp_path):
@@ -185,7 +185,7 @@ def test_a_dut_is_put_back_also_after_its_connection_was_lost(kept, log_in):
 def test_a_dut_that_is_gone_is_said_not_to_be_put_back(tmp_path):
     file = local_topology(tmp_path, "bench-gone")
     testbed = open_testbed(file, dut="linux_bridge")
-    (running,) = (each for each in local.status() if each.name == file.stem)
+    (running,) = (status for status in local.status() if status.name == file.stem)
     running.down()
     with pytest.raises(NodeError, match=r"DUT1 cannot be put back to its earlier state: Node DUT1 "):
         testbed.close()

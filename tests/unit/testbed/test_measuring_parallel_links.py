@@ -63,9 +63,13 @@ class TestRealFrames:
             request = SearchRequest((LOSS_FREE,), PROFILE, max_load=3.0 * RATE)
             result = find_conditional_throughput(testbed, request, place(tmp_path))
             flood = measure_mrr(testbed, MrrRequest(PROFILE, max_load=3.0 * RATE, trials=1), place(tmp_path, "flood"))
-        found = result.goals[0].result
+        goal_result = result.goals[0].result
         truth = RATE + BURST / LOSS_FREE.final_trial_duration
-        assert found.relevant_lower_bound.per_interface_fps <= truth <= found.relevant_upper_bound.per_interface_fps
+        assert (
+            goal_result.relevant_lower_bound.per_interface_fps
+            <= truth
+            <= goal_result.relevant_upper_bound.per_interface_fps
+        )
         # Each of the four policers, two on each link, passes its own truth and no more.
         (trial,) = flood.trials
         for direction in trial.directions:

@@ -48,4 +48,4 @@ def test_frames_through_a_router_are_addressed_to_the_facing_interface():
 def test_a_chain_addresses_frames_beyond_its_bridges(duts, from_tg, neighbours):
     addressing = address_path(duts, WEST, EAST)
     assert addressing.from_tg == DestinationMacs(*from_tg)
-    assert addressing.neighbours == tuple(Neighbours(*each) for each in neighbours)
+    assert addressing.neighbours == tuple(Neighbours(*neighbour) for neighbour in neighbours)

@@ -55,7 +55,7 @@ class CountingDut:
         self._readings += 1
         times = self._readings - 1
         return DutCounters(
-            *({k: v * times for k, v in each.items()} for each in (self.received, self.transmitted, self.dropped))
+            *({k: v * times for k, v in counts.items()} for counts in (self.received, self.transmitted, self.dropped))
         )
 
 
@@ -112,7 +112,7 @@ def test_a_link_on_which_nothing_arrives_is_named_by_its_ends():
 
 
 def test_a_last_link_that_loses_everything_is_named():
-    message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(each) for each in HOPS])
+    message = error_of({"port0>port1": 0, "port1>port0": SENT}, [forwarding(hop) for hop in HOPS])
     assert "The wire is to blame: port0>port1: DUT2 sends 10 frames on, and nothing arrives at TG.port1;" in message
 
 
@@ -136,9 +136,9 @@ DEAD = {"port0>port1": 0, "port1>port0": 0}
     ],
 )
 def test_a_dut_that_nobody_set_up_is_judged_by_what_the_kernel_of_its_node_counts(path, counted, error, message):
-    told = error_of(DEAD, [], error, Nodes(counted), path)
-    assert message in told
-    assert "black hole" in told
+    described = error_of(DEAD, [], error, Nodes(counted), path)
+    assert message in described
+    assert "black hole" in described
 
 
 def test_without_any_dut_it_is_the_wires_fault():

@@ -110,9 +110,9 @@ def test_repairs_that_fail_are_told_and_end_with_the_last_error():
 
 @pytest.mark.parametrize("kind", [TesterError, LinkError])
 def test_a_guilty_side_that_only_the_repairs_find_is_that_of_the_error(kind):
-    found = kind("Somebody is to blame.")
+    repaired = kind("Somebody is to blame.")
     with pytest.raises(kind, match=r"^Somebody is to blame\. Attempts to repair this, without success: 3\.$"):
-        measurer(Script(LOST), found, found, found).measure(TRIAL)
+        measurer(Script(LOST), repaired, repaired, repaired).measure(TRIAL)
 
 
 def test_every_trial_has_all_attempts_but_a_measurement_has_only_so_many():

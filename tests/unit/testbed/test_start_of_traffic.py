@@ -17,7 +17,11 @@ def search(directory, **changes):
 
 
 def ramps(result):
-    return [each.instead for each in result.conditions.timing.deviations if each.step == "start of the traffic"]
+    return [
+        deviation.instead
+        for deviation in result.conditions.timing.deviations
+        if deviation.step == "start of the traffic"
+    ]
 
 
 def test_without_a_ramp_none_is_stated(tmp_path):
@@ -30,7 +34,9 @@ def test_a_ramp_is_stated_and_takes_its_time(tmp_path):
     plain, ramped = (search(tmp_path, ramp=ramp) for ramp in (0.0, 0.25))
     assert ramped.conditions.timing.ramp_s == 0.25
     assert ramps(ramped) == ["a ramp of 0.25 s before it, in which the load grows from nothing and no frame is counted"]
-    assert [each.elapsed_s - 0.25 for each in ramped.trials] == pytest.approx([each.elapsed_s for each in plain.trials])
+    assert [trial.elapsed_s - 0.25 for trial in ramped.trials] == pytest.approx(
+        [trial.elapsed_s for trial in plain.trials]
+    )
 
 
 def test_an_mrr_may_have_a_ramp(tmp_path):
@@ -42,7 +48,7 @@ def test_a_warm_up_has_traffic_of_its_own_and_counts_for_nothing(tmp_path):
     plain = search(tmp_path)
     warm_up = WarmUp(2.0, load_profile("ethip4-ip4base", frame_size=1518))
     result = search(tmp_path, warm_up=warm_up)
-    assert [each.as_result() for each in result.trials] == [each.as_result() for each in plain.trials]
+    assert [trial.as_result() for trial in result.trials] == [trial.as_result() for trial in plain.trials]
     (remark,) = [remark for remark in result.remarks if "warm-up" in remark]
     assert "a warm-up of 2 s at 20.000 kfps per interface with the traffic profile ethip4-ip4base" in remark
     assert result.settings["warm_up"]["duration_s"] == 2.0

@@ -258,7 +258,7 @@ def test_a_wire_is_shared_through_bridges_bonds_and_vlans():
         link(14, "eth2.7", lower=4),
         link(15, "gone", master=99, lower=98),
     ]
-    by_index = {each.index: each for each in links}
+    by_index = {link.index: link for link in links}
     assert same_wire(2, by_index) == {2, 3, 10, 11, 12, 13}
     assert same_wire(12, by_index) == same_wire(2, by_index)
     assert same_wire(4, by_index) == {4, 14}

@@ -109,8 +109,8 @@ def test_flows_beyond_the_first_round_of_the_ring_are_patched_in(agent, bridged)
 def test_a_direction_sends_its_share_of_the_load(agent):
     configure(agent, 512, profile="ethip4-udp-download")
     counters = agent.trial(2000.0, 0.25)
-    assert [(each.intended, each.load_share) for each in counters] == [(500, 1.0), (250, 0.5)]
-    assert all(each.received == each.sent > 0 for each in counters)
+    assert [(direction.intended, direction.load_share) for direction in counters] == [(500, 1.0), (250, 0.5)]
+    assert all(direction.received == direction.sent > 0 for direction in counters)
     output = output_from_counters(TrialInput(0.25, 2000.0), counters, tolerance=0.02)
     assert (output.loss_ratio, output.unsent_frames) == (0.0, 0)
 
@@ -123,8 +123,8 @@ def test_two_links_carry_traffic_in_parallel(agent, bridged):
     profile = load_profile("ethip4-udp", frame_size=64)
     agent.configure(make_configuration(profile, [PortPair(WEST, EAST), second], settle_time=0.2))
     counters = agent.trial(1000.0, 0.2)
-    assert [each.name for each in counters] == ["port0>port1", "port1>port0", "port2>port3", "port3>port2"]
-    assert all(each.intended == 200 and each.received == each.sent > 0 for each in counters)
+    assert [direction.name for direction in counters] == ["port0>port1", "port1>port0", "port2>port3", "port3>port2"]
+    assert all(direction.intended == 200 and direction.received == direction.sent > 0 for direction in counters)
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (1.0, 0.0), (1.0, 1.5)])

@@ -175,8 +175,8 @@ def test_directions_may_differ_and_the_load_is_the_larger_one_s(tmp_path):
 
 def test_results_get_the_profile_in_full():
     full = json.loads(json.dumps(load_profile("ethip4-udp", frame_size="IMIX_v4_1").description_in_full()))
-    each = {"size_weights": {"64": 28, "570": 16, "1518": 4}, "load_share": 1.0}
-    assert full["directions"] == [each, each]
+    share = {"size_weights": {"64": 28, "570": 16, "1518": 4}, "load_share": 1.0}
+    assert full["directions"] == [share, share]
     assert full["ipv4"]["source"] == {"first": 1, "count": 254, "order": "increment"}
     assert (full["flows"], full["transmitting_directions"], full["load_factor"]) == (254, 2, 2.0)
 

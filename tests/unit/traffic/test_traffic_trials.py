@@ -34,7 +34,7 @@ def test_a_bridge_brings_every_frame_back(agent, frame_size):
     configure(agent, frame_size)
     check_path(agent)
     counters = agent.trial(2000.0, 0.2)
-    assert [each.name for each in counters] == ["port0>port1", "port1>port0"]
+    assert [direction.name for direction in counters] == ["port0>port1", "port1>port0"]
     for direction in counters:
         assert direction.intended == 400
         assert direction.sent + direction.unsent == 400
@@ -96,7 +96,7 @@ def test_each_trial_and_direction_has_a_tag_of_its_own(agent, bridged):
         captures = [Capture(bridged, interface, 5) for interface in ("dut0", "dut1")]
         agent.trial(1000.0, 0.2)
         tags += [{frame[42:46] for frame in capture.frames()} for capture in captures]
-    assert [len(each) for each in tags] == [1, 1, 1, 1]
+    assert [len(tag) for tag in tags] == [1, 1, 1, 1]
     assert len(set.union(*tags)) == 4
 
 

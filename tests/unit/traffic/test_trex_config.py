@@ -88,7 +88,7 @@ def test_too_few_cpus_are_an_error_before_anything_is_started():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "complaint"),
     [
         ({"cores": CORES["cores"]}, "go together"),
         ({"master_core": 0}, "go together"),
@@ -98,8 +98,8 @@ def test_too_few_cpus_are_an_error_before_anything_is_started():
         ({"speed": 1}, "speed"),
     ],
 )
-def test_what_does_not_fit_together_is_refused_in_the_topology(wrong, told):
-    with pytest.raises(ValidationError, match=told):
+def test_what_does_not_fit_together_is_refused_in_the_topology(wrong, complaint):
+    with pytest.raises(ValidationError, match=complaint):
         TrexGenerator(**{"kind": "trex", "directory": "/opt/trex", **wrong})
 
 

@@ -23,7 +23,7 @@ CLIENT = "automation/trex_control_plane/interactive/trex/stl"
 
 @pytest.mark.parametrize("kind", [TRexError, STLError])
 @pytest.mark.parametrize(
-    ("method", "message", "error", "told"),
+    ("method", "message", "error", "complaint"),
     [
         (
             "connect",
@@ -42,9 +42,9 @@ CLIENT = "automation/trex_control_plane/interactive/trex/stl"
         ),
     ],
 )
-def test_a_server_that_cannot_be_used_says_why(kind, method, message, error, told):
+def test_a_server_that_cannot_be_used_says_why(kind, method, message, error, complaint):
     server = Server(failures={method: kind(message)})
-    with pytest.raises(AgentError, match=told) as raised:
+    with pytest.raises(AgentError, match=complaint) as raised:
         generator(server)
     assert raised.value.kind == error
     assert not server.acquired
@@ -120,10 +120,10 @@ def test_so_does_an_event_thread_that_crashed():
 
 def test_an_event_thread_of_the_package_that_crashes_kills_nobody_else():
     class Events:
-        told = False
+        is_called = False
 
         def on_async_crash(self):
-            self.told = True
+            self.is_called = True
 
     events = Events()
     server = Server()
@@ -135,7 +135,7 @@ def test_an_event_thread_of_the_package_that_crashes_kills_nobody_else():
     TrexGenerator(configuration, SETTINGS, TrexLibrary(library, "here"), server.clock, server.sleep)
     with pytest.raises(SystemExit):
         client.event_handler.on_async_crash()
-    assert events.told
+    assert events.is_called
 
 
 @pytest.mark.parametrize("jump", [-20_000, 20_000])
@@ -235,7 +235,7 @@ def loaded(directory: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "reason"),
     [
         ("STLClient = 'its own client'", "interactive its own client"),
         ("raise ModuleNotFoundError('No module', name='cgi')", "python TRex's client in "),
@@ -246,8 +246,8 @@ def loaded(directory: Path) -> str:
         ),
     ],
 )
-def test_the_installation_s_own_client_is_used_or_the_reason_told(tmp_path, source, told):
-    assert told in loaded(installation(tmp_path, source))
+def test_the_installation_s_own_client_is_used_or_the_reason_told(tmp_path, source, reason):
+    assert reason in loaded(installation(tmp_path, source))
 
 
 def test_a_server_without_its_client_needs_the_package(tmp_path):

@@ -27,7 +27,7 @@ def streams(frames_spec):
 def built(stream, count):
     """The first frames of a stream: its program, step by step, as TRex's field engine runs it."""
     program = stream.packet.vm or []
-    variables = {each.name: each for each in program if isinstance(each, STLVmFlowVar)}
+    variables = {stream.name: stream for stream in program if isinstance(stream, STLVmFlowVar)}
     for number in range(count):
         data = bytearray(stream.packet.pkt_buffer)
         fixes = []

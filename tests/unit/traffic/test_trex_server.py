@@ -218,17 +218,17 @@ def test_a_configuration_that_trex_refuses_is_told_in_its_own_words(here, plan):
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "told"),
+    ("behaviour", "complaint"),
     [
         ("die", r"it says: .* \(ended by signal 9; log: .*/state/log\)$"),
         ("end 3", r"it says: nothing at all \(exit status 3; log: .*/state/log\)$"),
         ("end 255", r"it says: nothing at all \(exit status 255; log: .*/state/log\)$"),
     ],
 )
-def test_a_server_that_ends_without_a_word_is_told_by_how_it_ended_and_at_once(here, plan, behaviour, told):
+def test_a_server_that_ends_without_a_word_is_told_by_how_it_ended_and_at_once(here, plan, behaviour, complaint):
     behave(plan, behaviour)
     begin = time.monotonic()
-    with pytest.raises(TrafficError, match=told):
+    with pytest.raises(TrafficError, match=complaint):
         TrexServer(here, plan).ensure()
     assert time.monotonic() - begin < plan.start_timeout
 

@@ -46,7 +46,7 @@ def test_lost_frames_are_counted_for_their_direction():
 def test_an_overloaded_server_leaves_frames_unsent_although_it_would_send_them_all(capacity):
     counters = trial(Server(capacity=capacity))
     assert loss_ratio(counters) == pytest.approx(1 - capacity / 10_000, abs=0.02)
-    assert all(each.sent == each.received for each in counters)
+    assert all(direction.sent == direction.received for direction in counters)
 
 
 def test_nothing_flows_any_more_when_an_overloaded_trial_is_counted():
@@ -59,7 +59,7 @@ def test_nothing_flows_any_more_when_an_overloaded_trial_is_counted():
 def test_a_server_that_begins_and_answers_slowly_sends_in_full():
     counters = trial(Server(answer_seconds=0.01, start_seconds=0.015))
     assert loss_ratio(counters) == 0.0
-    assert [each.unsent for each in counters] == [0, 0]
+    assert [direction.unsent for direction in counters] == [0, 0]
 
 
 @pytest.mark.parametrize("late_answer", [0.2, 0.6, 1.6, 5.0])
@@ -81,7 +81,7 @@ def test_nobody_knows_how_long_traffic_took_whose_start_was_answered_after_its_e
 def test_a_server_that_says_late_that_it_has_sent_everything_sent_it_in_time(late_end):
     counters = trial(Server(status_seconds=0.01), late_end=late_end)
     assert loss_ratio(counters) == 0.0
-    assert all(each.stretch < late_end + 0.02 for each in counters)
+    assert all(direction.stretch < late_end + 0.02 for direction in counters)
 
 
 @pytest.mark.parametrize(("late_end", "unnoticed"), [(0.001, 0.01), (0.03, 0.04)])
@@ -93,7 +93,7 @@ def test_a_server_that_is_slower_than_is_allowed_leaves_frames_unsent(late_end, 
 
 def _unsent(speed, late_end):
     counters = trial(Server(capacity=10_000.0 * speed, status_seconds=0.005), late_end=late_end)
-    assert all(each.unsent == 0 or each.stretch == 0.0 for each in counters)
+    assert all(direction.unsent == 0 or direction.stretch == 0.0 for direction in counters)
     return loss_ratio(counters) > 0.0
 
 
@@ -128,11 +128,11 @@ def test_frames_that_come_too_late_are_lost_and_told_with_the_next_trial():
     server = Server(late=(50, 0.3))
     trex = generator(server, settle_time=0.1)
     first = trial(server, trex=trex)
-    assert [each.sent - each.received for each in first] == [50, 50]
+    assert [direction.sent - direction.received for direction in first] == [50, 50]
     server.now += 1.0
     server.late = (0, 0.0)
-    assert [each.late for each in trial(server, trex=trex)] == [50, 50]
-    assert [each.late for each in trial(server, trex=trex)] == [0, 0]
+    assert [direction.late for direction in trial(server, trex=trex)] == [50, 50]
+    assert [direction.late for direction in trial(server, trex=trex)] == [0, 0]
 
 
 def test_late_frames_of_the_last_trial_can_be_asked_for():
@@ -141,14 +141,14 @@ def test_late_frames_of_the_last_trial_can_be_asked_for():
     trial(server, trex=trex)
     assert set(trex.late(0.5, still_there).values()) == {50}
     server.late = (0, 0.0)
-    assert [each.late for each in trial(server, trex=trex)] == [0, 0]
+    assert [direction.late for direction in trial(server, trex=trex)] == [0, 0]
 
 
 def test_a_ramp_s_frames_are_not_counted():
     server = Server()
     counters = trial(server, ramp=1.0)
-    assert [each.sent for each in counters] == pytest.approx([10_000, 10_000], abs=1)
-    assert [each.late for each in counters] == [0, 0]
+    assert [direction.sent for direction in counters] == pytest.approx([10_000, 10_000], abs=1)
+    assert [direction.late for direction in counters] == [0, 0]
     assert server.loads == [*(1_000.0 * step for step in range(1, 11)), 10_000.0]
 
 
@@ -171,8 +171,8 @@ def test_an_odd_load_is_neither_rounded_nor_written_with_an_exponent():
 def test_a_direction_sends_its_share_of_the_load():
     counters = trial(Server(), profile="ethip4-udp-download", frame_size=512)
     assert counters[0].load_share != counters[1].load_share
-    for each in counters:
-        assert each.sent == pytest.approx(10_000 * each.load_share, abs=2)
+    for direction in counters:
+        assert direction.sent == pytest.approx(10_000 * direction.load_share, abs=2)
     assert loss_ratio(counters) == 0.0
 
 
@@ -189,10 +189,10 @@ def test_traffic_apart_from_trials_has_its_late_frames_apart():
     trex.start(1_000.0)
     server.now += 2.0
     stopped = read_stop({"directions": trex.stop(0.5, still_there)}, BOTH_WAYS)
-    for each in stopped.directions:
-        assert each.sent == pytest.approx(2_000, abs=10)
-        assert each.sent - each.received == 20
-        assert stopped.late_by_direction[each.name] == 20
+    for direction in stopped.directions:
+        assert direction.sent == pytest.approx(2_000, abs=10)
+        assert direction.sent - direction.received == 20
+        assert stopped.late_by_direction[direction.name] == 20
 
 
 def test_frames_that_were_late_for_traffic_apart_from_trials_are_not_told_again_with_the_next_trial():
@@ -201,7 +201,7 @@ def test_frames_that_were_late_for_traffic_apart_from_trials_are_not_told_again_
     trex.start(1_000.0)
     server.now += 2.0
     trex.stop(0.5, still_there)
-    assert [each.late for each in trial(server, 1_000.0, trex=trex)] == [0, 0]
+    assert [direction.late for direction in trial(server, 1_000.0, trex=trex)] == [0, 0]
 
 
 def measured(sent=100, received=100, hdrh="HISTFAAAAB", **errors):
@@ -225,7 +225,7 @@ def test_latency_frames_are_a_part_of_the_load():
     server = Server(latency={1: measured(received=103, dup=3, out_of_order=2), 2: measured(hdrh=None)})
     trex = generator(server)
     answer = read_latency(trex.latency(10_000.0, 1.0, still_there), BOTH_WAYS)
-    assert [each.sent for each in answer.directions] == [10_001, 10_001]
+    assert [direction.sent for direction in answer.directions] == [10_001, 10_001]
     west, east = answer.latency
     assert (west.minimum, west.average, west.maximum, west.jitter) == (12.0, 42.5, 90.0, 3.0)
     assert (west.received, west.duplicates, west.out_of_order) == (100, 3, 2)
@@ -251,8 +251,8 @@ def test_a_direction_whose_latency_frames_are_all_lost_keeps_the_other_s_latency
 def test_frames_without_room_for_latency_s_header_say_so_and_the_load_is_counted():
     trex = generator(Server(), profile="ethip6-udp", frame_size=78)
     answer = read_latency(trex.latency(1_000.0, 1.0, still_there), BOTH_WAYS)
-    assert [each.sent for each in answer.directions] == pytest.approx([1_000, 1_000], abs=2)
-    assert all("latency frames need" in each.error for each in answer.latency)
+    assert [direction.sent for direction in answer.directions] == pytest.approx([1_000, 1_000], abs=2)
+    assert all("latency frames need" in latency.error for latency in answer.latency)
 
 
 def test_frames_are_addressed_to_the_other_port_or_to_the_next_router():

@@ -40,4 +40,4 @@ def still_there():
 def trial(server, load=10_000.0, duration=1.0, ramp=0.0, trex=None, **options):
     trex = trex or generator(server, **options)
     directions = trex.trial(load, duration, ramp, still_there)
-    return read_counters({"directions": directions}, [each["name"] for each in directions])
+    return read_counters({"directions": directions}, [direction["name"] for direction in directions])

@@ -312,9 +312,9 @@ class Client:
             for port in ports
         }
         stats["global"] = {"queue_full": errors.get("queue_full", 0)}
-        stats["latency"] = {group: {key: each[key] for key in ("latency", "err_cntrs")} for group, each in
+        stats["latency"] = {group: {key: stats[key] for key in ("latency", "err_cntrs")} for group, stats in
                             server.latency.items()}  # fmt: skip
-        stats["flow_stats"] = {group: each["frames"] for group, each in server.latency.items()}
+        stats["flow_stats"] = {group: stats["frames"] for group, stats in server.latency.items()}
         self._frozen = stats
         return stats
 
