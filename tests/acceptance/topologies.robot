@@ -89,7 +89,7 @@ Two Policed Bridges Are As Fast As One
     Should Be Regular And Enclose    ${report}    ${TRUTH}
 
 Two Routers Lose Nothing At A Small Load
-    [Documentation]    The journal tells the loss of the trial.
+    [Documentation]    The journal has the loss of the trial.
     [Arguments]    ${version}    ${profile}    ${frame_size}
     Set Up Testbed    ${THREE_NODES}    dut=linux_router    ip_version=${version}
     ${result}    Measure MRR    ${frame_size}    profile=${profile}    trials=2    max_load=10 kpps

@@ -152,7 +152,7 @@ def as_json(result):
 
 @st.composite
 def trials_of_any_kind(draw, load=None):
-    """A trial with any counts, known as far as any measurer may tell them."""
+    """A trial with any counts, known as far as any measurer may know them."""
     load = draw(st.sampled_from([MIN_LOAD, 20_000.0, 150_000.0, 150_500.0, MAX_LOAD])) if load is None else load
     duration = draw(st.sampled_from([0.1, 1.0, 60.0]))
     intended = round(load * duration)

@@ -105,7 +105,7 @@ def test_parallel_links_are_drawn(lossratio):
     assert (status, "there are 2" in err) == (2, True)
 
 
-def test_a_generator_without_a_known_limit_is_told(lossratio, tmp_path):
+def test_a_generator_without_a_known_limit_is_reported(lossratio, tmp_path):
     file = tmp_path / "unknown.yaml"
     file.write_text(LOCAL.read_text().replace(", max_rate: 200 kfps", ""))
     assert "max_load=" in lossratio("check", file)[1]

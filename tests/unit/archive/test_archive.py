@@ -74,7 +74,7 @@ def test_an_archive_that_cannot_be_reached_loses_nothing(run, tmp_path):
     assert outbox.waiting() == []
 
 
-def test_whoever_sends_next_sends_what_waits(run, tmp_path, monkeypatch):
+def test_the_next_sender_sends_waiting_runs_too(run, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     archive = tmp_path / "archive"
     Outbox.of(str(archive)).add(run)
@@ -116,7 +116,7 @@ def test_an_unknown_kind_of_store_is_an_error_that_names_the_package():
         ObjectStore("nowhere://bucket").names("*")
 
 
-def test_the_trend_of_an_archive_is_told_from_its_url(run, outbox, store, tmp_path, monkeypatch):
+def test_the_trend_of_an_archive_is_computed_from_its_url(run, outbox, store, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     outbox.add(run)
     outbox.send()

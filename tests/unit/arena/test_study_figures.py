@@ -87,7 +87,7 @@ def test_the_standard_error_of_a_mean_is_the_textbooks():
     assert math.isnan(standard_error(lambda sample: 1.0, frame[:1]))
 
 
-def test_overheads_are_told_apart():
+def test_overheads_are_distinguished():
     frame = rows({}, {"overhead": 0.5}, {"overhead": 0.5, "counted": True})
     assert len(at_overhead(frame, 0.5, counted=True)) == 1
     assert len(at_overhead(frame, 0.0, counted=False)) == 1

@@ -26,8 +26,8 @@ def one_row(name, repeat=0, subject=KNEE):
     return row
 
 
-def rows(*each, **common):
-    return made_up(pytest.importorskip("pandas"), *each, **common)
+def rows(*values, **common):
+    return made_up(pytest.importorskip("pandas"), *values, **common)
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)

@@ -90,7 +90,7 @@ def test_what_a_killed_study_finished_is_not_run_again(tmp_path):
     assert set(store.load(cells).family) == {"sharp knee", "jitter"}
 
 
-def test_files_are_told_apart_by_everything_that_changes_their_numbers(tmp_path):
+def test_files_are_distinguished_by_everything_that_changes_their_numbers(tmp_path):
     store = Store(tmp_path)
     studies = [
         small_study(families=("jitter",)),
@@ -105,7 +105,7 @@ def test_files_are_told_apart_by_everything_that_changes_their_numbers(tmp_path)
     assert len(paths) == len(studies)
 
 
-def test_a_digest_tells_when_code_has_changed(tmp_path):
+def test_a_digest_shows_that_code_has_changed(tmp_path):
     (tmp_path / "room").mkdir()
     (tmp_path / "room" / "one.py").write_text("1")
     (tmp_path / "two.py").write_text("2")

@@ -10,7 +10,7 @@ from lossratio.errors import SearchError
 
 
 def compare(measure, **settings):
-    """Compares builds whose throughput is told by a function of build and number of measurement."""
+    """Compares builds whose throughput is a function of build and number of measurement."""
     comparison = BuildComparison(**settings)
     number = 0
     while (build := comparison.next_build()) is not None:

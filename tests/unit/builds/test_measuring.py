@@ -52,7 +52,7 @@ def test_a_build_that_does_not_forward_even_the_minimum_load_has_a_throughput_of
     assert value == 0.0
 
 
-def test_a_build_that_is_faster_than_the_generator_counts_with_what_it_was_offered_and_that_is_told(tmp_path):
+def test_a_build_faster_than_the_generator_counts_with_the_offered_load_and_a_warning(tmp_path):
     warnings = []
     fast = throughput(SharpKnee(capacity=9e6), (NDR,))
     (value,) = measured(tmp_path, fast, warn=warnings.append).values()
@@ -60,7 +60,7 @@ def test_a_build_that_is_faster_than_the_generator_counts_with_what_it_was_offer
     assert "irregular: the generator's limit, not the SUT's" in warnings[0]
 
 
-def test_frames_that_the_generator_could_not_send_are_told(tmp_path):
+def test_frames_that_the_generator_could_not_send_are_reported(tmp_path):
     trials = [counted_trial(1e5) for _ in range(40)] + [counted_trial(1.004e5, unsent=1000)] * 40
     warnings = []
     measured(tmp_path, throughput_of(trials), warn=warnings.append)

@@ -14,7 +14,7 @@ def names(number):
 
 
 def bisect(number, measure, *, unbuildable=(), **options):
-    """Searches revisions r0 to r(number - 1), whose throughput is told by a function of their place."""
+    """Searches revisions r0 to r(number - 1), whose throughput is a function of their place."""
     search = Bisection(names(number), **options)
     while (revision := search.next_revision()) is not None:
         place = int(revision[1:])

@@ -25,17 +25,17 @@ from lossratio.topology import Hop, Interface, Port
 
 ENVIRONMENT_LENGTH = 3
 STATE = """
-tell() { "$@" | sed "s|^|$*: |"; }
+show() { "$@" | sed "s|^|$*: |"; }
 for version in -4 -6; do
-    tell ip $version route show table all
-    tell ip $version rule
+    show ip $version route show table all
+    show ip $version rule
 done
-tell ip neighbour
-tell bridge fdb
-tell nft list ruleset
-tell tc qdisc
-tell ethtool -k dut0
-tell ethtool -k dut1
+show ip neighbour
+show bridge fdb
+show nft list ruleset
+show tc qdisc
+show ethtool -k dut0
+show ethtool -k dut1
 grep -rs '' /proc/sys/net/bridge /proc/sys/net/core /proc/sys/net/ipv4/conf /proc/sys/net/ipv6/conf
 grep -s '' /sys/class/net/*/queues/*/rps_cpus /sys/class/net/*/threaded
 true

@@ -58,7 +58,7 @@ def test_missing_programs_are_named_with_the_packages_to_install(dut_lab):
     assert_refused(dut_lab, dut, message)
 
 
-def test_a_session_that_may_not_change_the_network_is_told_what_it_takes(dut_lab):
+def test_a_session_that_may_not_change_the_network_gets_an_error_with_the_way_out(dut_lab):
     powerless = ("setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin")
     dut = create(PrefixedShell(dut_lab.lab, "dut", *powerless))
     assert_refused(dut_lab, dut, r"DUT1: .*Operation not permitted.* root or CAP_NET_ADMIN")

@@ -45,7 +45,7 @@ def test_more_cores_than_there_are_on_that_node_are_refused():
         choose_cores(CORES, 4, 0, where="DUT1")
 
 
-def test_cores_are_read_as_lscpu_tells_them():
+def test_cores_are_read_as_lscpu_lists_them():
     rows = '{"cpu": 0, "core": 0, "socket": 0, "node": 0}, {"cpu": 2, "core": 0, "socket": 0, "node": 0},'
     rows += '{"cpu": 1, "core": 1, "socket": 0, "node": "-"}'
     cores = read_cores(DutNode(Answering(f'{{"cpus": [{rows}]}}')))

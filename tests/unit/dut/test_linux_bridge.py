@@ -174,7 +174,7 @@ def test_a_policer_passes_rate_times_duration_plus_burst(dut_lab, set_up):
     assert least - 3 <= flooded.received <= most + 3
 
 
-def test_the_description_is_data_and_tells_how_to_repeat_it(dut_lab, set_up):
+def test_the_description_is_data_and_has_the_commands_to_repeat_it(dut_lab, set_up):
     description = json.loads(json.dumps(set_up(police="50 kfps").describe()))
     assert description["kind"] == "linux_bridge"
     assert description["options"]["police"] == 50_000
@@ -263,14 +263,14 @@ def test_what_cannot_be_brought_back_is_named_and_the_rest_is(dut_lab, set_up):
         ),
     ],
 )
-def test_what_is_gone_when_counters_are_read_is_told(dut_lab, set_up, harm, message):
+def test_an_interface_that_is_gone_when_counters_are_read_is_reported(dut_lab, set_up, harm, message):
     bridge = set_up(police="50 kfps")
     dut_lab.on_dut(*harm)
     with pytest.raises(DutError, match=message):
         bridge.read_counters()
 
 
-def test_a_node_that_was_rebooted_is_told_as_such(dut_lab, set_up):
+def test_a_node_that_was_rebooted_is_reported_as_such(dut_lab, set_up):
     bridge = set_up()
     dut_lab.shell.boot_id = "another boot"
     with pytest.raises(DutError, match="DUT1 was rebooted"):

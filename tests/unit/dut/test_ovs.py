@@ -89,7 +89,7 @@ def test_learning_and_rules_do_not_go_together(dut_lab):
         dut_lab.create("ovs", forwarding="learning", rules=5)
 
 
-def test_counters_are_read_as_open_vswitch_tells_them():
+def test_counters_are_read_as_open_vswitch_prints_them():
     ports = (
         "OFPST_PORT reply (OF1.3) (xid=0x2): 2 ports\n"
         "  port  dut0: rx pkts=7, bytes=570, drop=1, errs=0, frame=0, over=0, crc=0\n"

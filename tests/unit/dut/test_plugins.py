@@ -51,7 +51,7 @@ def test_another_package_adds_a_kind_by_an_entry_point(install):
     assert (dut.kind, dut.options.police) == ("lab_bridge", 1000)
 
 
-def test_an_unknown_kind_is_told_beside_those_that_there_are():
+def test_an_unknown_kind_is_reported_with_the_known_kinds():
     with pytest.raises(DutError, match=r"no kind of DUT 'linux_brige'; there are .*linux_bridge.*mean 'linux_bridge'"):
         load_kind("linux_brige")
 

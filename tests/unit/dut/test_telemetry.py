@@ -36,13 +36,13 @@ def test_a_cpu_has_its_own_number_also_where_others_are_offline():
 
 
 @pytest.mark.parametrize(("rest", "columns"), [((7, 5), 5), ((), 3)])
-def test_an_older_kernel_tells_less_and_its_lines_are_counted(rest, columns):
+def test_an_older_kernel_reports_less_and_its_lines_are_counted(rest, columns):
     by_cpu = read_softnet(Node("\n".join(line(300, 20, 1, rest=rest) for _ in range(2))))
     assert list(by_cpu) == [0, 1]
     assert len(by_cpu[1]) == columns
 
 
-def test_a_node_without_the_file_tells_nothing():
+def test_a_node_without_the_file_reports_nothing():
     assert read_softnet(Node("")) == {}
 
 

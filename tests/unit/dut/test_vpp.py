@@ -149,7 +149,7 @@ def test_a_bucket_takes_so_long_to_fill_again():
     assert (options.police_kilobits, options.bucket, options.recovery_time) == (80_000, 200_000, 0.02)
 
 
-def test_counters_are_read_as_vpp_tells_them():
+def test_counters_are_read_as_vpp_prints_them():
     interfaces = """\
               Name               Idx    State  MTU (L3/IP4/IP6/MPLS)     Counter          Count
 host-dut0                         1      up          9000/0/0/0     rx packets                     7

@@ -62,7 +62,7 @@ def outcomes(tmp_path_factory):
 
 
 @pytest.mark.parametrize("scenario", REPAIRED)
-def test_what_can_be_repaired_is_repaired_and_told(outcomes, scenario):
+def test_what_can_be_repaired_is_repaired_and_reported(outcomes, scenario):
     came = outcomes[scenario]
     assert (came["error"], came["trials"]) == (None, 3)
     assert REPAIRED[scenario] in came["repairs"][0]

@@ -108,7 +108,7 @@ def test_known_changes_are_read_from_yaml(tmp_path):
         load_known_changes(path)
 
 
-def test_results_that_mean_something_else_are_left_out_and_told():
+def test_results_that_mean_something_else_are_left_out_and_reported():
     quick, csit = ["quick"] * 8, ["csit"] * 4
     (trend,) = trends_of([series([*STEADY, 50e3, 50.1e3, 49.9e3, 50e3], measured_as=quick + csit)])
     assert trend.verdict is TrendVerdict.STEADY

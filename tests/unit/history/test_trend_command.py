@@ -47,7 +47,7 @@ def test_testbeds_are_never_mixed(tmp_path):
     assert "1 series of 12 results" in CliRunner().invoke(trend, [str(tmp_path), "--testbed=lab-2"]).output
 
 
-def test_a_series_whose_test_is_not_run_any_more_is_told_to_be_old(tmp_path):
+def test_a_series_whose_test_is_not_run_any_more_is_reported_as_old(tmp_path):
     history = history_of(tmp_path, [*STEADY, 90e3, 90.1e3])
     other = "Suite.IMIX-ndrpdr"
     History(tmp_path).add([entry(day, value, test=other) for day, value in enumerate(STEADY, start=5)])

@@ -25,7 +25,7 @@ class RobotRun(ResultVisitor):
     Attributes:
         directory: Its output directory.
         status: Its exit status.
-        tests: Its tests by name, as Robot Framework tells them.
+        tests: Its tests by name, as Robot Framework reports them.
         messages: All messages in its log.
         errors: Its errors and warnings that belong to no keyword.
     """

@@ -37,7 +37,7 @@ def lab(tmp_path):
     return tmp_path
 
 
-def test_its_paths_are_those_that_the_guide_tells(lab):
+def test_its_paths_are_those_of_the_guide(lab):
     topology = load_topology(lab / "our-lab.yaml")
     assert [str(port) for port in (topology.path().west, topology.path().east)] == ["TG.p0", "TG.p1"]
     assert [hop.node_name for hop in topology.path().hops] == ["first", "second"]

@@ -29,7 +29,7 @@ def test_a_suite_takes_thirty_lines_at_most(suite):
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.stem)
-def test_a_suite_tells_topology_encapsulation_configuration_verification_and_reference(suite):
+def test_a_suite_names_topology_encapsulation_configuration_verification_and_reference(suite):
     text = Suite.from_file_system(suite).doc
     assert [label for label in ("[Top]", "[Enc]", "[Cfg]", "[Ver]", "[Ref]") if label not in text] == []
 

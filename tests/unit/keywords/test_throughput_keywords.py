@@ -108,7 +108,7 @@ def pages(monkeypatch):
 
 
 @pytest.mark.parametrize("listener", [None, "lossratio.report.listener.RunReport:html:junit"])
-def test_the_page_is_written_once_for_all_suites_whoever_listens(tmp_path, pages, listener):
+def test_the_page_is_written_once_for_all_suites_with_any_listeners(tmp_path, pages, listener):
     suites = tmp_path / "suites"
     suites.mkdir()
     for name in ("a", "b", "c"):

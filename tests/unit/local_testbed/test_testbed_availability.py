@@ -75,7 +75,7 @@ def test_a_missing_program_is_named_with_its_package(state_home):
     assert inside.run(state_home, UP) == f"No local testbed can be built: {why}."
 
 
-def test_a_user_without_an_account_is_told_so(monkeypatch):
+def test_a_user_without_an_account_gets_an_error_with_that_reason(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 3_456_789)
     assert "user id 3456789 has no account" in why_unavailable()
 

@@ -195,7 +195,7 @@ def test_files_can_be_copied_with_sftp(ring, tmp_path):
     assert (tmp_path / "there").read_text() == "text"
 
 
-def test_another_key_is_not_let_in(ring, tmp_path):
+def test_another_key_is_refused(ring, tmp_path):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
     node = ring.topology.nodes["TG"].model_copy(update={"key_file": tmp_path / "key"})
     with pytest.raises(NodeError, match="log-in refused"):

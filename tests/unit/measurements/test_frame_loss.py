@@ -39,7 +39,7 @@ def test_the_loss_at_each_load_is_the_policers(policed, tmp_path):
         assert at_load.share_of_max_load_ratio == pytest.approx(at_load.load.per_interface_fps / 100e3)
 
 
-def test_the_result_is_kept_told_and_drawn(policed, tmp_path):
+def test_the_result_is_kept_shown_and_drawn(policed, tmp_path):
     where = place(tmp_path)
     result = measure_frame_loss_rate(policed, FrameLossRequest(PROFILE, 100e3, trial_duration=1.0), where)
     assert read_result(where.directory.result_path(where.test.full_name)) == result

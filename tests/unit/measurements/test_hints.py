@@ -46,7 +46,7 @@ def test_a_search_with_hints_starts_where_the_last_one_ended(nightly, tmp_path):
     assert hinted.trials[1].load_per_interface_fps == upper_bound
 
 
-def test_the_result_and_the_journal_tell_what_the_hints_were(nightly, tmp_path):
+def test_the_result_and_the_journal_name_the_hints(nightly, tmp_path):
     hinted = search(tmp_path, replace(REQUEST, hints=nightly))
     hints_setting = hinted.settings["hints"]
     assert [Path(search["file"]).parts[-3] for search in hints_setting["searches"]] == ["first", "second"]
@@ -55,7 +55,7 @@ def test_the_result_and_the_journal_tell_what_the_hints_were(nightly, tmp_path):
     assert any("hints from earlier searches (2 in " in remark for remark in hinted.remarks)
 
 
-def test_without_hints_nothing_is_told_of_them(tmp_path):
+def test_without_hints_the_result_names_none(tmp_path):
     result = search(tmp_path)
     assert "hints" not in result.settings
     assert not any("hint" in remark for remark in result.remarks)

@@ -42,7 +42,7 @@ def testbed(tmp_path):
     return build
 
 
-def told(testbed, frame_size=64, profile="ethip4-udp", **options):
+def limits_of(testbed, frame_size=64, profile="ethip4-udp", **options):
     return [
         (limit.origin.value, round(limit.load), limit.reason)
         for limit in load_limits(testbed, load_profile(profile, frame_size=frame_size, **options))
@@ -50,12 +50,12 @@ def told(testbed, frame_size=64, profile="ethip4-udp", **options):
 
 
 def test_nothing_known_is_no_limit(testbed):
-    assert told(testbed({})) == []
+    assert limits_of(testbed({})) == []
 
 
 def test_a_link_carries_what_fits_its_speed(testbed):
     slow = testbed({("TG", "port1"): {"speed": "10 Gbps"}, ("DUT1", "port1"): {"speed": "1 Gbps"}})
-    assert told(slow) == [
+    assert limits_of(slow) == [
         (
             "link",
             1_488_095,
@@ -67,14 +67,14 @@ def test_a_link_carries_what_fits_its_speed(testbed):
             "link link1, 10.000 Gbit/s per interface / ((64 + 20) bytes x 8) = 14.881 Mfps per interface",
         ),
     ]
-    assert [load for _, load, _ in told(slow, 1518)] == [81_274, 812_744]
-    assert told(slow, "IMIX_v4_1")[0][2].startswith(
+    assert [load for _, load, _ in limits_of(slow, 1518)] == [81_274, 812_744]
+    assert limits_of(slow, "IMIX_v4_1")[0][2].startswith(
         "link link1, 1.0000 Gbit/s per interface / ((353.833 + 20) bytes x 8)"
     )
 
 
 def test_a_nic_of_a_known_model_limits_frames_and_bits(testbed):
-    limits = told(testbed({("DUT1", "port0"): {"model": "Intel-XL710"}}))
+    limits = limits_of(testbed({("DUT1", "port0"): {"model": "Intel-XL710"}}))
     assert limits == [
         ("nic", 18_750_000, "NIC Intel-XL710, 18.750 Mfps per interface"),
         (
@@ -83,10 +83,10 @@ def test_a_nic_of_a_known_model_limits_frames_and_bits(testbed):
             "NIC Intel-XL710, 24.500 Gbit/s per interface / ((64 + 20) bytes x 8) = 36.458 Mfps per interface",
         ),
     ]
-    assert told(testbed({("DUT1", "port0"): {"model": "Slow-NIC"}})) == [
+    assert limits_of(testbed({("DUT1", "port0"): {"model": "Slow-NIC"}})) == [
         ("nic", 50_000, "NIC Slow-NIC, 50.000 kfps per interface")
     ]
-    assert told(testbed({("DUT1", "port0"): {"model": "Unheard-Of"}})) == []
+    assert limits_of(testbed({("DUT1", "port0"): {"model": "Unheard-Of"}})) == []
 
 
 def test_the_smallest_of_generator_link_and_nic_is_the_maximum_load(testbed):
@@ -105,20 +105,20 @@ def test_the_direction_with_more_bits_counts(testbed, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(DOWNLOAD)
     slow = testbed({("TG", "port0"): {"speed": "1 Gbps"}})
-    assert told(slow, 1500, str(path)) == [
+    assert limits_of(slow, 1500, str(path)) == [
         (
             "link",
             164_474,
             "link link0, 1.0000 Gbit/s per interface / (0.5 x (1500 + 20) bytes x 8) = 164.47 kfps per interface",
         )
     ]
-    assert told(slow, 80, str(path))[0][1] == 1_250_000
+    assert limits_of(slow, 80, str(path))[0][1] == 1_250_000
 
 
 def test_what_encapsulation_adds_counts_between_duts_only(testbed, monkeypatch):
     monkeypatch.setattr(linux_bridge.BridgeOptions, "encapsulation_overhead", 50, raising=False)
     ports = {("TG", "port0"): {"speed": "1 Gbps"}, ("DUT1", "port1"): {"speed": "1 Gbps"}}
-    limits = told(testbed(ports, duts=2, dut="linux_bridge", options={"police": "50 kfps"}))
+    limits = limits_of(testbed(ports, duts=2, dut="linux_bridge", options={"police": "50 kfps"}))
     assert limits == [
         (
             "link",

@@ -27,7 +27,7 @@ def rate(value):
     return make_rate(value, factor=2, frame_size=64)
 
 
-def test_each_search_is_kept_and_the_later_ones_tell_the_spread(tmp_path):
+def test_each_search_is_kept_and_the_later_ones_report_the_spread(tmp_path):
     seen = []
     testbed = policed(police="50 kfps")
     last = repeat_search(testbed, REQUEST, places(tmp_path), 3, on_result=lambda result, _: seen.append(result))

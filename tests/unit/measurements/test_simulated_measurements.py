@@ -82,7 +82,7 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
     assert result.conditions.timing.recovery_s == 0.02
 
 
-def test_progress_is_told_after_each_trial(tmp_path):
+def test_progress_is_shown_after_each_trial(tmp_path):
     progresses = []
     result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), progresses.append)
     assert [progress.number for progress in progresses] == [trial.number for trial in result.trials]
@@ -94,7 +94,7 @@ def test_progress_is_told_after_each_trial(tmp_path):
         assert bounds.proved.upper == report.result.relevant_upper_bound.per_interface_fps
 
 
-def test_the_time_left_is_told_with_its_uncertainty_once_the_bounds_are_in_sight(tmp_path):
+def test_the_time_left_is_shown_with_its_uncertainty_once_the_bounds_are_in_sight(tmp_path):
     progresses = []
     result = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path), progresses.append)
     elapsed = [trial.elapsed_s for trial in result.trials]
@@ -119,7 +119,7 @@ def test_being_watched_changes_nothing(tmp_path):
     assert watched.trials == unwatched.trials
 
 
-def test_a_warm_up_is_told_and_says_nothing_about_bounds(tmp_path):
+def test_a_warm_up_is_shown_and_says_nothing_about_bounds(tmp_path):
     progresses = []
     request = SearchRequest((NO_LOSS,), PROFILE, warm_up_duration=1.0)
     find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path), progresses.append)

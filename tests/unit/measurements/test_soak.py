@@ -65,7 +65,7 @@ class StallingTestbed:
 
 @pytest.fixture(scope="module")
 def soak(tmp_path_factory):
-    """A soak test of the simulated device of 150 kfps, its place and all that was told on the way."""
+    """A soak test of the simulated device of 150 kfps, its place and the progress after each trial."""
     where, progresses = place(tmp_path_factory.mktemp("soak")), []
     return find_critical_load(open_testbed(SIMULATED), QUICK, where, progresses.append), where, progresses
 

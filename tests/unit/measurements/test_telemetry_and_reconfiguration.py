@@ -189,13 +189,13 @@ def test_a_reconfiguration_at_a_load_that_is_no_limit_says_so(reconfigured):
     assert "the load was found by a search that is irregular: the maximum load is a lower bound" in remarks
 
 
-def test_frames_unsent_during_a_reconfiguration_are_told_beside_its_loss(reconfigured):
+def test_frames_unsent_during_a_reconfiguration_are_reported_beside_its_loss(reconfigured):
     result = reconfigured(unsent=10)
     assert result.loss.lost_frames == LOST
     assert any("left 10 frames unsent during the reconfiguration (1 %)" in remark for remark in result.remarks)
 
 
-def test_frames_that_the_generator_dropped_during_a_reconfiguration_are_told_beside_its_loss(reconfigured):
+def test_frames_that_the_generator_dropped_during_a_reconfiguration_are_reported_beside_its_loss(reconfigured):
     result = reconfigured(dropped=3)
     assert any("dropped 3 frames that came back" in remark for remark in result.remarks)
 

@@ -1,4 +1,4 @@
-"""Coarser targets that a search is told to use."""
+"""Coarser targets that a search is given."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_the_order_of_goals_changes_no_trial(goals, seed):
     assert dict(first) == dict(second)
 
 
-def test_equal_goals_share_one_entry_and_names_tell_goals_apart():
+def test_equal_goals_share_one_entry_and_names_distinguish_goals():
     twin = replace(NDR, name="twin")
     result = drive(MLRsearch([NDR, replace(NDR), twin], MIN, MAX), knee(1e6))
     assert list(result) == [NDR, twin]

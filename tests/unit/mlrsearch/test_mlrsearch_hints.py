@@ -151,7 +151,7 @@ def test_after_a_hint_that_was_too_high_the_bound_is_not_looked_for_far_below():
 
 
 def test_a_hinted_pair_whose_upper_load_passes_longer_trials_gets_no_final_trial():
-    """Where short trials stop one load higher than what was proved, a trial of middle length tells which it is."""
+    """Where short trials stop one load higher than what was proved, a trial of middle length decides between both."""
     earlier = [[measured(GRID.load(701), 1.0, 0.0), *_proof(700)]] * 5
 
     def sut(load, duration):

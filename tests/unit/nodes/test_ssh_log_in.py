@@ -60,7 +60,7 @@ class TestLogIn:
         with server.connect(key_file=server.directory / "locked_key") as session:
             assert session.run("echo", "in").stdout == "in\n"
 
-    def test_a_wrong_passphrase_is_not_told(self, server, monkeypatch):
+    def test_a_wrong_passphrase_is_not_shown(self, server, monkeypatch):
         monkeypatch.setenv("LOSSRATIO_PASSPHRASE", "hush hush")
         with pytest.raises(NodeError, match="passphrase may be wrong") as error:
             server.connect(key_file=server.directory / "locked_key")
@@ -261,7 +261,7 @@ class TestPasswords:
             assert "sesame" not in repr(session)
         assert "sesame" not in caplog.text
 
-    def test_a_wrong_password_is_not_told(self, password_node, monkeypatch, caplog):
+    def test_a_wrong_password_is_not_shown(self, password_node, monkeypatch, caplog):
         caplog.set_level(logging.DEBUG)
         monkeypatch.setenv("LOSSRATIO_PASSWORD", "wrong horse")
         with pytest.raises(NodeError, match="log-in refused") as error:

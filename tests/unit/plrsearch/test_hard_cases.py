@@ -1,4 +1,4 @@
-"""Trials that tell little, too much, or contradict each other: each has a defined answer, in finite numbers."""
+"""Trials that say little or too much, or contradict each other: each has a defined answer, in finite numbers."""
 
 from dataclasses import replace
 

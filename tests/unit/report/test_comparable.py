@@ -75,7 +75,7 @@ def test_critical_loads_of_other_target_loss_ratios_are_not_compared():
     assert (quantity.verdict, quantity.note) == (Verdict.NOT_COMPARABLE, "the runs differ in goal")
 
 
-def test_results_that_failed_beside_others_are_told():
+def test_results_that_failed_beside_others_are_reported():
     quantity = quantity_of(
         [with_rate(1e5 + step) for step in range(3)], [with_rate(1e5 + 0.5), mrr(error="agent lost")]
     )
@@ -83,7 +83,7 @@ def test_results_that_failed_beside_others_are_told():
     assert quantity.note == "B, 1 of 2 failed: agent lost"
 
 
-def test_values_that_are_the_generators_limit_are_told():
+def test_values_that_are_the_generators_limit_are_reported():
     fast = [throughput(SharpKnee(capacity=9e6), (NDR,), seed=seed) for seed in (1, 2)]
     fast[1] = fast[1].model_copy(update={"remarks": ("another night",)})
     quantity = quantity_of([throughput(goals=(NDR,), seed=seed) for seed in (1, 2)], fast)
@@ -91,12 +91,12 @@ def test_values_that_are_the_generators_limit_are_told():
     assert "the generator's limit" in comparison_table(compare(in_runs(throughput(goals=(NDR,))), in_runs(fast[0])))
 
 
-def test_a_rate_that_the_sut_did_not_limit_is_told():
+def test_a_rate_that_the_sut_did_not_limit_is_reported():
     quantity = quantity_of([mrr()], [mrr(SharpKnee(capacity=1e7), max_rate=380_000)])
     assert quantity.note == "B, 1 of 1 no frame was lost at maximum load: the SUT may forward more than this"
 
 
-def test_what_was_measured_under_conditions_that_changed_on_the_way_is_told():
+def test_values_of_conditions_that_changed_during_the_measurement_have_a_caveat():
     forced = with_rate(1e5).model_copy(update={"remarks": ("resumed by force, although DUT1 is another one",)})
     assert "B, 1 of 1 resumed by force, although DUT1 is another one" in quantity_of([with_rate(1e5)], [forced]).note
 
@@ -126,7 +126,7 @@ def test_no_result_is_compared_with_itself():
     assert quantity.before.values == (2e5,)
 
 
-def test_tests_that_were_cut_off_are_told():
+def test_tests_that_were_cut_off_are_reported():
     cut_off = CutOff("64B-ndrpdr", "2026-08-01T12:00:00Z", 3, (), None)
     after = Run("tonight", (with_rate(9e4),), (cut_off,))
     assert "tonight: 64B-ndrpdr was cut off." in comparison_table(compare(in_runs(with_rate(1e5)), [after]))

@@ -110,7 +110,7 @@ def test_the_command_writes_into_the_directory(directory):
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_the_command_tells_by_its_status_that_a_run_is_not_whole(cut_off):
+def test_the_exit_status_shows_that_a_run_is_not_whole(cut_off):
     answer = CliRunner().invoke(report, [str(cut_off), "--format", "md", "--output", "-"])
     assert answer.exit_code == 1
     assert "Suite.killed was cut off." in answer.stderr
@@ -159,7 +159,7 @@ def test_the_listener_reports_a_run_at_its_end(tmp_path):
     assert 'tests="1"' in (tmp_path / "out" / "lossratio.junit.xml").read_text()
 
 
-def test_the_listener_is_silent_where_nothing_was_measured_and_tells_what_it_cannot_read(tmp_path):
+def test_the_listener_is_silent_where_nothing_was_measured_and_reports_files_that_it_cannot_read(tmp_path):
     listener = "--listener=lossratio.report.listener.RunReport"
     nothing = robot(tmp_path, "*** Test Cases ***\nIdle\n    No Operation\n", listener)
     assert "lossratio" not in nothing.stdout.replace(str(tmp_path), "")

@@ -22,7 +22,7 @@ from lossratio.results.model import Outcome
 from lossratio.simulation.measurer import BASE_DELAY, simulated_latency
 
 
-def test_percentiles_are_told_as_far_as_there_are_frames():
+def test_percentiles_are_reported_as_far_as_there_are_frames():
     (direction,) = at(100e3, counters()).directions
     assert direction.percentiles_us == {"50": 10.0, "90": 10.0, "99": 50.0, "99.9": 50.0}
 

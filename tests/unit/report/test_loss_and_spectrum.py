@@ -35,7 +35,7 @@ def test_any_result_has_pictures(result):
         assert picture == "" or ElementTree.fromstring(picture).tag == f"{SVG}svg"  # noqa: S314 (our own)
 
 
-def test_trials_of_equal_load_and_loss_are_one_mark_that_tells_how_many():
+def test_trials_of_equal_load_and_loss_are_one_mark_with_their_number():
     result = throughput_of([counted_trial(50_000.0)] * 21 + [counted_trial(60_000.0, lost=6)])
     hint = hints(draw_loss(result, bounds_history(result)))
     assert [progress for progress in hint if "no" not in progress][1:] == [

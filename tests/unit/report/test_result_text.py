@@ -54,7 +54,7 @@ def stalled_trial(lateness, unsent=0):
     return replace(REGULAR[0], output=replace(REGULAR[0].output, unsent_frames=unsent, directions=(counters,)))
 
 
-def test_stalls_of_the_generator_are_told():
+def test_stalls_of_the_generator_are_reported():
     trials = [*[stalled_trial(0.0009)] * 20, stalled_trial(0.0432), stalled_trial(None), *REGULAR[21:]]
     lines = message(throughput_of(trials)).splitlines()
     assert lines[-1] == (
@@ -62,7 +62,7 @@ def test_stalls_of_the_generator_are_told():
     )
 
 
-def test_what_helps_against_frames_unsent_in_stalls_is_told():
+def test_what_helps_against_frames_unsent_in_stalls_is_reported():
     trials = [stalled_trial(0.0432, unsent=2), *REGULAR[1:]]
     assert (
         message(throughput_of(trials)).splitlines()[-1].startswith("With less other work on its machine, or a larger")
@@ -159,7 +159,7 @@ def test_intervals_in_words(lower, upper, text):
     assert format_interval(lower, upper) == text
 
 
-def test_frames_that_the_generator_dropped_are_told():
+def test_frames_that_the_generator_dropped_are_reported():
     text = message(throughput_of([dropping_trial(50_000.0, lost=1500, dropped=1200)] * 2))
     assert "The generator dropped 2,400 frames that came back, in 2 of the trials" in text
 
@@ -190,13 +190,13 @@ def test_progress_without_timeout_has_no_time_left():
     ).endswith("NDR ~below 50.250 kfps")
 
 
-def test_progress_without_goals_tells_what_was_forwarded():
+def test_progress_without_goals_shows_the_forwarding_rate():
     assert progress_line(3, trial(0.5), [], Forecast(7.0, 7.0, 7.0)) == (
         "trial   3  50.250 kfps for 1 s  loss 50 %      forwarded 25.125 kfps per interface  7s left"
     )
 
 
-def test_progress_tells_unsent_frames():
+def test_progress_shows_unsent_frames():
     assert "loss 50 % (25,125 unsent)" in progress_line(1, trial(0.5, 25_125), [])
 
 

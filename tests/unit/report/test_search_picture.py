@@ -66,7 +66,7 @@ def test_every_trial_is_in_the_picture_with_what_it_was(picture):
     assert "trial 1: 400.00 kfps for 1 s, loss 62.5 %" in hints
 
 
-def test_a_picture_tells_what_it_shows_to_those_who_cannot_see_it(picture):
+def test_a_picture_has_a_text_for_readers_who_cannot_see_it(picture):
     title = parsed(picture).find(f"{SVG}title").text
     assert title.endswith("trials. NDR regular; PDR regular.")
 
@@ -115,7 +115,7 @@ def test_any_result_can_be_drawn(result):
     assert root.tag == f"{SVG}svg"
 
 
-def test_marks_tell_loss_from_no_loss_by_shape_and_by_colour():
+def test_marks_distinguish_loss_from_no_loss_by_shape_and_by_colour():
     lossy = [mark for _, mark in LOSSY]
     assert {mark.shape for mark in lossy} & {LOSSLESS.shape, UNSENT.shape, WARM_UP.shape} == set()
     assert len({mark.colour for mark in MARKS}) == len(MARKS)

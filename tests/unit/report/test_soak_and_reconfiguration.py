@@ -81,9 +81,9 @@ def max_load():
     return conditions().max_load(MAX_LOAD, LoadOrigin.GENERATOR)
 
 
-def soak(*, target=1e-7, error=None, trials=TRIALS, **found):
+def soak(*, target=1e-7, error=None, trials=TRIALS, **fields):
     test_run = run("64B-1c-ethip4-ip4base-soak", error=error)
-    return soak_result(test_run, SoakSetup(target, {}, MIN_LOAD, max_load()), critical_load(**found), trials)
+    return soak_result(test_run, SoakSetup(target, {}, MIN_LOAD, max_load()), critical_load(**fields), trials)
 
 
 def reconfiguration(*, error=None):

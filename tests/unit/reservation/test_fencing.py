@@ -133,7 +133,7 @@ def test_a_holder_whose_file_was_damaged_notices_at_once_stops_and_says_so(lab, 
 
 
 @pytest.mark.parametrize("damage", [removed, replaced, moved_away, emptied])
-def test_whoever_takes_the_testbed_after_that_begins_when_the_old_holder_has_ended(lab, damage):
+def test_the_next_holder_begins_when_the_old_holder_has_ended(lab, damage):
     first, second = lab.session(), lab.session()
     lab.take("alice@ci3", session=first, seconds=60.0)
     pids = started(first)

@@ -23,7 +23,7 @@ LONG = 3600.0
 SLEEP = "read -r pid rest < /proc/self/stat; echo $pid; exec sleep 60"
 
 
-def test_only_one_has_the_testbed_and_the_other_is_told_who(lab):
+def test_only_one_has_the_testbed_and_the_other_gets_the_name_of_the_holder(lab):
     lab.take("alice@ci3", purpose="the nightly")
     with pytest.raises(TestbedReservedError, match=r"reserved for alice@ci3 \(process \d+\) for the nightly") as error:
         lab.take("bob@desk")
@@ -45,7 +45,7 @@ def test_who_waits_gets_it_when_it_is_released(lab):
     assert time.monotonic() - began >= 0.4
 
 
-def test_who_waits_in_vain_is_told_how_long(lab):
+def test_waiting_in_vain_is_an_error_with_the_length_of_the_wait(lab):
     lab.take("alice@ci3")
     with pytest.raises(TestbedReservedError, match=r"0\.3 s were not enough"):
         lab.take("bob@desk", wait=0.3)
@@ -143,7 +143,7 @@ def test_without_force_only_the_owner_releases(lab):
     assert holder_of(lab.session(), lab.claim()) is None
 
 
-def test_one_whose_lease_another_has_now_is_told_whose_it_is(lab):
+def test_a_lost_lease_is_reported_with_the_name_of_the_new_holder(lab):
     lease = lab.take("alice@ci3", seconds=LONG)
     lab.change_lease(expires=0.0)
     lab.take("bob@desk")
@@ -181,7 +181,7 @@ def test_a_directory_that_cannot_be_written_is_one_clear_error(lab, tmp_path):
         lab.take()
 
 
-def test_a_file_that_was_tidied_away_does_not_let_two_in(lab):
+def test_after_a_file_was_removed_there_are_never_two_holders(lab):
     first = lab.take("alice@ci3")
     lab.file.unlink()
     lab.take("bob@desk")

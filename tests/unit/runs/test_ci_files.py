@@ -147,7 +147,7 @@ def test_the_shell_lines_for_jenkins_run_as_they_stand(checkout):
     assert (checkout / "results" / "night" / "junit.xml").exists()
 
 
-def test_the_morning_compares_with_the_nights_before_and_tells_the_trend(checkout):
+def test_the_morning_compares_with_the_nights_before_and_reports_the_trend(checkout):
     archive = str(checkout / "archive")
     for _ in range(2):
         for script in ("ci/night", "ci/morning"):
@@ -195,13 +195,13 @@ def test_a_morning_alarms_on_what_got_worse_and_not_on_too_few_results(checkout,
     assert shell(checkout, "ci/morning", RESULTS="s3://bucket").returncode == status
 
 
-def test_gitlab_tells_a_regression_of_the_morning(checkout):
+def test_gitlab_reports_a_regression_of_the_morning(checkout):
     stands_in(checkout, "case $1 in run) mkdir -p results/night/results ;; trend) exit 3 ;; esac")
     script = "\n".join(yaml.safe_load(GITLAB.read_text())["night"]["script"])
     assert shell(checkout, script, RESULTS="s3://bucket").returncode == 3
 
 
-def test_a_testbed_that_is_not_available_is_tried_again_and_told_by_the_exit_status(checkout):
+def test_a_testbed_that_is_not_available_is_tried_again_and_has_its_own_exit_status(checkout):
     stands_in(checkout, 'echo "$@" >>asked\nexit 75')
     assert shell(checkout, "ci/night", ATTEMPTS="3").returncode == 75
     assert len((checkout / "asked").read_text().splitlines()) == 3

@@ -36,7 +36,7 @@ def raises(error):
         ("No keyword of this name\n    Nonsense\n", 1),
     ],
 )
-def test_the_exit_status_tells_why_tests_failed(lossratio, tmp_path, tests, status):
+def test_the_exit_status_shows_why_tests_failed(lossratio, tmp_path, tests, status):
     file = write_suite(tmp_path, tests)
     done = lossratio("run", "--topology", SIMULATED, file, "--", "--outputdir", tmp_path / "out")
     assert (done.status, f"Exit status {status}." in done.err) == (status, True)
@@ -101,7 +101,7 @@ def test_without_a_directory_the_output_is_under_the_name_of_the_testbed(lossrat
         (ValueError("NodeError: no number"), FailureKind.TEST),
     ],
 )
-def test_an_exception_tells_the_kind_of_failure_whatever_its_message_says(error, kind):
+def test_the_kind_of_failure_is_that_of_the_exception_with_any_message(error, kind):
     assert failure_kind(error) is kind
 
 

@@ -40,7 +40,7 @@ def problems_of(topology, node):
     return problems
 
 
-def test_nodes_tell_versions_and_links(lab):
+def test_nodes_report_versions_and_links(lab):
     tg, dut = inspect_nodes(lab)
     assert (tg.problems, dut.problems) == ((), ())
     assert (dut.interfaces["port0"].name, dut.interfaces["port0"].state) == ("dut0", "up")
@@ -55,14 +55,14 @@ def test_an_interface_that_is_not_there_is_named(lab):
     assert problem.startswith("port port1: there is no interface 'eth99'")
 
 
-def test_a_wrong_mac_address_and_a_slow_link_are_told(lab):
+def test_a_wrong_mac_address_and_a_slow_link_are_reported(lab):
     (problem,) = problems_of(with_port(lab, "TG", "port0", mac_address="02:00:00:00:00:01"), "TG")
     assert "and not 02:00:00:00:00:01" in problem
     (problem,) = problems_of(with_port(lab, "TG", "port0", speed=100e9), "TG")
     assert "has 10.000 Gbit/s, and not 100.00 Gbit/s" in problem
 
 
-def test_a_python_without_numpy_is_told(lab):
+def test_a_python_without_numpy_is_reported(lab):
     generator = lab.nodes["TG"].generator.model_copy(update={"python": "python-nowhere"})
     (problem,) = problems_of(changed(lab, "TG", generator=generator), "TG")
     assert problem.startswith("python-nowhere with numpy is missing (Debian package python3-numpy)")

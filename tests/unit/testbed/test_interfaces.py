@@ -35,7 +35,7 @@ def lab(tmp_path):
     return file, load_topology(file).path()
 
 
-def found(path, **names):
+def interfaces_of(path, **names):
     """What nodes say that have these interfaces: Linux names by port."""
     states = {name: InterfaceState(name, "", "02:00:00:00:00:01", "up", None) for name in names.values()}
     ports = {str(port).replace(".", "_"): port for port in path.ports}
@@ -44,21 +44,21 @@ def found(path, **names):
 
 def test_linux_names_of_pci_addresses_are_asked_from_the_nodes(lab):
     _, path = lab
-    named = with_names(path, found(path, TG_p0="ens1", TG_p1="eth7", DUT1_west="ens2", DUT1_east="ens3"))
+    named = with_names(path, interfaces_of(path, TG_p0="ens1", TG_p1="eth7", DUT1_west="ens2", DUT1_east="ens3"))
     assert [port.interface.name for port in named.ports] == ["ens1", "ens2", None, "eth7"]
     assert [str(port) for port in named.ports] == [str(port) for port in path.ports]
 
 
 def test_an_interface_that_the_kernel_does_not_have_gets_no_name(lab):
     _, path = lab
-    named = with_names(path, found(path, TG_p0="", TG_p1="eth7", DUT1_west="", DUT1_east=""))
+    named = with_names(path, interfaces_of(path, TG_p0="", TG_p1="eth7", DUT1_west="", DUT1_east=""))
     assert [port.interface.name for port in named.ports] == [None, None, None, "eth7"]
 
 
 def test_every_missing_interface_is_named_with_file_line_and_field(lab):
     file, path = lab
     with pytest.raises(TopologyError) as caught:
-        check_presence(file, path, found(path, TG_p0="ens1", DUT1_west="ens2"))
+        check_presence(file, path, interfaces_of(path, TG_p0="ens1", DUT1_west="ens2"))
     assert str(caught.value).splitlines() == [
         f"{file}:16: nodes.DUT1.interfaces.east.pci_address: node DUT1 has no interface '0000:5e:00.1'; "
         "correct it in the topology file",
@@ -68,4 +68,4 @@ def test_every_missing_interface_is_named_with_file_line_and_field(lab):
 
 def test_where_none_is_missing_there_is_nothing_to_say(lab):
     file, path = lab
-    check_presence(file, path, found(path, TG_p0="ens1", TG_p1="eth7", DUT1_west="ens2", DUT1_east="ens3"))
+    check_presence(file, path, interfaces_of(path, TG_p0="ens1", TG_p1="eth7", DUT1_west="ens2", DUT1_east="ens3"))

@@ -121,7 +121,7 @@ def test_processes_of_the_same_controller_that_are_ending_keep_no_will_from_bein
         ending.wait()
 
 
-def test_whoever_comes_next_waits_for_a_will_that_is_executed_already(server, tmp_path):
+def test_the_next_controller_waits_for_a_will_that_is_being_executed(server, tmp_path):
     session = server.connect()
     will = LastWill(session)
     will.add(("sh", "-c", f"touch {tmp_path}/begun; sleep 2; echo once >> {tmp_path}/undone"), None)

@@ -14,7 +14,7 @@ def port(driver="ice", speed=25e9, mtu=1500, stated="25 Gbps"):
 
 
 @pytest.mark.parametrize(("driver", "speed"), [("ice", 25e9), ("ice", None), ("", 10e9)])
-def test_a_link_may_have_the_speed_of_the_file_or_tell_none(driver, speed):
+def test_a_link_may_have_the_speed_of_the_file_or_report_none(driver, speed):
     check_link_speeds([port(driver, speed)])
 
 

@@ -97,7 +97,7 @@ def test_a_policed_bridge_passes_no_more_than_its_truth(policed, tmp_path):
             assert direction.sent_frames + direction.unsent_frames == 4000
 
 
-def test_late_frames_of_the_last_trial_are_told(policed, log_in, tmp_path, unseen):
+def test_late_frames_of_the_last_trial_are_reported(policed, log_in, tmp_path, unseen):
     # It holds frames for 0.3 s: they are late, and gone before the end of a trial that a busy host has had repeated.
     queue = ("tbf", "rate", "400kbit", "burst", "1600", "limit", "15k")
     log_in["DUT1"].run("tc", "qdisc", "replace", "dev", "dut1", "root", *queue)

@@ -43,7 +43,7 @@ class Agent:
 
 @dataclass
 class CountingDut:
-    """A DUT that counts what it is told to for each trial."""
+    """A DUT with given counts for each trial."""
 
     hop: Hop
     received: dict[str, int]

@@ -75,7 +75,7 @@ def measurer(first, *repairs, check=lambda: None, watch=None, most=10):
         AgentRefusalError("The TRex server does not answer.", "server_lost"),
     ],
 )
-def test_a_fault_of_the_infrastructure_is_repaired_and_told(fault):
+def test_a_fault_of_the_infrastructure_is_repaired_and_reported(fault):
     output = measurer(Script(fault), Script(GOOD)).measure(TRIAL)
     assert (output.loss_ratio, output.repairs) == (0.0, (str(fault),))
 
@@ -99,7 +99,7 @@ def test_a_bad_result_is_a_result():
     assert measurer(Script(BAD, GOOD)).measure(TRIAL) == BAD
 
 
-def test_repairs_that_fail_are_told_and_end_with_the_last_error():
+def test_repairs_that_fail_are_reported_and_end_with_the_last_error():
     gone = NodeError("Node TG: connection refused.")
     with pytest.raises(
         TrafficError, match=r"connection refused\. Attempts to repair this, without success: 3"
@@ -122,7 +122,7 @@ def test_every_trial_has_all_attempts_but_a_measurement_has_only_so_many():
         one.measure(TRIAL)
 
 
-def test_a_dut_that_is_found_dead_while_repairing_is_told_as_that():
+def test_a_dut_that_is_found_dead_during_a_repair_is_reported_as_dead():
     dead = DutError("DUT1: testpmd has died. It wrote last: segmentation fault")
     with pytest.raises(DutError, match="segmentation fault"):
         measurer(Script(LOST), dead, dead, dead).measure(TRIAL)

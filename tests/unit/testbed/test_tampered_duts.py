@@ -1,4 +1,4 @@
-"""Trials of a DUT that was not as it was set up are told, and never continued."""
+"""Trials of a DUT that was not as it was set up are reported, and never continued."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_what_is_not_needed_is_carried_along(load):
     assert crypto == {"device1": {"pci_address": "0000:76:00.0", "driver": "4xxx", "numvfs": 8}}
 
 
-def test_secrets_are_ignored_with_a_warning_that_does_not_tell_them(load, caplog):
+def test_secrets_are_ignored_with_a_warning_that_does_not_show_them(load, caplog):
     with caplog.at_level(logging.WARNING):
         topology = load(FILE)
     (warning,) = caplog.messages

@@ -9,7 +9,7 @@ def test_the_tag_is_that_of_csit():
     assert NIC_MODELS["mellanox-cx7veat"].tag == "nic_mellanox-cx7veat"
 
 
-def test_a_lab_tells_the_limits_of_models_that_nobody_knows(tmp_path):
+def test_a_lab_states_the_limits_of_unknown_models(tmp_path):
     data = {
         "format": "lossratio-topology/1",
         "name": "lab",

@@ -19,7 +19,7 @@ def test_parallel_paths_have_no_link_in_common():
     assert [str(port) for port in second.ports] == ["TG.port2", "DUT1.port2", "DUT1.port3", "TG.port3"]
 
 
-def test_their_duts_are_told_apart_by_the_number_of_the_link():
+def test_their_duts_are_distinguished_by_the_number_of_the_link():
     assert [hop.label for path in TWO_LINKS.paths(2) for hop in path.hops] == ["DUT1 (link 1)", "DUT1 (link 2)"]
 
 

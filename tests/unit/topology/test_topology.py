@@ -130,7 +130,7 @@ def test_a_password_in_the_file_is_not_shown(tmp_path):
     assert "hunter2" not in str(caught.value)
 
 
-def test_all_problems_are_told_at_once(tmp_path):
+def test_all_problems_are_reported_at_once(tmp_path):
     path = write(tmp_path, edited("name: eth2", "name: eth1").replace("    host: 192.0.2.2\n", ""))
     with pytest.raises(TopologyError) as caught:
         load_topology(path)

@@ -237,7 +237,7 @@ def test_a_python_that_is_not_there_is_an_error_with_its_name(session):
 
 
 @pytest.mark.netns
-def test_the_agent_tells_the_mac_addresses_of_the_ports(agent, bridged):
+def test_the_agent_reports_the_mac_addresses_of_the_ports(agent, bridged):
     assert agent.facts.interfaces["tg0"] == bridged.mac("tg", "tg0")
 
 

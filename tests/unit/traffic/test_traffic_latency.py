@@ -29,7 +29,7 @@ def test_latencies_are_differences_of_the_same_frame_s_times():
     assert answer["histogram"] == [[10.0, 1], [20.0, 1], [30.0, 1]]
 
 
-def test_a_frame_that_overtook_another_and_one_that_came_twice_are_told_apart():
+def test_a_frame_that_overtook_another_and_one_that_came_twice_are_distinguished():
     arrived = stamps((1, 2_030_000), (0, 2_031_000), (1, 2_040_000), (2, 4_020_000))
     answer = summarize("a>b", LEFT, arrived, clock_was_set=False)
     assert (answer["received"], answer["out_of_order"], answer["duplicates"]) == (3, 1, 1)

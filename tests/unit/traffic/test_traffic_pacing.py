@@ -20,7 +20,7 @@ from lossratio.trials.trial import DirectionCounters, TrialInput
 
 
 class World:
-    """A virtual clock, and a sender that needs time for every frame, wakes up late, and stalls when it is told to."""
+    """A virtual clock, and a sender that needs time for every frame, wakes up late, and stalls at given times."""
 
     def __init__(self, seconds_per_frame=0.0, batch=128, stalls=(), lateness=(0.0,)):
         self.now = 0.0
@@ -35,7 +35,7 @@ class World:
 
     def sleep(self, seconds):
         assert seconds > 0
-        # No shorter than what this clock can still tell after a while.
+        # No shorter than what this clock can still distinguish after a while.
         self._pass(max(seconds, 1e-9) + next(self._lateness))
 
     def offer(self, count):

@@ -136,7 +136,7 @@ def queue_at(lab, rate):
 
 
 @pytest.mark.quiet
-def test_late_frames_are_told_apart_and_counted_once(agent, bridged):
+def test_late_frames_are_distinguished_and_counted_once(agent, bridged):
     configure(agent, settle_time=0.0, bidirectional=False)
     queue_at(bridged, "400kbit")
     (first,) = agent.trial(20_000.0, 0.05)

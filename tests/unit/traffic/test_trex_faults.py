@@ -246,7 +246,7 @@ def loaded(directory: Path) -> str:
         ),
     ],
 )
-def test_the_installation_s_own_client_is_used_or_the_reason_told(tmp_path, source, reason):
+def test_the_client_of_the_installation_is_used_or_the_reason_is_reported(tmp_path, source, reason):
     assert reason in loaded(installation(tmp_path, source))
 
 

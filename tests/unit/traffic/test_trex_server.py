@@ -178,7 +178,7 @@ def test_a_server_whose_start_is_interrupted_is_ours_and_stopped(access, plan, m
     assert pid_of(f"{plan.state}-x") is None
 
 
-def test_a_start_that_does_not_reach_the_shell_is_told_at_once(here, plan):
+def test_a_start_that_does_not_reach_the_shell_is_reported_at_once(here, plan):
     class Unreachable(Here):
         """A session on a node whose namespaces are gone."""
 
@@ -211,7 +211,7 @@ def test_a_pid_that_now_is_another_program_s_is_neither_adopted_nor_stopped(here
         other.kill()
 
 
-def test_a_configuration_that_trex_refuses_is_told_in_its_own_words(here, plan):
+def test_a_configuration_that_trex_refuses_is_reported_in_its_own_words(here, plan):
     behave(plan, "refuse it")
     with pytest.raises(TrafficError, match=r"it says: EAL: core 7 unavailable \(exit status 1; log: .*/state/log\)$"):
         TrexServer(here, plan).ensure()
@@ -225,7 +225,7 @@ def test_a_configuration_that_trex_refuses_is_told_in_its_own_words(here, plan):
         ("end 255", r"it says: nothing at all \(exit status 255; log: .*/state/log\)$"),
     ],
 )
-def test_a_server_that_ends_without_a_word_is_told_by_how_it_ended_and_at_once(here, plan, behaviour, complaint):
+def test_the_end_of_a_silent_server_is_reported_at_once_with_its_exit_status(here, plan, behaviour, complaint):
     behave(plan, behaviour)
     begin = time.monotonic()
     with pytest.raises(TrafficError, match=complaint):
@@ -233,7 +233,7 @@ def test_a_server_that_ends_without_a_word_is_told_by_how_it_ended_and_at_once(h
     assert time.monotonic() - begin < plan.start_timeout
 
 
-def test_a_program_that_cannot_be_run_is_told_in_the_shell_s_words(here, plan):
+def test_a_program_that_cannot_be_run_is_reported_in_the_shell_s_words(here, plan):
     Path(plan.directory, "_t-rex-64").write_text("#!/no/such/interpreter\n")
     with pytest.raises(TrafficError, match=r"it says: .*(not found|No such file).* \(exit status 127; log: "):
         TrexServer(here, plan).ensure()
@@ -303,7 +303,7 @@ def access(here, plan, monkeypatch):
     opened.close()
 
 
-def test_the_agent_is_told_where_the_server_is_and_what_its_ports_are(access, plan):
+def test_the_agent_gets_the_address_and_the_ports_of_the_server(access, plan):
     options = TrexSettings.from_json(access.ready())
     assert options.ports == {"eth0": 0, "eth1": 1}
     assert options.late_end == 0.03
@@ -327,7 +327,7 @@ def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_
     assert pid_of(state) is None
 
 
-def test_what_a_tg_lacks_is_told_without_starting_anything(here, plan, monkeypatch):
+def test_what_a_tg_lacks_is_reported_without_starting_anything(here, plan, monkeypatch):
     def problems(**fields):
         return list(generator_needs(TrexGenerator(kind="trex", software=True, **fields), here))
 

@@ -103,7 +103,7 @@ def test_by_how_much_longer_a_trial_may_have_taken_is_in_its_result():
     assert 0.02 < slow.stretch < 0.03
 
 
-def test_frames_that_came_back_and_were_dropped_are_told_and_those_that_could_not_be_sent_are_none_of_them():
+def test_frames_that_came_back_and_were_dropped_are_reported_apart_from_unsent_ones():
     west, east = trial(Server(errors={"ierrors": 3, "oerrors": 4, "queue_full": 5}))
     assert (west.generator_drops, east.generator_drops) == (3, 3)
 
@@ -124,7 +124,7 @@ def test_frames_in_flight_for_less_than_the_settle_time_are_not_lost():
     assert loss_ratio(trial(Server(late=(50, 0.09)), settle_time=0.1)) == 0.0
 
 
-def test_frames_that_come_too_late_are_lost_and_told_with_the_next_trial():
+def test_frames_that_come_too_late_are_lost_and_reported_with_the_next_trial():
     server = Server(late=(50, 0.3))
     trex = generator(server, settle_time=0.1)
     first = trial(server, trex=trex)
@@ -195,7 +195,7 @@ def test_traffic_apart_from_trials_has_its_late_frames_apart():
         assert stopped.late_by_direction[direction.name] == 20
 
 
-def test_frames_that_were_late_for_traffic_apart_from_trials_are_not_told_again_with_the_next_trial():
+def test_late_frames_of_traffic_apart_from_trials_are_not_reported_again_with_the_next_trial():
     server = Server(late=(20, 0.2))
     trex = generator(server, settle_time=0.1)
     trex.start(1_000.0)
