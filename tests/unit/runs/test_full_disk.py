@@ -39,25 +39,37 @@ First
 Second
     Measure MRR    64B    trials=2
 """
-LOSSRATIO = [sys.executable, "-m", "lossratio"]
 IN_NAMESPACE = """
-set -eu
-place=$1 size=$2 copy=$3; shift 3
-mount -t tmpfs -o "size=$size" tmpfs "$place"
-status=0; "$@" || status=$?
-echo "status: $status"
-cp -r "$place/." "$copy"
-mount -o remount,size=64M "$place"
-[ -d "$place/out" ] || exit 0
-status=0; "$1" -m lossratio run --resume "$place/out" || status=$?
-echo "status: $status"
-cp -r "$place/." "$copy-resumed"
+import os, shutil, subprocess, sys
+from pathlib import Path
+import lossratio.commands.run
+import lossratio.testbed.simulated
+from lossratio.commands.main import main
+
+place, size, copy = sys.argv[1:4]
+
+
+def run(*arguments):
+    if os.fork() == 0:
+        sys.argv = ["lossratio", *arguments]
+        main()
+        sys.exit()
+    print("status:", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+
+
+subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], check=True)
+run(*sys.argv[4:])
+shutil.copytree(place, copy)
+subprocess.run(["mount", "-o", "remount,size=64M", place], check=True)
+if Path(place, "out").is_dir():
+    run("run", "--resume", f"{place}/out")
+    shutil.copytree(place, f"{copy}-resumed")
 """
 
 
 def begin(suite, directory, *options, robot=()):
     topology = ROOT / "topologies" / "simulated.yaml"
-    return [*LOSSRATIO, "run", "--topology", topology, *options, suite, "--", "--outputdir", directory, *robot]
+    return ["run", "--topology", topology, *options, suite, "--", "--outputdir", directory, *robot]
 
 
 def write_suite(tmp_path, trials):
@@ -71,6 +83,19 @@ def run(command, **options):
     return subprocess.run(text, capture_output=True, text=True, check=False, timeout=500, cwd=ROOT, **options)
 
 
+@contextmanager
+def little_room(most_bytes=1000):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, limits[1]))
+    # Python would keep half of a module's bytecode, and every later import of that module would fail.
+    keeps_no_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = keeps_no_bytecode
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """Runs a command while a small disk is at a path; a run there is resumed when there is room."""
@@ -81,7 +106,7 @@ def small_disk(tmp_path):
         pytest.skip("no mount namespace with a tmpfs can be made here")
 
     def on_small_disk(size, command, **options):
-        return run([*own, "sh", "-c", IN_NAMESPACE, "sh", place, size, tmp_path / "copy", *command], **options)
+        return run([*own, sys.executable, "-c", IN_NAMESPACE, place, size, tmp_path / "copy", *command], **options)
 
     return on_small_disk
 
@@ -113,15 +138,13 @@ def test_what_was_measured_on_a_full_disk_is_kept_and_goes_on(tmp_path, small_di
     ],
     ids=["page", "log"],
 )
-def test_a_page_that_does_not_fit_is_an_error_of_the_disk(tmp_path, most_bytes, robot, problem):
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-
+def test_a_page_that_does_not_fit_is_an_error_of_the_disk(lossratio, tmp_path, most_bytes, robot, problem):
     out = tmp_path / "out"
-    done = run(begin(write_suite(tmp_path, 2), out, robot=robot), preexec_fn=limit)
-    assert done.returncode == 69, done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    assert problem.format(out) in done.stderr
+    with little_room(most_bytes):
+        done = lossratio(*begin(write_suite(tmp_path, 2), out, robot=robot))
+    assert done.status == 69, done.out + done.err
+    assert "Traceback" not in done.out + done.err
+    assert problem.format(out) in done.err
     assert len(RunDirectory(out).results()) == 2
 
 
@@ -136,16 +159,6 @@ def test_an_outbox_that_is_full_is_an_error_of_the_disk_and_the_run_is_whole(tmp
     assert "No space left on device" in done.stderr
     assert f"lossratio send {out} --results {archive}" in done.stderr or "add the run again" in done.stderr
     assert len(RunDirectory(out).results()) == 2
-
-
-@contextmanager
-def little_room():
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_history_that_is_full_says_what_to_do_and_has_no_half_file(tmp_path):

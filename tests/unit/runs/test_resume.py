@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -48,37 +49,53 @@ TWICE = """
 
 @pytest.fixture
 def topology(tmp_path):
-    file = tmp_path / "topology.yaml"
+    return write_topology(tmp_path)
+
+
+def write_topology(directory):
+    file = directory / "topology.yaml"
     file.write_text(SIMULATED.read_text())
     return file
 
 
-@pytest.fixture
-def begin(tmp_path, topology):
+def stopped(directory, number, times=1):
     """Begins a run that hangs in the midst of its third test, and stops it with a signal."""
+    file = directory / "suite.robot"
+    file.write_text(SUITE.replace("GO", str(directory / "go")))
+    command = [sys.executable, "-m", "lossratio", "run", "--topology", str(write_topology(directory))]
+    process = subprocess.Popen(
+        [*command, str(file), "--", "--outputdir", str(directory / "out")],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        wait_until((directory / "out" / "results" / "Suite.In_Flight.json").exists)
+        for _ in range(times):
+            process.send_signal(number)
+            time.sleep(0.3)
+        process.wait(240)
+    finally:
+        process.kill()
+        process.wait()
+    (directory / "go").write_text("")
+    return RunDirectory(directory / "out"), process.returncode
 
-    def begin(number, times=1):
-        file = tmp_path / "suite.robot"
-        file.write_text(SUITE.replace("GO", str(tmp_path / "go")))
-        command = [sys.executable, "-m", "lossratio", "run", "--topology", str(topology)]
-        process = subprocess.Popen(
-            [*command, str(file), "--", "--outputdir", str(tmp_path / "out")],
-            env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
-            stdout=subprocess.DEVNULL,
-        )
-        try:
-            wait_until((tmp_path / "out" / "results" / "Suite.In_Flight.json").exists)
-            for _ in range(times):
-                process.send_signal(number)
-                time.sleep(0.3)
-            process.wait(240)
-        finally:
-            process.kill()
-            process.wait()
-        (tmp_path / "go").write_text("")
-        return RunDirectory(tmp_path / "out"), process.returncode
 
-    return begin
+@pytest.fixture(scope="module")
+def killed_once(tmp_path_factory):
+    """A run that was killed, and a copy of all its files."""
+    place = tmp_path_factory.mktemp("killed")
+    _, status = stopped(place, signal.SIGKILL)
+    return place, status, shutil.copytree(place, tmp_path_factory.mktemp("copies") / "killed")
+
+
+@pytest.fixture
+def killed(killed_once):
+    """The directory of a run that was killed, as it was then, and its exit status."""
+    place, status, copy = killed_once
+    shutil.rmtree(place)
+    shutil.copytree(copy, place)
+    return RunDirectory(place / "out"), status
 
 
 def statuses(directory):
@@ -92,10 +109,11 @@ def statuses(directory):
     [(signal.SIGKILL, 1, {-signal.SIGKILL}), (signal.SIGINT, 1, {130}), (signal.SIGINT, 2, {130, -signal.SIGINT})],
     ids=["killed", "ctrl-c", "ctrl-c twice"],
 )
-def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, begin, number, times, statuses_of_run):
-    directory, code = begin(number, times)
+def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, request, tmp_path, number, times, statuses_of_run):
+    is_killed = number == signal.SIGKILL
+    directory, code = request.getfixturevalue("killed") if is_killed else stopped(tmp_path, number, times)
     assert code in statuses_of_run
-    if number == signal.SIGKILL:
+    if is_killed:
         assert not (directory.path / "lossratio.html").exists()
         lossratio("report", directory.path)
         assert "In Flight" in (directory.path / "lossratio.html").read_text()
@@ -122,8 +140,8 @@ def test_a_run_that_was_stopped_goes_on_and_is_one_run(lossratio, begin, number,
         assert (directory.path / page).exists()
 
 
-def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, begin):
-    directory, _ = begin(signal.SIGKILL)
+def test_a_damaged_run_is_refused_and_goes_on_when_it_is_repaired(lossratio, killed):
+    directory, _ = killed
     journal, proved = directory.journal_path("Suite.In Flight"), directory.journal_path("Suite.Before").read_bytes()
     lines = journal.read_bytes().splitlines(keepends=True)
     damaged = lines[4].replace(b'"sent_frames": ', b'"sent_frames": 1', 1)
@@ -187,8 +205,9 @@ def test_each_result_of_a_test_is_made_anew_and_no_other_test_runs_again(lossrat
     assert {path: path.read_bytes() for path in directory.path.glob("trials/*")} == proved
 
 
-def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lossratio, begin, topology):
-    directory, _ = begin(signal.SIGKILL)
+def test_other_conditions_are_refused_with_the_differences_unless_one_insists(lossratio, killed):
+    directory, _ = killed
+    topology = directory.path.parent / "topology.yaml"
     topology.write_text(topology.read_text().replace("400 kfps", "300 kfps"))
     refused = lossratio("run", "--resume", directory.path)
     assert refused.status == 2
