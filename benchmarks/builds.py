@@ -28,9 +28,9 @@ def main(repetitions: int, revisions: tuple[int, ...]) -> None:
         for change, noise in EFFECTS:
             right, counts = zip(*(bisected(random, count, change, noise) for _ in range(repetitions)), strict=True)
             plain, five = zip(*(five_each(random, count, change, noise) for _ in range(repetitions)), strict=True)
-            told = (f"{count}", f"{change:.1%}", f"{noise:.1%}", f"{np.mean(right):.1%}", f"{np.mean(counts):.1f}")
+            columns = (f"{count}", f"{change:.1%}", f"{noise:.1%}", f"{np.mean(right):.1%}", f"{np.mean(counts):.1f}")
             more = (f"{np.percentile(counts, 95):.0f}", f"{np.mean(five):.0f}", f"{np.mean(plain):.1%}")
-            click.echo("  ".join(f"{each:>9}" for each in (*told, *more)))
+            click.echo("  ".join(f"{column:>9}" for column in (*columns, *more)))
     click.echo("\ncomparison (least change 1 %)")
     click.echo(f"{'change':>7}  {'noise':>6}  {'mean':>6}  verdicts")
     for change, noise in ((0.0, 0.003), *EFFECTS):

@@ -99,8 +99,8 @@ class Figures:
 
     def __str__(self) -> str:
         mark = "+" if self.is_limit else "*" if self.is_stalled else ""
-        found = "-" if self.throughput is None else f"{self.throughput / KILO:.0f}{mark}"
-        return f"{self.mrr / KILO:8.0f} {found:>8}"
+        throughput = "-" if self.throughput is None else f"{self.throughput / KILO:.0f}{mark}"
+        return f"{self.mrr / KILO:8.0f} {throughput:>8}"
 
 
 @click.command(help=__doc__)
@@ -127,8 +127,8 @@ def main(max_load: float, duration: float, only: str) -> None:
             continue
         click.echo(f"{device.name:42} {device.frame_size:>5} | ", nl=False)
         try:
-            found = measured(device, max_load * KILO, goal)
-            click.echo("".join(f"{figures} | " for figures in found) + "for real")
+            rows = measured(device, max_load * KILO, goal)
+            click.echo("".join(f"{figures} | " for figures in rows) + "for real")
         except LossRatioError as error:
             click.echo(f"not: {error}")
 
@@ -158,10 +158,10 @@ def figures_of(testbed: Testbed, device: Device, max_load: float, goal: SearchGo
         search = SearchRequest((goal,), profile, max_load=max_load, timeout=60.0)
         (report,) = find_conditional_throughput(testbed, search, place).goals
     result, rate = report.result, None if mrr.mrr is None else mrr.mrr.mean.per_interface_fps
-    found = None if result is None else result.conditional_throughput
+    value = None if result is None else result.conditional_throughput
     top = result is not None and result.relevant_upper_bound == result.relevant_lower_bound
     stalled = result is not None and result.reason is not None and result.reason.startswith(GENERATOR_LIMIT)
-    throughput = None if found is None else found.per_interface_fps
+    throughput = None if value is None else value.per_interface_fps
     return Figures(rate or 0.0, throughput, is_limit=top, is_stalled=stalled)
 
 

@@ -109,8 +109,14 @@ class Tester:
         with self._sampling(configuration) as samples:
             counters = self.agent.trial(rate, duration)
         return [
-            Row(each.name, each.sent / duration, each.unsent / each.intended, each.generator_drops, samples[each.name])
-            for each in counters
+            Row(
+                direction.name,
+                direction.sent / duration,
+                direction.unsent / direction.intended,
+                direction.generator_drops,
+                samples[direction.name],
+            )
+            for direction in counters
         ]
 
     def trafgen(self, configuration: Configuration, rate: float, duration: float) -> list[Row]:
@@ -141,11 +147,11 @@ class Tester:
         samples: dict[str, list[int]] = {}
         with ExitStack() as stack:
             processes = {}
-            for each in configuration.directions:
-                source = str(each.frames.fields[0].first + SAMPLED_SOURCE)
-                process = stack.enter_context(self.session.start(self.python, "-c", SAMPLER, each.receive, source))
+            for direction in configuration.directions:
+                source = str(direction.frames.fields[0].first + SAMPLED_SOURCE)
+                process = stack.enter_context(self.session.start(self.python, "-c", SAMPLER, direction.receive, source))
                 process.read_line(timeout=30.0)
-                processes[each.name] = process
+                processes[direction.name] = process
             yield samples
             for name, process in processes.items():
                 process.write_line("")

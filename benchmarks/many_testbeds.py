@@ -1,4 +1,4 @@
-"""How the archive grows with testbeds: runs of many testbeds are sent to one archive, and the trend of all is told.
+"""How the archive grows with testbeds: runs of many testbeds are sent to one archive, and the trend of all is computed.
 
 Every testbed is measured on the simulator once, and its run is sent by a process of its own, as in a lab; then one
 history has them all. A run here has as many tests as are asked for, each with all its trials.
@@ -76,11 +76,11 @@ def main(testbeds: tuple[int, ...], tests: int, processes: int) -> None:
             began = time.monotonic()
             history = mirror_history(ObjectStore(str(root / "archive")), root / "cache")
             mirrored = time.monotonic()
-            found = analyse(history, TrendRequest())
-            told = time.monotonic() - mirrored
+            analysis = analyse(history, TrendRequest())
+            trend_seconds = time.monotonic() - mirrored
             median = sorted(seconds)[len(seconds) // 2]
-            rows = sum(1 for _ in found.trends)
-            click.echo(f"{count:>8}  {median:>15.3f}  {rows:>13,}  {mirrored - began:>15.2f}  {told:>8.2f}")
+            rows = sum(1 for _ in analysis.trends)
+            click.echo(f"{count:>8}  {median:>15.3f}  {rows:>13,}  {mirrored - began:>15.2f}  {trend_seconds:>8.2f}")
         click.echo(f"The controller's own processor time: {per_test:.2f} s per NDR and PDR search, reports included.")
 
 

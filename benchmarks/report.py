@@ -33,7 +33,7 @@ T = TypeVar("T")
 @click.option("--tests", default=200, show_default=True, help="Number of tests in the run.")
 @click.option("--trials", default=100, show_default=True, help="Number of trials of each test.")
 def main(tests: int, trials: int) -> None:
-    """Writes a run of simulated searches, and tells how long its report takes."""
+    """Writes a run of simulated searches, and measures how long its report takes."""
     with tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder) / "run")
         result = searched(trials, Path(folder) / "search")

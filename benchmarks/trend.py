@@ -30,7 +30,7 @@ T = TypeVar("T")
 @click.option("--nights", default=100, show_default=True, help="Results of each series; one file is added each night.")
 @click.option("--jumpavg-series", default=5, show_default=True, help="Series that jumpavg gets; it is extrapolated.")
 def main(results: int, nights: int, jumpavg_series: int) -> None:
-    """Writes a history, and tells how long its analysis takes."""
+    """Writes a history, and measures how long its analysis takes."""
     tests = results // nights
     with tempfile.TemporaryDirectory() as folder:
         history = History(Path(folder))
@@ -39,11 +39,11 @@ def main(results: int, nights: int, jumpavg_series: int) -> None:
         timed("write", lambda: write(history, tests, nights))
         stored = timed("read (DuckDB)", history.read)
         series = timed("divide into series", lambda: list(series_of(stored.table, nights)))
-        values = [each.values for each in series]
+        values = [one_series.values for one_series in series]
         ours = timed("find steps (lossratio)", lambda: group_starts(values))
         timed("all: read, divide, find, judge", lambda: analyse(history, TrendRequest(last=nights)))
         theirs = timed(
-            f"find steps (jumpavg), {jumpavg_series} series", lambda: [starts(each) for each in values[:jumpavg_series]]
+            f"find steps (jumpavg), {jumpavg_series} series", lambda: [starts(row) for row in values[:jumpavg_series]]
         )
         click.echo(f"jumpavg would take {tests / jumpavg_series:.0f} times as long for all of them.")
         click.echo(f"Same steps in these: {ours[:jumpavg_series] == theirs}")

@@ -35,8 +35,8 @@ BATCH = 0.01
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a generator found for a policer, in frames per second per interface.
+class Outcome:
+    """The bounds of a policer with one generator, in frames per second per interface.
 
     Attributes:
         lower: The relevant lower bound.
@@ -69,14 +69,15 @@ def main(duration: float, width: float, catch_up: str, policers: tuple[tuple[int
         truth = rate + (burst - 1) / duration
         with tempfile.TemporaryDirectory() as directory:
             files = {name: with_catch_up(file, catch_up, Path(directory)) for name, file in generators.items()}
-            found = {name: search(file, rate, burst, duration, width) for name, file in files.items()}
-        for name, each in found.items():
+            outcomes = {name: search(file, rate, burst, duration, width) for name, file in files.items()}
+        for name, outcome in outcomes.items():
             print(
-                f"{f'{rate}, {burst}':>14} {truth:9.0f}  {name:10} {each.lower:9.1f} {each.upper:9.1f} {each.trials:7}"
-                f"  {verdict(each, truth, rate * BATCH / duration if name == 'TRex' else 0.0)}  ({each.version})"
+                f"{f'{rate}, {burst}':>14} {truth:9.0f}  {name:10} "
+                f"{outcome.lower:9.1f} {outcome.upper:9.1f} {outcome.trials:7}"
+                f"  {verdict(outcome, truth, rate * BATCH / duration if name == 'TRex' else 0.0)}  ({outcome.version})"
             )
-        if len(found) == 2:
-            print(f"{'':24}  they differ by {difference(*found.values()):.2%}, the goal's width is {width:.2%}")
+        if len(outcomes) == 2:
+            print(f"{'':24}  they differ by {difference(*outcomes.values()):.2%}, the goal's width is {width:.2%}")
 
 
 def with_catch_up(file: Path, catch_up: str, directory: Path) -> Path:
@@ -86,7 +87,7 @@ def with_catch_up(file: Path, catch_up: str, directory: Path) -> Path:
     return copy
 
 
-def search(file: Path, rate: int, burst: int, duration: float, width: float) -> Found:
+def search(file: Path, rate: int, burst: int, duration: float, width: float) -> Outcome:
     """Searches for the largest load without loss through a policer."""
     goal = SearchGoal(
         loss_ratio=0.0,
@@ -111,21 +112,21 @@ def search(file: Path, rate: int, burst: int, duration: float, width: float) -> 
     if lower is None or upper is None:
         raise click.ClickException(f"{file.stem}: no regular result: {report.result.reason}")
     version = str(result.conditions.generator.get("version") or result.conditions.generator["kind"])
-    return Found(lower.per_interface_fps, upper.per_interface_fps, len(result.trials), version, report.result.reason)
+    return Outcome(lower.per_interface_fps, upper.per_interface_fps, len(result.trials), version, report.result.reason)
 
 
-def verdict(found: Found, truth: float, missing: float) -> str:
+def verdict(outcome: Outcome, truth: float, missing: float) -> str:
     """Whether the bounds enclose the truth, or the one that batches of the generator's own make of it."""
-    if found.reason is not None:
-        return f"irregular: {found.reason}"
-    if found.lower <= truth * (1 + TOLERANCE) and found.upper >= truth * (1 - TOLERANCE):
+    if outcome.reason is not None:
+        return f"irregular: {outcome.reason}"
+    if outcome.lower <= truth * (1 + TOLERANCE) and outcome.upper >= truth * (1 - TOLERANCE):
         return "yes"
-    if found.lower <= truth and found.upper >= truth * (1 - TOLERANCE) - missing:
+    if outcome.lower <= truth and outcome.upper >= truth * (1 - TOLERANCE) - missing:
         return f"yes, less what {BATCH * 1e3:g} ms of batches cost"
     return "NO"
 
 
-def difference(one: Found, other: Found) -> float:
+def difference(one: Outcome, other: Outcome) -> float:
     """Relative difference of two lower bounds."""
     return abs(one.lower - other.lower) / max(one.lower, other.lower)
 

@@ -326,10 +326,10 @@ def _log_ticks(low: float, high: float, number_of_ticks: int) -> list[float]:
 
 def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:
     """The trials by their marks, in the order in which marks are drawn."""
-    found: dict[Mark, list[Trial]] = {mark: [] for mark in MARKS}
+    marked_trials: dict[Mark, list[Trial]] = {mark: [] for mark in MARKS}
     for trial in trials:
-        found[mark_of(trial)].append(trial)
-    return {mark: marked for mark, marked in found.items() if marked}
+        marked_trials[mark_of(trial)].append(trial)
+    return {mark: marked for mark, marked in marked_trials.items() if marked}
 
 
 def trial_hint(trial: Trial) -> str:

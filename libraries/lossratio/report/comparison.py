@@ -228,14 +228,14 @@ def comparison_cases(comparison: Comparison) -> list[Case]:
             suite=compared.test,
             name=compared.quantity,
             state=_STATES.get(compared.verdict, "passed"),
-            message=told(compared),
-            output=told(compared),
+            message=describe_quantity(compared),
+            output=describe_quantity(compared),
         )
         for compared in comparison.quantities
     ]
 
 
-def told(compared: ComparedQuantity) -> str:
+def describe_quantity(compared: ComparedQuantity) -> str:
     """Describes one quantity in one line."""
     _, _, before, after, change, interval, p_value, verdict = _row(compared)
     if compared.difference is None:

@@ -80,7 +80,9 @@ def drift_in(trials: Sequence[Trial]) -> Doubt | None:
     ]
     if not candidates:
         return None
-    probability, group = min(((_trend_probability(group), group) for group in candidates), key=lambda each: each[0])
+    probability, group = min(
+        ((_trend_probability(group), group) for group in candidates), key=lambda candidate: candidate[0]
+    )
     if probability * len(candidates) >= DRIFT_SIGNIFICANCE:
         return None
     third = max(1, len(group) // 3)

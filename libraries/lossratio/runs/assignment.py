@@ -106,7 +106,7 @@ def check_tester(job: Job, testbed: Testbed, demand: TesterDemand) -> None:
             for number in range(1, demand.trials + 1):
                 output = _measured(ready.measurer, TrialInput(_TRIAL_SECONDS, load))
                 if output.lost_frames or output.unsent_frames:
-                    behind = max((each.lateness or 0.0 for each in output.directions), default=0.0)
+                    behind = max((direction.lateness or 0.0 for direction in output.directions), default=0.0)
                     raise UnfitTesterError(
                         f"{testbed.topology.name} is not fit tonight: at {format_frame_rate(load)} per interface over "
                         f"a cable, its tester lost {output.lost_frames or 0:,} frames and could not send "

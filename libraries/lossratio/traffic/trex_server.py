@@ -23,7 +23,7 @@ _STOP_SECONDS = 12.0
 _STATUS_SECONDS = 1.0
 _LOG_LINES = 4
 _SIGNALLED, _LAST_SIGNAL = 128, 64
-_TELLING = ("error", "fail", "could not", "cannot", "unavailable", "not enough", "invalid", "no such", "unable")
+_SIGNS_OF_FAULTS = ("error", "fail", "could not", "cannot", "unavailable", "not enough", "invalid", "no such", "unable")
 
 # The script prints "no directory", "no program", "no hugepages", or nothing.
 _EXAMINE = """
@@ -192,8 +192,8 @@ class TrexServer:
     def last_words(self) -> str:
         """The log's lines that best show the fault, how the server ended if it has, and the path of the whole log."""
         lines = [" ".join(line.split()) for line in self.log().splitlines() if line.strip()]
-        telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
-        words = " | ".join(telling[:_LOG_LINES] or lines[-_LOG_LINES:]) or "nothing at all"
+        faults = [line for line in lines if any(word in line.lower() for word in _SIGNS_OF_FAULTS)]
+        words = " | ".join(faults[:_LOG_LINES] or lines[-_LOG_LINES:]) or "nothing at all"
         return f"{words} ({self._ending()}; log: {log_path(self._state)})"
 
     @property

@@ -152,4 +152,4 @@ def test_the_example_of_the_methodology_page_finds_the_critical_load():
     names: dict[str, object] = {}
     exec(example, names)  # noqa: S102
     assert names["low"] < CRITICAL_LOAD < names["high"]
-    assert names["found"].likelihood is LikelihoodName.VARYING
+    assert names["soak"].likelihood is LikelihoodName.VARYING

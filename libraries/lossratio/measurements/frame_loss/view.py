@@ -54,18 +54,18 @@ class FrameLossView(View[FrameLossResult]):
         raise CsitExportError(f"{result.test.full_name} is a frame loss rate over load, which CSIT does not have.")
 
 
-def draw_frame_loss(found: FrameLoss, test_name: str) -> str:
+def draw_frame_loss(frame_loss: FrameLoss, test_name: str) -> str:
     """Draws the loss rate over the load in per cent of the maximum load.
 
     Returns:
         One ``<svg>`` element that goes into an HTML page as it is.
     """
-    highest = max(_LEAST, *(loss.frame_loss_ratio for loss in found.loads)) * _ROOM
+    highest = max(_LEAST, *(loss.frame_loss_ratio for loss in frame_loss.loads)) * _ROOM
     plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0 * highest, _BOTTOM, _TOP))
     plot.frame(plot.x.ticks(10), plot.y.ticks(6), _number, _number)
-    points = [(100.0 * loss.share_of_max_load_ratio, 100.0 * loss.frame_loss_ratio) for loss in found.loads]
+    points = [(100.0 * loss.share_of_max_load_ratio, 100.0 * loss.frame_loss_ratio) for loss in frame_loss.loads]
     plot.line(points, _COLOUR)
-    marks = [(x, y, _hint(loss)) for (x, y), loss in zip(points, found.loads, strict=True)]
+    marks = [(x, y, _hint(loss)) for (x, y), loss in zip(points, frame_loss.loads, strict=True)]
     plot.marks(MARKS[0], marks)
     middle = (_LEFT + _RIGHT) / 2
     captions = [
@@ -75,9 +75,9 @@ def draw_frame_loss(found: FrameLoss, test_name: str) -> str:
     return drawing(_WIDTH, _HEIGHT, f"Frame loss rate over load, {test_name}.", [*captions, *plot.parts])
 
 
-def _hint(each: LossAtLoad) -> str:
-    load = format_frame_rate(each.load.per_interface_fps)
-    return f"{load} per interface for {each.duration_s:g} s: loss {format_ratio(each.frame_loss_ratio)}"
+def _hint(loss: LossAtLoad) -> str:
+    load = format_frame_rate(loss.load.per_interface_fps)
+    return f"{load} per interface for {loss.duration_s:g} s: loss {format_ratio(loss.frame_loss_ratio)}"
 
 
 def _number(value: float) -> str:

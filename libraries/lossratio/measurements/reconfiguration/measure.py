@@ -138,9 +138,9 @@ def _traffic_meanwhile(testbed: Testbed, request: ReconfigurationRequest, load: 
     return stopped
 
 
-def _search_remarks(found: ThroughputResult) -> Iterator[str]:
+def _search_remarks(result: ThroughputResult) -> Iterator[str]:
     """Remarks on the load, for the reader of the loss."""
-    for report in found.goals:
+    for report in result.goals:
         if report.result is not None and not report.result.regular:
             yield f"the load was found by a search that is irregular: {report.result.reason}"
 

@@ -173,8 +173,8 @@ def draw_soak(result: SoakResult) -> str:
     return drawing(_WIDTH, _HEIGHT, f"Loss over load and critical load of {result.test.name}.", parts)
 
 
-def _curves(result: SoakResult, found: CriticalLoad) -> list[str]:
-    loads = [trial.load_per_interface_fps for trial in result.trials] + [found.mean.per_interface_fps]
+def _curves(result: SoakResult, critical_load: CriticalLoad) -> list[str]:
+    loads = [trial.load_per_interface_fps for trial in result.trials] + [critical_load.mean.per_interface_fps]
     x = _load_axis(min(loads), max(loads))
     losses = [trial.loss_ratio for trial in result.trials if trial.loss_ratio > 0.0]
     lowest = min([*losses, result.target_loss_ratio])
@@ -184,7 +184,7 @@ def _curves(result: SoakResult, found: CriticalLoad) -> list[str]:
     _, scale = unit_of(x.high)
     plot.frame(x.ticks(8), ticks, in_unit(scale), lambda loss: "none" if loss == floor else format_ratio(loss))
     plot.line([(x.low, result.target_loss_ratio), (x.high, result.target_loss_ratio)], "#777777", dash="6 3")
-    for index, function in enumerate(found.functions):
+    for index, function in enumerate(critical_load.functions):
         points = [(point.load_per_interface_fps, point.loss_ratio) for point in function.curve]
         shown = [(load, loss) for load, loss in points if x.holds(load) and loss >= floor]
         if shown:
@@ -195,13 +195,13 @@ def _curves(result: SoakResult, found: CriticalLoad) -> list[str]:
     return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, _load_label(x, _CURVES[1] + 34.0)]
 
 
-def _posteriors(found: CriticalLoad) -> list[str]:
+def _posteriors(critical_load: CriticalLoad) -> list[str]:
     shapes: list[tuple[tuple[DensityPoint, ...], str, str | None]] = [
-        (function.posterior, series_colour(index), "4 3") for index, function in enumerate(found.functions)
+        (function.posterior, series_colour(index), "4 3") for index, function in enumerate(critical_load.functions)
     ]
-    shapes.append((found.posterior, _COMBINED, None))
+    shapes.append((critical_load.posterior, _COMBINED, None))
     points = [point for shape, _, _ in shapes for point in shape]
-    least, most = found.least_95.per_interface_fps, found.most_95.per_interface_fps
+    least, most = critical_load.least_95.per_interface_fps, critical_load.most_95.per_interface_fps
     margin = 1.5 * (most - least)
     x = _load_axis(max(least - margin, 0.0), most + margin, room=0.0)
     shown = [point.density_per_fps for point in points if x.holds(point.load_per_interface_fps)]
@@ -214,13 +214,13 @@ def _posteriors(found: CriticalLoad) -> list[str]:
         places = [place for place in places if x.holds(place[0])]
         if places:
             plot.line(places, colour, dash=dash)
-    mean = found.mean.per_interface_fps
+    mean = critical_load.mean.per_interface_fps
     plot.line([(mean, 0.0), (mean, plot.y.high)], _COMBINED, width=1.0, dash="2 3")
     return [text_at(4.0, _POSTERIOR[0] - 12.0, "distribution of the critical load (per interface)"), *plot.parts]
 
 
-def _history(found: CriticalLoad) -> list[str]:
-    points = found.history
+def _history(critical_load: CriticalLoad) -> list[str]:
+    points = critical_load.history
     if len(points) < 2:
         return []
     x = Axis(0.0, points[-1].elapsed_s or 1.0, _LEFT, _RIGHT)

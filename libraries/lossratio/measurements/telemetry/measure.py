@@ -95,12 +95,12 @@ class Observation:
 
     Attributes:
         dut: The DUT.
-        told: The DUT's answers, by topic.
+        answers: The DUT's answers, by topic.
         counted: Frames that the DUT counted.
     """
 
     dut: Dut[DutOptions]
-    told: dict[str, Any]
+    answers: dict[str, Any]
     counted: DutCounters
 
 
@@ -190,7 +190,7 @@ def _described(observation: Observation) -> DutTelemetry:
         dropped_frames=dict(counted.dropped),
         unaccounted_frames=counted.unaccounted,
         details=dict(counted.details),
-        told=observation.told,
+        told=observation.answers,
     )
 
 

@@ -373,7 +373,7 @@ def earlier_searches(
             f"There are no hints at {path}: give the directory of an earlier run, a folder of such directories, "
             f"or a journal; or leave hints out."
         )
-    return tuple(sorted((search for search in searches if search is not None), key=lambda each: each.began))
+    return tuple(sorted((search for search in searches if search is not None), key=lambda search: search.began))
 
 
 def describe_hints(controller: MLRsearch, earlier: Sequence[EarlierSearch]) -> dict[str, JsonValue]:

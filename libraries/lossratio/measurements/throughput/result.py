@@ -86,24 +86,24 @@ class GoalSpread(Record):
     """Number of searches with a regular result."""
 
     @property
-    def found(self) -> tuple[float, ...]:
-        """The values of the searches that found one, in frames per second per interface."""
+    def known_values(self) -> tuple[float, ...]:
+        """The values of the searches that have one, in frames per second per interface."""
         return tuple(value for value in self.values_fps if value is not None)
 
     @property
     def mean(self) -> float | None:
         """Mean of the values, in frames per second per interface; None: there are none."""
-        return statistics.fmean(self.found) if self.found else None
+        return statistics.fmean(self.known_values) if self.known_values else None
 
     @property
     def stdev(self) -> float | None:
         """Sample standard deviation of the values; None: there are fewer than two."""
-        return statistics.stdev(self.found) if len(self.found) > 1 else None
+        return statistics.stdev(self.known_values) if len(self.known_values) > 1 else None
 
     @property
     def relative_range(self) -> float | None:
         """Difference of the largest and the smallest value, over the mean; None: there are none."""
-        return (max(self.found) - min(self.found)) / self.mean if self.mean else None
+        return (max(self.known_values) - min(self.known_values)) / self.mean if self.mean else None
 
 
 class ThroughputResult(TestResult):

@@ -180,8 +180,8 @@ def _goal_labels(goals: Sequence[GoalReport], history: History, window: Window, 
     places = {index: y.place(_middle(last[index].leaning, window)) if last else middle for index in window.goals}
     parts = []
     free = y.end - 16.0
-    for index in sorted(window.goals, key=lambda each: places[each]):
-        lines = list(_found(goals[index]))
+    for index in sorted(window.goals, key=lambda goal: places[goal]):
+        lines = list(_bounds_in_words(goals[index]))
         height = LINE_HEIGHT * (len(lines) + 1)
         top = max(free, places[index] - height / 2)
         x = _RIGHT + 18.0
@@ -197,7 +197,7 @@ def _middle(interval: RelevantBounds, window: Window) -> float:
     return math.fsum(edges) / len(edges) if edges else window.low
 
 
-def _found(report: GoalReport) -> Iterator[str]:
+def _bounds_in_words(report: GoalReport) -> Iterator[str]:
     result = report.result
     if result is not None:
         bounds = (result.relevant_lower_bound, result.relevant_upper_bound)

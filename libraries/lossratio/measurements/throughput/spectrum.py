@@ -75,7 +75,7 @@ def spectrum_at(trials: Sequence[Trial], load: float, goal: Goal) -> tuple[Level
     )
     whole = max(goal.duration_sum_s, sum(duration for _, duration in chosen))
     levels = []
-    for rate, group in groupby(chosen, key=lambda each: each[0]):
+    for rate, group in groupby(chosen, key=lambda point: point[0]):
         durations = [duration for _, duration in group]
         levels.append(Level(-rate, sum(durations) / whole, len(durations)))
     return tuple(levels)

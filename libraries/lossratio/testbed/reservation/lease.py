@@ -85,9 +85,9 @@ class Conversation:
         program = pack_program(_FOLDER, _PROGRAM, _MAIN)
         self._process: NodeProcess = program.start(partial(session.start, plain=True), python, "-I", "-S")
         threading.Thread(target=self._listen, daemon=True).start()
-        self.tell(request)
+        self.send(request)
 
-    def tell(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Sends a line.
 
         Raises:
@@ -292,7 +292,7 @@ class Lease:
     def _tell_release(self) -> None:
         if self._keeper is None:
             raise NodeError(f"Node {self.node_name}: nobody keeps its reservation.")
-        self._keeper.tell({"op": "release"})
+        self._keeper.send({"op": "release"})
         self._keeper.answer()
 
     def _begin(self) -> None:
@@ -317,7 +317,7 @@ class Lease:
         try:
             if self._keeper is None:
                 raise NodeError(f"Node {self.node_name}: nobody keeps its reservation.")
-            self._keeper.tell({"op": "renew"})
+            self._keeper.send({"op": "renew"})
             event = self._keeper.answer()
         except NodeError:
             keeper, self._keeper = self._keeper, None
@@ -336,7 +336,7 @@ class Lease:
             return
         if event["event"] == "granted" and self._keeper is not None:
             # A new lease, as the old one was lost. In between, another holder may have changed the testbed.
-            self._keeper.tell({"op": "release"})
+            self._keeper.send({"op": "release"})
         holder = Holder.from_json(event.get("holder"))
         reason = event.get("reason") or "somebody has released it"
         self._lose(reason if holder is None else f"it is now that of {holder}")
@@ -351,7 +351,7 @@ class Lease:
 def _ask(session: NodeSession, claim: Claim, wait: float) -> tuple[Conversation, Mapping[str, Any]]:
     """Asks for a lease, and waits for the answer."""
     keeper = Conversation(session, claim.python, claim.take(wait))
-    with Pulse(claim.seconds / BEATS, lambda: keeper.tell({"op": "wait"})):
+    with Pulse(claim.seconds / BEATS, lambda: keeper.send({"op": "wait"})):
         return keeper, keeper.answer(_ANSWER_SECONDS + claim.seconds)
 
 

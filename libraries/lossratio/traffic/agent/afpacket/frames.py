@@ -353,7 +353,7 @@ def build_frames(spec: FramesSpec, source_mac: bytes, destination_mac: bytes) ->
     if order.flows * len(spec.sizes) > MOST_HEADERS:
         raise AgentError(
             "unsupported",
-            f"{order.flows} flows in {len(spec.sizes)} sizes are more than this generator can tell apart: "
+            f"{order.flows} flows in {len(spec.sizes)} sizes are more than this generator can distinguish: "
             f"flows times sizes may be {MOST_HEADERS}.",
         )
     part = _lcm(len(order.pattern), slots_per_block(slot))

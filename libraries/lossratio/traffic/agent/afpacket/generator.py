@@ -78,7 +78,9 @@ class AfPacketGenerator:
         """See `Generator.latency`."""
         with ExitStack() as opened:
             try:
-                probes = [opened.enter_context(self._probe(each, load, duration)) for each in self._directions]
+                probes = [
+                    opened.enter_context(self._probe(direction, load, duration)) for direction in self._directions
+                ]
             except OSError as error:
                 raise _socket_error(error) from error
             self._begin(load, duration, probes=probes)
@@ -88,8 +90,8 @@ class AfPacketGenerator:
             latency = [probe.latency() for probe in probes]
         return {
             "directions": [
-                _with_probe(each, reports[probe.sender], answer)
-                for each, probe, answer in zip(counters, probes, latency)
+                _with_probe(counted, reports[probe.sender], answer)
+                for counted, probe, answer in zip(counters, probes, latency)
             ],
             "latency": latency,
         }

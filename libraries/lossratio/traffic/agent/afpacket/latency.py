@@ -29,7 +29,7 @@ PROBE_SHARE = 0.1
 _LEAST_SLOT = 512
 _NUMBER_BITS = 18
 MOST_FRAMES = 1 << _NUMBER_BITS
-"""Latency frames of one trial that can be told from each other."""
+"""Latency frames of one trial that can be distinguished."""
 
 NUMBERS = MOST_FRAMES - 1
 """The bits of a latency frame's tag that hold its number; the others are the same in all frames of a trial."""

@@ -17,7 +17,7 @@ from ..core.protocol import AgentError
 from .frames import Bytes, Numbers
 
 DIRECTIONS = 0xFF
-"""Bits of a tag that tell the directions of a trial from each other; the others are the same for all of them."""
+"""Bits of a tag that distinguish the directions of a trial; the others are the same for all directions."""
 
 _SO_ATTACH_FILTER = 26
 _PACKET_OUTGOING = 4

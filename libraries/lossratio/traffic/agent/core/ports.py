@@ -45,7 +45,7 @@ def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
                 f"Not transmitting on {name}: {other} {reasons[index]}. "
                 "Test traffic would cut this node off; give the generator interfaces of its own.",
             )
-        _check_forwarding(name, _ways_out(routes, {links[each].index for each in names}))
+        _check_forwarding(name, _ways_out(routes, {links[port].index for port in names}))
 
 
 def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:

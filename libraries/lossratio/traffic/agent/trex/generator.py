@@ -131,7 +131,7 @@ class TrexGenerator:
         run = self._runner.stop(run)
         counters = self._read(self._started_load, run, run.stopping - run.started, check)
         late = self.late(late_wait, check)
-        return [{**each, "late": late[each["name"]]} for each in counters]
+        return [{**direction, "late": late[direction["name"]]} for direction in counters]
 
     def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
         """See `Generator.late`."""

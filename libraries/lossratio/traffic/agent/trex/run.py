@@ -209,7 +209,7 @@ class TrexCounters:
         """
         statistics = self._standing()
         counters = [self._counters(direction, statistics, load, run, duration) for direction in self._directions]
-        self._received = {each["name"]: each["received"] for each in counters}
+        self._received = {direction["name"]: direction["received"] for direction in counters}
         return counters
 
     def late(self) -> dict[str, int]:
@@ -217,7 +217,8 @@ class TrexCounters:
         statistics = self._connection.stats()
         before = self._received or {}
         self._received = {
-            each.name: int(statistics[self._ports[each.receive]]["ipackets"]) for each in self._directions
+            direction.name: int(statistics[self._ports[direction.receive]]["ipackets"])
+            for direction in self._directions
         }
         return {name: max(0, received - before.get(name, 0)) for name, received in self._received.items()}
 

@@ -203,8 +203,8 @@ def make_template(spec: FramesSpec, size: int, source_mac: bytes, destination_ma
     return Template(
         data=bytes(data),
         variables=tuple(variables),
-        ipv4_headers=tuple(each.start for each in changing if each.pseudo_header is None),
-        transport=_transport([each for each in changing if each.pseudo_header is not None]),
+        ipv4_headers=tuple(field.start for field in changing if field.pseudo_header is None),
+        transport=_transport([field for field in changing if field.pseudo_header is not None]),
     )
 
 
