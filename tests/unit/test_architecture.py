@@ -12,7 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "libraries" / "lossratio"
 ON_NODES = ("traffic/agent", "testbed/reservation/keeper")
-"""Folders of programs that are sent to nodes: their modules import each other only."""
+"""Folders of programs that are sent to nodes: their modules import each other only, and rooms that go with them."""
+
+WITH_THEM = "lossratio.bpf"
+"""The room that goes with programs for nodes."""
 
 BEGIN, END = "<!-- rooms -->", "<!-- end of rooms -->"
 MOST_LINES = 500
@@ -107,7 +110,15 @@ def test_rooms_are_entered_through_their_faces():
 def test_programs_for_nodes_import_nothing_of_the_library():
     for path in filter(on_nodes, sources()):
         names = [module for _, module, _ in imports(sources()[path]) if module.startswith("lossratio")]
+        names = [module for module in names if module != WITH_THEM]
         assert not names, f"{path.name} runs on a node and must not import {names}"
+
+
+def test_the_room_that_goes_with_them_needs_nothing_but_the_standard_library():
+    for path in PACKAGE.joinpath(*WITH_THEM.split(".")[1:]).glob("*.py"):
+        names = [module for _, module, _ in imports(sources()[path])]
+        foreign = {name.split(".")[0] for name in names if not name.startswith(WITH_THEM)}
+        assert foreign <= sys.stdlib_module_names
 
 
 def test_the_keeper_of_reservations_needs_nothing_but_the_standard_library():

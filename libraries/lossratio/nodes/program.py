@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,16 +95,23 @@ class NodeProgram:
         return process
 
 
-def pack_program(folder: str, name: str, main: str) -> NodeProgram:
+def pack_program(folder: str, name: str, main: str, rooms: Sequence[str] = ()) -> NodeProgram:
     """Packs the modules of a folder of the library.
 
     Args:
         folder: The folder, relative to that of the library.
         name: Name of the program; its package on the node has underscores instead of hyphens.
         main: Name of the module with the function `main`.
+        rooms: Rooms of the library that they import, by the names that these have here. Such a room needs nothing but
+            the standard library.
     """
     package = name.replace("-", "_")
-    return NodeProgram(name, f"{package}.{main}", read_sources(_LIBRARY / folder, package))
+    sources = read_sources(_LIBRARY / folder, package)
+    if rooms:
+        sources[_LIBRARY.name] = ""
+    for room in rooms:
+        sources.update(read_sources(_LIBRARY / room, f"{_LIBRARY.name}.{room}"))
+    return NodeProgram(name, f"{package}.{main}", sources)
 
 
 def read_sources(folder: Path, package: str) -> dict[str, str]:

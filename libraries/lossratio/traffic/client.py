@@ -76,7 +76,7 @@ class Session(Protocol):
 
 def pack_agent() -> NodeProgram:
     """Packs the agent."""
-    return pack_program("traffic/agent", "lossratio-agent", "server")
+    return pack_program("traffic/agent", "lossratio-agent", "server", rooms=("bpf",))
 
 
 class AgentRefusalError(TrafficError):

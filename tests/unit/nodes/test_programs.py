@@ -58,6 +58,16 @@ def test_an_error_names_the_program_and_the_line_in_it(session):
         process.read_line(20)
 
 
+def test_a_room_that_goes_with_a_program_has_its_own_name_there(session):
+    packed = pack_program("testbed/reservation/keeper", "lossratio-test", "main", rooms=("bpf",)).sources
+    main = "def main():\n    import lossratio.bpf\n    print(lossratio.bpf.Assembler.__module__, lossratio.__doc__)\n"
+    rooms = {name: source for name, source in packed.items() if name.startswith("lossratio.") or name == "lossratio"}
+    program = NodeProgram(
+        "lossratio-test", "test_program.main", {**rooms, "test_program": "", "test_program.main": main}
+    )
+    assert program.start(session.start, sys.executable).read_line(20) == "lossratio.bpf.assembler None"
+
+
 @pytest.mark.parametrize("folder", ["traffic/agent", "testbed/reservation/keeper"])
 def test_programs_are_packed_whole(folder):
     sources = pack_program(folder, "lossratio-test", "main").sources

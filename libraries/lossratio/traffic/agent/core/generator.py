@@ -9,7 +9,7 @@ from typing import Callable, Mapping, Protocol
 from .configuration import Configuration
 from .protocol import AgentError, Message
 
-_OWN = ("afpacket", "trex")
+_OWN = ("afpacket", "trex", "xdp")
 
 
 class Generator(Protocol):

@@ -1,0 +1,301 @@
+"""Maps, programs and their attachments in the kernel, by the raw system call bpf(): no library is needed on the node.
+
+All of them end with the process that made them, however it ends: nothing is pinned.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import platform
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+
+_SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361, "s390x": 351}
+_MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _PROG_LOAD, _TEST_RUN = 0, 1, 2, 5, 10
+_PROG_GET_FD_BY_ID, _OBJ_GET_INFO, _LINK_CREATE = 13, 15, 28
+_MAP_TYPE_ARRAY = 2
+_PROG_TYPE_XDP = 6
+_ATTACH_TYPE_XDP = 37
+_MMAPABLE = 1 << 10
+_LIVE_FRAMES = 1 << 1
+_HAS_FRAGMENTS = 1 << 5
+_ATTRIBUTE_BYTES = 152
+_LOG_BYTES = 1 << 20
+_LOG_LINES = 12
+_NAME_BYTES = 15
+_LICENCE = b"Apache-2.0\0"
+_CAP_NET_ADMIN, _CAP_SYS_ADMIN, _CAP_BPF = 12, 21, 39
+_STATUS = "/proc/self/status"
+_LOCKDOWN = "/sys/kernel/security/lockdown"
+
+LEAST_KERNEL = (5, 18)
+"""The first version of the kernel that sends live frames from a program."""
+
+
+class XdpMode(Enum):
+    """How an XDP program is attached: in the driver, or in the kernel behind it (slower; any driver)."""
+
+    NATIVE = 1 << 2
+    GENERIC = 1 << 1
+
+
+class BpfError(Exception):
+    """The kernel refuses something about BPF; the message says what, why and the way out.
+
+    Attributes:
+        error_number: The system's number of the error, such as ``errno.EPERM``.
+    """
+
+    def __init__(self, message: str, error_number: int) -> None:
+        super().__init__(message, error_number)
+        self.message = message
+        self.error_number = error_number
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class _Descriptor:
+    """An object of the kernel that lives as long as its file descriptor is open."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def close(self) -> None:
+        """Gives it back; doing it again changes nothing."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class Array(_Descriptor):
+    """An array with one value of any number of bytes, which the programs and this process share.
+
+    Args:
+        size: Bytes; rounded up to whole words of eight.
+        name: Its name in the kernel's lists: 15 characters.
+
+    Attributes:
+        memory: The value.
+        words: The same in words of eight bytes, for programs that run meanwhile: each is read and written in one step.
+
+    Raises:
+        BpfError: If the kernel refuses it.
+    """
+
+    def __init__(self, size: int, name: str) -> None:
+        size = -(-size // 8) * 8
+        whole = struct.pack("=5I8x16s", _MAP_TYPE_ARRAY, 4, size, 1, _MMAPABLE, name.encode()[:_NAME_BYTES])
+        super().__init__(_bpf(_MAP_CREATE, whole, f"the map {name} of {size} bytes")[0])
+        pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        self.memory = memoryview(mmap.mmap(self.descriptor, pages))[:size]
+        self.words = self.memory.cast("Q")
+
+
+class XdpProgram(_Descriptor):
+    """An XDP program that the kernel has verified. It takes frames of several pages, too, of which it sees the first.
+
+    Args:
+        code: Its instructions.
+        name: Its name in the kernel's lists: 15 characters.
+
+    Raises:
+        BpfError: If the kernel refuses it; ends with the verifier's last lines.
+    """
+
+    def __init__(self, code: bytes, name: str) -> None:
+        instructions = ctypes.create_string_buffer(code, len(code))
+        licence = ctypes.create_string_buffer(_LICENCE)
+        places = len(code) // 8, ctypes.addressof(instructions), ctypes.addressof(licence)
+        rest = struct.pack("=4xI16s4xI", _HAS_FRAGMENTS, name.encode()[:_NAME_BYTES], _ATTACH_TYPE_XDP)
+        what = f"the program {name} of {len(code) // 8} instructions"
+        try:
+            descriptor, _ = _bpf(_PROG_LOAD, struct.pack("=IIQQIIQ", _PROG_TYPE_XDP, *places, 0, 0, 0) + rest, what)
+        except BpfError as error:
+            if error.error_number in (errno.EPERM, errno.ENOSYS):
+                raise
+            # Only now, as the log of a large program takes the verifier's time.
+            log = ctypes.create_string_buffer(_LOG_BYTES)
+            logged = struct.pack("=IIQQIIQ", _PROG_TYPE_XDP, *places, 1, _LOG_BYTES, ctypes.addressof(log))
+            with suppress(BpfError):
+                os.close(_bpf(_PROG_LOAD, logged + rest, what)[0])
+            lines = log.value.decode(errors="replace").strip().splitlines()[-_LOG_LINES:]
+            raise BpfError(f"{error} The verifier's last words: {' / '.join(lines)}", error.error_number) from error
+        super().__init__(descriptor)
+        self.name = name
+
+    def run(self, frame: bytes, *, interface: int = 0) -> tuple[int, bytes]:
+        """Runs it once on a frame, which goes nowhere.
+
+        Args:
+            frame: The frame, without FCS.
+            interface: Index of the interface that it seems to have arrived on; 0: the kernel's choice.
+
+        Returns:
+            The verdict, and the frame as the program left it.
+
+        Raises:
+            BpfError: If the kernel refuses that.
+        """
+        data = ctypes.create_string_buffer(frame, len(frame))
+        out = ctypes.create_string_buffer(mmap.PAGESIZE)
+        context = ctypes.create_string_buffer(struct.pack("=6I", 0, len(frame), 0, interface, 0, 0), 24)
+        attribute = struct.pack(
+            "=4IQQ4IQQ",
+            *(self.descriptor, 0, len(frame), len(out)),
+            *(ctypes.addressof(data), ctypes.addressof(out), 1, 0),
+            *(len(context) if interface else 0, 0, ctypes.addressof(context) if interface else 0, 0),
+        )
+        _, answer = _bpf(_TEST_RUN, attribute, f"a run of the program {self.name}")
+        _, verdict, _, length = struct.unpack_from("=4I", answer)
+        return verdict, out.raw[:length]
+
+    def run_live(self, frame: bytes, times: int, batch: int) -> bool:
+        """Runs it on frames that are sent where the program redirects them, until a signal or so many times.
+
+        The calling thread is busy in the kernel until then. A fixed part of the time, some 20 ms, precedes and follows
+        the runs.
+
+        Args:
+            frame: What each new frame holds, without FCS. The memory of frames is used again, as they were left.
+            times: How often it runs at most.
+            batch: After how many runs frames are handed over to the drivers.
+
+        Returns:
+            Whether it ran so often; otherwise a signal came.
+
+        Raises:
+            BpfError: If the kernel refuses that.
+        """
+        data = ctypes.create_string_buffer(frame, len(frame))
+        places = (ctypes.addressof(data), 0, times, 0)
+        attribute = struct.pack(
+            "=4IQQ4IQQ3I", *(self.descriptor, 0, len(frame), 0), *places, *(0, 0, 0, 0), *(_LIVE_FRAMES, 0, batch)
+        )
+        try:
+            _bpf(_TEST_RUN, attribute, f"live frames by the program {self.name}")
+        except BpfError as error:
+            if error.error_number == errno.EINTR:
+                return False
+            raise
+        return True
+
+
+class XdpLink(_Descriptor):
+    """The attachment of an XDP program to an interface, which ends with this process at the latest.
+
+    Args:
+        program: The program.
+        interface: The kernel's number of the interface.
+        mode: How it is attached.
+
+    Raises:
+        BpfError: If the kernel refuses it: with EBUSY if the interface has a program already, which is never replaced.
+    """
+
+    def __init__(self, program: XdpProgram, interface: int, mode: XdpMode) -> None:
+        attribute = struct.pack("=4I", program.descriptor, interface, _ATTACH_TYPE_XDP, mode.value)
+        what = f"the program {program.name} on interface {interface}"
+        super().__init__(_bpf(_LINK_CREATE, attribute, what)[0])
+
+
+@dataclass(frozen=True)
+class ProgramInfo:
+    """The kernel's account of a program.
+
+    Attributes:
+        number: The kernel's number of it.
+        name: Its name.
+        run_nanoseconds: How long it has run, if ``kernel.bpf_stats_enabled`` is on.
+        runs: How often, if that is on.
+    """
+
+    number: int
+    name: str
+    run_nanoseconds: int
+    runs: int
+
+
+def program_info(number: int) -> ProgramInfo:
+    """Looks a program up by its number.
+
+    Raises:
+        BpfError: If there is none, or the kernel refuses that.
+    """
+    descriptor, _ = _bpf(_PROG_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at program {number}")
+    try:
+        info = ctypes.create_string_buffer(256)
+        attribute = struct.pack("=IIQ", descriptor, len(info), ctypes.addressof(info))
+        _bpf(_OBJ_GET_INFO, attribute, f"a look at program {number}")
+    finally:
+        os.close(descriptor)
+    name = info.raw[64:80].split(b"\0")[0].decode(errors="replace")
+    return ProgramInfo(number, name, *struct.unpack_from("=QQ", info.raw, 192))
+
+
+def why_impossible() -> str | None:
+    """Why this process cannot have live frames, and the way out; None: nothing is known to be in the way."""
+    version = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2] if part.isdigit())
+    if version < LEAST_KERNEL:
+        return f"Linux {platform.release()} is too old: live frames of XDP programs need Linux 5.18 or later"
+    if platform.machine() not in _SYSCALL_NUMBERS:
+        return f"the number of the system call bpf is not known on {platform.machine()}"
+    try:
+        _bpf(_MAP_CREATE, struct.pack("=5I", _MAP_TYPE_ARRAY, 4, 8, 1, 0), "a map")
+    except BpfError as error:
+        return str(error).rstrip(".")
+    return None
+
+
+def _bpf(command: int, attribute: bytes, what: str) -> tuple[int, bytes]:
+    number = _SYSCALL_NUMBERS.get(platform.machine())
+    if number is None:
+        raise BpfError(f"The number of the system call bpf is not known on {platform.machine()}.", errno.ENOSYS)
+    buffer = ctypes.create_string_buffer(attribute, max(_ATTRIBUTE_BYTES, len(attribute)))
+    result = _libc.syscall(number, command, ctypes.byref(buffer), len(buffer))
+    if result < 0:
+        error_number = ctypes.get_errno()
+        raise BpfError(_in_words(error_number, what), error_number)
+    return result, buffer.raw
+
+
+def _in_words(error_number: int, what: str) -> str:
+    refusal = f"The kernel refuses {what}: {os.strerror(error_number)}."
+    if error_number == errno.ENOSYS:
+        return f"{refusal} It was built without BPF, or a filter of system calls (seccomp) forbids bpf()."
+    if error_number != errno.EPERM:
+        return refusal
+    missing = _missing_capabilities()
+    if missing:
+        return f"{refusal} This process lacks {missing}: log in as root, outside of user namespaces."
+    lockdown = _lockdown()
+    if lockdown is not None:
+        return f"{refusal} The kernel is locked down ({lockdown}, see {_LOCKDOWN})."
+    return (
+        f"{refusal} This process has the capabilities, so a filter of system calls (seccomp, as containers have it) or "
+        "a user namespace is in the way: run it outside."
+    )
+
+
+def _missing_capabilities() -> str:
+    with open(_STATUS, encoding="ascii") as file:
+        effective = next(int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+    if effective >> _CAP_SYS_ADMIN & 1:
+        return ""
+    wanted = {"CAP_BPF": _CAP_BPF, "CAP_NET_ADMIN": _CAP_NET_ADMIN}
+    return " and ".join(name for name, bit in wanted.items() if not effective >> bit & 1)
+
+
+def _lockdown() -> str | None:
+    with suppress(OSError), open(_LOCKDOWN, encoding="ascii") as file:
+        chosen = file.read().partition("[")[2].partition("]")[0]
+        return chosen if chosen not in ("", "none") else None
+    return None
+
+
+_libc = ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,206 @@
+"""From the description of one direction's frames to the parts that a program writes, and compares.
+
+The bytes are those that the embedded generator sends: see `lossratio.traffic.agent.afpacket.frames`. Here a frame is
+made of constant bytes, stepping fields, and checksums over these, so that a program of the kernel computes it.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+from typing import Sequence
+
+from ..core.configuration import FCS_BYTES, TAG_BYTES, ChecksumField, FramesSpec, SteppingField
+from ..core.protocol import AgentError
+
+MOST_BYTES = 3400
+"""Bytes of the largest frame, without FCS, that live frames have room for: a page less its headers."""
+
+_UDP_PROTOCOL = 17
+_STATE_WORDS = 624
+
+
+@dataclass(frozen=True)
+class SteppingValue:
+    """A field that steps from frame to frame.
+
+    Attributes:
+        field: The field.
+        order: What is added to the first value, for each step; None: the number of the step.
+    """
+
+    field: SteppingField
+    order: Sequence[int] | None
+
+
+@dataclass(frozen=True)
+class ChangingChecksum:
+    """A checksum over stepping fields.
+
+    Attributes:
+        offset: Its place in the frame.
+        sums: For each size: the sum of all 16-bit words that do not change.
+        covered: Numbers of the stepping fields that it covers.
+        is_udp: Whether zero is written as all ones (RFC 768).
+    """
+
+    offset: int
+    sums: tuple[int, ...]
+    covered: tuple[int, ...]
+    is_udp: bool
+
+
+class FramePlan:
+    """The frames of one direction.
+
+    Args:
+        spec: Their description.
+        source_mac: Source MAC address of all frames.
+        destination_mac: Destination MAC address of all frames.
+
+    Attributes:
+        spec: Their description.
+        source_mac: Source MAC address of all frames.
+        destination_mac: Destination MAC address of all frames.
+        lengths: Bytes of each size, without FCS.
+        pattern: Numbers of the sizes of the first frames, and of all others over and over.
+        flows: How many flows there are.
+        templates: For each size, a frame with zero stepping fields and changing checksums.
+        sized: Places of 16-bit words that depend on the size alone.
+        values: Fields that step.
+        checksums: Checksums over these.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if a frame is too small for its headers, or too large.
+    """
+
+    def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
+        least = spec.tag_offset + TAG_BYTES + FCS_BYTES
+        smallest = min(size for size, _ in spec.sizes)
+        if smallest < least:
+            raise AgentError("unsupported", f"A frame of {smallest} bytes is too small: these headers need {least}.")
+        if spec.max_size - FCS_BYTES > MOST_BYTES:
+            raise AgentError(
+                "unsupported",
+                f"Frames of {spec.max_size} bytes do not fit into a page of memory: the generator 'xdp' sends "
+                f"{MOST_BYTES + FCS_BYTES} bytes at most. Use 'kind: afpacket' for these, or smaller frames.",
+            )
+        self.spec = spec
+        self.source_mac, self.destination_mac = source_mac, destination_mac
+        self.lengths = tuple(size - FCS_BYTES for size, _ in spec.sizes)
+        self.pattern = size_pattern([weight for _, weight in spec.sizes])
+        self.flows = spec.flows
+        self.values = tuple(
+            SteppingValue(field, None if field.seed is None else permutation(field.seed, field.count))
+            for field in spec.fields
+        )
+        self._fixed = [checksum for checksum in spec.checksums if not self._covered(checksum)]
+        sized = [*(length.offset for length in spec.lengths), *(checksum.offset for checksum in self._fixed)]
+        self.sized = tuple(sized) if len(self.lengths) > 1 else ()
+        self.templates = tuple(self._template(length) for length in self.lengths)
+        self.checksums = tuple(self._changing(checksum) for checksum in spec.checksums if self._covered(checksum))
+
+    @property
+    def round(self) -> int:
+        """After how many frames the patterns of sizes and of flows come round together."""
+        return len(self.pattern) * self.flows // gcd(len(self.pattern), self.flows)
+
+    @property
+    def period(self) -> int:
+        """After how many frames everything repeats."""
+        return len(self.pattern) * self.flows
+
+    def _covered(self, checksum: ChecksumField) -> tuple[int, ...]:
+        regions = [(checksum.start, max(self.lengths) if checksum.end is None else checksum.end)]
+        if checksum.pseudo_header is not None:
+            regions.append(checksum.pseudo_header[:2])
+        covered = []
+        for number, field in enumerate(self.spec.fields):
+            for start, end in regions:
+                if start <= field.offset < end:
+                    if (field.offset - start) % 2:
+                        raise AgentError("unsupported", f"A field at the odd place {field.offset} of a checksum.")
+                    covered.append(number)
+        return tuple(covered)
+
+    def _template(self, length: int) -> bytes:
+        spec = self.spec
+        frame = bytearray(place & 0xFF for place in range(length))
+        header = bytes.fromhex(spec.header)
+        frame[: len(header)] = header
+        frame[:12] = self.destination_mac + self.source_mac
+        # A tag of zero and its complement, as all others leave checksums alike.
+        frame[spec.tag_offset : spec.payload_offset] = (bytes(4) + b"\xff" * 4).ljust(
+            spec.payload_offset - spec.tag_offset, b"\0"
+        )
+        for field in spec.lengths:
+            frame[field.offset : field.offset + 2] = (length - field.start).to_bytes(2, "big")
+        for checksum in self._fixed:
+            value = _complement(_sum(frame, checksum), is_udp=_is_udp(checksum))
+            frame[checksum.offset : checksum.offset + 2] = value.to_bytes(2, "big")
+        return bytes(frame)
+
+    def _changing(self, checksum: ChecksumField) -> ChangingChecksum:
+        sums = tuple(_sum(template, checksum) for template in self.templates)
+        return ChangingChecksum(checksum.offset, sums, self._covered(checksum), _is_udp(checksum))
+
+
+def size_pattern(weights: Sequence[int]) -> list[int]:
+    """The shortest sequence of numbers with the given weights, each number spread as evenly as can be."""
+    divisor = reduce(gcd, weights)
+    weights = [weight // divisor for weight in weights]
+    dues = [0] * len(weights)
+    pattern: list[int] = []
+    for _ in range(sum(weights)):
+        dues = [due + weight for due, weight in zip(dues, weights)]
+        chosen = dues.index(max(dues))
+        dues[chosen] -= sum(weights)
+        pattern.append(chosen)
+    return pattern
+
+
+def permutation(seed: int, count: int) -> list[int]:
+    """The numbers below `count` in a random order: that of ``numpy.random.RandomState(seed).permutation(count)``."""
+    # Python has the same generator of random numbers, and another way to begin it.
+    words = [seed & 0xFFFFFFFF]
+    for place in range(1, _STATE_WORDS):
+        words.append((1812433253 * (words[-1] ^ words[-1] >> 30) + place) & 0xFFFFFFFF)
+    twister = random.Random()
+    twister.setstate((3, (*words, _STATE_WORDS), None))
+    draw = twister.getrandbits
+    numbers = list(range(count))
+    for last in range(count - 1, 0, -1):
+        mask = (1 << last.bit_length()) - 1
+        chosen = draw(32) & mask
+        while chosen > last:
+            chosen = draw(32) & mask
+        numbers[last], numbers[chosen] = numbers[chosen], numbers[last]
+    return numbers
+
+
+def _is_udp(checksum: ChecksumField) -> bool:
+    return checksum.pseudo_header is not None and checksum.pseudo_header[2] == _UDP_PROTOCOL
+
+
+def _sum(frame: bytes | bytearray, checksum: ChecksumField) -> int:
+    """Sum of the 16-bit words under a checksum (RFC 1071), whose own place must hold zero."""
+    end = len(frame) if checksum.end is None else checksum.end
+    total = _word_sum(frame[checksum.start : end])
+    if checksum.pseudo_header is not None:
+        start, stop, protocol = checksum.pseudo_header
+        total += _word_sum(frame[start:stop]) + protocol + len(frame) - checksum.start
+    return total
+
+
+def _word_sum(part: bytes | bytearray) -> int:
+    padded = bytes(part) + b"\0" * (len(part) % 2)
+    return sum(int.from_bytes(padded[place : place + 2], "big") for place in range(0, len(padded), 2))
+
+
+def _complement(total: int, *, is_udp: bool) -> int:
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    complement = 0xFFFF - total
+    return 0xFFFF if is_udp and not complement else complement

@@ -1,0 +1,515 @@
+"""The generator inside the kernel: XDP programs send, and XDP programs on the receiving ports count and compare."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Callable, Mapping, Sequence
+
+from lossratio.bpf import Array, BpfError, XdpMode, why_impossible
+
+from ..core.configuration import Configuration, Direction
+from ..core.links import Link
+from ..core.pacing import CATCH_UP, RAMP_STEPS, frames_within, grace_after
+from ..core.ports import links_after, same_links, usable_links
+from ..core.protocol import AgentError, Message
+from . import histogram
+from .devices import attach, check_can_send, check_may_attach, pinned_napi_cpus
+from .frame_code import FrameCode
+from .frames import FramePlan
+from .receive_program import DIRECTIONS, ReceivedFrames, ReceiveProgram, ReceiveStream, Reception
+from .send_program import FOREVER, RING_BITS, Segment, SendProgram, SendStream
+from .sender import WAKE_SECONDS, Sender, receive_signals
+
+PERMIT_SECONDS = 1.0
+"""Seconds for which senders go on without hearing from the agent."""
+
+LINGER_SECONDS = 0.05
+"""Seconds after a trial in which senders stay in the kernel: going there takes some milliseconds."""
+
+EXACT_BATCH, FAST_BATCH = 4, 64
+"""How many runs of a sender's program pass before frames are handed over: for exact times, and for high rates."""
+
+FAST_RATE = 1.2e6
+"""Frames per second of a sender from which on it takes the larger batch."""
+
+_CHECK_SECONDS = 0.1
+_POLL_SECONDS = 0.0005
+_TAG_MASK = 0xFFFFFFFF
+_NANOSECONDS = 1e9
+_MICROSECOND = 1000.0
+_POSSIBLE_CPUS = "/sys/devices/system/cpu/possible"
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A part of a direction's frames that one sender sends.
+
+    Attributes:
+        number: Its number among all streams.
+        direction: Number of its direction.
+        sender: Number of its sender.
+        place: Its number among the sender's streams.
+        share: Which part of the direction it is: the first of how many.
+    """
+
+    number: int
+    direction: int
+    sender: int
+    place: int
+    share: tuple[int, int]
+
+
+class XdpGenerator:
+    """Sends live frames of XDP programs.
+
+    Args:
+        configuration: Ports, directions and settle time.
+        catch_up: Seconds of traffic that are made up for after a stall.
+        cpus: Processors of its senders; None: it chooses some.
+
+    Raises:
+        AgentError: If the ports cannot, or must not, be used, or the frames cannot be sent.
+    """
+
+    def __init__(
+        self, configuration: Configuration, catch_up: float = CATCH_UP, cpus: Sequence[int] | None = None
+    ) -> None:
+        self._configuration = configuration
+        self._catch_up = catch_up
+        self._before = usable_links(configuration)
+        reason = why_impossible()
+        if reason is not None:
+            raise AgentError("permission", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
+        self._check_ports()
+        self._cpus = choose_cpus(len(configuration.directions), cpus)
+        # A random beginning, so that no other agent's frames are taken for this one's.
+        self._tag = int.from_bytes(os.urandom(4), "big") & ~DIRECTIONS
+        self._modes: dict[str, XdpMode] = {}
+        self._senders: list[Sender] = []
+        self._timer: threading.Timer | None = None
+        self._counted: list[int] | None = None
+        self._opened = ExitStack()
+        receive_signals()
+        try:
+            self._open()
+        except BpfError as error:
+            self.close()
+            raise AgentError("unsupported", f"{error} {_WAY_OUT}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def facts(self) -> Message:
+        """Ports with their modes, and how senders are scheduled."""
+        ports = {name: self._before[name] for name in self._configuration.ports}
+        return {
+            "generator": "xdp",
+            "catch_up": self._catch_up,
+            "cpus": list(self._cpus),
+            "receives": {name: mode.name.lower() for name, mode in self._modes.items()},
+            "integrity": self._integrity(),
+            "ports": {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in ports.items()},
+        }
+
+    def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
+        """See `Generator.trial`."""
+        self._begin(load, duration, ramp)
+        self._finish(ramp + duration, check)
+        return self._counters(load, duration, len(_ramp(ramp)))
+
+    def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
+        """See `Generator.latency`: every frame of the load measures its latency."""
+        directions = self.trial(load, duration, 0.0, check)
+        return {
+            "directions": directions,
+            "latency": [
+                self._latency(number, counters["sent"], counters["received"])
+                for number, counters in enumerate(directions)
+            ],
+        }
+
+    def start(self, load: float) -> None:
+        """See `Generator.start`."""
+        self._begin(load, None, 0.0)
+
+    def renew(self) -> None:
+        """See `Generator.renew`."""
+        for sender in self._senders:
+            sender.check()
+            sender.program.renew(time.monotonic_ns() + round(PERMIT_SECONDS * _NANOSECONDS))
+
+    def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
+        """See `Generator.stop`."""
+        for sender in self._senders:
+            sender.program.stop()
+        elapsed = (time.monotonic_ns() - self._start) / _NANOSECONDS
+        self._rest()
+        _sleep(self._configuration.settle_time, check)
+        counters = self._counters(0.0, None, 0, elapsed)
+        late = self.late(late_wait, check)
+        return [{**direction, "late": late[direction["name"]]} for direction in counters]
+
+    def late(self, wait: float, check: Callable[[], None]) -> dict[str, int]:
+        """See `Generator.late`."""
+        _sleep(wait, check)
+        before, self._counted = self._counted, self._arrived()
+        return {
+            direction.name: 0 if before is None else self._counted[number] - before[number]
+            for number, direction in enumerate(self._configuration.directions)
+        }
+
+    def close(self) -> None:
+        """See `Generator.close`."""
+        self._stay()
+        for sender in self._senders:
+            sender.close()
+        self._senders = []
+        self._opened.close()
+
+    # Opening
+
+    def _check_ports(self) -> None:
+        for direction in self._configuration.directions:
+            check_can_send(self._before[direction.transmit])
+            check_may_attach(self._before[direction.receive])
+
+    def _open(self) -> None:
+        directions = self._configuration.directions
+        self._streams = share_out(len(directions), len(self._cpus))
+        self._reception = Reception(len(self._streams), _possible_cpus())
+        self._opened.callback(self._reception.close)
+        codes = [self._frame_code(direction) for direction in directions]
+        parts = [self._send_stream(stream, codes[stream.direction]) for stream in self._streams]
+        for port in dict.fromkeys(direction.receive for direction in directions):
+            here = [
+                ReceiveStream(part, stream.number, self._before[port].mac)
+                for stream, part in zip(self._streams, parts)
+                if directions[stream.direction].receive == port
+            ]
+            program = ReceiveProgram(self._reception, here)
+            self._opened.callback(program.close)
+            link, self._modes[port] = attach(program.program, self._before[port])
+            self._opened.callback(link.close)
+        for number, cpu in enumerate(self._cpus):
+            own = [part for stream, part in zip(self._streams, parts) if stream.sender == number]
+            self._senders.append(Sender(SendProgram(own), cpu))
+
+    def _frame_code(self, direction: Direction) -> FrameCode:
+        source, sink = self._before[direction.transmit], self._before[direction.receive]
+        destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
+        code = FrameCode(FramePlan(direction.frames, source.mac, destination))
+        self._opened.callback(code.close)
+        return code
+
+    def _send_stream(self, stream: _Stream, code: FrameCode) -> SendStream:
+        times = Array(8 << RING_BITS, "lossratio_times")
+        self._opened.callback(times.close)
+        direction = self._configuration.directions[stream.direction]
+        first, step = stream.share
+        return SendStream(code, self._before[direction.transmit].index, times, first, step)
+
+    def _integrity(self) -> Message:
+        if not self._configuration.examines:
+            return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
+        of_all = ["length", "destination MAC address", "direction"]
+        of_numbered = ["contents", "IP addresses", "duplicates", "order"]
+        if not all(direction.frames.is_numbered for direction in self._configuration.directions):
+            left_out = [f"{checked} (no room for sequence numbers)" for checked in of_numbered]
+            return {"in_trials": True, "checked": of_all, "not_checked": left_out}
+        return {"in_trials": True, "checked": [*of_all, *of_numbered], "not_checked": []}
+
+    # One trial
+
+    def _begin(self, load: float, duration: float | None, ramp: float) -> None:
+        self._stay()
+        self._before = same_links(self._configuration.ports, self._before)
+        self._counted = None
+        ramp_tag, tag = self._next_tag(), self._next_tag()
+        self._reception.watch(tag, ramp_tag)
+        schedules: list[list[list[Segment]]] = [[] for _ in self._senders]
+        for stream in self._streams:
+            schedules[stream.sender].append(self._segments(stream, load, duration, ramp, (ramp_tag, tag)))
+        for number, sender in enumerate(self._senders):
+            rate = sum(self._rate(stream, load) for stream in self._streams if stream.sender == number)
+            sender.wake(EXACT_BATCH if rate < FAST_RATE else FAST_BATCH)
+        for sender in self._senders:
+            sender.wait_until_awake()
+            sender.promote(math.inf if duration is None else ramp + duration)
+        self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
+        for sender, schedule in zip(self._senders, schedules):
+            sender.send(self._start, schedule)
+        self.renew()
+
+    def _rate(self, stream: _Stream, load: float) -> float:
+        """Frames per second of a stream."""
+        return load * self._configuration.directions[stream.direction].load_share / stream.share[1]
+
+    def _segments(
+        self, stream: _Stream, load: float, duration: float | None, ramp: float, tags: tuple[int, int]
+    ) -> list[Segment]:
+        """The schedule of a stream: the steps of the ramp, and what counts."""
+        step = stream.share[1]
+        ramp_tag, tag = (one + stream.number for one in tags)
+        rate = self._rate(stream, load) * step
+        segments = [
+            # Not even the slowest step may be empty, as that would be the end.
+            replace(segment, frames=max(1, segment.frames))
+            for segment in (
+                self._segment(part * rate, length, begin, ramp_tag, stream.share) for begin, length, part in _ramp(ramp)
+            )
+        ]
+        segments.append(self._segment(rate, duration, ramp, tag, stream.share))
+        return segments
+
+    def _segment(self, rate: float, duration: float | None, begin: float, tag: int, share: tuple[int, int]) -> Segment:
+        first, step = share
+        frames = FOREVER >> 2 if duration is None else frames_within(duration, rate)
+        last_call = math.inf if duration is None else begin + duration + grace_after(duration, self._catch_up)
+        return Segment(
+            interval=step * _NANOSECONDS / rate,
+            frames=-(-max(0, frames - first) // step),
+            begin=(begin + first / rate) * _NANOSECONDS,
+            last_call=last_call * _NANOSECONDS,
+            catch_up=self._catch_up * _NANOSECONDS,
+            tag=tag,
+        )
+
+    def _finish(self, seconds: float, check: Callable[[], None]) -> None:
+        """Waits until all has been sent, and then for frames in flight."""
+        end = self._start + round(seconds * _NANOSECONDS)
+        looked = 0.0
+        try:
+            while not all(sender.program.has_finished() for sender in self._senders):
+                if time.monotonic() > looked + _CHECK_SECONDS:
+                    looked = time.monotonic()
+                    links_after(self._configuration.ports, self._before)
+                    check()
+                    self.renew()
+                left = (end - time.monotonic_ns()) / _NANOSECONDS
+                time.sleep(min(_CHECK_SECONDS, max(_POLL_SECONDS, left)))
+                if left < -PERMIT_SECONDS:
+                    raise AgentError("sender_died", "A sender does not come to its end; configure anew.")
+        except BaseException:
+            for sender in self._senders:
+                sender.program.stop()
+            raise
+        finally:
+            for sender in self._senders:
+                sender.relax()
+            self._timer = threading.Timer(LINGER_SECONDS, self._rest)
+            self._timer.daemon = True
+            self._timer.start()
+        _sleep(self._configuration.settle_time, check)
+
+    def _stay(self) -> None:
+        """Keeps senders in the kernel that are there yet."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+
+    def _rest(self) -> None:
+        for sender in self._senders:
+            sender.rest()
+
+    def _next_tag(self) -> int:
+        """The tag of the first stream's frames; those of the others follow."""
+        self._tag = (self._tag + DIRECTIONS + 1) & _TAG_MASK
+        return self._tag
+
+    # Counters
+
+    def _arrived(self) -> list[int]:
+        return [
+            sum(self._reception.arrived(stream.number) for stream in self._of(number))
+            for number in range(len(self._configuration.directions))
+        ]
+
+    def _of(self, direction: int) -> list[_Stream]:
+        return [stream for stream in self._streams if stream.direction == direction]
+
+    def _counters(self, load: float, duration: float | None, segment: int, elapsed: float = 0.0) -> list[Message]:
+        arrived = self._arrived()
+        self._received = [
+            _merge([self._reception.received(stream.number) for stream in self._of(number)])
+            for number in range(len(self._configuration.directions))
+        ]
+        self._counted = arrived
+        after = links_after(self._configuration.ports, self._before)
+        return [
+            self._direction_counters(number, load, duration, segment, elapsed, after)
+            for number in range(len(self._configuration.directions))
+        ]
+
+    def _direction_counters(
+        self,
+        number: int,
+        load: float,
+        duration: float | None,
+        segment: int,
+        elapsed: float,
+        after: Mapping[str, Link],
+    ) -> Message:
+        direction, received = self._configuration.directions[number], self._received[number]
+        streams = self._of(number)
+        parts = [self._senders[stream.sender].program.sent(stream.place, segment) for stream in streams]
+        sent, source = sum(part.sent for part in parts), self._before[direction.transmit]
+        if source.kind != "veth":
+            # A card that has no room drops frames that were to leave. What a veth refuses is lost at its other end.
+            sent -= min(sent, after[direction.transmit].transmit_drops - source.transmit_drops)
+        if duration is None:
+            intended = sum(part.sent + part.unsent for part in parts)
+        else:
+            intended = frames_within(duration, load * direction.load_share)
+        sink = self._before[direction.receive]
+        return {
+            "name": direction.name,
+            "intended": intended,
+            "sent": sent,
+            "received": received.arrived - received.stale,
+            "unsent": max(0, intended - sent),
+            "generator_drops": after[direction.receive].receive_drops - sink.receive_drops,
+            "late_of_trial_before": sum(self._reception.late(stream.number) for stream in streams),
+            "elapsed": elapsed or max(duration or 0.0, *(part.last for part in parts)),
+            "worst_lateness": max(part.lateness for part in parts),
+            "load_share": direction.load_share,
+            "examination": self._examination(direction, received, streams) if self._configuration.examines else None,
+        }
+
+    def _examination(self, direction: Direction, received: ReceivedFrames, streams: Sequence[_Stream]) -> Message:
+        is_numbered = direction.frames.is_numbered
+        return {
+            "examined": received.arrived - received.stale if is_numbered else 0,
+            "duplicated": received.duplicated,
+            "reordered": received.reordered,
+            "corrupted": received.corrupted,
+            "readdressed": received.readdressed,
+            "wrong_length": received.wrong_length,
+            "wrong_mac": received.wrong_mac,
+            "strayed": sum(self._reception.strayed(stream.number) for stream in streams),
+        }
+
+    def _latency(self, number: int, sent: int, arrived: int) -> Message:
+        """The latency of a direction, as `Generator.latency` returns it."""
+        received = self._received[number]
+        direction = self._configuration.directions[number]
+        answer: Message = {
+            "name": direction.name,
+            "sent": sent,
+            "received": received.intact,
+            "out_of_order": received.reordered,
+            "duplicates": received.duplicated,
+            "min_us": None,
+            "average_us": None,
+            "max_us": None,
+            "jitter_us": None,
+            "hdr": None,
+            "histogram": [],
+            "resolution_us": 1 / _MICROSECOND,
+            "error": None,
+        }
+        if not direction.frames.is_numbered:
+            return {**answer, "error": "The frames have no room for sequence numbers."}
+        if not received.intact or received.latency_least is None:
+            return {**answer, "error": f"None of {sent} frames came back intact."}
+        return {
+            **answer,
+            "min_us": received.latency_least / _MICROSECOND,
+            "average_us": received.latency_sum / received.intact / _MICROSECOND,
+            "max_us": received.latency_most / _MICROSECOND,
+            "jitter_us": received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
+            "histogram": [[edge / _MICROSECOND, count] for edge, count in histogram.filled(received.histogram)],
+        }
+
+
+_WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
+
+
+def choose_cpus(directions: int, wanted: Sequence[int] | None) -> tuple[int, ...]:
+    """The processors of the senders: one for each direction where there are enough, else one for all of them.
+
+    Args:
+        directions: How many directions there are.
+        wanted: Processors that the topology names; None: none.
+
+    Raises:
+        AgentError: If there is no such processor.
+    """
+    allowed = os.sched_getaffinity(0)
+    if wanted is not None:
+        missing = sorted(set(wanted) - allowed)
+        if missing or not wanted:
+            raise AgentError(
+                "bad_request",
+                f"The generator's 'cpus' ask for CPU {missing}, and the agent may use {sorted(allowed)}.",
+            )
+        return tuple(dict.fromkeys(wanted))
+    free = sorted(allowed - pinned_napi_cpus()) or sorted(allowed)
+    # One is left for everything else.
+    return tuple(free[:directions]) if len(free) > directions else tuple(free[:1])
+
+
+def share_out(directions: int, senders: int) -> tuple[_Stream, ...]:
+    """Shares directions out among senders: several senders to one direction, or one to several of them."""
+    streams: list[_Stream] = []
+    places = [0] * senders
+    for direction in range(directions):
+        own = [sender for sender in range(senders) if sender % directions == direction] or [direction % senders]
+        for part, sender in enumerate(own):
+            streams.append(_Stream(len(streams), direction, sender, places[sender], (part, len(own))))
+            places[sender] += 1
+    return tuple(streams)
+
+
+def _merge(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
+    """What arrived of a direction, from what arrived of its streams."""
+    values = {name: [getattr(part, name) for part in parts] for name in vars(parts[0])}
+    sums = {name: sum(column) for name, column in values.items() if name not in ("histogram", "latency_least")}
+    least = [value for value in values["latency_least"] if value is not None]
+    return ReceivedFrames(
+        **{**sums, "displacement": max(values["displacement"]), "latency_most": max(values["latency_most"])},
+        latency_least=min(least, default=None),
+        histogram=tuple(map(sum, zip(*values["histogram"]))),
+    )
+
+
+def _ramp(seconds: float) -> list[tuple[float, float, float]]:
+    """The steps of a ramp: seconds from its start, seconds, and share of the load."""
+    if not seconds:
+        return []
+    length = seconds / RAMP_STEPS
+    return [(step * length, length, (step + 1) / (RAMP_STEPS + 1)) for step in range(RAMP_STEPS)]
+
+
+def _possible_cpus() -> int:
+    """How many processors the machine may have."""
+    try:
+        with open(_POSSIBLE_CPUS, encoding="ascii") as file:
+            return int(file.read().strip().split(",")[-1].split("-")[-1]) + 1
+    except OSError:
+        return os.cpu_count() or 1
+
+
+def _mac(text: str) -> bytes:
+    try:
+        mac = bytes.fromhex(text.replace(":", ""))
+    except ValueError:
+        mac = b""
+    if len(mac) != 6:
+        raise AgentError("bad_request", f"{text!r} is not a MAC address.")
+    return mac
+
+
+def _sleep(seconds: float, check: Callable[[], None]) -> None:
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(left, _CHECK_SECONDS))
+        check()

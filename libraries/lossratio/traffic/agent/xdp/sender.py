@@ -1,0 +1,191 @@
+"""A thread that is in the kernel, and sends there, while traffic flows."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+import struct
+import threading
+import time
+from typing import Sequence
+
+from lossratio.bpf import BpfError
+
+from ..core.protocol import AgentError
+from .send_program import Segment, SendProgram
+
+WAKE_SECONDS = 0.001
+"""Seconds between an order and its first frame."""
+
+LONGEST_DEADLINE = 60.0
+"""Seconds of traffic up to which nothing else runs on a sender's processor; see `Sender.promote`."""
+
+_SIGNAL = signal.SIGUSR1
+_TIMES = 1 << 31
+_START_SECONDS = 10.0
+_POLL_SECONDS = 0.0002
+_RESTING_SECONDS = 0.002
+_PRIORITY = 10
+_SCHED_DEADLINE, _SCHED_SETATTR = 6, {"x86_64": 314, "aarch64": 274, "riscv64": 274}
+_PERIOD_NS = 1_000_000
+
+
+class Sender:
+    """A program that sends, and the thread that runs it on one processor.
+
+    Between two orders the thread sleeps, or is in the kernel already and waits there (see `rest`).
+
+    Args:
+        program: The program.
+        cpu: The processor.
+
+    Attributes:
+        program: The program.
+        cpu: The processor.
+        scheduling: ``deadline``, ``fifo`` or ``ordinary``: what the kernel granted for the latest order.
+    """
+
+    def __init__(self, program: SendProgram, cpu: int) -> None:
+        self.program = program
+        self.cpu = cpu
+        self.scheduling = "ordinary"
+        self._batch = 1
+        self._go = threading.Event()
+        self._lock = threading.RLock()
+        self._is_wanted = self._is_busy = False
+        self._is_closed = False
+        self._failure: BpfError | None = None
+        self._thread_id = 0
+        self._thread = threading.Thread(target=self._work, name=f"lossratio-send-{cpu}", daemon=True)
+        self._thread.start()
+
+    def wake(self, batch: int) -> None:
+        """Has the thread go into the kernel, if it is not there with this batch size already.
+
+        Args:
+            batch: How many runs of the program pass before frames are handed over.
+        """
+        with self._lock:
+            if self._is_busy and batch != self._batch:
+                self.rest()
+            self._batch = batch
+            self.program.clear()
+            self._is_wanted = True
+            self._go.set()
+
+    def wait_until_awake(self) -> None:
+        """Waits until the program runs, and lets it go before other work.
+
+        Raises:
+            AgentError: If it does not run.
+        """
+        woken, end = time.monotonic_ns(), time.monotonic() + _START_SECONDS
+        while self.program.last_run() < woken:
+            self.check()
+            if time.monotonic() > end:
+                raise AgentError("sender_died", f"The sender on processor {self.cpu} does not start; configure anew.")
+            time.sleep(_POLL_SECONDS)
+
+    def promote(self, seconds: float) -> None:
+        """Lets the thread go before other work, for traffic of so many seconds.
+
+        A thread of SCHED_FIFO loses its processor for 50 ms in each second to ordinary work that waits for it. One of
+        SCHED_DEADLINE does not, but cannot be bound to a processor: it stays on the one where it runs. Traffic that
+        lasts long leaves others their share.
+        """
+        tid = self._thread_id
+        self.relax()
+        os.sched_setaffinity(tid, {self.cpu})
+        if seconds <= LONGEST_DEADLINE and _set_deadline(tid):
+            time.sleep(_POLL_SECONDS)
+            if self.program.last_processor() == self.cpu:
+                self.scheduling = "deadline"
+                return
+            self.relax()
+            os.sched_setaffinity(tid, {self.cpu})
+        try:
+            os.sched_setscheduler(tid, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+            self.scheduling = "fifo"
+        except PermissionError:
+            pass
+
+    def relax(self) -> None:
+        """Gives the thread no more of its processor than any other."""
+        os.sched_setscheduler(self._thread_id, os.SCHED_OTHER, os.sched_param(0))
+        self.scheduling = "ordinary"
+
+    def send(self, start: int, segments: Sequence[Sequence[Segment]]) -> None:
+        """Gives it a schedule; see `SendProgram.schedule`."""
+        self.program.schedule(start, segments)
+
+    def check(self) -> None:
+        """Looks whether the thread is well.
+
+        Raises:
+            AgentError: If the kernel ended the program.
+        """
+        if self._failure is not None:
+            raise AgentError("sender_died", f"The sender on processor {self.cpu} ended. {self._failure}")
+
+    def rest(self) -> None:
+        """Has the thread leave the kernel, and waits until it has."""
+        with self._lock:
+            self.program.stop()
+            self._is_wanted = False
+            while self._is_busy:
+                # Ordinary again, or others would wait for the processor until all is cleaned up.
+                self.relax()
+                # A signal that comes before the system call is lost.
+                signal.pthread_kill(self._thread.ident or 0, _SIGNAL)
+                time.sleep(_RESTING_SECONDS)
+
+    def close(self) -> None:
+        """Ends the thread, and gives the program back."""
+        self._is_closed = True
+        self.rest()
+        self._go.set()
+        self._thread.join()
+        self.program.close()
+
+    def _work(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {_SIGNAL})
+        self._thread_id = threading.get_native_id()
+        os.sched_setaffinity(self._thread_id, {self.cpu})
+        while True:
+            self._go.wait()
+            self._go.clear()
+            if self._is_closed:
+                return
+            self._is_busy = True
+            try:
+                while self._is_wanted:
+                    self.program.program.run_live(self.program.template, _TIMES, self._batch)
+            except BpfError as error:
+                self._failure = error
+            self._is_busy = False
+
+
+def receive_signals() -> None:
+    """Makes ready for the signal that ends a call of a sender; to be called by the process's main thread."""
+    signal.signal(_SIGNAL, _ignore)
+
+
+def _ignore(number: int, frame: object) -> None:
+    """The handler of a signal that only ends a system call."""
+
+
+def _set_deadline(tid: int) -> bool:
+    number = _SCHED_SETATTR.get(platform.machine())
+    if number is None:
+        return False
+    try:
+        # The kernel binds no such thread, and wants it to be free to go anywhere.
+        os.sched_setaffinity(tid, range(os.cpu_count() or 1))
+    except OSError:
+        return False
+    attribute = struct.pack("=IIQiIQQQ", 48, _SCHED_DEADLINE, 0, 0, 0, *(_PERIOD_NS,) * 3)
+    buffer = ctypes.create_string_buffer(attribute, len(attribute))
+    granted: int = ctypes.CDLL(None, use_errno=True).syscall(number, tid, buffer, 0)
+    return granted == 0

@@ -1,0 +1,322 @@
+"""The programs that send and receive inside the kernel: the kernel runs them on single frames, which go nowhere."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spec
+
+from lossratio.bpf import Array, XdpAction, why_impossible
+from lossratio.topology.addressing import EAST, WEST
+from lossratio.traffic import profile_names
+from lossratio.traffic.agent.afpacket.frames import number_bytes, number_parts, tag_bytes
+from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.traffic.agent.xdp import histogram
+from lossratio.traffic.agent.xdp.frame_code import FrameCode
+from lossratio.traffic.agent.xdp.frames import FramePlan, permutation
+from lossratio.traffic.agent.xdp.receive_program import ReceiveProgram, ReceiveStream, Reception
+from lossratio.traffic.agent.xdp.send_program import FOREVER, RING_BITS, Segment, SendProgram, SendStream
+
+needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
+
+TAG = 0xA1B2C300
+BURST = Segment(interval=0.0, frames=1 << 40, begin=0.0, last_call=float("inf"), catch_up=float("inf"), tag=TAG)
+
+
+@pytest.fixture(scope="module")
+def times():
+    array = Array(8 << RING_BITS, "times")
+    yield array
+    array.close()
+
+
+class Bench:
+    """A sender and a receiver of one stream, which are run by hand."""
+
+    def __init__(self, description, times, first=0, step=1):
+        self.frames = FrameCode(FramePlan(description, SOURCE_MAC, DESTINATION_MAC))
+        self.stream = SendStream(self.frames, 1, times, first, step)
+        self.sender = SendProgram([self.stream])
+        self.template = self.sender.template
+        self.reception = Reception(1, 64)
+        self.receiver = ReceiveProgram(self.reception, [ReceiveStream(self.stream, 0, DESTINATION_MAC)])
+        self.begin()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        for one in (self.sender, self.receiver, self.reception, self.frames):
+            one.close()
+
+    def begin(self, *segments):
+        self.reception.watch(TAG, TAG ^ 0x100)
+        self.sender.schedule(time.monotonic_ns() - 1, [segments or [BURST]])
+        self.sender.renew(FOREVER)
+
+    def send(self):
+        verdict, frame = self.sender.program.run(self.template)
+        return frame if verdict == XdpAction.REDIRECT.value else None
+
+    def arrive(self, *frames):
+        return [XdpAction(self.receiver.program.run(frame)[0]) for frame in frames]
+
+    def counts(self):
+        received = vars(self.reception.received(0))
+        names = ("arrived", "wrong_length", "wrong_mac", "corrupted", "readdressed", "duplicated", "stale")
+        return {name: received[name] for name in (*names, "reordered", "intact") if received[name]}
+
+
+def as_afpacket_sends(description, numbers, first=0):
+    """Frames by their sequence numbers."""
+    data, lengths = cycle(description).frames(np.asarray(numbers) + first)
+    place = description.tag_place
+    data[:, place.offset : place.offset + 8] = np.frombuffer(tag_bytes(TAG), dtype=np.uint8)
+    if place.is_numbered:
+        for (start, width), part in zip(
+            number_parts(place), number_bytes(place, TAG, np.asarray(numbers)), strict=True
+        ):
+            data[:, start : start + width] = part
+    return [row[:length].tobytes() for row, length in zip(data, lengths, strict=True)]
+
+
+@needs_bpf
+@pytest.mark.parametrize("profile", profile_names())
+def test_frames_are_those_of_the_embedded_generator_and_come_back_intact(profile, times):
+    smallest = smallest_size(profile)
+    sizes = (smallest, 570, 1518) if smallest > 64 and "ip6" not in profile else (smallest, 1518, "IMIX_v4_1")
+    for size in sizes:
+        description = spec(profile, size)
+        first = max(0, description.flows - 20)
+        with Bench(description, times, first=first) as bench:
+            sent = [bench.send() for _ in range(40)]
+            assert sent == as_afpacket_sends(description, range(40), first)
+            assert bench.arrive(*sent) == [XdpAction.DROP] * 40
+            assert bench.counts() == {"arrived": 40, "intact": 40}
+
+
+@needs_bpf
+def test_the_other_direction_has_frames_of_its_own(times):
+    description = spec("ethip4-udp", 64, EAST, WEST)
+    with Bench(description, times) as bench:
+        assert [bench.send() for _ in range(300)] == as_afpacket_sends(description, range(300))
+
+
+@needs_bpf
+def test_streams_of_one_direction_share_its_frames(times):
+    description = spec("ethip4-udp", "IMIX_v4_1")
+    whole = as_afpacket_sends(description, range(60))
+    with Bench(description, times, first=1, step=3) as bench:
+        sent = [bench.send() for _ in range(20)]
+        start = description.tag_offset
+        assert [frame[:start] for frame in sent] == [frame[:start] for frame in whole[1::3]]
+        bench.arrive(*sent)
+        assert bench.counts() == {"arrived": 20, "intact": 20}
+
+
+@needs_bpf
+def test_a_frame_is_written_anew_whatever_its_memory_holds(times):
+    with Bench(spec("ethip4-udp", 1518), times) as bench:
+        right = bench.send()
+        bench.template = bytes(len(right))
+        bench.begin()
+        assert bench.send() == right
+
+
+def changed(frame, place):
+    other = bytearray(frame)
+    other[place] ^= 0x10
+    return bytes(other)
+
+
+@needs_bpf
+@pytest.mark.parametrize("size", [64, 1518, "IMIX_v4_1"])
+@pytest.mark.parametrize(
+    ("fault", "counted"),
+    [
+        (lambda frame: changed(frame, -1), "corrupted"),
+        (lambda frame: changed(frame, 54), "corrupted"),
+        (lambda frame: changed(frame, 49), "corrupted"),
+        (lambda frame: changed(frame, 46), "corrupted"),
+        (lambda frame: changed(frame, 24), "corrupted"),
+        (lambda frame: changed(frame, 41), "corrupted"),
+        (lambda frame: changed(frame, 12), "corrupted"),
+        (lambda frame: changed(frame, 23), "corrupted"),
+        (lambda frame: frame[:26] + frame[30:34] + frame[26:30] + frame[34:], "readdressed"),
+        (lambda frame: changed(frame, 0), "wrong_mac"),
+        (lambda frame: changed(frame, 5), "wrong_mac"),
+        (lambda frame: frame[:-4], "wrong_length"),
+        (lambda frame: frame + bytes(6), "wrong_length"),
+        (lambda frame: frame[:50], "wrong_length"),
+    ],
+)
+def test_each_fault_of_a_frame_has_its_counter(fault, counted, size, times):
+    with Bench(spec("ethip4-udp", size), times) as bench:
+        frames = [bench.send() for _ in range(3)]
+        bench.arrive(frames[0], fault(frames[1]), frames[2])
+        assert bench.counts() == {"arrived": 3, counted: 1, "intact": 2}
+
+
+@needs_bpf
+def test_a_router_may_change_mac_addresses_time_to_live_and_header_checksum(times):
+    with Bench(spec("ethip4-udp", 64), times) as bench:
+        frame = bench.send()
+        checksum = int.from_bytes(frame[24:26], "big") + 0x0100
+        checksum = (checksum & 0xFFFF) + (checksum >> 16)
+        routed = frame[:6] + bytes(6) + frame[12:22] + bytes([frame[22] - 1, frame[23]])
+        bench.arrive(routed + checksum.to_bytes(2, "big") + frame[26:])
+        assert bench.counts() == {"arrived": 1, "intact": 1}
+
+
+@needs_bpf
+@pytest.mark.parametrize("profile", ["dot1q-ip4base", "dot1ad-ip4base"])
+def test_a_frame_may_have_lost_the_tag_of_its_vlan(profile, times):
+    with Bench(spec(profile, 128), times) as bench:
+        frames = [bench.send() for _ in range(3)]
+        bench.arrive(frames[0], frames[1][:12] + frames[1][16:], changed(frames[2][:12] + frames[2][16:], -1))
+        assert bench.counts() == {"arrived": 3, "intact": 2, "corrupted": 1}
+
+
+@needs_bpf
+def test_copies_and_the_order_are_seen(times):
+    with Bench(spec(), times) as bench:
+        frames = [bench.send() for _ in range(8)]
+        bench.arrive(*(frames[number] for number in (0, 1, 1, 4, 2, 3, 5, 4, 7)))
+        assert bench.counts() == {"arrived": 9, "duplicated": 2, "reordered": 2, "intact": 7}
+        assert bench.reception.received(0).displacement == 3
+
+
+@needs_bpf
+def test_a_number_that_was_never_sent_is_a_corrupted_frame(times):
+    with Bench(spec(), times) as bench:
+        frames = [bench.send() for _ in range(4)]
+        bench.begin()
+        bench.send()
+        times.memory[:] = bytes(len(times.memory))
+        bench.arrive(frames[3])
+        assert bench.counts() == {"arrived": 1, "corrupted": 1}
+
+
+@needs_bpf
+def test_a_frame_that_a_whole_ring_of_later_ones_overtook_is_neither_intact_nor_a_copy(times):
+    with Bench(spec(), times) as bench:
+        old = bench.send()
+        times.memory[:8] = (time.monotonic_ns() << 16 & FOREVER | 2).to_bytes(8, "little")
+        bench.arrive(old)
+        assert bench.counts() == {"arrived": 1, "stale": 1}
+
+
+@needs_bpf
+def test_foreign_frames_pass_and_those_of_other_trials_are_counted_apart(times):
+    with Bench(spec(), times) as bench:
+        mine, late = bench.send(), bench.send()
+        arp = bytes.fromhex("ffffffffffff0200000000010806").ljust(60, b"\0")
+        assert bench.arrive(arp, arp[:20], b"\x33\x33" + mine[2:42] + bytes(18)) == [XdpAction.PASS] * 3
+        assert bench.reception.received(0).arrived == 0
+        bench.reception.watch(TAG + 0x200, TAG + 0x300)
+        stray = mine[:42] + (TAG + 0x205).to_bytes(4, "big") + mine[46:]
+        ramp = mine[:42] + (TAG + 0x300).to_bytes(4, "big") + mine[46:]
+        assert bench.arrive(late, stray, ramp) == [XdpAction.DROP] * 3
+        assert (bench.reception.late(0), bench.reception.strayed(0), bench.counts()) == (1, 1, {})
+
+
+@needs_bpf
+def test_latency_and_jitter_are_those_of_the_clock(times):
+    with Bench(spec(), times) as bench:
+        frames = [bench.send() for _ in range(5)]
+        time.sleep(0.02)
+        bench.arrive(*frames)
+        received = bench.reception.received(0)
+        assert 20e6 <= received.latency_least <= received.latency_most
+        assert received.latency_least * 5 <= received.latency_sum <= received.latency_most * 5
+        assert received.jitter_count == 4
+        assert received.jitter_sum >= received.latency_most - received.latency_least
+        ((lowest, _), *_) = histogram.filled(received.histogram)
+        assert lowest <= received.latency_least < lowest * (1 + 1 / 128)
+        assert sum(received.histogram) == 5
+
+
+@pytest.mark.parametrize("value", [0, 1, 99, 127, 128, 129, 255, 256, 1000, 123_456, 10**9, (1 << 34) - 1])
+def test_an_interval_is_at_most_one_percent_wide(value):
+    edges = [histogram.edge(interval) for interval in range(histogram.INTERVALS)]
+    assert edges == sorted(set(edges))
+    below = max(edge for edge in edges if edge <= value)
+    above = min((edge for edge in edges if edge > value), default=1 << 34)
+    assert above - below <= max(1, 0.01 * value)
+
+
+@needs_bpf
+def test_a_schedule_is_sent_segment_by_segment_and_then_ends(times):
+    first = Segment(0.0, 3, 0.0, float("inf"), float("inf"), TAG)
+    on_time = Segment(0.0, 2, 0.0, float("inf"), float("inf"), TAG, renumbers=False)
+    other = Segment(0.0, 2, 0.0, float("inf"), float("inf"), TAG + 0x100)
+    with Bench(spec(), times) as bench:
+        bench.begin(first, on_time, other)
+        frames = [bench.send() for _ in range(7)]
+        assert bench.send() is None
+        assert bench.sender.has_finished()
+        numbers = [(int.from_bytes(frame[42:46], "big") - TAG, int.from_bytes(frame[46:50], "big")) for frame in frames]
+        assert numbers == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0x100, 0), (0x100, 1)]
+        assert [bench.sender.sent(0, number).sent for number in range(3)] == [3, 2, 2]
+
+
+@needs_bpf
+def test_nothing_is_sent_before_it_is_due_or_after_the_last_call_or_without_leave(times):
+    later = replace(BURST, begin=60e9)
+    missed = Segment(1000.0, 500, 0.0, last_call=1.0, catch_up=float("inf"), tag=TAG)
+    with Bench(spec(), times) as bench:
+        bench.begin(later)
+        assert bench.send() is None
+        bench.begin(missed)
+        assert bench.send() is None
+        assert bench.sender.has_finished()
+        assert (bench.sender.sent(0, 0).sent, bench.sender.sent(0, 0).unsent) == (0, 500)
+        bench.begin()
+        bench.sender.stop()
+        assert bench.send() is None
+        bench.sender.renew(time.monotonic_ns() - 1)
+        assert bench.send() is None
+
+
+@needs_bpf
+def test_frames_that_are_too_late_stay_unsent_and_the_next_one_is_on_time(times):
+    with Bench(spec(), times) as bench:
+        bench.reception.watch(TAG, TAG ^ 0x100)
+        late = Segment(1e6, 10_000, 0.0, float("inf"), catch_up=2e6, tag=TAG)
+        bench.sender.schedule(time.monotonic_ns() - 5_000_000_000, [[late]])
+        bench.sender.renew(FOREVER)
+        assert bench.send() is None
+        unsent = bench.sender.sent(0, 0).unsent
+        assert 4_990 <= unsent < 10_000
+        while bench.send() is None:
+            pass
+        assert bench.sender.sent(0, 0).lateness >= 4.99
+
+
+@pytest.mark.parametrize(("seed", "count"), [(1, 1), (2, 7), (70000, 254), (3, 5000)])
+def test_a_random_order_is_that_of_the_embedded_generator(seed, count):
+    assert permutation(seed, count) == np.random.RandomState(seed).permutation(count).tolist()
+
+
+def test_frames_that_no_page_has_room_for_are_refused_with_the_way_out():
+    with pytest.raises(AgentError, match=r"Frames of 9000 bytes do not fit .* Use 'kind: afpacket'"):
+        FramePlan(spec("ethip4-udp", 9000), SOURCE_MAC, DESTINATION_MAC)
+
+
+@needs_bpf
+def test_the_stream_that_is_due_first_goes_first_so_that_all_are_late_alike(times):
+    description = spec()
+    with ExitStack() as stack:
+        codes = [stack.enter_context(Bench(description, times)).frames for _ in range(2)]
+        sender = SendProgram([SendStream(code, 1, times) for code in codes])
+        stack.callback(sender.close)
+        schedules = [[Segment(interval, 3000, 0.0, float("inf"), float("inf"), TAG)] for interval in (1000.0, 2000.0)]
+        sender.schedule(time.monotonic_ns() - 10_000_000_000, schedules)
+        sender.renew(FOREVER)
+        for _ in range(600):
+            sender.program.run(sender.template)
+        assert [sender.sent(stream, 0).sent for stream in range(2)] == [400, 200]
