@@ -79,7 +79,7 @@ class FrameCode:
         longest = max(plan.templates, key=len)
         data = b"".join([*parts, longest])
         self.memory = Array(len(data), "lossratio_frame")
-        self.memory.memory[:] = data
+        self.memory.memory[: len(data)] = data
         self._has_sizes = len(plan.lengths) > 1
         self._direct = min(*plan.lengths, max(_MOST_DIRECT, self._spec.payload_offset))
 

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Callable, Mapping, Sequence
 
 from lossratio.bpf import Array, BpfError, XdpMode, why_impossible
@@ -18,12 +18,12 @@ from ..core.pacing import CATCH_UP, RAMP_STEPS, frames_within, grace_after
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
 from . import histogram
-from .devices import attach, check_can_send, check_may_attach, pinned_napi_cpus
+from .devices import attach, check_can_send, check_may_attach
 from .frame_code import FrameCode
 from .frames import FramePlan
 from .receive_program import DIRECTIONS, ReceivedFrames, ReceiveProgram, ReceiveStream, Reception
 from .send_program import FOREVER, RING_BITS, Segment, SendProgram, SendStream
-from .sender import WAKE_SECONDS, Sender, receive_signals
+from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, receive_signals, share_out
 
 PERMIT_SECONDS = 1.0
 """Seconds for which senders go on without hearing from the agent."""
@@ -43,25 +43,6 @@ _TAG_MASK = 0xFFFFFFFF
 _NANOSECONDS = 1e9
 _MICROSECOND = 1000.0
 _POSSIBLE_CPUS = "/sys/devices/system/cpu/possible"
-
-
-@dataclass(frozen=True)
-class _Stream:
-    """A part of a direction's frames that one sender sends.
-
-    Attributes:
-        number: Its number among all streams.
-        direction: Number of its direction.
-        sender: Number of its sender.
-        place: Its number among the sender's streams.
-        share: Which part of the direction it is: the first of how many.
-    """
-
-    number: int
-    direction: int
-    sender: int
-    place: int
-    share: tuple[int, int]
 
 
 class XdpGenerator:
@@ -206,7 +187,7 @@ class XdpGenerator:
         self._opened.callback(code.close)
         return code
 
-    def _send_stream(self, stream: _Stream, code: FrameCode) -> SendStream:
+    def _send_stream(self, stream: Share, code: FrameCode) -> SendStream:
         times = Array(8 << RING_BITS, "lossratio_times")
         self._opened.callback(times.close)
         direction = self._configuration.directions[stream.direction]
@@ -245,12 +226,12 @@ class XdpGenerator:
             sender.send(self._start, schedule)
         self.renew()
 
-    def _rate(self, stream: _Stream, load: float) -> float:
+    def _rate(self, stream: Share, load: float) -> float:
         """Frames per second of a stream."""
         return load * self._configuration.directions[stream.direction].load_share / stream.share[1]
 
     def _segments(
-        self, stream: _Stream, load: float, duration: float | None, ramp: float, tags: tuple[int, int]
+        self, stream: Share, load: float, duration: float | None, ramp: float, tags: tuple[int, int]
     ) -> list[Segment]:
         """The schedule of a stream: the steps of the ramp, and what counts."""
         step = stream.share[1]
@@ -330,7 +311,7 @@ class XdpGenerator:
             for number in range(len(self._configuration.directions))
         ]
 
-    def _of(self, direction: int) -> list[_Stream]:
+    def _of(self, direction: int) -> list[Share]:
         return [stream for stream in self._streams if stream.direction == direction]
 
     def _counters(self, load: float, duration: float | None, segment: int, elapsed: float = 0.0) -> list[Message]:
@@ -381,7 +362,7 @@ class XdpGenerator:
             "examination": self._examination(direction, received, streams) if self._configuration.examines else None,
         }
 
-    def _examination(self, direction: Direction, received: ReceivedFrames, streams: Sequence[_Stream]) -> Message:
+    def _examination(self, direction: Direction, received: ReceivedFrames, streams: Sequence[Share]) -> Message:
         is_numbered = direction.frames.is_numbered
         return {
             "examined": received.arrived - received.stale if is_numbered else 0,
@@ -428,42 +409,6 @@ class XdpGenerator:
 
 
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
-
-
-def choose_cpus(directions: int, wanted: Sequence[int] | None) -> tuple[int, ...]:
-    """The processors of the senders: one for each direction where there are enough, else one for all of them.
-
-    Args:
-        directions: How many directions there are.
-        wanted: Processors that the topology names; None: none.
-
-    Raises:
-        AgentError: If there is no such processor.
-    """
-    allowed = os.sched_getaffinity(0)
-    if wanted is not None:
-        missing = sorted(set(wanted) - allowed)
-        if missing or not wanted:
-            raise AgentError(
-                "bad_request",
-                f"The generator's 'cpus' ask for CPU {missing}, and the agent may use {sorted(allowed)}.",
-            )
-        return tuple(dict.fromkeys(wanted))
-    free = sorted(allowed - pinned_napi_cpus()) or sorted(allowed)
-    # One is left for everything else.
-    return tuple(free[:directions]) if len(free) > directions else tuple(free[:1])
-
-
-def share_out(directions: int, senders: int) -> tuple[_Stream, ...]:
-    """Shares directions out among senders: several senders to one direction, or one to several of them."""
-    streams: list[_Stream] = []
-    places = [0] * senders
-    for direction in range(directions):
-        own = [sender for sender in range(senders) if sender % directions == direction] or [direction % senders]
-        for part, sender in enumerate(own):
-            streams.append(_Stream(len(streams), direction, sender, places[sender], (part, len(own))))
-            places[sender] += 1
-    return tuple(streams)
 
 
 def _merge(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:

@@ -9,11 +9,13 @@ import signal
 import struct
 import threading
 import time
+from dataclasses import dataclass
 from typing import Sequence
 
 from lossratio.bpf import BpfError
 
 from ..core.protocol import AgentError
+from .devices import pinned_napi_cpus
 from .send_program import Segment, SendProgram
 
 WAKE_SECONDS = 0.001
@@ -189,3 +191,58 @@ def _set_deadline(tid: int) -> bool:
     buffer = ctypes.create_string_buffer(attribute, len(attribute))
     granted: int = ctypes.CDLL(None, use_errno=True).syscall(number, tid, buffer, 0)
     return granted == 0
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of a direction's frames that one sender sends.
+
+    Attributes:
+        number: Its number among all streams.
+        direction: Number of its direction.
+        sender: Number of its sender.
+        place: Its number among the sender's streams.
+        share: Which part of the direction it is: the first of how many.
+    """
+
+    number: int
+    direction: int
+    sender: int
+    place: int
+    share: tuple[int, int]
+
+
+def choose_cpus(directions: int, wanted: Sequence[int] | None) -> tuple[int, ...]:
+    """The processors of the senders: one for each direction where there are enough, else one for all of them.
+
+    Args:
+        directions: How many directions there are.
+        wanted: Processors that the topology names; None: none.
+
+    Raises:
+        AgentError: If there is no such processor.
+    """
+    allowed = os.sched_getaffinity(0)
+    if wanted is not None:
+        missing = sorted(set(wanted) - allowed)
+        if missing or not wanted:
+            raise AgentError(
+                "bad_request",
+                f"The generator's 'cpus' ask for CPU {missing}, and the agent may use {sorted(allowed)}.",
+            )
+        return tuple(dict.fromkeys(wanted))
+    free = sorted(allowed - pinned_napi_cpus()) or sorted(allowed)
+    # One is left for everything else.
+    return tuple(free[:directions]) if len(free) > directions else tuple(free[:1])
+
+
+def share_out(directions: int, senders: int) -> tuple[Share, ...]:
+    """Shares directions out among senders: several senders to one direction, or one to several of them."""
+    streams: list[Share] = []
+    places = [0] * senders
+    for direction in range(directions):
+        own = [sender for sender in range(senders) if sender % directions == direction] or [direction % senders]
+        for part, sender in enumerate(own):
+            streams.append(Share(len(streams), direction, sender, places[sender], (part, len(own))))
+            places[sender] += 1
+    return tuple(streams)
