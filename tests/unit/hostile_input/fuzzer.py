@@ -122,6 +122,8 @@ def main() -> None:
     # Examples of results are beside this folder.
     sys.path.append(str(Path(__file__).parents[1]))
     seconds, seed = float(sys.argv[1]), int(sys.argv[2])
+    # What they have built once is there for all processes.
+    targets()
     for line in sys.stdin:
         attacker = multiprocessing.get_context("fork").Process(target=attack, args=(line.strip(), seconds, seed))
         attacker.start()
