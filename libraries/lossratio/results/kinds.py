@@ -11,6 +11,7 @@ from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
 
 from pydantic import BaseModel, Field, TypeAdapter
@@ -24,21 +25,15 @@ from lossratio.trials import JournalContents, TrialResult
 GROUP = "lossratio.measurement"
 """Group of the entry points."""
 
-# The schema lists the kinds in this order.
+_MEASUREMENTS = Path(__file__).parents[1] / "measurements"
+# A folder of the room with a module of results is a built-in kind. It names its class KIND.
 _KINDS = PluginGroup(
     GROUP,
     "kind of measurement",
     ReportError,
     tuple(
-        EntryPoint(name, f"lossratio.measurements.{name}:{kind}", GROUP)
-        for name, kind in (
-            ("throughput", "Throughput"),
-            ("mrr", "MaximumReceiveRate"),
-            ("soak", "Soak"),
-            ("frame_loss", "FrameLossRate"),
-            ("latency", "Latency"),
-            ("reconfiguration", "Reconfiguration"),
-        )
+        EntryPoint(folder.parent.name, f"lossratio.measurements.{folder.parent.name}:KIND", GROUP)
+        for folder in sorted(_MEASUREMENTS.glob("*/result.py"))
     ),
 )
 

@@ -9,7 +9,11 @@ from lossratio.measurements.frame_loss.measure import (
 )
 from lossratio.measurements.frame_loss.result import FrameLossResult
 
+KIND = FrameLossRate
+"""The class of the kind, for the registry."""
+
 __all__ = [
+    "KIND",
     "LARGEST_STEP",
     "TRIAL_DURATION",
     "FrameLossRate",

@@ -12,7 +12,11 @@ from lossratio.measurements.latency.measure import (
 )
 from lossratio.measurements.latency.result import LatencyAtLoad, LatencyResult, latency_lines, name_load
 
+KIND = Latency
+"""The class of the kind, for the registry."""
+
 __all__ = [
+    "KIND",
     "LATENCY_DURATION",
     "LATENCY_SHARES",
     "Latency",

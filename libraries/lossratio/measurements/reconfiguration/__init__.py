@@ -9,7 +9,11 @@ from lossratio.measurements.reconfiguration.measure import (
 )
 from lossratio.measurements.reconfiguration.result import ReconfigurationResult
 
+KIND = Reconfiguration
+"""The class of the kind, for the registry."""
+
 __all__ = [
+    "KIND",
     "RECONFIGURATION_GOAL",
     "Reconfiguration",
     "ReconfigurationRequest",

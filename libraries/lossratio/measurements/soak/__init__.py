@@ -10,7 +10,11 @@ from lossratio.measurements.soak.measure import (
 )
 from lossratio.measurements.soak.result import SoakResult
 
+KIND = Soak
+"""The class of the kind, for the registry."""
+
 __all__ = [
+    "KIND",
     "TARGET_LOSS_RATIO",
     "Soak",
     "SoakProgress",

@@ -11,8 +11,12 @@ from lossratio.measurements.throughput.measure import (
 )
 from lossratio.measurements.throughput.result import Goal, ThroughputResult, search_goal
 
+KIND = Throughput
+"""The class of the kind, for the registry."""
+
 __all__ = [
     "DEFAULT_TIMEOUT",
+    "KIND",
     "Goal",
     "NdrPdrGoals",
     "SearchRequest",
