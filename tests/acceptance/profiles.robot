@@ -13,13 +13,13 @@ Test Tags         profiles
 
 
 *** Variables ***
-${RATE}        10 kfps
-${BURST}       2000
+${RATE}        4 kfps
+${BURST}       800
 ${DURATION}    200 ms
-# 10,000 + (2,000 - 1) / 0.2: the first and the last frame of a trial are a frame less than 0.2 s apart.
-${TRUTH}       ${19_995}
+# 4,000 + (800 - 1) / 0.2: the first and the last frame of a trial are a frame less than 0.2 s apart.
+${TRUTH}       ${7995}
 # Two frames more or less in a trial.
-${FRAMES}      ${{2 / 0.2 / 19_995}}
+${FRAMES}      ${{2 / 0.2 / 7995}}
 
 
 *** Test Cases ***    PROFILE    FRAME SIZE
@@ -65,7 +65,7 @@ Bounds Enclose The Policer
     ...    ${goal}
     ...    frame_size=${frame_size}
     ...    profile=${profile}
-    ...    min_load=10 kfps
-    ...    max_load=40 kfps
+    ...    min_load=4 kfps
+    ...    max_load=16 kfps
     Should Be Equal    ${result.conditions.traffic.name}    ${profile}
     Should Be Regular And Enclose    ${result.goals}[0]    ${TRUTH}    ${FRAMES}

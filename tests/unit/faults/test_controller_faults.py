@@ -32,12 +32,12 @@ Suite Setup       Run Keywords    Set Up Testbed    ${TOPOLOGY}    dut=linux_bri
 Suite Teardown    Run Keywords    Stop In    teardown    AND    Tear Down Testbed
 *** Test Cases ***
 First
-    Measure MRR    64B    max_load=5 kpps    trials=2    trial_duration=0.1 s
+    Measure MRR    64B    max_load=500 pps    trials=2    trial_duration=0.1 s
 Second
     [Timeout]    ${TEST_TIMEOUT}
-    Measure MRR    64B    max_load=5 kpps    trials=100    trial_duration=0.2 s
+    Measure MRR    64B    max_load=500 pps    trials=100    trial_duration=0.2 s
 Third
-    Measure MRR    64B    max_load=5 kpps    trials=2    trial_duration=0.1 s
+    Measure MRR    64B    max_load=500 pps    trials=2    trial_duration=0.1 s
 """
 
 
