@@ -147,7 +147,7 @@ _PRIVATE = Path("/run/lossratio")
 _CONFIG = """\
 HostKey {directory}/host_key
 AuthorizedKeysFile {private}/authorized_keys
-ForceCommand exec {directory}/enter
+ForceCommand {enter}
 PubkeyAuthentication yes
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -162,12 +162,10 @@ DisableForwarding yes
 MaxSessions 100
 """
 
-_ENTER = """\
-#!/bin/sh
-export PATH={path} XDG_CACHE_HOME=/run
-exec {nsenter} --target={pid} {user} --net --mount --ipc -- \
-/bin/sh -c 'cd "$HOME" 2>/dev/null; eval "${{SSH_ORIGINAL_COMMAND:-exec /bin/sh -i}}"'
-"""
+_ENTER = (
+    "export PATH={path} XDG_CACHE_HOME=/run; exec {nsenter} --target={pid} {user} --net --mount --ipc -- "
+    """/bin/sh -c 'cd "$HOME" 2>/dev/null; eval "${{SSH_ORIGINAL_COMMAND:-exec /bin/sh -i}}"'"""
+)
 
 
 @dataclass(frozen=True)
@@ -269,13 +267,11 @@ def _reap() -> set[int]:
 
 def _prepare_server(plan: Plan, directory: Path, pid: int) -> Server:
     directory.mkdir()
-    enter = directory / "enter"
     user = "" if plan.privileged else "--user --preserve-credentials"
-    enter.write_text(_ENTER.format(path=system.SEARCH_PATH, nsenter=plan.tools.nsenter, pid=pid, user=user))
-    enter.chmod(0o755)
+    enter = _ENTER.format(path=system.SEARCH_PATH, nsenter=plan.tools.nsenter, pid=pid, user=user)
     config = directory / "config"
     sftp = "" if plan.tools.sftp_server is None else f"Subsystem sftp {plan.tools.sftp_server}\n"
-    config.write_text(_CONFIG.format(private=_PRIVATE, directory=directory) + sftp)
+    config.write_text(_CONFIG.format(private=_PRIVATE, directory=directory, enter=enter) + sftp)
     host_key = make_key(plan.tools.ssh_keygen, directory / "host_key")
     listener = socket.create_server((ADDRESS, 0), backlog=128)
     listener.setblocking(False)

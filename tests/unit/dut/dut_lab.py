@@ -51,7 +51,8 @@ class NamespaceShell:
         self.boot_id: str | None = None
         self._lab = lab
         self._namespace = namespace
-        self._environment = [f"{name}={value}" for name, value in (environment or {}).items()]
+        variables = [f"{name}={value}" for name, value in (environment or {}).items()]
+        self._environment = ["env", *variables] if variables else []
 
     def run(
         self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
@@ -59,7 +60,7 @@ class NamespaceShell:
         if self.boot_id is not None and command[-1].endswith("/boot_id"):
             return CommandResult(command, 0, f"{command[-1]}:{self.boot_id}\n", "")
         given = stdin.decode() if isinstance(stdin, bytes) else stdin
-        line = self._lab.command(self._namespace, "env", *self._environment, *command)
+        line = self._lab.command(self._namespace, *self._environment, *command)
         done = subprocess.run(line, input=given or "", capture_output=True, text=True, timeout=timeout, check=check)
         return CommandResult(command, done.returncode, done.stdout, done.stderr)
 

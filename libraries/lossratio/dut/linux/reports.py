@@ -80,6 +80,8 @@ def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
     lines = (line.partition(": ") for line in node.attempt("ethtool", "-i", name).stdout.splitlines())
     driver = {key: value for key, _, value in lines if value not in ("", "N/A")}
     features = node.json("ethtool", "--json", "-k", name)[0]
+    numa, speed, threaded = (f"{sysfs}/{file}" for file in ("device/numa_node", "speed", "threaded"))
+    texts = node.read_files(numa, speed, threaded)
     return {
         "name": name,
         "mac_address": link["address"],
@@ -91,9 +93,9 @@ def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
         "driver_version": driver.get("version"),
         "firmware_version": driver.get("firmware-version"),
         "pci_address": driver.get("bus-info"),
-        "numa_node": _text(node, f"{sysfs}/device/numa_node"),
-        "speed_mbps": _text(node, f"{sysfs}/speed"),
-        "threaded_napi": _text(node, f"{sysfs}/threaded"),
+        "numa_node": texts.get(numa),
+        "speed_mbps": texts.get(speed),
+        "threaded_napi": texts.get(threaded),
         "receive_queues": link.get("num_rx_queues"),
         "transmit_queues": link.get("num_tx_queues"),
         "rps_cpus": {
@@ -101,10 +103,6 @@ def interface_facts(node: DutNode, link: Link) -> dict[str, Any]:
         },
         "offloads": sorted(name for name, state in features.items() if isinstance(state, dict) and state["active"]),
     }
-
-
-def _text(node: DutNode, path: str) -> str | None:
-    return node.read_files(path).get(path)
 
 
 _FILE = "/proc/net/softnet_stat"
