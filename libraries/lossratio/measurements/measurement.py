@@ -162,9 +162,10 @@ def perform(
             run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
             late = ready.late_frames()
     except BaseException as error:
+        # The caller raises the exception, also an interrupt, after it has written the result file. Before the first
+        # trial there is nothing to write.
         if span is None:
             raise
-        # The caller raises the exception, also an interrupt, after it has written the result file.
         failure = error
     error_text = None if failure is None else what_stopped(failure)
     contents = read_journal(journal.path)

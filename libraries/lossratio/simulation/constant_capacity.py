@@ -9,7 +9,6 @@ fewer. A constant loss takes each frame with the same small or large probability
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from lossratio.simulation.sut import (
     ProperRatio,
     Ratio,
     RunningSut,
+    SutWithoutMemory,
     Traffic,
     random_rounding,
     smallest_exceeding_load,
@@ -33,7 +33,7 @@ from lossratio.simulation.sut import (
 
 
 @dataclass(frozen=True, config=STRICT)
-class SharpKnee:
+class SharpKnee(SutWithoutMemory):
     """Forwards everything up to its capacity.
 
     Attributes:
@@ -44,10 +44,6 @@ class SharpKnee:
     capacity: FrameRate
     overload: Overload = GRACEFUL
 
-    def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory."""
-        return partial(self._lost_frames, rng=rng)
-
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
         """The capacity for a goal without loss, or ``capacity / (1 - loss_ratio)`` if overload costs nothing."""
         return self.overload.lossy_load(self.capacity, loss_ratio)
@@ -57,7 +53,7 @@ class SharpKnee:
 
 
 @dataclass(frozen=True, config=STRICT)
-class SmoothKnee:
+class SmoothKnee(SutWithoutMemory):
     """Loses some frames far below its largest forwarding rate: a fitting function of PLRsearch, with Poisson counts.
 
     Source: draft-vpolak-bmwg-plrsearch-02, section 5.3, in a form without cancellation.
@@ -71,10 +67,6 @@ class SmoothKnee:
     mrr: FrameRate
     spread: FrameRate
     function: Literal["stretch", "erf"] = "stretch"
-
-    def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory."""
-        return partial(self._lost_frames, rng=rng)
 
     def loss_rate(self, load: float) -> float:
         """Mean frames lost per second at a load in frames per second."""
@@ -225,7 +217,7 @@ class ConstantLoss:
 
 
 @dataclass(frozen=True, config=STRICT)
-class BackgroundLoss:
+class BackgroundLoss(SutWithoutMemory):
     """A sharp knee that also loses each other frame with the same small probability.
 
     Attributes:
@@ -238,10 +230,6 @@ class BackgroundLoss:
     loss_ratio: ProperRatio
     overload: Overload = GRACEFUL
 
-    def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory."""
-        return partial(self._lost_frames, rng=rng)
-
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """By bisection of the binomial distribution of lost frames; None for an exceed ratio of 0."""
         return _truth(self.loss_ratio, self.capacity, self.overload, loss_ratio, duration, exceed_ratio)
@@ -252,7 +240,7 @@ class BackgroundLoss:
 
 
 @dataclass(frozen=True, config=STRICT)
-class LossInversion:
+class LossInversion(SutWithoutMemory):
     """A sharp knee with a band of loads below it that loses frames: a higher load may lose less than a lower one.
 
     Attributes:
@@ -274,10 +262,6 @@ class LossInversion:
         if not self.band_start < self.band_end <= self.capacity:
             raise ValueError("band_start must be below band_end, and band_end at most the capacity")
         return self
-
-    def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory."""
-        return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
         """The start of the band if the band exceeds the goal (the conservative side of the inversion), or the knee."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -122,6 +124,18 @@ class Sut(Protocol):
             than that loss ratio; infinite if all loads are such, 0 if none is. None where the model has no such load:
             because the SUT changes with time, or because the exceed ratio is 0 and trials may lose at any load.
         """
+
+
+class SutWithoutMemory(ABC):
+    """Base class of models in which no trial depends on earlier ones; the capacity may depend on the clock."""
+
+    @abstractmethod
+    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+        """Number of frames lost in one trial."""
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """Starts a SUT, which draws its random numbers from `rng`."""
+        return partial(self._lost_frames, rng=rng)
 
 
 def smallest_exceeding_load(exceed_probability: Callable[[float], float], exceed_ratio: float) -> float:

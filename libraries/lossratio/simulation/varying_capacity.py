@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import scipy
@@ -21,6 +20,7 @@ from lossratio.simulation.sut import (
     RelativeChange,
     RunningSut,
     Seconds,
+    SutWithoutMemory,
     Traffic,
     random_rounding,
     smallest_exceeding_load,
@@ -28,7 +28,7 @@ from lossratio.simulation.sut import (
 
 
 @dataclass(frozen=True, config=STRICT)
-class PerformanceSpectrum:
+class PerformanceSpectrum(SutWithoutMemory):
     """Each trial has another capacity: normal noise, and some slow trials (the spectrum's tail).
 
     Attributes:
@@ -44,10 +44,6 @@ class PerformanceSpectrum:
     tail_share: ProperRatio = 0.0
     tail_size: PositiveRatio = 0.05
     overload: Overload = GRACEFUL
-
-    def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory."""
-        return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """The capacity's quantile, by bisection of its distribution; None for an exceed ratio of 0."""
@@ -71,7 +67,7 @@ class PerformanceSpectrum:
 
 
 @dataclass(frozen=True, config=STRICT)
-class RareStalls:
+class RareStalls(SutWithoutMemory):
     """A sharp knee that stalls at times: the longer a trial is, the likelier it sees a stall.
 
     Stalls come independently of each other, and their lengths have an exponential distribution. A stalled SUT loses the
@@ -90,10 +86,6 @@ class RareStalls:
     stall: Seconds
     queue: Frames = 0.0
     overload: Overload = GRACEFUL
-
-    def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory."""
-        return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """By bisection of the compound Poisson distribution of stalled time; None for an exceed ratio of 0."""
@@ -124,7 +116,7 @@ class RareStalls:
 
 
 @dataclass(frozen=True, config=STRICT)
-class CapacityStep:
+class CapacityStep(SutWithoutMemory):
     """A sharp knee whose capacity changes once. It has no truth that holds for a whole search.
 
     Attributes:
@@ -139,10 +131,6 @@ class CapacityStep:
     at: Seconds
     overload: Overload = GRACEFUL
 
-    def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory: its capacity depends on the clock only."""
-        return partial(self._lost_frames, rng=rng)
-
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
         """None: the truth differs before and after the change."""
         return
@@ -155,7 +143,7 @@ class CapacityStep:
 
 
 @dataclass(frozen=True, config=STRICT)
-class CapacityDrift:
+class CapacityDrift(SutWithoutMemory):
     """A sharp knee whose capacity grows or shrinks exponentially. It has no truth that holds for a whole search.
 
     Attributes:
@@ -167,10 +155,6 @@ class CapacityDrift:
     capacity: FrameRate
     per_second: RelativeChange
     overload: Overload = GRACEFUL
-
-    def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT without memory: its capacity depends on the clock only."""
-        return partial(self._lost_frames, rng=rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> None:
         """None: the truth changes all the time."""
