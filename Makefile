@@ -13,7 +13,7 @@ PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-l
 # Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick chaos lint docs pictures environment packages clean
+.PHONY: demo test quick no-netns chaos lint docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -23,7 +23,11 @@ demo:
 test: environment packages lint
 	$(PYTEST)
 
-quick: environment lint
+# Lint has one process that takes long, so it shares the cores with the tests.
+quick: environment
+	$(MAKE) --no-print-directory --jobs=2 lint no-netns
+
+no-netns: environment
 	$(PYTEST) --maxprocesses $$(nproc) -m "not netns"
 
 chaos: environment packages

@@ -16,8 +16,8 @@ from enum import Enum
 from pathlib import Path
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import t
 
 from lossratio.builds.measuring import BuildRecord
 from lossratio.errors import BuildError, SearchError
@@ -202,6 +202,7 @@ class Bisection:
         noise = math.sqrt(sum(float(((values - values.mean()) ** 2).sum()) for values in ends) / degrees)
         error = max(noise, 1e-9 * first.mean()) * math.sqrt(1.0 / len(first) + 1.0 / len(last)) or math.inf
         limit, difference = self._least_change * first.mean(), last.mean() - first.mean()
+        t = scipy.stats.t
         small = t.cdf((limit - difference) / error, degrees) - t.cdf((-limit - difference) / error, degrees)
         return max(no_change, float(small))
 
