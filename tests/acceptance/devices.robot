@@ -174,8 +174,8 @@ A Gap Of Half A Second
 Skip Without
     [Documentation]    Skips where a program is not installed, and names its package.
     [Arguments]    ${program}    ${package}
-    ${found}    Evaluate    shutil.which($program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")    modules=shutil,os
-    Skip If    $found is None    No ${program} here; Debian's package is ${package}.
+    ${path}    Evaluate    shutil.which($program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")    modules=shutil,os
+    Skip If    $path is None    No ${program} here; Debian's package is ${package}.
 
 Skip Without Root
     [Documentation]    Skips where TAP devices cannot be had.

@@ -74,11 +74,11 @@ Frame Loss Rate Is What A Policer Drops
     Set Up Testbed    ${topology}    dut=linux_bridge    &{POLICER}
     ${result}    Measure Frame Loss Rate    64B    max_load=6 kpps    trial_duration=1 s
     Should Be True    $result.frame_loss.is_complete
-    FOR    ${each}    IN    @{result.frame_loss.loads}
+    FOR    ${at_load}    IN    @{result.frame_loss.loads}
         # What could not be sent in time was not there to be dropped.
-        VAR    ${offered}    ${{ $each.sent_frames / 2 }}
+        VAR    ${offered}    ${{ $at_load.sent_frames / 2 }}
         VAR    ${dropped}    ${{ max(0, 1 - $TRUTH / $offered) }}
-        Should Be True    abs($each.frame_loss_ratio - $dropped) < 0.002    ${each} should be ${dropped}
+        Should Be True    abs($at_load.frame_loss_ratio - $dropped) < 0.002    ${at_load} should be ${dropped}
     END
 
 Two Policed Bridges Are As Fast As One

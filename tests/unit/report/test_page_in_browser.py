@@ -29,7 +29,7 @@ OPTIONS = (
 PROBE = """
 <script>
 addEventListener("load", () => {
-    const boxes = [...document.querySelectorAll("svg")].map(each => each.getBoundingClientRect());
+    const boxes = [...document.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect());
     const beyond = [...document.querySelectorAll("svg")].flatMap(svg => {
         const frame = svg.getBoundingClientRect();
         return [...svg.querySelectorAll("text")].filter(text => {
