@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossratio.errors import SearchError, StorageError
+from lossratio.simulation import Restarting, SimulatedMeasurer
+from lossratio.trials import Step
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal, UnknownJournalError, adopt_journal, read_journal
 from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
@@ -308,6 +310,24 @@ def test_what_changed_on_the_testbed_is_kept(tmp_path):
     with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
         journal.append(result)
     assert read_journal(tmp_path / "journal.jsonl").results == (result,)
+
+
+def test_bursts_and_schedules_are_kept_with_their_timelines(tmp_path):
+    sut = Restarting(capacity=100e3, downtime=0.5, resets=(2.5,))
+    measurer = SimulatedMeasurer(sut, seed=1, directions=2)
+    trials = (TrialInput.burst(50, 7e4), TrialInput.schedule(Step(2.0, 55e3), Step(3.0, 27e3)))
+    results = tuple(TrialResult(trial, measurer.measure(trial)) for trial in trials)
+    assert results[1].output.timelines[0].outages
+    with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
+        for result in results:
+            journal.append(result)
+    assert read_journal(tmp_path / "journal.jsonl").results == results
+
+
+def test_other_trials_are_written_as_in_earlier_versions(tmp_path):
+    _journal(tmp_path / "journal.jsonl", 5.0)
+    line = json.loads((tmp_path / "journal.jsonl").read_text().splitlines()[1])
+    assert list(line["input"]) == ["duration", "load"]
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossratio.errors import SearchError
+from lossratio.trials import Step
 from lossratio.trials.journal import Journal, read_journal
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
@@ -128,6 +129,34 @@ def test_each_result_is_on_disk_before_the_next_trial_starts(tmp_path):
 def test_a_trial_input_refuses_what_cannot_be_measured(field, bad):
     with pytest.raises(SearchError, match=field):
         TrialInput(**{"duration": 1.0, "load": 1.0, field: bad})
+
+
+def test_a_burst_lasts_as_long_as_its_frames_take():
+    trial = TrialInput.burst(300, 1000.0)
+    assert (trial.duration, trial.load, trial.parts) == (0.3, 1000.0, (Step(0.3, 1000.0),))
+
+
+def test_a_schedule_has_the_mean_load_of_its_steps():
+    trial = TrialInput.schedule(Step(60.0, 110.0), Step(20.0, 50.0))
+    assert (trial.duration, trial.load) == (80.0, 95.0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TrialInput.burst(0, 1.0),
+        lambda: TrialInput.burst(1, 0.0),
+        lambda: TrialInput.burst(1, math.inf),
+        TrialInput.schedule,
+        lambda: Step(1.0, -1.0),
+        lambda: TrialInput(1.0, 100.0, frames=101),
+        lambda: TrialInput(1.0, 100.0, steps=(Step(1.0, 99.0),)),
+        lambda: TrialInput(1.0, 100.0, frames=100, steps=(Step(1.0, 100.0),)),
+    ],
+)
+def test_a_burst_or_schedule_that_contradicts_itself_is_refused(make):
+    with pytest.raises(SearchError):
+        make()
 
 
 @pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan])

@@ -13,6 +13,7 @@ from lossratio.simulation.constant_capacity import (
     SharpKnee,
     SmoothKnee,
 )
+from lossratio.simulation.losses import Course, LocatingSut, Loss
 from lossratio.simulation.measurer import (
     LATENCY_RATE,
     LATENCY_SHARE,
@@ -28,6 +29,8 @@ from lossratio.simulation.varying_capacity import (
     CapacityStep,
     PerformanceSpectrum,
     RareStalls,
+    Restarting,
+    SlowRecovery,
     TwoStates,
 )
 
@@ -41,15 +44,20 @@ __all__ = [
     "CapacityDrift",
     "CapacityStep",
     "ConstantLoss",
+    "Course",
     "FrameFaults",
+    "LocatingSut",
+    "Loss",
     "LossInversion",
     "Overload",
     "PerformanceSpectrum",
     "Policer",
     "RareStalls",
+    "Restarting",
     "RunningSut",
     "SharpKnee",
     "SimulatedMeasurer",
+    "SlowRecovery",
     "SmoothKnee",
     "Sut",
     "Traffic",

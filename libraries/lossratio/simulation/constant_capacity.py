@@ -16,6 +16,7 @@ import scipy
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
+from lossratio.simulation.losses import LocatingSut, Loss
 from lossratio.simulation.sut import (
     GRACEFUL,
     STRICT,
@@ -121,6 +122,34 @@ class _Bucket:
         self._level = min(self._size, max(0.0, self.level_at(traffic.start) + gain))
         self._time = traffic.start + traffic.duration
 
+    def losses(self, traffic: Traffic, share: float | None = None) -> list[Loss]:
+        """Empties it by traffic, and returns the losses, frame by frame.
+
+        With the level b, the rate R and the load L, frame k (from 1 on) arrives at ``(k - 1) / L``. It passes while
+        ``b + R (k - 1) / L >= k``, so the longest burst without loss has ``floor((b - R/L) / (1 - R/L))`` frames.
+
+        Args:
+            traffic: The traffic.
+            share: Share of the frames lost from the first loss on; None: those for which there is no whole token.
+        """
+        # The first frame of all needs a whole token.
+        level, gain = max(1.0, self.level_at(traffic.start)), self._rate / traffic.load
+        end = traffic.start + traffic.duration
+        if gain >= 1.0:
+            self._level, self._time = min(self._size, level + (gain - 1.0) * traffic.frames), end
+            return []
+
+        def lost_frame(number: int) -> int:
+            # The quotient's rounding error must not cost a token.
+            return math.floor((number - 1 + level - gain) / (1.0 - gain) * (1.0 + 1e-12)) + 1
+
+        lost = max(0, traffic.frames - math.floor((level + gain * (traffic.frames - 1)) * (1.0 + 1e-12)))
+        self._level, self._time = level + gain * traffic.frames - (traffic.frames - lost), end
+        if not lost:
+            return []
+        first, last = lost_frame(1) - 1, min(traffic.frames, lost_frame(lost)) - 1
+        return [Loss(first, last, lost if share is None else max(1, round((last - first + 1) * share)))]
+
 
 @dataclass(frozen=True, config=STRICT)
 class Policer:
@@ -139,19 +168,28 @@ class Policer:
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A policer with a full bucket."""
-        bucket = _Bucket(self.rate, self.burst)
-
-        def lost_frames(traffic: Traffic) -> int:
-            tokens = bucket.level_at(traffic.start) + self.rate * traffic.duration
-            bucket.take(traffic)
-            # The sum's rounding error must not cost a token.
-            return max(0, traffic.frames - math.floor(tokens * (1.0 + 1e-12)))
-
-        return lost_frames
+        return _RunningPolicer(self)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
         """``(rate + burst / duration) / (1 - loss_ratio)``: the bucket is full when the trial begins."""
         return (self.rate + self.burst / duration) / (1.0 - loss_ratio)
+
+
+class _RunningPolicer(LocatingSut):
+    def __init__(self, model: Policer) -> None:
+        self._rate = model.rate
+        self._bucket = _Bucket(model.rate, model.burst)
+
+    def __call__(self, traffic: Traffic) -> int:
+        """Frames lost; those of a long trial, in which a single frame does not matter."""
+        tokens = self._bucket.level_at(traffic.start) + self._rate * traffic.duration
+        self._bucket.take(traffic)
+        # The sum's rounding error must not cost a token.
+        return max(0, traffic.frames - math.floor(tokens * (1.0 + 1e-12)))
+
+    def losses(self, traffic: Traffic) -> list[Loss]:
+        """See `LocatingSut.losses`."""
+        return self._bucket.losses(traffic)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -173,26 +211,38 @@ class Buffer:
 
     def start(self, rng: np.random.Generator) -> RunningSut:
         """A SUT with an empty queue."""
-        room = _Bucket(self.capacity, self.size)
-
-        def lost_frames(traffic: Traffic) -> int:
-            lost = traffic.frames * self._loss_ratio(traffic.load, traffic.duration, room.level_at(traffic.start))
-            room.take(traffic)
-            return random_rounding(lost, rng)
-
-        return lost_frames
+        return _RunningBuffer(self, rng)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
         """``capacity + size / duration`` for a goal without loss, else by bisection. The queue is empty at first."""
         return smallest_exceeding_load(
-            lambda load: float(self._loss_ratio(load, duration, self.size) > loss_ratio), exceed_ratio
+            lambda load: float(self.loss_ratio(load, duration, self.size) > loss_ratio), exceed_ratio
         )
 
-    def _loss_ratio(self, load: float, duration: float, room: float) -> float:
+    def loss_ratio(self, load: float, duration: float, room: float) -> float:
+        """Share of frames lost in a trial that begins with room for some frames in the queue."""
         if (load - self.capacity) * duration <= room:
             return 0.0
         filling = room / (load - self.capacity)
         return (1.0 - filling / duration) * self.overload.loss_ratio(load, self.capacity)
+
+
+class _RunningBuffer(LocatingSut):
+    def __init__(self, model: Buffer, rng: np.random.Generator) -> None:
+        self._model = model
+        self._rng = rng
+        self._room = _Bucket(model.capacity, model.size)
+
+    def __call__(self, traffic: Traffic) -> int:
+        """Frames lost; those of a long trial, in which a single frame does not matter."""
+        room = self._room.level_at(traffic.start)
+        lost = traffic.frames * self._model.loss_ratio(traffic.load, traffic.duration, room)
+        self._room.take(traffic)
+        return random_rounding(lost, self._rng)
+
+    def losses(self, traffic: Traffic) -> list[Loss]:
+        """See `LocatingSut.losses`."""
+        return self._room.losses(traffic, self._model.overload.loss_ratio(traffic.load, self._model.capacity))
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -16,19 +16,20 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from lossratio.errors import SearchError
+from lossratio.simulation.losses import BASE_DELAY, Course, LocatingSut, Loss, losses_of
 from lossratio.simulation.sut import STRICT, Ratio, RunningSut, Sut, Traffic
 from lossratio.trials import (
+    BurstRateError,
     DirectionCounters,
     Examination,
     LatencyCounters,
+    Step,
+    Timeline,
     TrialInput,
     TrialOutput,
     output_from_counters,
     with_examination,
 )
-
-BASE_DELAY = 10e-6
-"""Seconds that a frame takes through an idle simulated SUT."""
 
 QUEUE_FRAMES = 1024
 """Frames that wait in a simulated SUT at most."""
@@ -144,38 +145,136 @@ class SimulatedMeasurer:
         self._suts: tuple[RunningSut, ...] = tuple(model.start(self._rng) for model in suts)
 
     def measure(self, trial: TrialInput) -> TrialOutput:
-        """Performs one trial, and advances the virtual clock."""
+        """Performs one trial, and advances the virtual clock.
+
+        Raises:
+            BurstRateError: If the generator cannot send a burst at its rate.
+        """
+        if trial.has_timelines:
+            return self._measure_in_time(trial)
         intended = _whole_frames(trial.load * trial.duration)
         sent = min(intended, _whole_frames(self._max_rate * trial.duration)) if self._max_rate < math.inf else intended
-        elapsed = trial.duration + self._settle + self._overhead
         counters = [
-            DirectionCounters(
-                name=f"port{number}>port{number ^ 1}",
-                intended=intended,
-                sent=sent,
-                received=sent - lost,
-                unsent=intended - sent,
-                elapsed=trial.duration,
-            )
+            self._counters(number, intended, sent, lost, trial.duration)
             for number, lost in enumerate(self._lost(sent, trial.duration))
         ]
-        if self._faults is not None:
-            counters = [self._faults.examined(direction, self._rng) for direction in counters]
-        self.now += elapsed
+        self.now += trial.duration
+        return self._output(trial, counters)
+
+    def run(self, courses: Sequence[Course], step: Step) -> None:
+        """Sends a part of the traffic of a trial, and advances the virtual clock by its duration only.
+
+        Args:
+            courses: The courses of the directions, which the part is added to: see `courses`.
+            step: The part.
+        """
+        intended = _whole_frames(step.load * step.duration)
+        sent = min(intended, _whole_frames(self._max_rate * step.duration)) if self._max_rate < math.inf else intended
+        traffic = Traffic(self.now, step.duration, sent)
+        for course, losses in zip(courses, self._located(traffic), strict=True):
+            course.add(traffic, intended, losses)
+        self.now += step.duration
+
+    def courses(self) -> tuple[Course, ...]:
+        """New courses, one for each direction, which begin now."""
+        return tuple(Course(_name(number), self.now) for number in range(self._directions))
+
+    def counters(self, timelines: Sequence[Timeline]) -> list[DirectionCounters]:
+        """The counters of traffic with these timelines, with the faults that the frames have."""
+        return [
+            self._counters(
+                number,
+                sum(step.intended for step in timeline.steps),
+                sum(step.sent for step in timeline.steps),
+                timeline.lost,
+                sum(step.elapsed for step in timeline.steps),
+            )
+            for number, timeline in enumerate(timelines)
+        ]
+
+    def reset_sut(self) -> None:
+        """Resets the SUT now; most models do not mind."""
+        for sut in self._suts:
+            if isinstance(sut, LocatingSut):
+                sut.reset(self.now)
+
+    def rest(self) -> None:
+        """Passes the time without traffic after a trial."""
+        self.now += self._settle + self._overhead
+
+    def _measure_in_time(self, trial: TrialInput) -> TrialOutput:
+        if trial.frames is not None and trial.load > self._max_rate:
+            raise BurstRateError(
+                f"The simulated generator sends {self._max_rate:.10g} frames/s, so it cannot send a burst of "
+                f"{trial.frames} frames at {trial.load:.10g} frames/s. Measure at its rate at most.",
+                self._max_rate,
+            )
+        courses = self.courses()
+        for step in trial.parts:
+            self.run(courses, step)
+        timelines = tuple(course.timeline() for course in courses)
+        return replace(self._output(trial, self.counters(timelines)), timelines=timelines)
+
+    def _output(self, trial: TrialInput, counters: Sequence[DirectionCounters]) -> TrialOutput:
+        self.rest()
         effective = trial.duration + self._overhead if self._count_overhead else None
+        elapsed = trial.duration + self._settle + self._overhead
         return output_from_counters(trial, counters, effective_duration=effective, elapsed=elapsed)
+
+    def _counters(self, number: int, intended: int, sent: int, lost: int, elapsed: float) -> DirectionCounters:
+        counters = DirectionCounters(
+            name=_name(number),
+            intended=intended,
+            sent=sent,
+            received=sent - lost,
+            unsent=intended - sent,
+            elapsed=elapsed,
+        )
+        return counters if self._faults is None else self._faults.examined(counters, self._rng)
+
+    def _located(self, traffic: Traffic) -> list[list[Loss]]:
+        """The losses of each direction in time."""
+        if len(self._suts) == self._directions:
+            return [losses_of(sut, traffic) for sut in self._suts]
+        losses: list[list[Loss]] = [[] for _ in range(self._directions)]
+        for loss in losses_of(self._suts[0], replace(traffic, frames=traffic.frames * self._directions)):
+            # The directions take turns, frame by frame.
+            places = [loss.first + number for number in range(self._directions)]
+            ends = [
+                (place // self._directions, (loss.last - place % self._directions) // self._directions)
+                for place in places
+            ]
+            shares = self._shares(loss.frames, [last - first + 1 for first, last in ends])
+            for place, (first, last), lost in zip(places, ends, shares, strict=True):
+                if lost:
+                    losses[place % self._directions].append(Loss(first, last, lost))
+        return losses
 
     def _lost(self, sent: int, duration: float) -> list[int]:
         """Frames lost in each direction. A SUT that carries all directions does not distinguish them."""
         if len(self._suts) == self._directions:
             return [sut(Traffic(self.now, duration, sent)) for sut in self._suts]
         lost = self._suts[0](Traffic(self.now, duration, sent * self._directions))
+        return self._shares(lost, [sent] * self._directions)
+
+    def _shares(self, lost: int, frames: Sequence[int]) -> list[int]:
+        """Frames of each direction among the lost ones.
+
+        Args:
+            lost: Lost frames of all directions.
+            frames: Frames of each direction that may be among them.
+        """
         shares = []
-        for others in range(self._directions - 1, -1, -1):
+        for number, most in enumerate(frames):
+            others = len(frames) - number - 1
             drawn = int(self._rng.binomial(lost, 1.0 / (1.0 + others)))
-            shares.append(max(lost - sent * others, min(sent, drawn)))
+            shares.append(max(lost - sum(frames[number + 1 :]), min(most, drawn)))
             lost -= shares[-1]
         return shares
+
+
+def _name(number: int) -> str:
+    return f"port{number}>port{number ^ 1}"
 
 
 def _whole_frames(frames: float) -> int:

@@ -25,6 +25,8 @@ from lossratio.simulation.varying_capacity import (
     CapacityStep,
     PerformanceSpectrum,
     RareStalls,
+    Restarting,
+    SlowRecovery,
     TwoStates,
 )
 
@@ -39,7 +41,9 @@ SUT_MODELS: Mapping[str, type] = MappingProxyType(
         "performance_spectrum": PerformanceSpectrum,
         "policer": Policer,
         "rare_stalls": RareStalls,
+        "restarting": Restarting,
         "sharp_knee": SharpKnee,
+        "slow_recovery": SlowRecovery,
         "smooth_knee": SmoothKnee,
         "two_states": TwoStates,
     }

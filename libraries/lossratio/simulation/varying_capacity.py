@@ -1,4 +1,7 @@
-"""SUTs whose capacity varies: from trial to trial, for moments, once, steadily, or between a fast and a slow state."""
+"""SUTs whose capacity varies: from trial to trial, for moments, once, steadily, or between a fast and a slow state.
+
+Others have no capacity for a known time: after a reset, or after an overload.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import scipy
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
+from lossratio.simulation.losses import LocatingSut, Loss, spread
 from lossratio.simulation.sut import (
     GRACEFUL,
     STRICT,
@@ -305,3 +309,104 @@ def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndar
         in_slow = np.concatenate(([0.0], into_slow[:-1]))
         spacings[events] = in_slow + in_fast
     return spacings, scipy.stats.poisson.pmf(np.arange(most + 1), rate * duration)
+
+
+@dataclass(frozen=True, config=STRICT)
+class Restarting:
+    """A sharp knee that forwards nothing for a known time after a reset.
+
+    Attributes:
+        capacity: Greatest forwarding rate, in frames per second.
+        downtime: Seconds without forwarding after each reset.
+        resets: Times of resets that happen without a request, in seconds on the virtual clock.
+        overload: The behaviour at loads above the capacity.
+    """
+
+    capacity: FrameRate
+    downtime: Seconds
+    resets: tuple[Seconds, ...] = ()
+    overload: Overload = GRACEFUL
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT that forwards."""
+        return _RunningRestarting(self, rng)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """As a sharp knee; None if the model resets itself."""
+        return None if self.resets else self.overload.lossy_load(self.capacity, loss_ratio)
+
+
+class _RunningRestarting(LocatingSut):
+    def __init__(self, model: Restarting, rng: np.random.Generator) -> None:
+        self._model = model
+        self._rng = rng
+        self._resets = list(model.resets)
+
+    def reset(self, time: float) -> None:
+        """See `LocatingSut.reset`."""
+        self._resets.append(time)
+
+    def losses(self, traffic: Traffic) -> list[Loss]:
+        """See `LocatingSut.losses`."""
+        losses: list[Loss] = []
+        place = 0
+        for reset in sorted(self._resets):
+            first, last = _numbers(traffic, reset, reset + self._model.downtime)
+            first = max(place, first)
+            if first <= last:
+                losses += [*self._overloaded(traffic.load, place, first - 1), *spread(last - first + 1, first, last)]
+                place = last + 1
+        return losses + self._overloaded(traffic.load, place, traffic.frames - 1)
+
+    def _overloaded(self, load: float, first: int, last: int) -> list[Loss]:
+        share = self._model.overload.loss_ratio(load, self._model.capacity)
+        return spread(random_rounding((last - first + 1) * share, self._rng), first, last) if first <= last else []
+
+
+@dataclass(frozen=True, config=STRICT)
+class SlowRecovery:
+    """A sharp knee that goes on losing frames for a known time after an overload.
+
+    Attributes:
+        capacity: Greatest forwarding rate, in frames per second.
+        recovery: Seconds for which it goes on losing frames when the load is no longer above the capacity.
+        loss_ratio: Share of the frames that it loses in this time.
+        overload: The behaviour at loads above the capacity.
+    """
+
+    capacity: FrameRate
+    recovery: Seconds
+    loss_ratio: PositiveRatio = 0.5
+    overload: Overload = GRACEFUL
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT that has not been overloaded."""
+        return _RunningSlowRecovery(self, rng)
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
+        """As a sharp knee: the SUT has recovered when the trial begins."""
+        return self.overload.lossy_load(self.capacity, loss_ratio)
+
+
+class _RunningSlowRecovery(LocatingSut):
+    def __init__(self, model: SlowRecovery, rng: np.random.Generator) -> None:
+        self._model = model
+        self._rng = rng
+        self._recovered = 0.0
+
+    def losses(self, traffic: Traffic) -> list[Loss]:
+        """See `LocatingSut.losses`."""
+        share = self._model.overload.loss_ratio(traffic.load, self._model.capacity)
+        if share:
+            self._recovered = traffic.start + traffic.duration + self._model.recovery
+            return spread(random_rounding(traffic.frames * share, self._rng), 0, traffic.frames - 1)
+        first, last = _numbers(traffic, traffic.start, self._recovered)
+        lost = math.ceil((last - first + 1) * self._model.loss_ratio) if first <= last else 0
+        return spread(lost, first, last)
+
+
+def _numbers(traffic: Traffic, start: float, end: float) -> tuple[int, int]:
+    """Numbers of the first and the last frame that arrive from one time on and before another."""
+    # A product's rounding error must not move a frame.
+    first, after = (math.ceil((time - traffic.start) * traffic.load - 1e-6) for time in (start, end))
+    return max(0, first), min(traffic.frames, after) - 1

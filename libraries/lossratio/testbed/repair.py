@@ -387,6 +387,14 @@ class WatchedSource:
         _raise_error_of(changes)
         return output
 
+    def now(self) -> float:
+        """See `lossratio.testbed.testbed.TrafficSource.now`."""
+        return self._source.now()
+
+    def wait(self, seconds: float) -> None:
+        """See `lossratio.testbed.testbed.TrafficSource.wait`."""
+        self._source.wait(seconds)
+
     def start_traffic(self, load: float) -> None:
         """See `lossratio.testbed.testbed.TrafficSource.start_traffic`."""
         with self._watch.blaming():

@@ -15,6 +15,7 @@ from lossratio.results import Conditions, NodeFacts, controller_facts, describe_
 from lossratio.simulation import (
     LATENCY_RATE,
     LATENCY_SHARE,
+    Course,
     FrameFaults,
     SimulatedMeasurer,
     Sut,
@@ -26,13 +27,15 @@ from lossratio.testbed.set_up import describe_load, describe_traffic
 from lossratio.testbed.testbed import Ready, TestbedRequest
 from lossratio.topology import SimulatedGenerator
 from lossratio.traffic import StoppedTraffic, TrafficProfile
-from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, TrialInput
+from lossratio.trials import START_TOLERANCE, Integrity, LatencyOutput, Step, TrialInput
 
 _FAULTS = "faults"
 
 
 class SimulatedSource:
-    """Latency trials by a model; a `lossratio.testbed.testbed.TrafficSource` that has no running traffic.
+    """Latency trials and running traffic by a model; a `lossratio.testbed.testbed.TrafficSource`.
+
+    On a virtual clock, traffic flows while somebody waits with `wait`, and at no other time.
 
     Args:
         measurer: Performs the trials.
@@ -46,6 +49,7 @@ class SimulatedSource:
         self._capacity = capacity
         self._shared = shared
         self._rng = np.random.default_rng(seed)
+        self._running: tuple[float, tuple[Course, ...]] | None = None
 
     def latency(self, load: float, duration: float) -> LatencyOutput:
         """Performs a trial, and draws random latencies for some of its frames."""
@@ -58,16 +62,48 @@ class SimulatedSource:
             latencies.append(simulated_latency(direction.name, at_queue, self._capacity, sent, received, self._rng))
         return LatencyOutput(directions, tuple(latencies))
 
-    def start_traffic(self, load: float) -> None:
-        """Raises TrafficError: on a virtual clock no time passes between trials."""
-        raise TrafficError(
-            "On a simulated testbed no time passes between trials, so traffic cannot flow between them. "
-            "Use a local testbed."
-        )
+    def now(self) -> float:
+        """Seconds on the virtual clock."""
+        return self._measurer.now
+
+    def wait(self, seconds: float) -> None:
+        """Advances the virtual clock; traffic that runs flows meanwhile."""
+        if self._running is None or not seconds:
+            self._measurer.now += seconds
+        else:
+            load, courses = self._running
+            self._measurer.run(courses, Step(seconds, load))
+
+    def reset(self) -> None:
+        """Resets the SUT now, as far as its model minds."""
+        self._measurer.reset_sut()
+
+    def start_traffic(self, load: float, watch: bool = False) -> None:
+        """See `lossratio.testbed.testbed.TrafficSource.start_traffic`.
+
+        Raises:
+            TrafficError: If nobody will know the losses in time: on a virtual clock no time passes while keywords run.
+        """
+        if not watch:
+            raise TrafficError(
+                "On a simulated testbed no time passes between trials, so traffic cannot flow between them. "
+                "Use a local testbed."
+            )
+        self._running = load, self._measurer.courses()
 
     def stop_traffic(self, late_wait: float) -> StoppedTraffic:
-        """Raises TrafficError: there is no traffic."""
-        raise TrafficError("There is no traffic to stop.")
+        """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`.
+
+        Raises:
+            TrafficError: If there is no traffic.
+        """
+        if self._running is None or not self._running[1][0].sent:
+            raise TrafficError("There is no traffic to stop.")
+        (_, courses), self._running = self._running, None
+        timelines = tuple(course.as_one_step() for course in courses)
+        self._measurer.rest()
+        directions = tuple(self._measurer.counters(timelines))
+        return StoppedTraffic(directions, {direction.name: 0 for direction in directions}, timelines)
 
 
 class SimulatedTestbed:

@@ -133,6 +133,12 @@ class TrafficSource(Protocol):
             TrafficError: If the generator cannot do this.
         """
 
+    def now(self) -> float:
+        """Seconds of the controller's clock that cannot be set; on a simulated testbed of the virtual clock."""
+
+    def wait(self, seconds: float, /) -> None:
+        """Waits for so many seconds on that clock, while traffic that was started flows."""
+
     def start_traffic(self, load: float, /) -> None:
         """Begins traffic of a constant load, in frames per second per interface, until `stop_traffic`.
 

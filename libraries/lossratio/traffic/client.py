@@ -15,7 +15,14 @@ from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProgram, Pulse, pack_program
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.core.protocol import PROTOCOL
-from lossratio.trials import DirectionCounters, Examination, LatencyCounters, LatencyOutput, with_examination
+from lossratio.trials import (
+    DirectionCounters,
+    Examination,
+    LatencyCounters,
+    LatencyOutput,
+    Timeline,
+    with_examination,
+)
 
 AnswerT = TypeVar("AnswerT")
 
@@ -331,10 +338,12 @@ class StoppedTraffic:
         directions: The counters of each direction; what it received until the wait for frames in flight was over.
         late_by_direction: Frames that each direction, by its name, received only after that. They are not among those
             received.
+        timelines: The course of each direction's traffic in time, if the traffic was watched; otherwise empty.
     """
 
     directions: tuple[DirectionCounters, ...]
     late_by_direction: Mapping[str, int]
+    timelines: tuple[Timeline, ...] = ()
 
     @property
     def sent(self) -> int:

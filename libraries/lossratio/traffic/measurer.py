@@ -123,6 +123,14 @@ class TrafficMeasurer:
         self._quiet_since = time.monotonic()
         return output
 
+    def now(self) -> float:
+        """Seconds of the controller's clock that cannot be set."""
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Waits for so many seconds."""
+        time.sleep(seconds)
+
     def start_traffic(self, load: float) -> None:
         """Begins traffic of a constant load; see `AgentClient.start_traffic`."""
         self._wait_until_idle()

@@ -24,6 +24,15 @@ from lossratio.trials.journal import (
     read_good_part,
     read_journal,
 )
+from lossratio.trials.timeline import (
+    MOST_OUTAGES,
+    BurstLengthError,
+    BurstRateError,
+    Outage,
+    Step,
+    StepCounters,
+    Timeline,
+)
 from lossratio.trials.trial import (
     Controller,
     DirectionCounters,
@@ -38,8 +47,11 @@ from lossratio.trials.trial import (
 )
 
 __all__ = [
+    "MOST_OUTAGES",
     "NO_DIGESTS",
     "START_TOLERANCE",
+    "BurstLengthError",
+    "BurstRateError",
     "Controller",
     "CountersError",
     "DigestError",
@@ -55,6 +67,10 @@ __all__ = [
     "Measurer",
     "NegativeLoss",
     "NegativeLossError",
+    "Outage",
+    "Step",
+    "StepCounters",
+    "Timeline",
     "TrialInput",
     "TrialOutput",
     "TrialResult",

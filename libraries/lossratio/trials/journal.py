@@ -26,6 +26,7 @@ from lossratio.errors import SearchError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.trials.counters import contradictions
 from lossratio.trials.digest import DigestError, DigestMismatchError, add_digest, take_digest
+from lossratio.trials.timeline import Outage, Step, StepCounters, Timeline
 from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 
 T = TypeVar("T")
@@ -67,12 +68,15 @@ def describe_search(search: Mapping[str, Any], version: str) -> dict[str, Any]:
 
 def describe_trial(entry: JournalEntry) -> dict[str, Any]:
     """The line of a trial, without its digest."""
-    values = asdict(entry.result.output)
+    reasons = _given({"purpose": entry.purpose, "rule": entry.rule})
+    trial, output = _given(asdict(entry.result.input)), _given(asdict(entry.result.output))
+    return {"input": trial, "output": output, **reasons, "time": _now()}
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are neither None nor an empty tuple."""
     empty = {name for name, value in values.items() if value is None or (isinstance(value, tuple) and not value)}
-    output = {name: value for name, value in values.items() if name not in empty}
-    reasons = {"purpose": entry.purpose, "rule": entry.rule}
-    given = {name: value for name, value in reasons.items() if value is not None}
-    return {"input": asdict(entry.result.input), "output": output, **given, "time": _now()}
+    return {name: value for name, value in values.items() if name not in empty}
 
 
 def read_header(line: bytes) -> tuple[dict[str, Any], str | None]:
@@ -157,7 +161,8 @@ class _Line:
 
 
 _RECORDS: Mapping[str, type] = {
-    record.__name__: record for record in (TrialInput, TrialOutput, DirectionCounters, Incident)
+    record.__name__: record
+    for record in (TrialInput, Step, TrialOutput, DirectionCounters, Incident, Timeline, StepCounters, Outage)
 }
 
 

@@ -12,28 +12,81 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lossratio.errors import SearchError
+from lossratio.trials.timeline import Step, Timeline
 
 
 @dataclass(frozen=True)
 class TrialInput:
     """One trial that a controller asks for (RFC 9971, RFC 2544 section 23).
 
+    A trial is one load for a duration, unless it is a `burst` or a `schedule`. These two have timelines in their
+    output.
+
     Attributes:
         duration: Intended duration of the traffic, in seconds.
-        load: Intended constant load per transmitting interface, in frames per second.
+        load: Intended constant load per transmitting interface, in frames per second. In a schedule the mean load.
+        frames: Frames of a burst per transmitting interface; none of them is left out. None: the trial is no burst.
+        steps: The steps of a schedule, which follow each other without a gap. Empty: the trial is no schedule.
 
     Raises:
-        SearchError: If a value is not a positive, finite number.
+        SearchError: If a value is not a positive, finite number, or they contradict each other.
     """
 
     duration: float
     load: float
+    frames: int | None = None
+    steps: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("duration", "load"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise SearchError(f"A trial's {name} must be a positive, finite number, not {value!r}.")
+        sums = [] if self.frames is None else [float(self.frames)]
+        if self.steps:
+            sums.append(sum(step.duration * step.load for step in self.steps))
+        if len(sums) == 2 or any(not math.isclose(total, self.duration * self.load, rel_tol=1e-9) for total in sums):
+            raise SearchError(
+                f"A trial of {self.duration:.10g} s at {self.load:.10g} frames/s does not have {self.frames} frames or "
+                f"these steps: {self.steps}. Make it with TrialInput.burst or TrialInput.schedule."
+            )
+
+    @classmethod
+    def burst(cls, frames: int, load: float) -> TrialInput:
+        """A number of frames at a load (RFC 9004).
+
+        Args:
+            frames: Frames per transmitting interface.
+            load: Frames per second per transmitting interface.
+
+        Raises:
+            SearchError: If a value is not a positive, finite number.
+        """
+        if frames < 1:
+            raise SearchError(f"A burst has one frame or more, not {frames}.")
+        return cls(frames / load if load > 0 else math.nan, load, frames=frames)
+
+    @classmethod
+    def schedule(cls, *steps: Step) -> TrialInput:
+        """Steps of load that follow each other without a gap.
+
+        Raises:
+            SearchError: If there are no steps.
+        """
+        if not steps:
+            raise SearchError("A schedule has one step or more.")
+        duration = sum(step.duration for step in steps)
+        return cls(duration, sum(step.duration * step.load for step in steps) / duration, steps=steps)
+
+    @property
+    def parts(self) -> tuple[Step, ...]:
+        """The steps of a schedule; any other trial is a single step."""
+        return self.steps or (Step(self.duration, self.load),)
+
+    @property
+    def has_timelines(self) -> bool:
+        """Whether the trial is a burst or a schedule, whose losses are located in time."""
+        return self.frames is not None or bool(self.steps)
 
 
 @dataclass(frozen=True)
@@ -129,6 +182,7 @@ class TrialOutput:
             repaired before this attempt.
         incidents: Changes of the testbed around this trial and earlier attempts at it.
         directions: The counters of each direction.
+        timelines: The course of each direction's traffic in time, for bursts and schedules; otherwise empty.
 
     Raises:
         SearchError: If the loss ratio is not within 0 and 1, a time is negative, or the loss ratio is 0 although no
@@ -146,6 +200,7 @@ class TrialOutput:
     repairs: tuple[str, ...] = ()
     incidents: tuple[Incident, ...] = ()
     directions: tuple[DirectionCounters, ...] = ()
+    timelines: tuple[Timeline, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_ratio <= 1.0:

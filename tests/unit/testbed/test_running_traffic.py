@@ -6,8 +6,10 @@ from measurement_examples import PROFILE, place, policed
 
 from lossratio.errors import TrafficError
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.simulation import Restarting, SimulatedMeasurer
 from lossratio.testbed.live import open_testbed
 from lossratio.testbed.running_traffic import describe_stopped, start_traffic
+from lossratio.testbed.simulated import SimulatedSource
 
 real = [pytest.mark.netns, needs_testbed]
 
@@ -24,6 +26,26 @@ def bridge(tmp_path_factory):
 def test_a_simulated_testbed_has_no_time_for_traffic_between_trials():
     with pytest.raises(TrafficError, match="simulated"):
         start_traffic(policed(police="10 kfps"), PROFILE, 1000.0)
+
+
+def test_watched_traffic_flows_on_a_simulated_testbed_while_somebody_waits():
+    sut = Restarting(capacity=1e6, downtime=0.2)
+    source = SimulatedSource(SimulatedMeasurer(sut, seed=1, directions=2), None, shared=True, seed=1)
+    source.wait(3.0)
+    source.start_traffic(1e4, watch=True)
+    source.wait(1.0)
+    at = source.now()
+    source.reset()
+    source.wait(2.0)
+    stopped = source.stop_traffic(0.0)
+    assert (stopped.sent, stopped.lost) == (60_000, 4000)
+    for course in stopped.timelines:
+        (outage,) = course.outages
+        assert at - course.began == pytest.approx(outage.first_sent, abs=1e-4)
+        assert outage.duration == pytest.approx(0.2, abs=2e-4)
+        assert (len(course.steps), course.steps[0].sent, course.steps[0].elapsed) == (1, 30_000, 3.0)
+    with pytest.raises(TrafficError, match="no traffic to stop"):
+        source.stop_traffic(0.0)
 
 
 @pytest.mark.usefixtures("bridge")

@@ -1,0 +1,161 @@
+"""Losses of a simulated SUT located in time, and timelines made of them.
+
+Most models say how many frames of a trial are lost; these are taken to be spread evenly. A `LocatingSut` says which.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lossratio.simulation.sut import RunningSut, Traffic
+from lossratio.trials import MOST_OUTAGES, Outage, StepCounters, Timeline
+
+BASE_DELAY = 10e-6
+"""Seconds that a frame takes through an idle simulated SUT."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Lost frames of a part of the traffic, evenly spread over this part.
+
+    Attributes:
+        first: Number of the first lost frame, from 0 on.
+        last: Number of the last lost frame.
+        frames: How many frames from the first to the last one are lost.
+    """
+
+    first: int
+    last: int
+    frames: int
+
+    @property
+    def is_total(self) -> bool:
+        """Whether no frame came through from the first to the last one."""
+        return self.frames == self.last - self.first + 1
+
+
+class LocatingSut(ABC):
+    """A SUT that was started and knows which frames it loses; a `RunningSut`."""
+
+    @abstractmethod
+    def losses(self, traffic: Traffic) -> Sequence[Loss]:
+        """Takes the traffic of a trial or a step, as a `RunningSut` does, and returns the losses in their order."""
+
+    def reset(self, time: float) -> None:
+        """Resets the SUT at a time in seconds on the virtual clock. Most models do not mind."""
+        return
+
+    def __call__(self, traffic: Traffic) -> int:
+        """The number of lost frames."""
+        return sum(loss.frames for loss in self.losses(traffic))
+
+
+def losses_of(sut: RunningSut, traffic: Traffic) -> list[Loss]:
+    """The losses of any SUT; those of a SUT that only counts them are spread evenly over the traffic."""
+    if isinstance(sut, LocatingSut):
+        return [loss for loss in sut.losses(traffic) if loss.frames]
+    return spread(sut(traffic), 0, traffic.frames - 1)
+
+
+def spread(lost: int, first: int, last: int) -> list[Loss]:
+    """So many lost frames, evenly spread from one frame to another; no loss if there is none."""
+    if not lost:
+        return []
+    gap = (last - first + 1) // lost
+    return [Loss(first + gap // 2, last - (gap - 1) // 2, lost)]
+
+
+class Course:
+    """The traffic of one direction through a simulated SUT: steps with their losses, which become a timeline.
+
+    Args:
+        name: The direction.
+        began: Seconds on the virtual clock.
+    """
+
+    def __init__(self, name: str, began: float) -> None:
+        self._name = name
+        self._began = began
+        self._steps: list[StepCounters] = []
+        self._sent = 0
+        self._totals: list[tuple[int, int]] = []
+        self._scattered = 0
+        self._rates: list[tuple[int, float, float]] = []
+
+    @property
+    def sent(self) -> int:
+        """Frames sent so far."""
+        return self._sent
+
+    def add(self, traffic: Traffic, intended: int, losses: Sequence[Loss]) -> None:
+        """Adds a step behind those before.
+
+        Args:
+            traffic: Its traffic.
+            intended: Frames that the load and the duration ask for.
+            losses: Its losses; the numbers of frames begin at 0.
+        """
+        start = traffic.start - self._began
+        self._rates.append((self._sent, start, traffic.load))
+        for loss in losses:
+            if not loss.is_total:
+                self._scattered += min(loss.frames, loss.last - loss.first + 2 - loss.frames)
+            elif self._totals and self._totals[-1][1] == self._sent + loss.first - 1:
+                self._totals[-1] = (self._totals[-1][0], self._sent + loss.last)
+            else:
+                self._totals.append((self._sent + loss.first, self._sent + loss.last))
+        self._sent += traffic.frames
+        self._steps.append(
+            StepCounters(
+                start=start,
+                elapsed=traffic.duration,
+                intended=intended,
+                sent=traffic.frames,
+                lost=sum(loss.frames for loss in losses),
+                last_lost=self._time(self._sent - traffic.frames + losses[-1].last) if losses else None,
+            )
+        )
+
+    def timeline(self) -> Timeline:
+        """The timeline so far. Only outages without any received frame are listed; the others are counted."""
+        longest = sorted(self._totals, key=lambda ends: ends[0] - ends[1])[:MOST_OUTAGES]
+        last = self._time(self._sent - 1) if self._sent > 1 else None
+        return Timeline(
+            name=self._name,
+            began=self._began,
+            clock_error=0.0,
+            resolution=0.0,
+            rate=(self._sent - 1) / last if last else None,
+            steps=tuple(self._steps),
+            outages=tuple(self._outage(first, last) for first, last in sorted(longest)),
+            outage_count=len(self._totals) + self._scattered,
+        )
+
+    def as_one_step(self) -> Timeline:
+        """The timeline of traffic of one load, whose steps are only where somebody looked."""
+        timeline = self.timeline()
+        step = StepCounters(
+            start=0.0,
+            elapsed=sum(step.elapsed for step in timeline.steps),
+            intended=sum(step.intended for step in timeline.steps),
+            sent=self._sent,
+            lost=timeline.lost,
+            last_lost=timeline.last_lost,
+        )
+        return Timeline(**{**vars(timeline), "steps": (step,)})
+
+    def _outage(self, first: int, last: int) -> Outage:
+        return Outage(
+            frames=last - first + 1,
+            first_sent=self._time(first),
+            last_sent=self._time(last),
+            start=self._time(first - 1) + BASE_DELAY if first else None,
+            end=self._time(last + 1) + BASE_DELAY if last + 1 < self._sent else None,
+        )
+
+    def _time(self, number: int) -> float:
+        """Send time of a frame, in seconds since the first one."""
+        before, start, load = next(rate for rate in reversed(self._rates) if rate[0] <= number)
+        return start + (number - before) / load

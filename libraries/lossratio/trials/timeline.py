@@ -1,0 +1,161 @@
+"""Losses located in time: bursts, schedules of steps, and outages, in the order in which frames were sent.
+
+A frame has a sequence number, and its sender knows when each number left. So a lost frame has a send time although it
+never came back (RFC 2544, section 26.5), and frames that came back before and after it have times of receipt (RFC 6201,
+section 1.3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lossratio.errors import SearchError, TrafficError
+
+MOST_OUTAGES = 1000
+"""Outages of a timeline that are listed at most: the longest ones."""
+
+
+class BurstRateError(TrafficError):
+    """The generator cannot send a burst at the rate.
+
+    Attributes:
+        rate: The rate that it kept, in frames per second per interface.
+    """
+
+    def __init__(self, message: str, rate: float) -> None:
+        super().__init__(message)
+        self.rate = rate
+
+
+class BurstLengthError(TrafficError):
+    """A burst is longer than the generator can make.
+
+    Attributes:
+        frames: The longest burst that it can make, in frames per interface.
+    """
+
+    def __init__(self, message: str, frames: int) -> None:
+        super().__init__(message)
+        self.frames = frames
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of a trial with a constant load.
+
+    Attributes:
+        duration: Seconds.
+        load: Frames per second per transmitting interface.
+
+    Raises:
+        SearchError: If a value is not a positive, finite number.
+    """
+
+    duration: float
+    load: float
+
+    def __post_init__(self) -> None:
+        for name in ("duration", "load"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise SearchError(f"A step's {name} must be a positive, finite number, not {value!r}.")
+
+
+@dataclass(frozen=True)
+class StepCounters:
+    """The counters of one direction in one step; times are seconds since the first frame of the trial.
+
+    Attributes:
+        start: When the step began.
+        elapsed: Seconds from the step's beginning to its end.
+        intended: Frames that the load and the duration ask for.
+        sent: Frames that left the generator.
+        lost: Frames sent that did not come back.
+        last_lost: Send time of its last lost frame; None: no frame of this step was lost.
+    """
+
+    start: float
+    elapsed: float
+    intended: int
+    sent: int
+    lost: int
+    last_lost: float | None = None
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A run of frames in sequence that were all lost; times are seconds since the first frame of the trial.
+
+    Attributes:
+        frames: Frames lost. RFC 6201's frame loss method divides them by the rate.
+        first_sent: Send time of the first lost frame.
+        last_sent: Send time of the last lost frame.
+        start: Receipt of the last frame before (RFC 6201: time stamp A); None: no frame came before.
+        end: Receipt of the first frame after (time stamp B); None: no frame came after.
+    """
+
+    frames: int
+    first_sent: float
+    last_sent: float
+    start: float | None
+    end: float | None
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds by RFC 6201's time stamp method, B - A; None: a time stamp is missing."""
+        return None if self.start is None or self.end is None else self.end - self.start
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The course of one direction's traffic in time. All times but `began` are seconds since `began`.
+
+    Attributes:
+        name: The direction, e.g. ``port0>port1``.
+        began: When the first frame left, in seconds of the controller's clock that cannot be set (`time.monotonic`); on
+            a simulated testbed of the virtual clock.
+        clock_error: Seconds by which `began` may be wrong, as the generator has another clock.
+        resolution: Seconds by which the send time of a frame may be wrong.
+        rate: Frames per second from the first frame to the last; None: fewer than two frames were sent.
+        steps: The counters of each step; a burst, or traffic of one load, has one step.
+        outages: The longest outages, `MOST_OUTAGES` at most, in the order of time.
+        outage_count: The number of all outages, those of single frames among them.
+    """
+
+    name: str
+    began: float
+    clock_error: float
+    resolution: float
+    rate: float | None
+    steps: tuple[StepCounters, ...]
+    outages: tuple[Outage, ...] = ()
+    outage_count: int = 0
+
+    @property
+    def lost(self) -> int:
+        """Frames sent that did not come back."""
+        return sum(step.lost for step in self.steps)
+
+    @property
+    def last_lost(self) -> float | None:
+        """Send time of the last lost frame; None: no frame was lost."""
+        return max((step.last_lost for step in self.steps if step.last_lost is not None), default=None)
+
+    @property
+    def is_lossy_at_end(self) -> bool:
+        """Whether the very last frames were lost, so that it is not known when the loss ended."""
+        return any(outage.end is None for outage in self.outages)
+
+    def recovery_time(self, step: int = 1) -> float:
+        """Seconds from the beginning of a step to the send time of the last lost frame (RFC 2544, section 26.5).
+
+        Args:
+            step: The step that ends the overload; 1 is the second one.
+
+        Returns:
+            The time; 0 if no frame of this step or a later one was lost.
+        """
+        change = self.steps[step].start
+        lost = [part.last_lost for part in self.steps[step:] if part.last_lost is not None]
+        return max(0.0, max(lost, default=change) - change)
