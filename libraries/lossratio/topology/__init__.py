@@ -8,12 +8,14 @@ from lossratio.topology.files import generator_problems, load_topology, twin_pro
 from lossratio.topology.generators import (
     ADDED_GENERATORS,
     AfPacketGenerator,
+    AutoGenerator,
     Generator,
     GeneratorSettings,
     RealGenerator,
     SimulatedGenerator,
     TrexCores,
     TrexGenerator,
+    XdpGenerator,
 )
 from lossratio.topology.model import (
     NIC_MODELS,
@@ -35,6 +37,7 @@ __all__ = [
     "NIC_MODELS",
     "WEST",
     "AfPacketGenerator",
+    "AutoGenerator",
     "Duration",
     "FileModel",
     "FrameRate",
@@ -56,6 +59,7 @@ __all__ = [
     "TrafficPath",
     "TrexCores",
     "TrexGenerator",
+    "XdpGenerator",
     "default_networks",
     "draw_topology",
     "generator_problems",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, field_validator, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
@@ -75,6 +75,33 @@ class AfPacketGenerator(RealGenerator):
     catch_up: Duration | None = None
     """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; older frames stay unsent.
     Where missing, 1 ms. More only suits DUTs whose queues hold such a burst."""
+
+
+class XdpGenerator(RealGenerator):
+    """The generator inside the kernel: XDP programs send and receive."""
+
+    kind: Literal["xdp"]
+    catch_up: Duration | None = None
+    """Seconds of traffic that it makes up for, in one burst, after the machine stalled it; older frames stay unsent.
+    Where missing, 1 ms."""
+    cpus: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
+    """CPUs of its senders: one for all directions, one for each, or several for each. Where missing, it chooses them,
+    and none that a DUT of a local testbed has."""
+
+    @field_validator("cpus")
+    @classmethod
+    def _are_different(cls, cpus: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if cpus is not None and len(set(cpus)) < len(cpus):
+            raise ValueError("each CPU can only be used once")
+        return cpus
+
+
+class AutoGenerator(XdpGenerator):
+    """The generator inside the kernel where it is possible, and else the embedded one."""
+
+    kind: Literal["auto"]  # type: ignore[assignment]
+    python: ProgramName = "python3"
+    """Python 3.8 or later on the TG node; with numpy where XDP is not possible."""
 
 
 class TrexCores(FileModel):
@@ -174,10 +201,14 @@ class SimulatedGenerator(GeneratorSettings):
 
 _OWN: Mapping[str, type[GeneratorSettings]] = {
     "afpacket": AfPacketGenerator,
+    "xdp": XdpGenerator,
+    "auto": AutoGenerator,
     "trex": TrexGenerator,
     "simulated": SimulatedGenerator,
 }
-_OwnGenerator = Annotated[AfPacketGenerator | TrexGenerator | SimulatedGenerator, Field(discriminator="kind")]
+_OwnGenerator = Annotated[
+    AfPacketGenerator | XdpGenerator | AutoGenerator | TrexGenerator | SimulatedGenerator, Field(discriminator="kind")
+]
 
 
 def settings_type(kind: str) -> type[GeneratorSettings]:

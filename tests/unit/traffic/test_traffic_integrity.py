@@ -15,6 +15,7 @@ import pytest
 from local_session import PYTHON, LocalSession
 from traffic_lab import PAIR, configure
 
+from lossratio.bpf import why_impossible
 from lossratio.traffic import AgentClient, load_profile, make_configuration
 from lossratio.traffic.agent.afpacket import examination
 from lossratio.traffic.agent.afpacket.examination import MOST_EXAMINED, Examiner
@@ -29,24 +30,36 @@ LOAD, DURATION, SENT = 2000.0, 0.25, 500
 FAULTS = ("duplicated", "reordered", "corrupted", "wrong_length", "misdelivered")
 
 
+NO_BPF = why_impossible()
+XDP = pytest.param("xdp", marks=pytest.mark.skipif(NO_BPF is not None, reason=f"{NO_BPF}"))
+with_each_generator = pytest.mark.parametrize("through", ["afpacket", XDP], indirect=True)
+
+
 @pytest.fixture
-def through(netns_lab, tmp_path):
-    """Lets an agent send through a device with a fault, and gives the counters of both directions."""
+def through(request, netns_lab, tmp_path):
+    """Lets a generator send through a device with a fault, and gives the counters of both directions.
+
+    It is the embedded one, unless the test names another one.
+    """
     netns_lab.namespace("tg")
     netns_lab.namespace("dut1")
     netns_lab.veth("tg", "tg0", "dut1", "dut0")
     netns_lab.veth("tg", "tg1", "dut1", "dut1")
 
+    generator = getattr(request, "param", "afpacket")
+
     def send(fault, *, profile="ethip4-udp", frame_size=64, examines=True, duration=DURATION):
         netns_lab.run("tg", "sh", "-c", "ip link set tg0 mtu 9000 && ip link set tg1 mtu 9000")
         netns_lab.run("dut1", "sh", "-c", "ip link set dut0 mtu 9000 && ip link set dut1 mtu 9000")
         script = (sys.executable, str(Path(faulty_device.__file__)), "dut0", "dut1", fault)
+        for interface in ("dut0", "dut1"):
+            netns_lab.run("dut1", "ethtool", "-K", interface, "gro", "on" if generator == "xdp" else "off")
         device = netns_lab.popen("dut1", *script, stdout=subprocess.PIPE, text=True)
         assert device.stdout.readline() == "ready\n"
         traffic = load_profile(profile, frame_size=frame_size)
         configuration = replace(make_configuration(traffic, [PAIR], settle_time=0.8), examines=examines)
         with AgentClient.start(LocalSession(netns_lab, "tg", tmp_path), python=PYTHON) as agent:
-            agent.configure(configuration, options={"catch_up": 10.0})
+            agent.configure(configuration, generator=generator, options={"catch_up": 10.0})
             # A busy machine may keep a sender from its last frames, but not each time.
             for _ in range(10):
                 directions = agent.trial(LOAD, duration)
@@ -62,6 +75,7 @@ def faults(direction):
     return {name: getattr(direction, name) for name in FAULTS if getattr(direction, name)}
 
 
+@with_each_generator
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
@@ -97,18 +111,21 @@ def test_latency_frames_are_counted_and_not_examined(bridged, agent):
         assert (counters.received, counters.examined) == (counters.sent, counters.sent - latency.received)
 
 
+@with_each_generator
 def test_frames_that_are_too_short_for_their_number_are_seen(through):
     east, west = through("cut")
     assert (east.received, faults(east)) == (SENT - 10, {"wrong_length": 10})
     assert (west.received, faults(west)) == (SENT, {})
 
 
+@with_each_generator
 def test_reordered_frames_are_received_ones_and_counted_as_rfc_4737_says(through):
     east, west = through("reorder")
     assert (faults(east), faults(west)) == ({"reordered": 10}, {})
     assert (east.received, west.received) == (SENT, SENT)
 
 
+@with_each_generator
 def test_frames_that_come_out_at_another_port_are_lost_and_misdelivered_there(through):
     east, west = through("cross")
     assert (east.received, west.received) == (SENT - 10, SENT)
@@ -135,6 +152,14 @@ def test_frames_of_all_kinds_are_recognised_and_their_copies_are(through, profil
     assert (east.examined, west.examined) == (SENT, SENT)
 
 
+@pytest.mark.parametrize("through", [XDP], indirect=True)
+@pytest.mark.parametrize("profile", ["dot1q-ip4base", "ethip4vxlan-ip4base"])
+def test_the_generator_inside_the_kernel_recognises_frames_with_other_headers(through, profile):
+    east, west = through("lose and duplicate", profile=profile, frame_size=128)
+    assert (faults(east), faults(west)) == ({"duplicated": 10}, {})
+    assert (east.received, west.received) == (SENT - 10, SENT)
+
+
 TIGHT = """
 format: lossratio-traffic-profile/1
 name: tight
@@ -145,6 +170,7 @@ udp: {}
 """
 
 
+@with_each_generator
 @pytest.mark.parametrize(("fault", "expected"), [("none", {}), ("pad", {"wrong_length": 10}), ("corrupt", {})])
 def test_frames_without_room_for_a_number_are_checked_for_their_length(through, tmp_path, fault, expected):
     (tmp_path / "tight.yaml").write_text(TIGHT)

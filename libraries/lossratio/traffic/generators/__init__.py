@@ -18,7 +18,9 @@ _GENERATORS = replace(
         EntryPoint(name, value, ADDED_GENERATORS.name)
         for name, value in (
             ("afpacket", "lossratio.traffic.generators.afpacket:AfPacket"),
+            ("auto", "lossratio.traffic.generators.xdp:Auto"),
             ("trex", "lossratio.traffic.generators.trex:Trex"),
+            ("xdp", "lossratio.traffic.generators.xdp:Xdp"),
         )
     ),
 )

@@ -78,7 +78,7 @@ def check_can_send(port: Link) -> None:
     """Makes sure that an interface's driver sends redirected frames, as far as the kernel says so.
 
     Raises:
-        AgentError: Of kind ``unsupported``; names the way out.
+        AgentError: Of kind ``no_xdp``; names the way out.
     """
     features = xdp_features(port.index)
     if features is None or features & SENDS:
@@ -88,7 +88,7 @@ def check_can_send(port: Link) -> None:
     else:
         way_out = "take a card whose driver has ndo_xdp_xmit; some have it only while the card has an XDP program"
     raise AgentError(
-        "unsupported",
+        "no_xdp",
         f"The driver of {port.name} does not send frames of XDP programs: {way_out}. Or use 'kind: afpacket'.",
     )
 
@@ -114,7 +114,7 @@ def attach(program: XdpProgram, port: Link) -> tuple[XdpLink, XdpMode]:
     except BpfError as error:
         check_may_attach(port)
         raise AgentError(
-            "unsupported",
+            "no_xdp",
             f"No XDP program can be attached to {port.name}, neither in its driver ({native.message}) nor behind it "
             f"({error.message}). Offloads that join frames (ethtool -K {port.name} lro off), an MTU beyond a page, and "
             f"too few queues are in the way of XDP. Or use 'kind: afpacket'.",

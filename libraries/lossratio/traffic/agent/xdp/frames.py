@@ -73,7 +73,7 @@ class FramePlan:
         checksums: Checksums over these.
 
     Raises:
-        AgentError: Of kind ``unsupported``, if a frame is too small for its headers, or too large.
+        AgentError: Of kind ``unsupported``, if a frame is too small for its headers; ``no_xdp``, if one is too large.
     """
 
     def __init__(self, spec: FramesSpec, source_mac: bytes, destination_mac: bytes) -> None:
@@ -83,7 +83,7 @@ class FramePlan:
             raise AgentError("unsupported", f"A frame of {smallest} bytes is too small: these headers need {least}.")
         if spec.max_size - FCS_BYTES > MOST_BYTES:
             raise AgentError(
-                "unsupported",
+                "no_xdp",
                 f"Frames of {spec.max_size} bytes do not fit into a page of memory: the generator 'xdp' sends "
                 f"{MOST_BYTES + FCS_BYTES} bytes at most. Use 'kind: afpacket' for these, or smaller frames.",
             )

@@ -65,7 +65,7 @@ class XdpGenerator:
         self._before = usable_links(configuration)
         reason = why_impossible()
         if reason is not None:
-            raise AgentError("permission", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
+            raise AgentError("bpf", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
         self._check_ports()
         self._cpus = choose_cpus(len(configuration.directions), cpus)
         # A random beginning, so that no other agent's frames are taken for this one's.
@@ -80,7 +80,7 @@ class XdpGenerator:
             self._open()
         except BpfError as error:
             self.close()
-            raise AgentError("unsupported", f"{error} {_WAY_OUT}") from error
+            raise AgentError("bpf", f"{error} {_WAY_OUT}") from error
         except BaseException:
             self.close()
             raise

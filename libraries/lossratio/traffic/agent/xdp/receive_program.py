@@ -267,7 +267,7 @@ class ReceiveProgram:
         name = f"{offset}{shift:+}"
         code.ldx(DW, R3, R10, _END_SLOT)
         code.mov(R4, R6)
-        code.add(R4, offset + shift + 8)
+        code.add(R4, offset + shift + 4)
         code.jgt(R4, R3, f"no tag {name}")
         code.sub(R3, R6)
         code.sub(R3, shift)
@@ -304,7 +304,8 @@ class ReceiveProgram:
     def _assemble_stream(self, code: Assembler, one: ReceiveStream, shift: int) -> None:
         reception, frames = self._reception, one.stream.frames
         spec = frames.plan.spec
-        faults = {name: code.new_label(name) for name in _COUNTERS[1:7]}
+        known = _COUNTERS[1:7] if spec.is_numbered else _COUNTERS[1:3]
+        faults = {name: code.new_label(name) for name in known}
         code.call(Helper.KTIME_GET_NS)
         code.stx(DW, R10, _NOW_SLOT, R0)
         code.call(Helper.GET_SMP_PROCESSOR_ID)

@@ -1,0 +1,78 @@
+"""The generator inside the kernel on the controller's side, and the choice between it and the embedded one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from lossratio.bpf import LEAST_KERNEL
+from lossratio.nodes import NodeSession
+from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator
+from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.client import AgentClient, AgentRefusalError
+from lossratio.traffic.generators.afpacket import AfPacket
+from lossratio.traffic.generators.base import Generator
+
+IMPOSSIBLE = frozenset({"bpf", "no_xdp"})
+"""Kinds of the agent's refusals that mean that a TG cannot send and receive with XDP programs."""
+
+SettingsT = TypeVar("SettingsT", bound=XdpGenerator)
+
+_PYTHON = "import sys; sys.exit(sys.version_info < (3, 8))"
+_KERNEL = "import os, sys; sys.exit(tuple(map(int, os.uname().release.split('-')[0].split('.')[:2])) < ({}, {}))"
+_RIGHTS = (
+    "import os, sys; whole = ['0', '0', '4294967295'];"
+    "sys.exit(os.geteuid() != 0 or open('/proc/self/uid_map').read().split() != whole)"
+)
+
+
+class _InKernel(Generator[SettingsT]):
+    """Settings and needs that both kinds share."""
+
+    def ready(self) -> Mapping[str, Any]:
+        """See `Generator.ready`; nothing is started for it."""
+        options = {"catch_up": self.settings.catch_up, "cpus": self.settings.cpus}
+        return {name: value for name, value in options.items() if value is not None}
+
+
+class Xdp(_InKernel[XdpGenerator]):
+    """XDP programs that send and receive."""
+
+    settings_type = XdpGenerator
+
+    @classmethod
+    def needs(cls, settings: XdpGenerator, session: NodeSession) -> Iterator[str]:
+        """Python, Linux 5.18 and root."""
+        if session.run(settings.python, "-c", _PYTHON, check=False).exit_status != 0:
+            yield f"{settings.python} is no Python 3.8 or later"
+            return
+        if session.run(settings.python, "-c", _KERNEL.format(*LEAST_KERNEL), check=False).exit_status != 0:
+            least = ".".join(map(str, LEAST_KERNEL))
+            yield f"its kernel is older than Linux {least}, the first that sends live frames: use 'kind: afpacket'"
+        if session.run(settings.python, "-c", _RIGHTS, check=False).exit_status != 0:
+            yield "XDP programs need root outside of user namespaces (CAP_BPF): use 'sudo: true', or 'kind: afpacket'"
+
+
+class Auto(_InKernel[AutoGenerator]):
+    """XDP programs where they are possible; else plain Linux packet sockets, and the result says so."""
+
+    settings_type = AutoGenerator
+
+    @classmethod
+    def needs(cls, settings: AutoGenerator, session: NodeSession) -> Iterator[str]:
+        """Python; with numpy if there can be no XDP programs."""
+        if any(Xdp.needs(XdpGenerator(kind="xdp", python=settings.python), session)):
+            yield from AfPacket.needs(AfPacketGenerator(kind="afpacket", python=settings.python), session)
+
+    def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
+        """See `Generator.configure`. A ``reason`` in the answer says why it is the embedded generator."""
+        options = self.ready()
+        try:
+            return {"kind": "xdp", **agent.configure(configuration, generator="xdp", options=options)}
+        except AgentRefusalError as error:
+            if error.kind not in IMPOSSIBLE:
+                raise
+            reason = str(error)
+        embedded = {name: value for name, value in options.items() if name == "catch_up"}
+        facts = agent.configure(configuration, generator="afpacket", options=embedded)
+        return {"kind": "afpacket", **facts, "instead_of_xdp_because": reason}

@@ -1,0 +1,230 @@
+"""The generator inside the kernel, with real traffic between namespaces: counts, faults of devices, and refusals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from local_session import PYTHON
+from traffic_lab import EAST, WEST, drop, received_by
+
+from lossratio.bpf import why_impossible
+from lossratio.topology import AutoGenerator
+from lossratio.traffic import AgentClient, AgentRefusalError, PortPair, load_profile, make_configuration
+from lossratio.traffic.generators.xdp import Auto
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}"),
+]
+
+
+@pytest.fixture
+def ready(bridged):
+    """The lab, whose DUT takes frames of XDP programs."""
+    for interface in ("dut0", "dut1"):
+        bridged.run("dut1", "ethtool", "-K", interface, "gro", "on")
+    return bridged
+
+
+def configure(agent, profile="ethip4-udp", frame_size=64, settle_time=0.1, generator="xdp", cpus=None, **traffic):
+    loaded = load_profile(profile, frame_size=frame_size, **traffic)
+    configuration = make_configuration(loaded, [PortPair(WEST, EAST)], settle_time=settle_time)
+    # However late a busy machine lets it.
+    options = {"catch_up": 10.0} if cpus is None else {"catch_up": 10.0, "cpus": cpus}
+    return agent.configure(configuration, generator=generator, options=options)
+
+
+def attached(lab, namespace="tg"):
+    return "xdp" in lab.run(namespace, "ip", "link", "show").stdout
+
+
+@pytest.mark.parametrize("size", [64, 1518, "IMIX_v4_1"])
+def test_all_frames_come_back_intact_and_once_both_ways(ready, agent, size):
+    facts = configure(agent, frame_size=size)
+    assert facts["receives"] == {"tg0": "native", "tg1": "native"}
+    for load, duration in ((20_000, 0.1), (3_333, 0.2)):
+        for direction in agent.trial(load, duration):
+            assert direction.sent == direction.intended == round(load * duration + 0.49)
+            assert (direction.received, direction.examined, direction.faulty) == (direction.sent, direction.sent, 0)
+
+
+def test_a_ramp_is_not_counted_and_its_frames_are(ready, agent):
+    configure(agent)
+    (east, west), before = agent.trial(5_000, 0.1, ramp=0.2), received_by(ready, "dut0")
+    assert (east.sent, east.received, west.sent, west.received) == (500,) * 4
+    assert before >= 500 + 400
+
+
+def test_traffic_flows_between_start_and_stop(ready, agent):
+    configure(agent)
+    agent.start_traffic(2_000)
+    time.sleep(0.5)
+    stopped = agent.stop_traffic(0.1)
+    assert stopped.sent == stopped.received >= 2 * 900
+    assert stopped.late == 0
+    quiet = received_by(ready, "dut0")
+    time.sleep(0.1)
+    assert received_by(ready, "dut0") == quiet
+
+
+def test_loss_of_one_direction_is_its_own(ready, agent):
+    configure(agent)
+    drop(ready, "dut0", "numgen inc mod 4 == 0")
+    east, west = agent.trial(4_000, 0.25)
+    assert (east.sent, east.received) == (1_000, 750)
+    assert (west.sent, west.received) == (1_000, 1_000)
+
+
+def test_the_latency_of_every_frame_is_known(ready, agent):
+    configure(agent)
+    output = agent.latency(5_000, 0.2)
+    for direction in output.latency:
+        assert (direction.sent, direction.received, direction.error) == (1_000, 1_000, None)
+        assert 0 < direction.minimum <= direction.average <= direction.maximum
+        assert sum(count for _, count in direction.histogram) == 1_000
+        edges = [edge for edge, _ in direction.histogram]
+        assert edges == sorted(edges)
+        assert edges[0] <= direction.minimum < edges[0] * 1.01
+        assert edges[-1] <= direction.maximum
+
+
+def test_several_senders_share_one_direction(ready, agent):
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    if len(cpus) < 2:
+        pytest.skip("one processor")
+    facts = configure(agent, bidirectional=False, cpus=cpus)
+    assert facts["cpus"] == cpus
+    (east,) = agent.trial(10_001, 0.1)
+    assert (east.sent, east.received, east.faulty) == (1_001, 1_001, 0)
+
+
+def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):
+    configure(agent, settle_time=0.0, bidirectional=False)
+    # A device that stands still until it is woken.
+    ready.run("dut1", "ip", "link", "set", "dev", "dut0", "nomaster")
+    device = ready.popen("dut1", sys.executable, "-c", HOLDS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert device.stdout.readline() == "ready\n"
+    (east,) = agent.trial(1_000, 0.1)
+    assert (east.sent, east.received) == (100, 0)
+    device.stdin.write("\n")
+    device.stdin.flush()
+    assert device.stdout.readline() == "100 forwarded\n"
+    assert agent.late_frames(0.1) == 100
+    (east,) = agent.trial(1_000, 0.1)
+    assert (east.sent, east.received, east.late) == (100, 0, 0)
+    device.stdin.write("\n")
+    device.stdin.flush()
+    assert device.stdout.readline() == "100 forwarded\n"
+    (east,) = agent.trial(1_000, 0.1)
+    assert (east.received, east.late) == (0, 0)
+
+
+HOLDS = """
+import socket, sys
+west, east = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 3 << 8) for _ in range(2))
+west.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)
+west.bind(("dut0", 3))
+east.bind(("dut1", 0))
+print("ready", flush=True)
+for _ in sys.stdin:
+    for number in range(100):
+        east.send(west.recv(2048))
+    print("100 forwarded", flush=True)
+"""
+
+
+def refusal(agent, **arguments):
+    with pytest.raises(AgentRefusalError) as refused:
+        configure(agent, **arguments)
+    return refused.value
+
+
+def test_a_driver_that_takes_no_frames_of_programs_is_refused_with_the_way_out(bridged, agent):
+    for interface in ("dut0", "dut1"):
+        bridged.run("dut1", "ethtool", "-K", interface, "gro", "off")
+    error = refusal(agent)
+    assert error.kind == "no_xdp"
+    assert "The driver of tg0 does not send frames of XDP programs" in str(error)
+    assert "ethtool -K OTHER_END gro on" in str(error)
+
+
+def test_frames_beyond_a_page_are_refused_with_the_way_out(ready, agent):
+    for namespace, interface in (("tg", "tg0"), ("tg", "tg1"), ("dut1", "dut0"), ("dut1", "dut1")):
+        ready.run(namespace, "ip", "link", "set", "dev", interface, "mtu", "9216")
+    error = refusal(agent, frame_size=9000)
+    assert error.kind == "no_xdp"
+    assert "9000 bytes do not fit into a page of memory" in str(error)
+    # A large MTU alone is in nobody's way.
+    configure(agent)
+    assert [direction.received for direction in agent.trial(1_000, 0.1)] == [100, 100]
+
+
+def test_somebody_elses_program_is_named_and_never_replaced(ready, agent, session):
+    with AgentClient.start(session, python=PYTHON) as other:
+        configure(other)
+        error = refusal(agent)
+        assert error.kind == "xdp_attached"
+        assert "Interface tg1 has an XDP program already: " in str(error)
+        assert "(lossratio_recv)" in str(error)
+        assert [direction.received for direction in other.trial(1_000, 0.1)] == [100, 100]
+    configure(agent)
+
+
+def test_auto_takes_the_embedded_generator_where_there_can_be_no_programs_and_says_why(bridged, agent):
+    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PortPair(WEST, EAST)], settle_time=0)
+    generator = Auto(AutoGenerator(kind="auto", catch_up=10.0, cpus=(0,)), node=None, ports=())
+    for gro, kind in (("off", "afpacket"), ("on", "xdp")):
+        for interface in ("dut0", "dut1"):
+            bridged.run("dut1", "ethtool", "-K", interface, "gro", gro)
+        facts = generator.configure(agent, configuration)
+        assert facts["kind"] == facts["generator"] == kind
+        assert ("does not send frames of XDP programs" in facts.get("instead_of_xdp_because", "")) == (gro == "off")
+        assert facts["catch_up"] == 10.0
+
+
+def test_auto_is_refused_what_the_embedded_generator_would_be_refused_too(ready, agent):
+    configuration = make_configuration(load_profile("ethip4-udp", frame_size=64), [PortPair(WEST, EAST)], settle_time=0)
+    ready.run("dut1", "ip", "link", "set", "dev", "dut0", "down")
+    with pytest.raises(AgentRefusalError, match="Interface tg0 is down"):
+        Auto(AutoGenerator(kind="auto"), node=None, ports=()).configure(agent, configuration)
+
+
+def test_a_processor_that_is_not_there_is_refused(ready, agent):
+    error = refusal(agent, cpus=[4095])
+    assert "'cpus' ask for CPU [4095]" in str(error)
+
+
+def test_programs_go_with_the_agent_however_it_ends(ready, session):
+    agent = AgentClient.start(session, python=PYTHON)
+    configure(agent)
+    assert attached(ready)
+    agent.start_traffic(2_000)
+    pid = session.processes[-1].process.pid
+    os.kill(pid, signal.SIGKILL)
+    agent.close()
+    deadline = time.monotonic() + 20
+    while attached(ready) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not attached(ready)
+    quiet = received_by(ready, "dut0")
+    time.sleep(0.2)
+    assert received_by(ready, "dut0") == quiet
+
+
+def test_a_stopped_agent_sends_nothing_after_the_end(ready, session):
+    agent = AgentClient.start(session, python=PYTHON)
+    configure(agent)
+    agent.start_traffic(2_000)
+    pid = session.processes[-1].process.pid
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(1.5)
+    quiet = received_by(ready, "dut0")
+    time.sleep(0.5)
+    assert received_by(ready, "dut0") == quiet
+    os.kill(pid, signal.SIGKILL)
+    agent.close()
