@@ -24,9 +24,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     # Not in pytest_collection_modifyitems: pytest-xdist has read the groups by then.
     if item.get_closest_marker("quiet"):
         item.add_marker(pytest.mark.xdist_group("quiet"))
-    elif item.get_closest_marker("xdist_group") is None and item.get_closest_marker("netns"):
-        # A file opens its testbed once.
-        item.add_marker(pytest.mark.xdist_group(item.path.name))
+    elif item.get_closest_marker("xdist_group") is None and not item.get_closest_marker("acceptance"):
+        # A file opens its testbed once, and makes once what its tests share; its tests that wait come first, alone.
+        kind = "waits" if item.get_closest_marker("netns") else "calculates"
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {kind}"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

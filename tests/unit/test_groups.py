@@ -78,7 +78,7 @@ def test_tests_that_wait_come_first_and_those_that_need_quiet_last(some_tests):
     assert kinds == ["one_that_waits", "one_that_calculates", "a_quiet_one"]
 
 
-@pytest.mark.parametrize("kind", ["quiet", "waits"])
+@pytest.mark.parametrize("kind", ["quiet", "waits", "calculates"])
 def test_one_process_runs_a_group(notes, kind):
     assert len({process for _, _, name, process in notes if name == kind}) == 1
 

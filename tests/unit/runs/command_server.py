@@ -12,7 +12,10 @@ import os
 import socket
 import socketserver
 import sys
+from importlib import import_module
 from pathlib import Path
+
+from lossratio.commands.main import COMMANDS, main
 
 MOST_BYTES = 1 << 20
 
@@ -31,8 +34,6 @@ with socket.socket(socket.AF_UNIX) as server:
 
 class _Command(socketserver.BaseRequestHandler):
     def handle(self) -> None:
-        from lossratio.commands.main import main
-
         request, streams, *_ = socket.recv_fds(self.request, MOST_BYTES, 3)
         arguments, directory, environment = json.loads(request)
         for number, stream in enumerate(streams):
@@ -55,8 +56,12 @@ class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
 
 
 if __name__ == "__main__":
-    from lossratio.commands import archive, plan, report, run, trend  # noqa: F401
-    from lossratio.testbed import simulated  # noqa: F401
+    for group in COMMANDS.values():
+        for place, _ in group.values():
+            import_module(f"lossratio.commands.{place.partition(':')[0]}")
+    # The commands themselves import these late.
+    for room in ("history", "report", "runs", "testbed.simulated"):
+        import_module(f"lossratio.{room}")
 
     with _Server(sys.argv[1], _Command) as server:
         print("ready", flush=True)
