@@ -45,7 +45,7 @@ def test_controller_and_traffic_agent_have_the_same_rule(whole):
 
 
 @given(st.integers(0, 3), st.integers(1, 3), st.sets(networks(IPv4Network, 32), max_size=6))
-def test_what_is_no_default_route_never_covers_all_addresses(shorter, more, others):
+def test_the_other_routes_never_cover_all_addresses(shorter, more, others):
     everywhere = IPv4Network("0.0.0.0/0")
     whole = {*everywhere.subnets(shorter), *everywhere.subnets(shorter + more), *others}
     defaults = default_networks(whole)

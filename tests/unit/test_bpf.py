@@ -102,7 +102,7 @@ def test_jumps_count_instructions_from_the_next_one_forwards_and_back():
         (lambda a: (a.ja("far"), [a.exit() for _ in range(33000)], a.label("far")), "a jump of 33000 does not fit"),
     ],
 )
-def test_what_cannot_be_encoded_is_refused(write, message):
+def test_text_that_cannot_be_encoded_is_refused(write, message):
     with pytest.raises(AssemblyError, match=message):
         assembled(write)
 

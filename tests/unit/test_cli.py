@@ -70,7 +70,7 @@ nodes:
     ],
     ids=["MAC", "PCI", "same MAC", "same PCI", "cores", "TCP ports", "self-test", "host key"],
 )
-def test_what_would_end_a_set_up_is_found_in_the_file(lossratio, tmp_path, right, wrong, line, message):
+def test_faults_that_would_end_a_set_up_are_found_in_the_file(lossratio, tmp_path, right, wrong, line, message):
     file = tmp_path / "lab.yaml"
     file.write_text(TREX_LAB)
     assert lossratio("check", file)[0] == 0
@@ -131,7 +131,7 @@ def test_a_wrong_topology_is_one_message_and_status_2(lossratio, tmp_path, text,
     "arguments",
     [["check", "missing.yaml"], ["check"], ["nonsense"], ["testbed", "up", "missing"], ["report", "too-long" * 40]],
 )
-def test_what_cannot_be_done_is_status_2(lossratio, arguments):
+def test_an_impossible_request_is_status_2(lossratio, arguments):
     status, out, err = lossratio(*arguments)
     assert (status, out) == (2, "")
     assert "Traceback" not in err

@@ -47,7 +47,7 @@ def test_a_generator_that_took_longer_should_have_sent_for_as_long():
 
 
 @given(load=st.floats(1.0, 1e6), duration=st.floats(1e-3, 100.0), share=st.floats(0.1, 1.0))
-def test_what_is_intended_changes_nothing_for_a_generator_that_took_no_longer(load, duration, share):
+def test_intended_frames_change_nothing_for_a_generator_that_took_no_longer(load, duration, share):
     def unsent(intended):
         counters = DirectionCounters("a>b", intended, sent=1, received=1, load_share=share)
         return output_from_counters(TrialInput(duration, load), [counters]).unsent_frames

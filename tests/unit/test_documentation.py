@@ -104,7 +104,7 @@ def test_the_readme_can_be_read_in_two_minutes():
     assert len(README.splitlines()) <= 80
 
 
-def test_what_the_readme_links_to_exists():
+def test_targets_of_links_in_the_readme_exist():
     targets = re.findall(r"<([\w./-]+)>`_", README) + re.findall(r"^\.\. image:: (.*)$", README, flags=re.MULTILINE)
     assert len(targets) > 10
     assert [target for target in targets if not (ROOT / target).exists()] == []
@@ -125,14 +125,14 @@ def prose_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_links_to_exists(page):
+def test_targets_of_links_in_a_page_exist(page):
     prose = prose_of(page)
     targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.rst", ROOT / "CONTRIBUTING.md", DOCS / "index.md"], ids=str)
-def test_what_is_to_be_made_can_be_made(page):
+def test_targets_of_make_in_a_page_exist(page):
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     assert set(re.findall(r"(?:`|\$ |^    )make ([a-z]+)", page.read_text(), flags=re.MULTILINE)) <= set(targets)
 

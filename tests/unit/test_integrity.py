@@ -54,7 +54,7 @@ def test_frames_of_another_direction_are_misdelivered_and_take_nothing_from_this
     assert (counters.received, counters.misdelivered) == (1000, 4)
 
 
-def test_what_a_sample_shows_is_scaled_up_to_all_frames():
+def test_the_faults_in_a_sample_are_scaled_up_to_all_frames():
     counters = arrived(1000, examined=100, duplicated=1, corrupted=2, reordered=3, wrong_length=5)
     assert (counters.duplicated, counters.corrupted, counters.reordered) == (10, 20, 30)
     assert (counters.wrong_length, counters.received) == (5, 965)

@@ -61,7 +61,7 @@ results = st.builds(
 
 
 @given(st.lists(results, max_size=5))
-def test_what_was_written_is_read_back_exactly(written):
+def test_written_data_are_read_back_exactly(written):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "deep" / "t.jsonl"
         with Journal.open(path, {"goals": [1, 2]}) as journal:
@@ -91,7 +91,7 @@ def test_a_line_cut_off_while_it_was_written_is_dropped_and_written_over(tmp_pat
     assert [result.load for result in read_journal(path).results] == [1.0, 3.0]
 
 
-def test_what_was_appended_can_be_withdrawn_and_what_was_there_before_stays(tmp_path):
+def test_appended_trials_can_be_withdrawn_and_earlier_ones_stay(tmp_path):
     path = tmp_path / "t.jsonl"
     for earlier in ([], [1.0]):
         _journal(path, *earlier)
@@ -275,7 +275,7 @@ def test_journals_of_earlier_versions_are_read(path):
         (TrialOutput(0.0, repairs="a new log-in"), "repairs is not a list"),
     ],
 )
-def test_what_nobody_could_read_again_is_never_written(tmp_path, output, problem):
+def test_outputs_that_could_not_be_read_again_are_never_written(tmp_path, output, problem):
     path = tmp_path / "t.jsonl"
     _journal(path, 1.0)
     with Journal.open(path, {"max_load": 5}) as journal:
@@ -301,7 +301,7 @@ def test_repairs_are_kept(tmp_path):
     assert read_journal(tmp_path / "journal.jsonl").results == (repaired,)
 
 
-def test_what_changed_on_the_testbed_is_kept(tmp_path):
+def test_changes_of_the_testbed_are_kept(tmp_path):
     incidents = (
         Incident("TG", "TG", "tg0", "interface tg0 of TG was set down", "repaired"),
         Incident("controller", "the controller", None, "the controller was suspended for 3.0 s", "stands"),

@@ -28,7 +28,7 @@ def test_frame_rates_are_read_as_people_write_them(text, rate):
 
 
 @pytest.mark.parametrize("text", ["", "fast", "10 kppps", "-5 kpps", "0", "10 %", "nan", "1e999", "10 mpps"])
-def test_what_is_no_frame_rate_is_refused_with_an_example(text):
+def test_text_that_is_no_frame_rate_is_refused_with_an_example(text):
     with pytest.raises(ValueError, match="10 kpps"):
         units.parse_frame_rate(text)
 
@@ -83,14 +83,14 @@ def test_other_quantities_are_read_as_people_write_them():
         (units.parse_duration, "inf"),
     ],
 )
-def test_what_is_no_quantity_of_its_kind_is_refused_with_an_example(parse, text):
+def test_text_that_is_no_quantity_of_its_kind_is_refused_with_an_example(parse, text):
     with pytest.raises(ValueError, match=f"'{text}'.*write it like|Invalid time string '{text}'"):
         parse(text)
 
 
 @pytest.mark.parametrize("parse", [units.parse_frame_rate, units.parse_ratio, units.parse_duration])
 @pytest.mark.parametrize("value", [None, True, [], {"a": 1}, math.nan, math.inf, 10**400, -(10**400), "9" * 5000])
-def test_what_yaml_files_may_hold_in_place_of_a_quantity_is_refused(parse, value):
+def test_other_values_of_yaml_in_place_of_a_quantity_are_refused(parse, value):
     with pytest.raises(ValueError, match=r"write it like|Invalid time string"):
         parse(value)
 

@@ -83,7 +83,7 @@ def test_the_next_sender_sends_waiting_runs_too(run, tmp_path, monkeypatch):
     assert result.output == f"Sent 4 files to {archive}.\n"
 
 
-def test_what_is_no_run_is_refused(outbox, tmp_path):
+def test_a_path_that_is_no_run_is_refused(outbox, tmp_path):
     with pytest.raises(ReportError, match="is not the directory of a run"):
         outbox.add(tmp_path)
 

@@ -198,7 +198,7 @@ def test_it_agrees_with_the_controllers_own_code_on_any_trials():
     ],
 )
 @pytest.mark.parametrize("goals", [(NDR, PDR), (RFC2544,), (TST009,)])
-def test_what_mlrsearch_finds_passes(sut, goals):
+def test_results_of_mlrsearch_pass(sut, goals):
     measured = []
     measurer = SimulatedMeasurer(sut, seed=3, overhead=0.5, count_overhead=True)
     result = run_search(MLRsearch(goals, 1e3, 1e6), measurer, on_trial=measured.append)

@@ -70,7 +70,7 @@ def test_half_a_file_is_no_finished_cell(tmp_path, monkeypatch):
     assert not store.has(cell)
 
 
-def test_what_a_killed_study_finished_is_not_run_again(tmp_path):
+def test_finished_cells_of_a_killed_study_are_not_run_again(tmp_path):
     store = Store(tmp_path)
     cells = list(small_study().cells())
 

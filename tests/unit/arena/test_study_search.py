@@ -165,7 +165,7 @@ def test_the_peer_counts_overhead_where_it_is_to_count():
 
 @pytest.mark.usefixtures("needs_peer")
 @pytest.mark.parametrize(("capacity", "regular"), [(1e8, False), (1e2, False), (1e6, True)])
-def test_what_the_peer_finds_at_the_ends_of_the_loads_is_marked_like_ours(capacity, regular):
+def test_results_of_the_peer_at_the_ends_of_the_loads_are_marked_like_ours(capacity, regular):
     subject = replace(KNEE, sut=replace(KNEE.sut, capacity=capacity))
     ours, theirs = (one_row(ALGORITHMS[name], subject=subject) for name in (OURS, PEER))
     assert ours.regular == theirs.regular == regular

@@ -60,7 +60,7 @@ def test_a_seed_always_makes_the_same_sut_and_another_seed_another(family):
 
 
 @pytest.mark.parametrize("family", EVERY_FAMILY, ids=lambda family: family.name)
-def test_what_is_searched_for_is_within_the_loads_of_the_search(family):
+def test_the_true_throughput_is_within_the_loads_of_the_search(family):
     for seed in range(4):
         subject = family.subject(seed)
         measurer = subject.measurer(Overhead(0.0))

@@ -58,7 +58,7 @@ def test_looking_after_every_block_raises_no_more_false_alarms_than_was_asked_fo
     assert alarms <= 0.05 * len(results) + 3 * math.sqrt(0.05 * 0.95 * len(results))
 
 
-def test_what_is_not_clear_at_the_limit_is_undecided():
+def test_a_change_that_is_not_clear_at_the_limit_is_undecided():
     result = compare(noisy(0.0, 0.2, seed=1), limit=12)
     assert (result.verdict, result.measurements) == (ComparisonVerdict.UNDECIDED, 12)
 
@@ -99,7 +99,7 @@ def test_settings_that_make_no_sense_are_errors(settings, message):
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
-def test_what_is_no_throughput_is_an_error(value):
+def test_a_value_that_is_no_throughput_is_an_error(value):
     with pytest.raises(SearchError, match="throughput is a number from 0"):
         BuildComparison().record(value)
 

@@ -56,7 +56,7 @@ def test_revisions_that_do_not_differ_have_no_change():
     assert sum(result.verdict is BisectionVerdict.NO_CHANGE for result in results) >= 48
 
 
-def test_what_cannot_be_built_is_left_out_and_stays_a_candidate():
+def test_a_revision_that_cannot_be_built_is_left_out_and_stays_a_candidate():
     result = bisect(17, lambda place: 900.0 if place >= 8 else 1000.0, unbuildable={6, 7, 8})
     assert (result.verdict, result.candidates) == (BisectionVerdict.FOUND, ("r6", "r7", "r8", "r9"))
 

@@ -117,7 +117,7 @@ def test_the_command_takes_every_likelihood_and_weighting_there_is():
         (["--max-load", "fast"], "'fast' is not a frame rate"),
     ],
 )
-def test_what_is_no_quantity_is_an_error_that_names_the_option(lossratio, searched, arguments, message):
+def test_text_that_is_no_quantity_is_an_error_that_names_the_option(lossratio, searched, arguments, message):
     done = lossratio("replay", searched[0], *arguments)
     assert done.status == 2
     assert arguments[0] in done.err

@@ -73,7 +73,7 @@ def test_a_setting_that_the_kernel_lacks_is_an_error_unless_it_is_optional(chang
         changes.write(missing, "0")
 
 
-def test_what_cannot_be_undone_is_named_and_the_rest_is_undone(changes, tmp_path):
+def test_changes_that_cannot_be_undone_are_named_and_the_rest_is_undone(changes, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     for path in (first, second):
         changes.run("touch", str(path), undo=("rm", str(path)))

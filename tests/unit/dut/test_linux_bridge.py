@@ -95,7 +95,7 @@ def test_a_set_up_that_is_interrupted_is_undone(dut_lab, is_done):
     assert dut_lab.snapshot() == before
 
 
-def test_what_a_lost_connection_left_is_undone_by_the_next_tear_down(dut_lab):
+def test_changes_that_a_lost_connection_left_are_undone_by_the_next_tear_down(dut_lab):
     before = dut_lab.snapshot()
     shell = FailingShell(dut_lab.lab, "dut", [["ip", "link", "set", "dev", "dut1", "master"]], 0, ConnectionError)
     shell.stays_lost = True
@@ -244,7 +244,7 @@ def test_a_bridge_that_polices_and_is_reset_verifies(dut_lab, set_up):
     bridge.verify()
 
 
-def test_what_cannot_be_brought_back_is_named_and_the_rest_is(dut_lab, set_up):
+def test_settings_that_cannot_be_restored_are_named_and_the_rest_is_restored(dut_lab, set_up):
     before = dut_lab.snapshot()
     bridge = set_up()
     dut_lab.on_dut("ip", "link", "delete", "dev", "lr-dut0")

@@ -62,14 +62,14 @@ def outcomes(tmp_path_factory):
 
 
 @pytest.mark.parametrize("scenario", REPAIRED)
-def test_what_can_be_repaired_is_repaired_and_reported(outcomes, scenario):
+def test_repairable_faults_are_repaired_and_reported(outcomes, scenario):
     came = outcomes[scenario]
     assert (came["error"], came["trials"]) == (None, 3)
     assert REPAIRED[scenario] in came["repairs"][0]
 
 
 @pytest.mark.parametrize("scenario", SURVIVED)
-def test_what_is_over_soon_or_harms_no_trial_costs_none(outcomes, scenario):
+def test_faults_that_are_short_or_harm_no_trial_cost_none(outcomes, scenario):
     came = outcomes[scenario]
     assert (came["error"], came["trials"]) == (None, 3)
     # TCP may take as long again to notice that packets get through, so that the agent is not waited for.
@@ -77,7 +77,7 @@ def test_what_is_over_soon_or_harms_no_trial_costs_none(outcomes, scenario):
 
 
 @pytest.mark.parametrize("scenario", FAILED)
-def test_what_cannot_be_repaired_is_one_clear_error_and_keeps_the_trials(outcomes, scenario):
+def test_faults_that_cannot_be_repaired_are_one_clear_error_and_keep_the_trials(outcomes, scenario):
     came = outcomes[scenario]
     assert 1 <= came["trials"] < 3
     assert re.match(FAILED[scenario], came["error"])

@@ -72,7 +72,7 @@ def test_a_server_that_is_killed_is_started_anew_and_the_trial_repeated(lab, on_
     assert on_tg("pgrep -f '[_]t-rex-64|/[a]gent-'") == ""
 
 
-def test_what_changes_on_the_tg_is_seen_beside_trex_too(lab, on_tg, tmp_path):
+def test_changes_of_the_tg_are_seen_beside_trex_too(lab, on_tg, tmp_path):
     result = measured(lab, tmp_path, lambda: on_tg("ip link set dev tg0 mtu 2000"))
     on_tg("ip link set dev tg0 mtu 9216")
     # A busy host may take CPU time from the machine besides.

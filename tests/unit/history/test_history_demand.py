@@ -33,7 +33,7 @@ def slower(result):
     return result.model_copy(update={"goals": (ndr, pdr.model_copy(update={"result": worse}))})
 
 
-def test_what_is_as_it_was_is_no_regression(history, result):
+def test_an_unchanged_value_is_no_regression(history, result):
     trends = require_no_regression(history, result)
     assert [(trend.series.key.quantity, trend.verdict) for trend in trends] == [
         ("NDR", TrendVerdict.STEADY),
@@ -42,7 +42,7 @@ def test_what_is_as_it_was_is_no_regression(history, result):
     assert len(trends[0].series.times) == 7
 
 
-def test_what_is_slower_is_a_regression(history, result):
+def test_a_lower_value_is_a_regression(history, result):
     with pytest.raises(RegressionError, match=r"^regression: .*, PDR, on simulated: .* \(-50\.00 %\)"):
         require_no_regression(history, slower(result))
     assert require_no_regression(history, slower(result), "NDR")

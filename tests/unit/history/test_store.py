@@ -20,7 +20,7 @@ def rows(history, **query):
     )
 
 
-def test_what_is_added_is_read_back_in_order(tmp_path):
+def test_added_entries_are_read_back_in_order(tmp_path):
     history = History(tmp_path / "history")
     history.add([entry(1, 2e6), entry(0, 1e6), entry(0, 3e6, quantity="MRR"), entry(0, 4e6, testbed="lab-2")])
     assert rows(history) == [

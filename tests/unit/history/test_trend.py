@@ -121,7 +121,7 @@ def test_results_of_which_nothing_is_known_are_taken_for_the_same():
     assert (trend.verdict, trend.left_out) == (TrendVerdict.REGRESSION, 0)
 
 
-def test_what_has_no_rate_is_an_alarm_when_it_fails_where_it_did_not_before():
+def test_a_quantity_without_values_is_an_alarm_when_it_fails_for_the_first_time():
     latency = [frozenset(), frozenset(), frozenset({"failed"})]
     assert trend([None] * 3, kinds=latency).verdict is TrendVerdict.NO_VALUE
     assert trend([None] * 3, kinds=latency[::-1]).verdict is TrendVerdict.TOO_FEW

@@ -125,7 +125,7 @@ def test_a_byte_order_mark_does_not_matter(kind, tmp_path):
 
 
 @READERS
-def test_what_is_no_regular_file_is_refused_at_once(read, tmp_path):
+def test_a_path_that_is_no_regular_file_is_refused_at_once(read, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -252,7 +252,7 @@ BAD_NAMES = ["-j", "../../../etc", "/etc", ".", "..", "a b", "a\tb", "a\nb", "",
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
-def test_what_the_kernel_takes_for_no_interface_is_none_in_a_topology(name, tmp_path):
+def test_names_that_the_kernel_refuses_are_refused_in_a_topology(name, tmp_path):
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(lab(nodes__TG__interfaces__port0__name=name)))
     message = refusal(load_topology, path)
@@ -294,7 +294,7 @@ def test_the_kernel_itself_refuses_these_names_but_for_a_leading_dash(netns_lab)
         ("name", "x" * 300),
     ],
 )
-def test_what_becomes_a_word_of_a_command_or_a_part_of_a_path_is_checked(place, value, tmp_path):
+def test_words_of_commands_and_parts_of_paths_are_checked(place, value, tmp_path):
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(lab(**{place: value})))
     assert f": {place.replace('__', '.')}" in refusal(load_topology, path)

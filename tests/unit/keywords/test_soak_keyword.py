@@ -50,7 +50,7 @@ def test_a_soak_after_a_search_begins_where_that_ended(run):
     assert results["After A Search (2)"].settings["warm_start_per_interface_fps"]
 
 
-def test_what_is_irregular_is_a_warning_and_no_failure(run):
+def test_an_irregular_result_is_a_warning_and_no_failure(run):
     assert run.tests["At Least"].status == "PASS"
     assert any("At Least: irregular: the critical load may be above the maximum load" in error for error in run.errors)
 

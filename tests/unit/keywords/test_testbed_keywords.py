@@ -22,7 +22,7 @@ A Test
     assert run_suite(write_suite(tmp_path, tests, "")).status == 0
 
 
-def test_what_was_found_on_one_testbed_is_not_continued_on_another(tmp_path):
+def test_a_search_of_one_testbed_is_not_continued_on_another(tmp_path):
     tests = """
 Another Device
     Find Conditional Throughput    {"loss_ratio": 0, "duration_sum": 1, "width": "20 %"}    frame_size=64B

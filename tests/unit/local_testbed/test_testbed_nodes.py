@@ -142,7 +142,7 @@ def test_a_mac_address_in_the_file_is_the_interface_s(state_home):
     assert link["address"] == "02:00:00:00:00:17"
 
 
-def test_what_a_dut_needs_can_be_done_in_a_node(session):
+def test_commands_of_a_dut_work_in_a_node(session):
     session.run("ip", "link", "add", "br0", "type", "bridge")
     session.run("ip", "link", "set", "tge", "master", "br0")
     session.run("nft", "add table bridge filter")
@@ -150,7 +150,7 @@ def test_what_a_dut_needs_can_be_done_in_a_node(session):
     session.run("sh", "-c", "ip link del br0; nft delete table bridge filter; rm -r /run/daemon")
 
 
-def test_what_a_node_keeps_for_later_goes_with_it(session):
+def test_files_that_a_node_keeps_end_with_the_node(session):
     command = 'mkdir "$XDG_CACHE_HOME/lossratio" && stat --file-system --format=%T "$XDG_CACHE_HOME/lossratio"'
     assert session.run("sh", "-c", command).stdout.strip() == "tmpfs"
 

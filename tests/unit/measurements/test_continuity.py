@@ -32,7 +32,7 @@ def test_a_run_is_not_continued_with_another_version_of_a_device(earlier):
     assert not (earlier / "results" / "a_suite.second.json").exists()
 
 
-def test_who_insists_continues_it_and_the_result_says_so(earlier):
+def test_a_run_resumed_by_force_goes_on_and_the_result_says_so(earlier):
     insisting = replace(place(earlier, "second", resume=earlier), forced="DUT1 is another one")
     result = measure_mrr(policed(police="50 kfps"), REQUEST, insisting)
     assert "resumed by force, although DUT1 is another one" in result.remarks
@@ -61,7 +61,7 @@ WARMED_UP = replace(SEARCH, warm_up_duration=1.0)
         (measure_mrr, SEARCH, REQUEST, False),
     ],
 )
-def test_what_is_continued_by_force_with_other_inputs_is_a_result_that_can_be_read(
+def test_a_search_continued_by_force_with_other_inputs_is_a_result_that_can_be_read(
     tmp_path, measure, before, now, some_are_kept
 ):
     measure_first = find_conditional_throughput if isinstance(before, SearchRequest) else measure

@@ -57,7 +57,7 @@ def test_a_file_has_goals_in_its_order_with_the_defaults_of_ndr(write):
 
 
 @pytest.mark.parametrize("text", ["", "NRD", "NDR, nothing", "goals.json"])
-def test_what_is_no_set_is_an_error_that_names_those_there_are(text):
+def test_an_unknown_set_is_an_error_that_names_the_known_ones(text):
     with pytest.raises(SearchError, match=r"Say csit or quick, presets by name \(NDR, PDR, .*or a file"):
         goal_set_from(text)
 

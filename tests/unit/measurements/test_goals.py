@@ -33,7 +33,7 @@ def test_a_goal_of_ones_own_has_the_values_that_people_write():
     assert goal == SearchGoal(0.001, 0.25, 2.0, 60.0, 0.02, 0.5, name="mine")
 
 
-def test_what_a_goal_of_ones_own_leaves_out_is_as_in_csit():
+def test_fields_that_a_goal_leaves_out_are_as_in_csit():
     goal = goal_from('{"loss_ratio": 0.005}')
     assert goal == SearchGoal(
         PDR.loss_ratio, PDR.exceed_ratio, PDR.final_trial_duration, PDR.duration_sum, PDR.width, 1.0

@@ -115,7 +115,7 @@ def test_the_direction_with_more_bits_counts(testbed, tmp_path):
     assert limits_of(slow, 80, str(path))[0][1] == 1_250_000
 
 
-def test_what_encapsulation_adds_counts_between_duts_only(testbed, monkeypatch):
+def test_bytes_of_encapsulation_count_between_duts_only(testbed, monkeypatch):
     monkeypatch.setattr(linux_bridge.BridgeOptions, "encapsulation_overhead", 50, raising=False)
     ports = {("TG", "port0"): {"speed": "1 Gbps"}, ("DUT1", "port1"): {"speed": "1 Gbps"}}
     limits = limits_of(testbed(ports, duts=2, dut="linux_bridge", options={"police": "50 kfps"}))

@@ -259,7 +259,7 @@ def test_a_search_that_runs_out_of_time_is_irregular_with_what_it_knows(tmp_path
     assert sum(trial.elapsed_s for trial in result.trials) < 8.0
 
 
-def test_what_the_rfc_advises_against_is_remarked(tmp_path):
+def test_goals_that_the_rfc_advises_against_have_a_remark(tmp_path):
     with pytest.warns(match="duration sum"):
         goal = SearchGoal(0.0, 0.5, 2.0, 1.0, 0.01, name="odd")
     request = SearchRequest((goal, NO_LOSS), PROFILE)
@@ -282,7 +282,7 @@ def test_without_a_warm_up_every_trial_counts(tmp_path):
     assert all(trial.is_evidence for trial in result.trials)
 
 
-def test_what_the_links_can_carry_is_in_the_result_where_the_topology_says_their_speed(tmp_path):
+def test_the_limit_of_the_links_is_in_the_result_where_the_topology_says_their_speed(tmp_path):
     file = tmp_path / "fast.yaml"
     file.write_text(SIMULATED.read_text().replace("{link: link1}", "{link: link1, speed: 1 Gbps}"))
     search = find_conditional_throughput(open_testbed(file), SearchRequest((NO_LOSS,), PROFILE), place(tmp_path))
@@ -315,7 +315,7 @@ def test_progress_of_mrr_counts_down(tmp_path):
     )
 
 
-def test_what_the_generator_could_not_send_is_no_loss_to_mrr(tmp_path):
+def test_unsent_frames_are_no_loss_to_mrr(tmp_path):
     request = MrrRequest(PROFILE, max_load=800e3, trials=3)
     result = measure_mrr(policed(police="1 Mfps"), request, place(tmp_path))
     assert result.mrr.unsent_frames == pytest.approx(3 * 2 * 400_000, rel=1e-3)

@@ -146,7 +146,7 @@ class CountedTestbed:
         return StoppedTraffic((counters,), {"port0>port1": 0})
 
 
-def test_what_the_duts_count_of_attempts_that_were_thrown_away_is_not_taken_for_the_trials(search_result, tmp_path):
+def test_counts_of_discarded_attempts_are_not_taken_for_those_of_the_trial(search_result, tmp_path):
     testbed = CountedTestbed(search_result, attempts=[2, 3, 1])
     result = add_telemetry(testbed, TelemetryRequest(PROFILE, 1e4, duration=0.1), place(tmp_path), search_result)
     (trial,) = result.telemetry

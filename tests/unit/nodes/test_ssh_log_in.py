@@ -185,7 +185,7 @@ class TestBadNodes:
             NodeSession.connect("DUT1", make_node(free_port(), known_hosts=known))
 
     @pytest.mark.parametrize("field", ["known_hosts", "key_file"])
-    def test_what_is_no_file_is_neither_keys_nor_known_hosts(self, tmp_path, field):
+    def test_a_path_that_is_no_file_is_neither_keys_nor_known_hosts(self, tmp_path, field):
         os.mkfifo(tmp_path / "pipe")
         for place, problem in (
             (tmp_path / "pipe", "it is a pipe"),
@@ -226,7 +226,7 @@ class TestBadNodes:
                 NodeSession.connect("DUT1", make_node(free_port(), key_file=tmp_path / "key"))
 
     @pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example", ".", "\N{SNOWMAN}" * 80])
-    def test_what_is_no_host_name_is_refused(self, host):
+    def test_text_that_is_no_host_name_is_refused(self, host):
         with pytest.raises(NodeError, match="the host name cannot be resolved"):
             NodeSession.connect("DUT1", make_node(22, host=host))
 
@@ -272,7 +272,7 @@ class TestPasswords:
         monkeypatch.setenv("LOSSRATIO_PASSWORD", "wrong horse")
         NodeSession.connect("tg-1", password_node, Credentials(password="open sesame")).close()
 
-    def test_what_was_not_given_is_from_the_environment(self, password_node, monkeypatch):
+    def test_missing_secrets_are_from_the_environment(self, password_node, monkeypatch):
         monkeypatch.setenv("LOSSRATIO_PASSWORD", "open sesame")
         NodeSession.connect("tg-1", password_node, Credentials(passphrase="of no use here")).close()
 

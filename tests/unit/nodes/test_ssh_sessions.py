@@ -81,7 +81,7 @@ class TestCommands:
 class TestFiles:
     pytestmark = needs_sshd
 
-    def test_what_was_put_is_got_with_its_mode(self, session, tmp_path):
+    def test_a_file_that_was_put_is_got_with_its_mode(self, session, tmp_path):
         data = os.urandom(100_000)
         session.put(data, str(tmp_path / "it's a file"), mode=0o750)
         assert session.get(str(tmp_path / "it's a file")) == data

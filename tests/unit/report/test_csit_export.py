@@ -101,7 +101,7 @@ def test_what_all_that_can_be_sent_is_has_no_upper_bound():
         (lambda: named(throughput(), identity("mrr")), "is called mrr, and its result is ndrpdr"),
     ],
 )
-def test_what_means_something_else_is_refused_with_the_reason(result, reason):
+def test_results_with_another_meaning_are_refused_with_the_reason(result, reason):
     with pytest.raises(ReportError, match=reason):
         csit_export(result())
 

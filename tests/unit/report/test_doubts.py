@@ -89,7 +89,7 @@ def test_loss_that_a_burst_after_a_stall_may_have_made_is_a_doubt():
 
 
 @pytest.mark.parametrize(("lateness", "lost"), [(0.003, 0), (0.003, 151), (0.001, 5), (None, 5)])
-def test_what_no_burst_has_lost_is_no_doubt(lateness, lost):
+def test_loss_without_a_burst_is_no_doubt(lateness, lost):
     assert doubts_of([throughput_of([stalled_trial(lateness, lost)])]) == [()]
 
 

@@ -104,7 +104,7 @@ def test_a_generator_that_examines_trials_is_not_asked_for_latency():
     assert check_at_low_rate(None, examining, idle_time=0.0) == examining["integrity"]
 
 
-def test_what_a_check_found_survives_the_way_through_a_file():
+def test_findings_of_a_check_survive_the_way_through_a_file():
     counters = DirectionCounters("port0>port1", 10, 10, 10, examined=10)
     facts = {"integrity": {**COUNTING, "low_rate_check": [asdict(counters)]}}
     assert integrity_of(result(generator=facts)).before_trials

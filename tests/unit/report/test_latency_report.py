@@ -54,7 +54,7 @@ def test_a_histogram_of_the_generator_s_own_is_taken_as_it_is():
     assert direction.histogram_unit_us == 1.0
 
 
-def test_what_is_no_histogram_is_an_error():
+def test_text_that_is_no_histogram_is_an_error():
     with pytest.raises(ReportError, match="cannot be read"):
         Histogram.decode("bm9uZQ==")
 

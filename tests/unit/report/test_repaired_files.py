@@ -68,7 +68,7 @@ def damage(path, old, new, count=1):
     return path.read_bytes()
 
 
-def test_what_is_good_is_left_as_it_is(run):
+def test_good_files_are_left_as_they_are(run):
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     answer = invoke(run.path)
     assert answer.exit_code == 0
@@ -180,7 +180,7 @@ def test_a_search_that_says_something_else_of_goals_and_traffic_than_its_journal
 @pytest.mark.parametrize(
     ("name", "number"), [("Sim.Soak", b'"density_per_fps": '), ("Sim.Throughput", b'"percentiles_us": {\n      "50": ')]
 )
-def test_what_cannot_be_computed_again_from_trials_is_never_saved(tmp_path, name, number):
+def test_results_that_do_not_follow_from_trials_are_never_saved(tmp_path, name, number):
     """A critical load takes long to be computed, and latency is in no journal."""
     result = read_result(EARLIER / "results" / f"{name}.json").model_copy(update={"format": FORMAT})
     path = file_of(result, tmp_path)
@@ -212,7 +212,7 @@ def test_a_result_without_a_journal_is_set_aside(run, result, journal):
         ("other.jsonl", b'{"event": "login"}\n{"event": "logout"}\n'),
     ],
 )
-def test_what_is_of_a_newer_version_or_something_else_is_left_as_it_is(tmp_path, name, content):
+def test_files_of_a_newer_version_or_another_kind_are_left_as_they_are(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content)
     answer = invoke(path)

@@ -294,7 +294,7 @@ def test_a_warm_up_is_kept_but_is_no_evidence():
         ({"kind": "telemetry"}, "kind"),
     ],
 )
-def test_what_contradicts_itself_is_no_result(regular_search, change, complaint):
+def test_data_that_contradict_themselves_are_no_result(regular_search, change, complaint):
     with pytest.raises(ValidationError, match=complaint):
         RESULT.validate_python({**as_json(regular_search), **change})
 

@@ -62,7 +62,7 @@ def test_stalls_of_the_generator_are_reported():
     )
 
 
-def test_what_helps_against_frames_unsent_in_stalls_is_reported():
+def test_the_remedy_for_frames_unsent_in_stalls_is_reported():
     trials = [stalled_trial(0.0432, unsent=2), *REGULAR[1:]]
     assert (
         message(throughput_of(trials)).splitlines()[-1].startswith("With less other work on its machine, or a larger")

@@ -78,7 +78,7 @@ def test_a_damaged_file_is_named_and_the_rest_goes_on(run):
     assert "bad.jsonl, line 1: this is not a journal" in journal
 
 
-def test_what_is_no_run_directory_is_refused(tmp_path):
+def test_a_path_that_is_no_run_directory_is_refused(tmp_path):
     with pytest.raises(ReportError, match="is not the directory of a run"):
         read_run(tmp_path)
     with pytest.raises(ReportError, match="is not the directory of a run"):

@@ -45,7 +45,7 @@ def test_file_names_are_readable(name, stem):
     assert ("~" in file_stem(name)) == ("~" in stem)
 
 
-def test_what_was_written_is_read_back(tmp_path, result):
+def test_written_data_are_read_back(tmp_path, result):
     run = RunDirectory(tmp_path / "run")
     path = run.write(result)
     assert path == tmp_path / "run" / "results" / "Performance.Linux_Bridge.64B-1c-eth-l2bdbase-ndrpdr.json"
@@ -122,7 +122,7 @@ def test_a_directory_without_results_is_not_that_of_a_run(tmp_path):
         (lambda data: {**data, "goals": 5}, "throughput.goals"),
     ],
 )
-def test_what_is_no_result_is_said_to_be_none_and_why(tmp_path, result, change, complaint):
+def test_a_file_that_is_no_result_is_refused_with_the_reason(tmp_path, result, change, complaint):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(change({**as_json(result), "format": "lossratio-result/1"})))
     with pytest.raises(ReportError, match=re.escape(complaint)) as caught:

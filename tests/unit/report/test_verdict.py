@@ -40,7 +40,7 @@ def test_a_bound_of_nothing_but_frames_that_the_generator_dropped_is_the_generat
     assert judged([*BELOW, *[dropping_trial(100_400.0, lost=3, dropped=3)] * 21]) == Verdict(False, GENERATOR_LIMIT)
 
 
-def test_what_was_lost_besides_the_generators_drops_is_the_suts():
+def test_frames_lost_besides_the_drops_of_the_generator_are_the_suts():
     assert judged([*BELOW, *[dropping_trial(100_400.0, lost=4, dropped=3)] * 21]) == Verdict(True, None)
 
 

@@ -51,7 +51,7 @@ def test_they_are_served_one_at_a_time_and_in_the_order_in_which_they_came(lab):
     assert order == [number for number in range(CONTENDERS) if number not in (3, 4)]
 
 
-def test_one_who_does_not_wait_does_not_jump_the_queue(lab):
+def test_a_request_that_does_not_wait_does_not_jump_the_queue(lab):
     first = lab.take("first")
     done = threading.Event()
     session = lab.session()

@@ -61,7 +61,7 @@ def test_a_record_that_was_repaired_says_until_the_next_lease_what_was_wrong_wit
 
 
 @given(st.binary(max_size=RECORD_BYTES))
-def test_whatever_bytes_are_in_the_file_they_are_a_record_or_damaged(data):
+def test_any_bytes_in_the_file_are_a_record_or_damaged(data):
     with suppress(DamagedRecordError):
         assert set(parsed(data)) >= {"ticket", "lease"}
 
@@ -76,7 +76,7 @@ json_values = st.recursive(
 
 
 @given(st.fixed_dictionaries({}, optional={"lease": json_values, "ticket": json_values, "settled": json_values}))
-def test_whatever_json_is_in_the_file_it_is_a_record_or_damaged(value):
+def test_any_json_in_the_file_is_a_record_or_damaged(value):
     try:
         read = parsed(json.dumps(value).encode())
     except DamagedRecordError:
@@ -88,7 +88,7 @@ def test_whatever_json_is_in_the_file_it_is_a_record_or_damaged(value):
 @pytest.mark.parametrize(
     "data", [b"[" * RECORD_BYTES, b"\0" * RECORD_BYTES, b'{"lease": {"since": 1e999}}', b"1" * 4000]
 )
-def test_what_readers_of_json_stumble_over_is_damaged(data):
+def test_json_that_confuses_readers_is_damaged(data):
     with pytest.raises(DamagedRecordError):
         parsed(data)
 

@@ -31,13 +31,13 @@ def test_only_one_has_the_testbed_and_the_other_gets_the_name_of_the_holder(lab)
     assert 0 <= error.value.holder.left <= 5
 
 
-def test_what_was_released_is_free(lab):
+def test_a_released_testbed_is_free(lab):
     lab.take("alice@ci3").release()
     assert holder_of(lab.session(), lab.claim()) is None
     lab.take("bob@desk")
 
 
-def test_who_waits_gets_it_when_it_is_released(lab):
+def test_a_waiting_run_gets_the_testbed_when_it_is_released(lab):
     first = lab.take("alice@ci3")
     threading.Timer(0.5, first.release).start()
     began = time.monotonic()

@@ -159,7 +159,7 @@ def test_the_morning_compares_with_the_nights_before_and_reports_the_trend(check
     assert (checkout / "results" / "night" / "trend.html").exists()
 
 
-def test_what_an_earlier_night_left_is_kept_and_not_taken_for_tonight(checkout):
+def test_files_of_an_earlier_night_are_kept_and_not_taken_for_tonight(checkout):
     left = checkout / "results" / "night" / "output.xml"
     left.parent.mkdir(parents=True)
     left.write_text("the night before")

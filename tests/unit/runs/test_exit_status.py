@@ -196,7 +196,7 @@ def test_a_record_that_was_cut_off_or_is_none_leaves_the_test_to_another_attempt
 
 
 @pytest.mark.parametrize(("code", "status"), [(252, 2), (253, 130), (255, 70)])
-def test_what_stops_robot_itself_has_a_status_of_its_own(code, status):
+def test_errors_that_stop_robot_itself_have_a_status_of_their_own(code, status):
     assert exit_status(code, [TestVerdict("t", "FAIL", "too slow", FailureKind.TEST)]) is ExitStatus(status)
 
 
@@ -206,7 +206,7 @@ def test_a_tear_down_that_fails_counts_although_the_tests_had_passed_by_then(los
     assert (done.status, "0 of 1 tests passed" in done.err) == (69, True)
 
 
-def test_what_was_never_begun_after_a_failure_is_not_finished(lossratio, tmp_path):
+def test_tests_that_were_never_begun_after_a_failure_are_not_finished(lossratio, tmp_path):
     file = write_suite(tmp_path, raises("NodeError") + PASSES)
     robot = ["--outputdir", tmp_path / "out", "--exitonfailure"]
     assert lossratio("run", "--topology", SIMULATED, file, "--", *robot).status == 69

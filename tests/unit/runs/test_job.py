@@ -17,7 +17,7 @@ def test_a_job_is_tests_by_frame_sizes_by_cores(tmp_path):
     assert names(job) == ["64B-1c-eth-mrr", "64B-2c-eth-mrr"]
 
 
-def test_what_a_job_leaves_open_is_as_the_suite_has_it(tmp_path):
+def test_settings_that_a_job_leaves_open_are_those_of_the_suite(tmp_path):
     job = load_job(write_job(tmp_path, "- {suites: [bridge.robot], exclude: [soak]}"))
     assert names(job) == ["64B-1c-eth-ndrpdr", "1518B-1c-eth-ndrpdr", "64B-1c-eth-mrr", "1518B-1c-eth-mrr"]
 
@@ -59,7 +59,7 @@ def test_tests_may_be_for_some_of_the_testbeds(tmp_path):
         ("- {suites: [bridge.robot], testbeds: [three]}", "tests are for three, and the job's testbeds are one"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path, tests, message):
+def test_faults_of_a_job_are_reported_with_their_place(tmp_path, tests, message):
     with pytest.raises(JobError, match=message):
         load_job(write_job(tmp_path, tests))
 

@@ -93,7 +93,7 @@ def test_an_archive_that_cannot_be_reached_changes_no_exit_status(place):
         (["--topology", "lab.yaml"], "Name the suites to run"),
     ],
 )
-def test_what_makes_no_sense_is_bad_input(place, arguments, message):
+def test_options_that_make_no_sense_are_bad_input(place, arguments, message):
     (place / "typo.yaml").write_text(JOB.replace("[mrr]", "[mmr]"))
     files = [str(place / argument) if argument.endswith((".yaml", ".robot")) else argument for argument in arguments]
     result = invoke(place, *files)

@@ -47,7 +47,7 @@ def test_a_test_takes_as_long_as_it_did_lately_here_or_else_anywhere():
     assert history.expected("one", "c") is None
 
 
-def test_what_was_never_measured_takes_as_long_as_it_asks_for(tmp_path):
+def test_a_test_that_was_never_measured_takes_as_long_as_it_asks_for(tmp_path):
     write_job(tmp_path, ALL)
     tests = {test.name: test for test in suite_tests((tmp_path / "bridge.robot",), tmp_path / "one.yaml")}
     assert expected_seconds(tests["64B-1c-eth-mrr"], {}) == pytest.approx(2.0)

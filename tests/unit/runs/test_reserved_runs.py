@@ -138,7 +138,7 @@ def test_a_reservation_by_hand_is_used_by_runs_that_know_its_token(lossratio, te
     assert "It is free." in lossratio("release", testbeds[0]).out
 
 
-def test_what_is_not_ones_own_is_released_by_force_only(lossratio, taken):
+def test_another_users_lease_is_released_by_force_only(lossratio, taken):
     done = lossratio("release", taken)
     assert (done.status, "colleague@desk" in done.err) == (75, True)
     assert "It was reserved for colleague@desk" in lossratio("release", taken, "--force").out

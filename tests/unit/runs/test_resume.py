@@ -224,6 +224,6 @@ def test_a_directory_without_a_run_is_one_clear_error(lossratio, tmp_path):
     assert (done.status, "run.json: No such file" in done.err) == (2, True)
 
 
-def test_what_is_resumed_takes_nothing_else_to_run(lossratio, tmp_path):
+def test_a_resumed_run_takes_no_other_suites_or_options(lossratio, tmp_path):
     done = lossratio("run", "--resume", tmp_path, "--topology", SIMULATED)
     assert (done.status, "the suites and options that it began with" in done.err) == (2, True)

@@ -32,7 +32,7 @@ def test_a_test_that_hangs_is_stopped_and_the_next_one_runs(lossratio, tmp_path)
     }
 
 
-def test_what_is_left_of_a_suite_that_takes_too_long_fails(lossratio, tmp_path):
+def test_the_rest_of_a_suite_that_takes_too_long_fails(lossratio, tmp_path):
     tests = f"Quick\n    Sleep    0.5 s\nHangs\n{HANGS}Never Run\n    Fatal Error    it ran\n"
     done, messages = run(lossratio, tmp_path, tests, "--suite-timeout", "1.6s")
     assert done.status == 1

@@ -43,7 +43,7 @@ def test_the_sut_sees_the_clock():
     assert [measurer.measure(ONE_SECOND).loss_ratio for _ in range(3)] == [0.0, 0.5, 0.5]
 
 
-def test_what_the_generator_cannot_send_is_unsent_not_lost():
+def test_frames_that_the_generator_cannot_send_are_unsent_not_lost():
     output = SimulatedMeasurer(ConstantLoss(), seed=1, max_rate=60_000).measure(ONE_SECOND)
     assert (output.sent_frames, output.lost_frames, output.unsent_frames) == (60_000, 0, 39_999)
     assert output.directions[0].intended == 100_000

@@ -88,7 +88,7 @@ def test_an_answer_that_took_long_is_no_standstill():
     assert changes_between(slow, with_node(next_one, "TG", asked=52.0, uptime=UP + 1.0), WAY) == ()
 
 
-def test_what_the_kernel_of_a_node_does_not_say_is_no_change():
+def test_facts_that_a_kernel_does_not_report_are_no_change():
     silent = Fingerprint({name: NodePrint() for name in GOOD.nodes}, NOW.controller)
     assert changes_between(silent, silent, WAY) == ()
 

@@ -94,7 +94,7 @@ def failure_of(testbed, directory, act):
         ("tg0", "down", "up", "interface tg0 of TG was set down. Set it up (ip link"),
     ],
 )
-def test_what_breaks_on_the_tg_is_never_the_duts_fault_and_its_good_trials_are_resumed(
+def test_a_fault_of_the_tg_is_never_the_duts_and_good_trials_are_resumed(
     testbed, lab, tmp_path, interface, broken, mended, message
 ):
     try:
@@ -191,7 +191,7 @@ def test_a_fingerprint_is_what_the_kernels_of_the_nodes_say(lab):
         ("down", "up", "interface dut1 of DUT1 was set down.", 0.0, BEFORE),
     ],
 )
-def test_what_breaks_on_the_dut_is_a_result_of_it(
+def test_a_fault_of_the_dut_is_its_result(
     testbed, lab, tmp_path, monkeypatch, broken, mended, message, verified_every, known_good
 ):
     monkeypatch.setattr(repair, "VERIFY_SECONDS", verified_every)

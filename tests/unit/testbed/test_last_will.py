@@ -133,7 +133,7 @@ def test_the_next_controller_waits_for_a_will_that_is_being_executed(server, tmp
     assert (tmp_path / "undone").read_text() == "once\n"
 
 
-def test_what_was_taken_out_is_not_executed_at_the_end(server, tmp_path):
+def test_commands_that_were_taken_out_are_not_executed_at_the_end(server, tmp_path):
     session = server.connect()
     will = LastWill(session)
     will.add(("touch", str(tmp_path / "kept")), None)
@@ -180,7 +180,7 @@ def test_after_a_new_log_in_it_is_kept_again(server, tmp_path):
         assert (tmp_path / "undone").exists()
 
 
-def test_what_a_killed_keeper_left_brings_nobody_a_signal(server):
+def test_the_remains_of_a_killed_keeper_bring_no_process_a_signal(server):
     program = "import subprocess; subprocess.Popen(['sleep', '60'], env={'LOSSRATIO_WILL': 'open'}).wait()"
     with subprocess.Popen([sys.executable, "-c", program]) as parent, server.connect() as session:
         wait_until(lambda: Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())

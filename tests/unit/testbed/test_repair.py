@@ -89,7 +89,7 @@ def test_a_fault_of_the_infrastructure_is_repaired_and_reported(fault):
         DutError("DUT1 has died."),
     ],
 )
-def test_what_is_no_fault_of_the_infrastructure_is_not_repaired(error):
+def test_errors_that_are_no_fault_of_the_infrastructure_are_not_repaired(error):
     with pytest.raises(type(error)) as raised:
         measurer(Script(error)).measure(TRIAL)
     assert raised.value is error

@@ -251,7 +251,7 @@ def test_a_dut_that_cannot_be_verified_for_a_moment_costs_one_trial_that_counts_
     assert watch.known_good == 2
 
 
-def test_what_never_comes_back_ends_the_repairs_at_once_with_the_error_of_the_guilty_side():
+def test_a_part_that_never_comes_back_ends_the_repairs_at_once_with_the_error_of_the_guilty_side():
     slow = with_port(SEEN["link", "carrier"], "TG", "tg1", has_carrier=True, speed=1000)
     repaired = []
 

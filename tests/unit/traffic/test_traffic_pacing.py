@@ -97,7 +97,7 @@ def test_an_unhindered_sender_sends_every_frame_and_ends_on_time(load, duration)
 
 
 @given(loads, durations)
-def test_what_is_intended_is_what_loss_ratios_expect(load, duration):
+def test_loss_ratios_expect_the_intended_frames(load, duration):
     done = World().transmit(load, duration)
     counters = DirectionCounters("a>b", intended=done.intended, sent=done.sent, received=done.sent)
     assert output_from_counters(TrialInput(duration, load), [counters]).loss_ratio == 0.0

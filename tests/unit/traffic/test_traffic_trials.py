@@ -43,7 +43,7 @@ def test_a_bridge_brings_every_frame_back(agent, frame_size):
         assert direction.elapsed >= 0.2
 
 
-def test_what_is_sent_is_what_the_other_end_of_the_link_sees(agent, bridged):
+def test_the_other_end_of_the_link_sees_the_frames_that_are_sent(agent, bridged):
     configure(agent, bidirectional=False)
     before = received_by(bridged, "dut0")
     (counters,) = agent.trial(5000.0, 0.3)
@@ -173,7 +173,7 @@ def test_foreign_frames_are_not_counted(agent, bridged):
     assert received_by(bridged, "dut1") >= before
 
 
-def test_what_no_generator_can_send_is_unsent_and_no_error(agent):
+def test_frames_that_no_generator_can_send_are_unsent_and_no_error(agent):
     configure(agent, bidirectional=False)
     (counters,) = agent.trial(1e9, 0.02)
     assert counters.intended == 20_000_000

@@ -98,7 +98,7 @@ def test_too_few_cpus_are_an_error_before_anything_is_started():
         ({"speed": 1}, "speed"),
     ],
 )
-def test_what_does_not_fit_together_is_refused_in_the_topology(wrong, complaint):
+def test_settings_that_do_not_fit_together_are_refused_in_the_topology(wrong, complaint):
     with pytest.raises(ValidationError, match=complaint):
         TrexGenerator(**{"kind": "trex", "directory": "/opt/trex", **wrong})
 

@@ -327,7 +327,7 @@ def test_an_error_after_the_server_s_end_has_its_last_words_and_the_next_one_is_
     assert pid_of(state) is None
 
 
-def test_what_a_tg_lacks_is_reported_without_starting_anything(here, plan, monkeypatch):
+def test_missing_parts_of_a_tg_are_reported_without_starting_anything(here, plan, monkeypatch):
     def problems(**fields):
         return list(generator_needs(TrexGenerator(kind="trex", software=True, **fields), here))
 

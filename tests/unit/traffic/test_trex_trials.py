@@ -311,6 +311,6 @@ def test_facts_name_the_server_s_version_and_its_ports():
     assert facts["ports"]["west"]["mac"] == MACS[1]
 
 
-def test_what_the_server_has_logged_is_kept_with_the_results():
+def test_the_log_of_the_server_is_kept_with_the_results():
     log = generator(Server()).facts()["server_log"]
     assert log[-1] == Path(SETTINGS.log).read_text().splitlines()[-1]
