@@ -55,10 +55,10 @@ def controller(testbed, tmp_path):
     """Starts `lossratio run` with the suite; it is killed in the end. One that died before may have left its lease."""
     processes = []
 
-    def start(*options, stop_in="", timeout="1 min", **popen):
+    def start(*options, stop_in="", timeout="1 min", out="out", **popen):
         suite = tmp_path / "suite.robot"
         suite.write_text(SUITE)
-        robot = ["--outputdir", str(tmp_path / "out"), "--variable", f"TEST_TIMEOUT:{timeout}"]
+        robot = ["--outputdir", str(tmp_path / out), "--variable", f"TEST_TIMEOUT:{timeout}"]
         program = [sys.executable, "-m", "lossratio", "run", "--wait", "20s", "--topology", str(testbed[0])]
         command = [*program, *options, str(suite), "--", *robot]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'libraries'}:{Path(__file__).parent}", "STOP_IN": stop_in}
@@ -72,15 +72,20 @@ def controller(testbed, tmp_path):
         process.communicate()
 
 
-def wait_for_second_test(process, directory):
-    """Waits until a controller is in the midst of the second test; it is an error if it ends before."""
-    journal = directory.journal_path("Suite.Second")
+def wait_for(process, condition):
+    """Waits for something that a controller does; it is an error if the controller ends before."""
 
-    def is_in_second_test():
+    def is_done():
         assert process.poll() is None, process.stderr.read()
-        return journal.exists() and journal.read_bytes().count(b"\n") >= 3
+        return condition()
 
-    wait_until(is_in_second_test)
+    wait_until(is_done)
+
+
+def wait_for_second_test(process, directory):
+    """Waits until a controller is in the midst of the second test."""
+    journal = directory.journal_path("Suite.Second")
+    wait_for(process, lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 3)
 
 
 def left(testbed):
@@ -95,19 +100,31 @@ def left(testbed):
     return mentions
 
 
-@pytest.mark.parametrize("stop_in", ["set-up", "teardown", "trial"])
-def test_after_a_killed_controller_the_next_run_finds_a_clean_testbed(testbed, controller, tmp_path, stop_in):
-    directory = RunDirectory(tmp_path / "out")
-    # Only a run that is to be killed in its teardown must get there soon.
-    process = controller(stop_in=stop_in, timeout="3 s" if stop_in == "teardown" else "1 min")
-    if stop_in == "trial":
-        wait_for_second_test(process, directory)
-    else:
-        wait_until((directory.path / stop_in).exists)
-    process.kill()
-    process.wait()
-    again = controller(timeout="3 s")
-    assert again.wait(DEADLINE) == 1, again.stderr.read()
+def test_after_each_killed_controller_the_next_run_finds_a_clean_testbed_and_fails_only_its_own_tests(
+    testbed, controller, tmp_path
+):
+    for stop_in in ("set-up", "trial", "teardown"):
+        directory = RunDirectory(tmp_path / stop_in)
+        # Only a run that is to be killed in its teardown must get there soon.
+        timeout = "3 s" if stop_in == "teardown" else "1 min"
+        process = controller(stop_in=stop_in, timeout=timeout, out=stop_in)
+        if stop_in == "trial":
+            wait_for_second_test(process, directory)
+        else:
+            wait_for(process, (directory.path / stop_in).exists)
+        process.kill()
+        process.wait()
+    # Long enough for a trial on a busy machine, and too short for all of them.
+    process = controller(timeout="10 s")
+    assert process.wait(DEADLINE) == 1, process.stderr.read()
+    results = {result.test.name: result for result in RunDirectory(tmp_path / "out").results()}
+    assert {name: result.outcome for name, result in results.items()} == {
+        "First": Outcome.MEASURED,
+        "Second": Outcome.FAILED,
+        "Third": Outcome.MEASURED,
+    }
+    assert "timeout" in results["Second"].error
+    assert results["Second"].trials
     assert left(testbed) == []
 
 
@@ -141,22 +158,6 @@ def test_however_often_ctrl_c_is_pressed_the_dut_is_put_back(testbed, controller
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(pause)
     wait_until(lambda: left(testbed) == [])
-
-
-def test_a_timeout_in_the_midst_of_a_measurement_fails_its_test_and_no_other(testbed, controller, tmp_path):
-    # Long enough for a trial on a busy machine, and too short for all of them.
-    process = controller(timeout="10 s")
-    assert process.wait(DEADLINE) == 1, process.stderr.read()
-    directory = RunDirectory(tmp_path / "out")
-    results = {result.test.name: result for result in directory.results()}
-    assert {name: result.outcome for name, result in results.items()} == {
-        "First": Outcome.MEASURED,
-        "Second": Outcome.FAILED,
-        "Third": Outcome.MEASURED,
-    }
-    assert "timeout" in results["Second"].error
-    assert results["Second"].trials
-    assert left(testbed) == []
 
 
 def test_a_full_disk_of_the_controller_is_one_clear_error_and_keeps_the_trials(testbed, controller, tmp_path):

@@ -32,7 +32,7 @@ def test_an_interrupted_suite_leaves_nothing_but_its_trials(tmp_path, monkeypatc
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     topology = tmp_path / "topology.yaml"
     topology.write_text(LOCAL.read_text())
-    tests = "Stopped\n    Find NDR And PDR    64B\nNever Reached\n    Find NDR And PDR    128B\n"
+    tests = "Stopped\n    Find NDR And PDR    64B    max_load=5 kpps\nNever Reached\n    Find NDR And PDR    128B\n"
     file = write_suite(tmp_path, tests)
     directory = RunDirectory(tmp_path / "run")
     journal = directory.journal_path("Suite.Stopped")
