@@ -43,7 +43,7 @@ MEANINGS = {
     ExitStatus.UNAVAILABLE: "the testbed is not available",
     ExitStatus.INTERRUPTED: "the user stopped the command",
 }
-"""What each exit status says, for the help and for ``docs/reference/exit-statuses.md``."""
+"""The meaning of each exit status, for the help and for ``docs/reference/exit-statuses.md``."""
 
 
 class FailureKind(str, Enum):
@@ -88,7 +88,7 @@ _STATUSES = {
 
 
 def kind_of_error(error: BaseException, default: FailureKind = FailureKind.BAD_INPUT) -> FailureKind:
-    """What kind of failure an error is.
+    """The kind of failure that an error is.
 
     Args:
         error: The error; its class counts, and not the words of its message.

@@ -35,7 +35,7 @@ _BLOCK = (Build.A, Build.B, Build.B, Build.A)
 
 
 class ComparisonVerdict(str, Enum):
-    """What B is, compared with A."""
+    """The verdict on build B, compared with A."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -157,7 +157,7 @@ MeasureBuild = Callable[[Build, BuildRecord], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class AbRequest:
-    """What a comparison is asked for.
+    """The request for a comparison.
 
     Attributes:
         least_change: The smallest relative difference that matters.

@@ -142,7 +142,7 @@ def _bench(given: dict[str, Any]) -> BuildBench:
 
 
 def _asked(given: dict[str, Any]) -> dict[str, Any]:
-    """What must be the same when a comparison is continued."""
+    """The settings that must be the same when a comparison is continued."""
     names = ("suites", "topology", "tests", "include", "quantity", "least_change")
     return {
         name: [str(item) for item in value] if isinstance(value := given[name], tuple) else str(value) for name in names

@@ -36,7 +36,7 @@ from lossratio.arena import (
 )
 
 PACKAGES = ("joblib", "pandas", "pyarrow")
-"""What only studies need."""
+"""The packages that only studies need."""
 
 QUICK_SEEDS, FULL_SEEDS = range(2), range(20)
 QUICK_REPEATS, FULL_REPEATS = 2, 3

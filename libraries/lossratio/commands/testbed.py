@@ -131,7 +131,7 @@ def _connect(topology: Topology) -> None:
 
 
 def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> str:
-    """What a topology file describes, in a few lines, with a drawing."""
+    """The testbed of a topology file in a few lines, with a drawing."""
     generator = topology.nodes[topology.tg_name].generator
     limit = None if generator is None else generator.max_rate
     lines = [
@@ -145,7 +145,7 @@ def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPat
 
 
 def _without_max_rate(topology: Topology, paths: Sequence[TrafficPath]) -> str:
-    """Where searches get their maximum load from if the generator has no ``max_rate``."""
+    """The source of the maximum load of searches if the generator has no ``max_rate``."""
     ports = [port for path in paths for port in path.ports]
     limited = any(port.interface.speed is not None or topology.nic_model(port) is not None for port in ports)
     return "from NIC models and link speeds" if limited else "unknown: searches need max_load="

@@ -333,7 +333,7 @@ def by_mark(trials: Iterable[Trial]) -> dict[Mark, list[Trial]]:
 
 
 def trial_hint(trial: Trial) -> str:
-    """What is shown when the pointer is on a trial."""
+    """The text that is shown when the pointer is on a trial."""
     unsent = f", {trial.unsent_frames:,} frames unsent" if trial.unsent_frames else ""
     rule = f", rule: {trial.rule}" if trial.rule else ""
     return (

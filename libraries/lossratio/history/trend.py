@@ -21,7 +21,7 @@ LEAST_CHANGE = 0.01
 """Smaller relative changes raise no alarm."""
 
 LAST = 250
-"""How many of the newest results of a series are looked at."""
+"""Number of the newest results of a series that count."""
 
 LEAST_RESULTS = 4
 """Fewer values make no trend."""

@@ -143,7 +143,7 @@ def seconds(duration: timedelta | None) -> float | None:
 
 
 def credentials(password: Secret | None, passphrase: Secret | None) -> Credentials:
-    """What to log in with where keys are not enough."""
+    """Secrets for log-ins where keys are not enough."""
     return Credentials(
         password=None if password is None else password.value,
         passphrase=None if passphrase is None else passphrase.value,
@@ -159,4 +159,4 @@ CONVERTERS: Mapping[type, Any] = MappingProxyType(
         Share: to_share,
     }
 )
-"""How Robot Framework converts arguments of our own types."""
+"""The converters of Robot Framework for arguments of our own types."""

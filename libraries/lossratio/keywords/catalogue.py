@@ -27,7 +27,7 @@ _LINKS = {1: "single", 2: "double"}
 
 @dataclass(frozen=True)
 class _Setting:
-    """What is the same for all tests of a suite.
+    """The properties that all tests of a suite share.
 
     Attributes:
         name: What distinguishes it from other settings; empty if there is only one.

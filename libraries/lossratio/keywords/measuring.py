@@ -30,7 +30,7 @@ def show_progress(progress: InWords) -> None:
 
 
 def describe_profile(profile: TrafficProfile) -> str:
-    """What the traffic is, in a few words."""
+    """The traffic in a few words."""
     size = profile.frame_size if isinstance(profile.frame_size, str) else f"{profile.frame_size}B"
     ways = "both ways" if profile.bidirectional else "one way"
     return f"{profile.name}, {size}, {ways}"

@@ -83,10 +83,10 @@ class Session:
 
     @property
     def last_result(self) -> TestResult:
-        """What was measured last in this suite.
+        """The last result of this suite.
 
         Raises:
-            SearchError: If nothing was.
+            SearchError: If nothing was measured yet.
         """
         if self._last_result is None:
             raise SearchError("Nothing has been measured yet in this suite. Call e.g. 'Find NDR And PDR' first.")
@@ -107,7 +107,7 @@ class Session:
         self.last_search = Search(result, profile, place, self.test_name)
 
     def place(self, resume: Path | None) -> TestPlace:
-        """Where the measurement that begins now belongs: the running test, or the suite in its set-up.
+        """The place of the measurement that begins now: the running test, or the suite in its set-up.
 
         Args:
             resume: Directory of an earlier run to continue, in place of the one for the whole suite.
@@ -134,7 +134,7 @@ class Session:
 
 
 class Keywords:
-    """What every group of keywords has: the suite's session."""
+    """The base of every group of keywords, with the suite's session."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

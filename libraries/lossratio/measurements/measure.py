@@ -111,7 +111,7 @@ class Request:
 
 
 class InWords(Protocol):
-    """Where a measurement is after a trial."""
+    """The progress of a measurement after a trial."""
 
     def line(self) -> str:
         """The line that the console shows."""

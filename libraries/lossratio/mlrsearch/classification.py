@@ -17,7 +17,7 @@ from lossratio.trials import TrialResult
 
 
 class Bound(Enum):
-    """What a load is for a goal, by the trials measured at it."""
+    """The classification of a load for a goal, by the trials measured at it."""
 
     LOWER = "lower bound"
     UPPER = "upper bound"
@@ -91,7 +91,7 @@ class Tally:
             self.short_high += effective
 
     def classify(self, criterion: Criterion) -> Bound:
-        """What the load is (RFC 9971, load classification code).
+        """The classification of the load (RFC 9971, load classification code).
 
         With e = p / q, both sides of each comparison are multiplied by q * (q - p) to stay with whole numbers.
         """

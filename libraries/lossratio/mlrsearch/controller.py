@@ -120,7 +120,7 @@ class GoalSearch:
         return self._view.intervals[-1].open and self.proposal() is None
 
     def outlook(self, pace: Pace) -> Outlook:
-        """What the goal still needs, if all goes as expected."""
+        """The time that the goal still needs, if all goes as expected."""
         view = self._view
         expected = view.expectation.position
         if expected is None:
@@ -286,7 +286,7 @@ class MLRsearch:
             search.add(result)
 
     def result(self) -> SearchResult:
-        """What is known now, at any time; before the end it is marked as not finished."""
+        """The result so far, at any time; before the end it is marked as not finished."""
         finished = self.next_trial() is None and not self._is_out_of_time()
         goal_results = [self._goal_result(search) for search in self._searches]
         return SearchResult(goal_results, finished=finished, elapsed=self.elapsed, trials=self.trials)

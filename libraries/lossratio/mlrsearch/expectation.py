@@ -1,4 +1,4 @@
-"""Where a goal's bound is expected: a model of the SUT under overload, drawn from the trials so far.
+"""The expected bound of a goal: a model of the SUT under overload, drawn from the trials so far.
 
 The model is as small as can be: an overloaded SUT forwards at a rate that changes linearly with load. One overloaded
 load gives the constant (RFC 2285's forwarding rate at maximum offered load), two give the slope as well.
@@ -56,7 +56,7 @@ class LossCurve:
 
 
 class Expectation:
-    """Where one goal's bound is expected, and how often in a row the trials have proved that wrong.
+    """The expected bound of one goal, and how often in a row the trials have proved it wrong.
 
     Attributes:
         position: Where on the grid the bound is expected; None if that is not known.

@@ -1,4 +1,4 @@
-"""How long a search will take yet, from what is known so far: cheap enough to be asked for after every trial.
+"""The time that a search will still take, from the trials so far: cheap enough to be asked for after every trial.
 
 The least time left is that of the proof: the trials that the expected bounds need if each turns out as expected. Real
 searches need more, because loads near a bound are lossy only sometimes and expected bounds are moved. How much more
@@ -42,7 +42,7 @@ class Forecast:
 
 
 class Pace:
-    """What trials take and count beyond their duration, on average."""
+    """The time that trials take and count beyond their duration, on average."""
 
     def __init__(self) -> None:
         self._trials = 0
@@ -66,7 +66,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What one goal still needs, if all goes as expected.
+    """The time that one goal still needs, if all goes as expected.
 
     Attributes:
         search: Seconds of single short trials until the bounds are found.
@@ -80,7 +80,7 @@ class Outlook:
 
 
 def outlook(stages: Stages, grid: LoadGrid, width: int, expected: float, pace: Pace) -> Outlook:
-    """What one goal still needs.
+    """The time that one goal still needs.
 
     Args:
         stages: What is known for the goal.

@@ -22,7 +22,7 @@ class SearchGoalWarning(UserWarning):
 
 @dataclass(frozen=True)
 class SearchGoal:
-    """What a search is to find (RFC 9971, search goal).
+    """The definition of the throughput that a search finds (RFC 9971, search goal).
 
     Attributes:
         loss_ratio: Goal loss ratio: a trial that loses more is a high-loss trial. At least 0, below 1.

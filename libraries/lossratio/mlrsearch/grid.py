@@ -50,7 +50,7 @@ class LoadGrid:
         return self.min_load if index <= 0 else self.max_load * math.exp((index - self.top) * self._step)
 
     def position(self, load: float) -> float:
-        """Where a load is, in steps from the minimum load; a whole number for loads on the grid."""
+        """The place of a load, in steps from the minimum load; a whole number for loads on the grid."""
         if load == self.min_load:
             return 0.0
         position = self.top + math.log(load / self.max_load) / self._step

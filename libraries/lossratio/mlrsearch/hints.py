@@ -1,4 +1,4 @@
-"""What earlier searches of the same test say about where to start: a hint, never evidence.
+"""The loads where a search starts, from earlier searches of the same test: a hint, never evidence.
 
 A hint only chooses the first loads of a search. What it says is measured like anything else, and is given up with the
 first trial that speaks against it.
@@ -21,7 +21,7 @@ EARLIER_SEARCHES = 5
 
 @dataclass(frozen=True)
 class Hint:
-    """Where a goal's bounds were in earlier searches; whole steps on the grid of loads.
+    """The bounds of a goal in earlier searches; whole steps on the grid of loads.
 
     Attributes:
         lower: The relevant lower bound that is expected: the second largest one (the only one, if there is one).
@@ -35,7 +35,7 @@ class Hint:
     stops: tuple[int, int]
 
     def expected(self, stopped: int) -> int | None:
-        """Where the relevant lower bound is expected when short trials stopped at a load of this search.
+        """The expected relevant lower bound when short trials stopped at a load of this search.
 
         None where they never stopped so far: the SUT has changed, and with it how much less long trials allow.
         """
@@ -44,7 +44,7 @@ class Hint:
 
 
 def hint_of(goal: SearchGoal, grid: LoadGrid, earlier: Iterable[Sequence[TrialResult]]) -> Hint | None:
-    """What earlier searches say about a goal.
+    """The knowledge about a goal from earlier searches.
 
     Args:
         goal: The goal.

@@ -31,7 +31,7 @@ class IrregularReason(str, Enum):
 
 @dataclass(frozen=True)
 class GoalResult:
-    """What a search found for one goal (RFC 9971, goal result). Loads are per interface, in frames per second.
+    """The result of a search for one goal (RFC 9971, goal result). Loads are per interface, in frames per second.
 
     Attributes:
         goal: The search goal.
@@ -52,7 +52,7 @@ class GoalResult:
 
 
 class SearchResult(Mapping[SearchGoal, GoalResult]):
-    """What a search found: a mapping from each goal to its result (RFC 9971, search result).
+    """The result of a search: a mapping from each goal to its result (RFC 9971, search result).
 
     Attributes:
         finished: Whether the controller had nothing more to measure, and was not out of time.

@@ -171,7 +171,7 @@ class Evidence:
         return True
 
     def bound(self, load: float) -> Bound:
-        """What a load is; undecided if nothing was measured there."""
+        """The classification of a load; undecided if nothing was measured there."""
         return self._bounds.get(load, Bound.UNDECIDED)
 
     def tally(self, load: float) -> Tally:
@@ -200,7 +200,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Interval:
-    """Where a target's bounds are.
+    """The bounds of a target.
 
     Attributes:
         lower: The tightest lower bound, in frames per second; None if there is none yet.

@@ -1,4 +1,4 @@
-"""What a run measures on each testbed that it may get: the named suites, or the tests of a job file."""
+"""The tests of a run on each testbed that it may get: the named suites, or the tests of a job file."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class TestVerdict:
 
 
 def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) -> FailureKind:
-    """What kind of failure an exception is. Only its class counts, not the words in its message.
+    """The kind of failure that an exception is. Only its class counts, not the words in its message.
 
     Args:
         error: The exception that failed a test, or ended a run before its first test.

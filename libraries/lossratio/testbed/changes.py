@@ -1,4 +1,4 @@
-"""What changed between two fingerprints of a testbed, and who is to blame for it: one table of rules."""
+"""Changes between two fingerprints of a testbed, and the side to blame: one table of rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ change that the controller is guilty of ends no measurement."""
 
 
 class Act(str, Enum):
-    """What is done about a change."""
+    """The reaction to a change."""
 
     FAIL = "fail"
     """The measurement ends with the side's error."""
@@ -46,7 +46,7 @@ class Act(str, Enum):
 
 
 class Place(str, Enum):
-    """Where a change is seen."""
+    """The place of a change."""
 
     TG = "TG"
     DUT = "DUT"
@@ -180,7 +180,7 @@ class Change:
 
     @property
     def way_out(self) -> str:
-        """What the user can do about the change."""
+        """Advice for the user about the change."""
         return self._filled(self.rule.way_out)
 
     def incident(self, done: str) -> Incident:

@@ -40,7 +40,7 @@ TRIAL_DURATION = 60.0
 
 @dataclass(frozen=True)
 class FrameLossRequest(Request):
-    """What to measure.
+    """The settings of a measurement of the frame loss rate.
 
     Attributes:
         profile: The test traffic.
@@ -113,7 +113,7 @@ class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, Fram
         return frame_loss_result(measured.run, max_load, measured.entries)
 
     def contradictions(self, result: FrameLossResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the frame loss rate differs from that of the trials."""
+        """Differences of the frame loss rate from that of the trials."""
         return frame_loss_contradictions(result, trials)
 
     def follows_from_trials(self, result: FrameLossResult) -> bool:

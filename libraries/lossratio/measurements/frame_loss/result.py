@@ -116,7 +116,7 @@ def frame_loss_result(run: TestRun, max_load: MaxLoad, entries: Sequence[Journal
 
 
 def frame_loss_contradictions(result: FrameLossResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Where the frame loss rate differs from that of the trials."""
+    """Differences of the frame loss rate from that of the trials."""
     if result.frame_loss is not None:
         most = result.max_load.rate.per_interface_fps
         yield from differences(result.frame_loss, frame_loss(trials, most, result.conditions), "frame_loss")

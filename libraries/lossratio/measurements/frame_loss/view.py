@@ -1,4 +1,4 @@
-"""How a frame loss rate is shown: with the graph over load that RFC 2544, section 26.3, requires."""
+"""The view of a frame loss rate: with the graph over load that RFC 2544, section 26.3, requires."""
 
 from __future__ import annotations
 

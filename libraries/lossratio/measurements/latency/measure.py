@@ -50,7 +50,7 @@ class LatencyPoint:
 
 @dataclass(frozen=True)
 class LatencyRequest:
-    """What to measure.
+    """The settings of a measurement of latency.
 
     Attributes:
         profile: The test traffic.
@@ -72,7 +72,7 @@ class Latency(Kind[LatencyResult]):
     result = LatencyResult
 
     def contradictions(self, result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where latencies differ from those of the trials, or contradict each other."""
+        """Latencies that differ from those of the trials, or contradict each other."""
         return latency_trials_contradictions(result, trials)
 
     def view(self) -> View[LatencyResult]:

@@ -102,7 +102,7 @@ class LatencyAtLoad(Record):
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What was not measured, and why."""
+        """The missing measurements, with the reasons."""
         if self.error is not None:
             return (self.error,)
         return tuple(
@@ -358,7 +358,7 @@ def _numbers(direction: DirectionLatency) -> str:
 
 
 def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Where latencies differ from those of the trials, or contradict each other."""
+    """Latencies that differ from those of the trials, or contradict each other."""
     measured = [at_load for at_load in result.latency if at_load.error is None]
     if len(measured) != len(trials):
         yield f"latency: there are {len(measured)} loads and {len(trials)} trials"
@@ -370,7 +370,7 @@ def latency_trials_contradictions(result: LatencyResult, trials: Sequence[TrialR
 
 
 def latency_contradictions(latency: LatencyAtLoad, name: str, *, with_histograms: bool) -> Iterator[str]:
-    """Where the numbers of one load contradict each other.
+    """Numbers of one load that contradict each other.
 
     Args:
         latency: Latency at one load.

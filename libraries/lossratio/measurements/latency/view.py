@@ -1,4 +1,4 @@
-"""How latency is shown: latency over percentile, a line for each load and direction.
+"""The view of latency: latency over percentile, a line for each load and direction.
 
 The axis of percentiles is logarithmic in the share of frames above: 90 %, 99 % and 99.9 % are equally far apart.
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MrrRequest(Request):
-    """What to measure.
+    """The settings of a measurement of the maximum receive rate.
 
     Attributes:
         profile: The test traffic.
@@ -91,7 +91,7 @@ class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrRe
         return mrr_result(measured.run, max_load, measured.entries)
 
     def contradictions(self, result: MrrResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the rate differs from that of the trials."""
+        """Differences of the rate from that of the trials."""
         return mrr_contradictions(result, trials)
 
     def follows_from_trials(self, result: MrrResult) -> bool:

@@ -156,6 +156,6 @@ def mrr_result(run: TestRun, max_load: MaxLoad, entries: Sequence[JournalEntry])
 
 
 def mrr_contradictions(result: MrrResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-    """Where the maximum receive rate differs from that of the trials."""
+    """Differences of the maximum receive rate from that of the trials."""
     if result.mrr is not None:
         yield from differences(result.mrr, maximum_receive_rate(trials, result.conditions), "mrr")

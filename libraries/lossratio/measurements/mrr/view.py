@@ -1,4 +1,4 @@
-"""How a maximum receive rate is shown."""
+"""The view of a maximum receive rate."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CsitMrr(CsitRecord):
 
 
 class MrrView(View[MrrResult]):
-    """How a maximum receive rate is shown."""
+    """The view of a maximum receive rate."""
 
     csit_type = "mrr"
 

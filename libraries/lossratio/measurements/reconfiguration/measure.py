@@ -60,7 +60,7 @@ class Reconfiguration(Kind[ReconfigurationResult]):
     result = ReconfigurationResult
 
     def contradictions(self, result: ReconfigurationResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where the lost time does not match the lost frames."""
+        """Differences of the lost time from that of the lost frames."""
         return reconfiguration_contradictions(result)
 
     def view(self) -> View[ReconfigurationResult]:

@@ -71,7 +71,7 @@ def reconfiguration_result(
 
 
 def reconfiguration_contradictions(result: ReconfigurationResult) -> Iterator[str]:
-    """Where the lost time does not match the lost frames."""
+    """Differences of the lost time from that of the lost frames."""
     if result.loss is not None:
         made = reconfiguration_loss(result.loss.load, result.loss.lost_frames)
         yield from differences(result.loss, made, "loss")

@@ -1,4 +1,4 @@
-"""How the loss during a reconfiguration is shown."""
+"""The view of the loss during a reconfiguration."""
 
 from __future__ import annotations
 

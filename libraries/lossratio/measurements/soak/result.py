@@ -205,7 +205,7 @@ def soak_result(
 
 
 def critical_load_contradictions(said: CriticalLoad) -> Iterator[str]:
-    """Where mean and standard deviation differ from those of the functions, mixed by their weights."""
+    """Means and standard deviations that differ from those of the functions, mixed by their weights."""
     parts = [
         (function.weight, function.mean.per_interface_fps, function.stdev.per_interface_fps)
         for function in said.functions

@@ -1,4 +1,4 @@
-"""How a soak test is shown: fitted curves among the trials, the critical load, its interval over time."""
+"""The view of a soak test: fitted curves among the trials, the critical load, its interval over time."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def add_telemetry(
 
 
 def describe_telemetry(trial: TelemetryTrial) -> str:
-    """Where the frames of the trial went: a line for each DUT, and a line for all."""
+    """The frames of the trial at each DUT and at the TG, a line for each of them."""
     lines = [
         f"{dut.node} ({dut.kind}): received {sum(dut.received_frames.values()):,} frames, transmitted "
         f"{sum(dut.transmitted_frames.values()):,}, dropped {_drops(dut)}; "

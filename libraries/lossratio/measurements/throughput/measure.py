@@ -151,7 +151,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         }
 
     def remarks(self, request: SearchRequest, controller: MLRsearch) -> Iterator[str]:
-        """Where the search started because of hints."""
+        """The loads where the search started because of hints."""
         if request.hints is not None:
             yield remark_on_hints(request.hints, controller, self._earlier)
 
@@ -179,7 +179,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
         return warm_ups_in(settings)
 
     def contradictions(self, result: ThroughputResult, trials: Sequence[TrialResult]) -> Iterator[str]:
-        """Where bounds and verdicts do not follow from the trials."""
+        """Bounds and verdicts that do not follow from the trials."""
         return search_contradictions(result, trials)
 
     def follows_from_trials(self, result: ThroughputResult) -> bool:

@@ -1,4 +1,4 @@
-"""How a search for conditional throughput is shown: in words, pictures and tables, and in CSIT's form.
+"""The view of a search for conditional throughput: in words, pictures and tables, and in CSIT's form.
 
 Whether a goal result is an RFC 2544 throughput follows from RFC 9971's conditions on the goal, and from other
 departures from RFC 2544.

@@ -1,4 +1,4 @@
-"""How a goal's next trial is chosen: the rules in their order. The first rule that wants a trial gets it.
+"""The choice of a goal's next trial: the rules in their order. The first rule that wants a trial gets it.
 
 | rule | question | trial |
 | --- | --- | --- |

@@ -1,4 +1,4 @@
-"""What a rule looks at, and what it answers."""
+"""The input of a rule, and its answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lossratio.mlrsearch.stages import Interval, Stage, Stages
 
 @dataclass
 class GoalView:
-    """What is known for one goal: all that a rule may look at. A rule changes nothing in it.
+    """The knowledge about one goal: all that a rule may look at. A rule changes nothing in it.
 
     Attributes:
         grid: The loads that the search measures.

@@ -102,7 +102,7 @@ class RowDensity:
 
     @cached_property
     def bumps(self) -> Bumps:
-        """Where the trials' probabilities are, for all points of a row."""
+        """The place of the trials' probabilities, for all points of a row."""
         likelihood, spread = self.model.likelihood, np.exp(self.log_spread)[:, None]
         size = max(1, _POINTS_AT_ONCE // max(1, len(likelihood.groups)))
         pieces = [likelihood.bumps(self.model.function, spread[piece]) for piece in _pieces(len(spread), size)]

@@ -80,7 +80,7 @@ def partial_integrals(values: Array, until: Array) -> tuple[Array, Array]:
 
 
 def crossings(values: Array, level: Array) -> tuple[Array, Array]:
-    """Where within [-1, 1] the polynomials through increasing values at the nodes reach a level.
+    """The places within [-1, 1] where the polynomials through increasing values at the nodes reach a level.
 
     Args:
         values: Values at the nodes, shape (panels, ORDER).

@@ -54,7 +54,7 @@ class Modes:
 
 @dataclass(frozen=True)
 class Rows:
-    """Where in log m the rows of a posterior are; arrays of shape (rows,).
+    """The places in log m of the rows of a posterior; arrays of shape (rows,).
 
     Attributes:
         mode: Log m of the highest density.

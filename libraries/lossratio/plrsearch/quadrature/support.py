@@ -157,7 +157,7 @@ def _neighbourhood(values: Array, extreme: Callable[[Array, Array], Array]) -> A
 
 
 def extent(x: Array, log_mass: Array, floor: float, ceiling: float) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Where log masses along x are DEPTH below their maximum, and whether x covers that range well.
+    """The places along x where log masses are DEPTH below their maximum, and whether x covers that range well.
 
     Args:
         x: Increasing positions, shape (rows, points).

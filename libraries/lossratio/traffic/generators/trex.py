@@ -241,7 +241,7 @@ def _check_cores(generator: TrexGenerator, ports: int, cpus: int) -> None:
 
 
 def trex_directory(generator: TrexGenerator, node_name: str) -> str:
-    """Where TRex is on a TG.
+    """The place of TRex on a TG.
 
     Raises:
         TopologyError: If neither the topology nor the environment names it.

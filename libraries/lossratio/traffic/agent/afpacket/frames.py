@@ -274,7 +274,7 @@ class Numbering:
 
 
 def number_parts(place: TagPlace) -> list[tuple[int, int]]:
-    """Where numbers are written in a frame: starts and widths, in the order of `number_bytes`."""
+    """The places of numbers in a frame: starts and widths, in the order of `number_bytes`."""
     start = place.offset + _TAG_ALONE_BYTES
     if place.compensation is None:
         return [(start, SEQUENCE_BYTES)]

@@ -1,1 +1,1 @@
-"""What all generators share: protocol, configuration, ports, the pace of sending."""
+"""The common parts of all generators: protocol, configuration, ports, the pace of sending."""

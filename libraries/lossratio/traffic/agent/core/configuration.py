@@ -83,7 +83,7 @@ class ChecksumField:
 
 @dataclass(frozen=True)
 class TagPlace:
-    """Where frames have a trial's tag.
+    """The place of a trial's tag in frames.
 
     Attributes:
         offset: In the frame as it was sent.
@@ -145,13 +145,13 @@ class FramesSpec:
 
     @property
     def tag_place(self) -> TagPlace:
-        """Where the trial's tag is."""
+        """The place of the trial's tag."""
         behind_vlan = bytes.fromhex(self.header)[12:14] in _TAG_ETHERTYPES
         return TagPlace(self.tag_offset, behind_vlan, self.is_numbered, self.compensation)
 
     @property
     def payload_offset(self) -> int:
-        """Where the payload begins that follows the tag."""
+        """The beginning of the payload that follows the tag."""
         end = self.tag_offset + TAG_BYTES
         return end + COMPENSATION_BYTES if self.compensation == end else end
 
