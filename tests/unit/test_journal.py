@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossratio.errors import SearchError, StorageError
-from lossratio.simulation import Restarting, SimulatedMeasurer
+from lossratio.simulation import Device, SimulatedMeasurer
 from lossratio.trials import Step
 from lossratio.trials.digest import add_digest
 from lossratio.trials.journal import Journal, UnknownJournalError, adopt_journal, read_journal
@@ -313,7 +313,7 @@ def test_changes_of_the_testbed_are_kept(tmp_path):
 
 
 def test_bursts_and_schedules_are_kept_with_their_timelines(tmp_path):
-    sut = Restarting(capacity=100e3, downtime=0.5, resets=(2.5,))
+    sut = Device(capacity=100e3, downtime=0.5, resets=(2.5,))
     measurer = SimulatedMeasurer(sut, seed=1, directions=2)
     trials = (TrialInput.burst(50, 7e4), TrialInput.schedule(Step(2.0, 55e3), Step(3.0, 27e3)))
     results = tuple(TrialResult(trial, measurer.measure(trial)) for trial in trials)

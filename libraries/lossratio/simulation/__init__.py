@@ -27,10 +27,9 @@ from lossratio.simulation.sut import GRACEFUL, Overload, RunningSut, Sut, Traffi
 from lossratio.simulation.varying_capacity import (
     CapacityDrift,
     CapacityStep,
+    Device,
     PerformanceSpectrum,
     RareStalls,
-    Restarting,
-    SlowRecovery,
     TwoStates,
 )
 
@@ -45,6 +44,7 @@ __all__ = [
     "CapacityStep",
     "ConstantLoss",
     "Course",
+    "Device",
     "FrameFaults",
     "LocatingSut",
     "Loss",
@@ -53,11 +53,9 @@ __all__ = [
     "PerformanceSpectrum",
     "Policer",
     "RareStalls",
-    "Restarting",
     "RunningSut",
     "SharpKnee",
     "SimulatedMeasurer",
-    "SlowRecovery",
     "SmoothKnee",
     "Sut",
     "Traffic",

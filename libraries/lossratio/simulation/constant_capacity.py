@@ -105,8 +105,13 @@ def _erfc_integral(lower: float) -> float:
     return math.exp(-lower * lower) * (1.0 / math.sqrt(math.pi) - lower * float(scipy.special.erfcx(lower)))
 
 
-class _Bucket:
-    """A bucket that fills at a rate up to its size, and is emptied by traffic. It is full at first."""
+class Bucket:
+    """A bucket that fills at a rate up to its size, and is emptied by traffic. It is full at first.
+
+    Args:
+        rate: Frames per second.
+        size: Frames.
+    """
 
     def __init__(self, rate: float, size: float) -> None:
         self._rate = rate
@@ -115,9 +120,11 @@ class _Bucket:
         self._time = 0.0
 
     def level_at(self, time: float) -> float:
+        """Frames in it at a time in seconds, after the traffic so far."""
         return min(self._size, self._level + self._rate * (time - self._time))
 
     def take(self, traffic: Traffic) -> None:
+        """Empties it by traffic."""
         gain = self._rate * traffic.duration - traffic.frames
         self._level = min(self._size, max(0.0, self.level_at(traffic.start) + gain))
         self._time = traffic.start + traffic.duration
@@ -178,7 +185,7 @@ class Policer:
 class _RunningPolicer(LocatingSut):
     def __init__(self, model: Policer) -> None:
         self._rate = model.rate
-        self._bucket = _Bucket(model.rate, model.burst)
+        self._bucket = Bucket(model.rate, model.burst)
 
     def __call__(self, traffic: Traffic) -> int:
         """Frames lost; those of a long trial, in which a single frame does not matter."""
@@ -231,7 +238,7 @@ class _RunningBuffer(LocatingSut):
     def __init__(self, model: Buffer, rng: np.random.Generator) -> None:
         self._model = model
         self._rng = rng
-        self._room = _Bucket(model.capacity, model.size)
+        self._room = Bucket(model.capacity, model.size)
 
     def __call__(self, traffic: Traffic) -> int:
         """Frames lost; those of a long trial, in which a single frame does not matter."""

@@ -23,10 +23,9 @@ from lossratio.simulation.sut import Sut
 from lossratio.simulation.varying_capacity import (
     CapacityDrift,
     CapacityStep,
+    Device,
     PerformanceSpectrum,
     RareStalls,
-    Restarting,
-    SlowRecovery,
     TwoStates,
 )
 
@@ -37,13 +36,12 @@ SUT_MODELS: Mapping[str, type] = MappingProxyType(
         "capacity_drift": CapacityDrift,
         "capacity_step": CapacityStep,
         "constant_loss": ConstantLoss,
+        "device": Device,
         "loss_inversion": LossInversion,
         "performance_spectrum": PerformanceSpectrum,
         "policer": Policer,
         "rare_stalls": RareStalls,
-        "restarting": Restarting,
         "sharp_knee": SharpKnee,
-        "slow_recovery": SlowRecovery,
         "smooth_knee": SmoothKnee,
         "two_states": TwoStates,
     }

@@ -29,6 +29,9 @@ FrameRate = Annotated[float, _from_text(parse_frame_rate), Field(gt=0, allow_inf
 Seconds = Annotated[float, _from_text(parse_duration), Field(gt=0, allow_inf_nan=False)]
 """A duration in seconds, above 0."""
 
+Delay = Annotated[float, _from_text(parse_duration), Field(ge=0, allow_inf_nan=False)]
+"""A duration in seconds, 0 or more."""
+
 Frames = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A number of frames."""
 

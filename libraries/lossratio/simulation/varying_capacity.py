@@ -12,10 +12,12 @@ import scipy
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
+from lossratio.simulation.constant_capacity import Bucket, Buffer
 from lossratio.simulation.losses import LocatingSut, Loss, spread
 from lossratio.simulation.sut import (
     GRACEFUL,
     STRICT,
+    Delay,
     FrameRate,
     Frames,
     Overload,
@@ -312,35 +314,46 @@ def _slow_spacings(sut: TwoStates, duration: float) -> tuple[np.ndarray, np.ndar
 
 
 @dataclass(frozen=True, config=STRICT)
-class Restarting:
-    """A sharp knee that forwards nothing for a known time after a reset.
+class Device:
+    """A sharp knee with a queue in front of it, a known time of recovery after an overload, and of a reset.
 
     Attributes:
         capacity: Greatest forwarding rate, in frames per second.
-        downtime: Seconds without forwarding after each reset.
-        resets: Times of resets that happen without a request, in seconds on the virtual clock.
-        overload: The behaviour at loads above the capacity.
+        size: Frames that the queue holds: no frame is lost while it fills.
+        recovery: Seconds for which the SUT goes on losing frames when the load is no longer above the capacity, after
+            an overload that lost frames.
+        recovery_loss: Share of the frames that it loses in this time.
+        downtime: Seconds without forwarding after a reset.
+        resets: Times of resets that come by themselves, in seconds on the virtual clock.
+        overload: The behaviour while the queue is full.
     """
 
     capacity: FrameRate
-    downtime: Seconds
+    size: Frames = 0.0
+    recovery: Delay = 0.0
+    recovery_loss: PositiveRatio = 0.5
+    downtime: Delay = 0.0
     resets: tuple[Seconds, ...] = ()
     overload: Overload = GRACEFUL
 
     def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT that forwards."""
-        return _RunningRestarting(self, rng)
+        """A SUT that forwards, with an empty queue."""
+        return _RunningDevice(self)
 
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
-        """As a sharp knee; None if the model resets itself."""
-        return None if self.resets else self.overload.lossy_load(self.capacity, loss_ratio)
+        """As a buffer; None if it resets by itself."""
+        if self.resets:
+            return None
+        buffer = Buffer(self.capacity, self.size, self.overload)
+        return buffer.truth(loss_ratio=loss_ratio, duration=duration, exceed_ratio=exceed_ratio)
 
 
-class _RunningRestarting(LocatingSut):
-    def __init__(self, model: Restarting, rng: np.random.Generator) -> None:
+class _RunningDevice(LocatingSut):
+    def __init__(self, model: Device) -> None:
         self._model = model
-        self._rng = rng
+        self._room = Bucket(model.capacity, model.size)
         self._resets = list(model.resets)
+        self._recovered = 0.0
 
     def reset(self, time: float) -> None:
         """See `LocatingSut.reset`."""
@@ -354,55 +367,23 @@ class _RunningRestarting(LocatingSut):
             first, last = _numbers(traffic, reset, reset + self._model.downtime)
             first = max(place, first)
             if first <= last:
-                losses += [*self._overloaded(traffic.load, place, first - 1), *spread(last - first + 1, first, last)]
+                losses += [*self._losses_in_operation(traffic, place, first), *spread(last - first + 1, first, last)]
                 place = last + 1
-        return losses + self._overloaded(traffic.load, place, traffic.frames - 1)
+        return losses + self._losses_in_operation(traffic, place, traffic.frames)
 
-    def _overloaded(self, load: float, first: int, last: int) -> list[Loss]:
-        share = self._model.overload.loss_ratio(load, self._model.capacity)
-        return spread(random_rounding((last - first + 1) * share, self._rng), first, last) if first <= last else []
-
-
-@dataclass(frozen=True, config=STRICT)
-class SlowRecovery:
-    """A sharp knee that goes on losing frames for a known time after an overload.
-
-    Attributes:
-        capacity: Greatest forwarding rate, in frames per second.
-        recovery: Seconds for which it goes on losing frames when the load is no longer above the capacity.
-        loss_ratio: Share of the frames that it loses in this time.
-        overload: The behaviour at loads above the capacity.
-    """
-
-    capacity: FrameRate
-    recovery: Seconds
-    loss_ratio: PositiveRatio = 0.5
-    overload: Overload = GRACEFUL
-
-    def start(self, rng: np.random.Generator) -> RunningSut:
-        """A SUT that has not been overloaded."""
-        return _RunningSlowRecovery(self, rng)
-
-    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float:
-        """As a sharp knee: the SUT has recovered when the trial begins."""
-        return self.overload.lossy_load(self.capacity, loss_ratio)
-
-
-class _RunningSlowRecovery(LocatingSut):
-    def __init__(self, model: SlowRecovery, rng: np.random.Generator) -> None:
-        self._model = model
-        self._rng = rng
-        self._recovered = 0.0
-
-    def losses(self, traffic: Traffic) -> list[Loss]:
-        """See `LocatingSut.losses`."""
-        share = self._model.overload.loss_ratio(traffic.load, self._model.capacity)
-        if share:
+    def _losses_in_operation(self, whole: Traffic, first: int, end: int) -> list[Loss]:
+        """Losses of the frames from one number on and before another."""
+        if first == end:
+            return []
+        load, frames = whole.load, end - first
+        traffic = Traffic(whole.start + first / load, frames / load, frames)
+        losses = self._room.losses(traffic, self._model.overload.loss_ratio(load, self._model.capacity))
+        if losses:
             self._recovered = traffic.start + traffic.duration + self._model.recovery
-            return spread(random_rounding(traffic.frames * share, self._rng), 0, traffic.frames - 1)
-        first, last = _numbers(traffic, traffic.start, self._recovered)
-        lost = math.ceil((last - first + 1) * self._model.loss_ratio) if first <= last else 0
-        return spread(lost, first, last)
+        else:
+            _, last = _numbers(traffic, traffic.start, self._recovered)
+            losses = spread(math.ceil(max(0, last + 1) * self._model.recovery_loss), 0, last)
+        return [Loss(first + loss.first, first + loss.last, loss.frames) for loss in losses]
 
 
 def _numbers(traffic: Traffic, start: float, end: float) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from measurement_examples import PROFILE, place, policed
 
 from lossratio.errors import TrafficError
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
-from lossratio.simulation import Restarting, SimulatedMeasurer
+from lossratio.simulation import Device, SimulatedMeasurer
 from lossratio.testbed.live import open_testbed
 from lossratio.testbed.running_traffic import describe_stopped, start_traffic
 from lossratio.testbed.simulated import SimulatedSource
@@ -29,7 +29,7 @@ def test_a_simulated_testbed_has_no_time_for_traffic_between_trials():
 
 
 def test_watched_traffic_flows_on_a_simulated_testbed_while_somebody_waits():
-    sut = Restarting(capacity=1e6, downtime=0.2)
+    sut = Device(capacity=1e6, downtime=0.2)
     source = SimulatedSource(SimulatedMeasurer(sut, seed=1, directions=2), None, shared=True, seed=1)
     source.wait(3.0)
     source.start_traffic(1e4, watch=True)
