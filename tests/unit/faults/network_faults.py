@@ -29,7 +29,7 @@ from lossratio.testbed.testbed import Recovery
 from lossratio.topology import load_topology
 from lossratio.traffic import load_profile
 
-TRIALS = 3
+TRIALS = 4
 PROFILE = load_profile("ethip4-udp", frame_size="64B")
 LONG = MrrRequest(PROFILE, max_load=1e3, trials=TRIALS, trial_duration=1.0)
 BRIEF = MrrRequest(PROFILE, max_load=1e3, trials=1, trial_duration=0.1)
