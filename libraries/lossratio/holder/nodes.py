@@ -61,6 +61,13 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
     for name in plan.nodes:
         _enter(visible[name])
         _wait_until_running(name, _interfaces(plan, name))
+    for name, cpu in plan.device_cpus.items():
+        _enter(visible[name])
+        for interface in _interfaces(plan, name):
+            # Only now, as the other end does not see it before this one is up.
+            system.take_xdp_frames(interface)
+            if cpu is not None:
+                system.receive_in_thread(Path(f"/proc/{visible[name]}/root/sys"), interface)
     report({"visible": visible, "own": [keeper.pid for keeper in keepers.values()]})
 
 

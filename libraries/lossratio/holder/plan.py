@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 ADDRESS = "127.0.0.1"
 """Where the nodes' SSH servers listen."""
@@ -58,6 +58,8 @@ class Plan:
         home: Home directory of the sessions.
         privileged: Whether no user namespace is needed.
         keep: Whether the run may ask the holder to outlive it.
+        device_cpus: Nodes whose interfaces take frames of XDP programs, each with the processor for a thread of the
+            kernel that receives for them; None: the processor that sends does that.
     """
 
     nodes: tuple[str, ...]
@@ -70,6 +72,7 @@ class Plan:
     home: str
     privileged: bool
     keep: bool
+    device_cpus: dict[str, int | None] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The plan as one line of JSON."""

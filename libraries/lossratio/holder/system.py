@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import platform
 import signal
 import socket
 import struct
@@ -39,6 +40,8 @@ _RUNNING = 0x40
 _ETHTOOL_REQUEST = 0x8946
 _OFFLOADS = {"rx": 0x15, "tx": 0x17, "sg": 0x19, "tso": 0x1F, "gso": 0x24, "gro": 0x2C}
 """ETHTOOL_S* commands that switch one offload each, by the name that ``ethtool -K`` has for it."""
+_MOST_PREFERRED, _TURN_NS = -20, 100_000
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -96,16 +99,63 @@ def switch_offloads_off(interface: str) -> None:
     Raises:
         OSError: If there is no such interface.
     """
+    for command in _OFFLOADS.values():
+        _switch(interface, command, on=False)
+
+
+def take_xdp_frames(interface: str) -> None:
+    """Lets a veth of the current network namespace take frames that an XDP program at its other end redirects.
+
+    It does so while it receives as cards do, which generic receive offload asks for. That joins segments of TCP only,
+    and test traffic has none.
+
+    Raises:
+        OSError: If there is no such interface.
+    """
+    _switch(interface, _OFFLOADS["gro"], on=True)
+
+
+def receive_in_thread(sysfs: Path, interface: str) -> None:
+    """Has a thread of the kernel receive for an interface, which is up; old kernels have no such thread.
+
+    Args:
+        sysfs: The /sys of the interface's network namespace.
+        interface: The interface.
+
+    Raises:
+        OSError: If the kernel forbids it.
+    """
+    switch = sysfs / "class" / "net" / interface / "threaded"
+    if switch.exists():
+        switch.write_text("1")
+
+
+def prefer(thread: int) -> None:
+    """Lets a thread go before ordinary programs, in short turns, so that threads like it take turns with each other.
+
+    Realtime threads would not: the first one of two that are overloaded would keep the processor.
+
+    Raises:
+        OSError: If the kernel forbids it.
+    """
+    os.setpriority(os.PRIO_PROCESS, thread, _MOST_PREFERRED)
+    number = _SCHED_SETATTR.get(platform.machine())
+    if number is not None:
+        attribute = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, 0, _MOST_PREFERRED, 0, _TURN_NS, 0, 0)
+        # Kernels before 6.12 know no length of turns, and the priority stands.
+        _libc.syscall(number, thread, ctypes.create_string_buffer(attribute, len(attribute)), 0)
+
+
+def _switch(interface: str, command: int, *, on: bool) -> None:
+    """Switches an offload of an interface; a driver without the switch does not have the offload."""
+    value = ctypes.create_string_buffer(struct.pack("II", command, on))
+    request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(value))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as anything:
-        for command in _OFFLOADS.values():
-            value = ctypes.create_string_buffer(struct.pack("II", command, 0))
-            request = struct.pack("16sP16x", interface.encode(), ctypes.addressof(value))
-            try:
-                fcntl.ioctl(anything, _ETHTOOL_REQUEST, request)
-            except OSError as error:
-                # A driver without the switch does not have the offload.
-                if error.errno not in _UNSUPPORTED:
-                    raise
+        try:
+            fcntl.ioctl(anything, _ETHTOOL_REQUEST, request)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
 
 
 def is_running(interface: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pwd
@@ -16,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from lossratio.errors import TopologyError
-from lossratio.holder import ADDRESS, LinkEnd, Plan
+from lossratio.holder import ADDRESS, LinkEnd, Plan, prefer
 from lossratio.testbed.local import state
 from lossratio.testbed.local.requirements import TestbedUnavailableError, find_tools, is_privileged, why_unavailable
-from lossratio.topology import Node, Port, RealGenerator, TestbedKind, Topology
+from lossratio.topology import Node, Port, RealGenerator, TestbedKind, Topology, XdpGenerator
 
 _BUILD_TIMEOUT = 30.0
 _END_TIMEOUT = 30.0
@@ -185,10 +186,12 @@ class LocalTestbed:
             home=_home(),
             privileged=is_privileged(),
             keep=keep,
+            device_cpus=_device_cpus(topology) if is_privileged() else {},
         )
         with launch(plan, topology.name) as holder:
             known = state.State(topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes)
             state.write_state(place.path, known)
+            _bind_receivers(plan)
             testbed = cls(place.path, known, holder)
             _write_ssh_config(testbed)
             if keep:
@@ -284,6 +287,32 @@ def _check(topology: Topology) -> None:
         for port in ports:
             if port.interface.name is None:
                 raise TopologyError(f"Topology {topology.name}: interface {port} of a local testbed has no name.")
+
+
+def _device_cpus(topology: Topology) -> dict[str, int | None]:
+    """The processors of DUTs that an XDP generator sends to: the last ones, and never the first one."""
+    if not isinstance(topology.nodes[topology.tg_name].generator, XdpGenerator):
+        return {}
+    _, *others = sorted(os.sched_getaffinity(0))
+    cpus = itertools.cycle(reversed(others)) if others else itertools.repeat(None)
+    return dict(zip(topology.dut_names, cpus, strict=False))
+
+
+def _bind_receivers(plan: Plan) -> None:
+    """Binds the threads that receive for DUTs to their processors, and lets them go before ordinary programs.
+
+    The holder cannot do that: it is in a PID namespace of its own.
+    """
+    cpus = {end.interface: plan.device_cpus.get(end.node) for link in plan.links for end in link}
+    every = os.sched_getaffinity(0)
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            kind, _, interface = (entry / "comm").read_text().strip().rpartition("-")[0].partition("/")
+            cpu, thread = cpus.get(interface) if kind == "napi" else None, int(entry.name)
+            # Other testbeds have interfaces of the same name; their threads are bound already.
+            if cpu is not None and os.sched_getaffinity(thread) >= every:
+                os.sched_setaffinity(thread, {cpu})
+                prefer(thread)
 
 
 def _end(port: Port) -> LinkEnd:

@@ -23,10 +23,13 @@ from .frame_code import FrameCode
 from .frames import FramePlan
 from .receive_program import DIRECTIONS, ReceivedFrames, ReceiveProgram, ReceiveStream, Reception
 from .send_program import FOREVER, RING_BITS, Segment, SendProgram, SendStream
-from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, receive_signals, share_out
+from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, prepare_main_thread, share_out
 
-PERMIT_SECONDS = 1.0
-"""Seconds for which senders go on without hearing from the agent."""
+PERMIT_SECONDS = 10.0
+"""Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor.
+
+An agent that ends or is stopped ends its senders at once: they are its threads.
+"""
 
 LINGER_SECONDS = 0.05
 """Seconds after a trial in which senders stay in the kernel: going there takes some milliseconds."""
@@ -38,6 +41,7 @@ FAST_RATE = 1.2e6
 """Frames per second of a sender from which on it takes the larger batch."""
 
 _CHECK_SECONDS = 0.1
+_LATE_END_SECONDS = 5.0
 _POLL_SECONDS = 0.0005
 _TAG_MASK = 0xFFFFFFFF
 _NANOSECONDS = 1e9
@@ -75,7 +79,7 @@ class XdpGenerator:
         self._timer: threading.Timer | None = None
         self._counted: list[int] | None = None
         self._opened = ExitStack()
-        receive_signals()
+        prepare_main_thread()
         try:
             self._open()
         except BpfError as error:
@@ -273,7 +277,7 @@ class XdpGenerator:
                     self.renew()
                 left = (end - time.monotonic_ns()) / _NANOSECONDS
                 time.sleep(min(_CHECK_SECONDS, max(_POLL_SECONDS, left)))
-                if left < -PERMIT_SECONDS:
+                if left < -_LATE_END_SECONDS:
                     raise AgentError("sender_died", "A sender does not come to its end; configure anew.")
         except BaseException:
             for sender in self._senders:

@@ -9,6 +9,7 @@ import signal
 import struct
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Sequence
 
@@ -30,6 +31,10 @@ _START_SECONDS = 10.0
 _POLL_SECONDS = 0.0002
 _RESTING_SECONDS = 0.002
 _PRIORITY = 10
+
+AGENT_PRIORITY = 20
+"""Priority (SCHED_FIFO) of the agent's own thread, which reads counters in time although all processors are busy."""
+
 _SCHED_DEADLINE, _SCHED_SETATTR = 6, {"x86_64": 314, "aarch64": 274, "riscv64": 274}
 _PERIOD_NS = 1_000_000
 
@@ -107,11 +112,7 @@ class Sender:
                 return
             self.relax()
             os.sched_setaffinity(tid, {self.cpu})
-        try:
-            os.sched_setscheduler(tid, os.SCHED_FIFO, os.sched_param(_PRIORITY))
-            self.scheduling = "fifo"
-        except PermissionError:
-            pass
+        self._hurry()
 
     def relax(self) -> None:
         """Gives the thread no more of its processor than any other."""
@@ -138,7 +139,8 @@ class Sender:
             self._is_wanted = False
             while self._is_busy:
                 # Ordinary again, or others would wait for the processor until all is cleaned up.
-                self.relax()
+                # The first in turn, so that the next order need not wait for the cleaning up.
+                self._hurry()
                 # A signal that comes before the system call is lost.
                 signal.pthread_kill(self._thread.ident or 0, _SIGNAL)
                 time.sleep(_RESTING_SECONDS)
@@ -151,6 +153,11 @@ class Sender:
         self._thread.join()
         self.program.close()
 
+    def _hurry(self) -> None:
+        with suppress(PermissionError):
+            os.sched_setscheduler(self._thread_id, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+            self.scheduling = "fifo"
+
     def _work(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {_SIGNAL})
         self._thread_id = threading.get_native_id()
@@ -161,6 +168,7 @@ class Sender:
             if self._is_closed:
                 return
             self._is_busy = True
+            self._hurry()
             try:
                 while self._is_wanted:
                     self.program.program.run_live(self.program.template, _TIMES, self._batch)
@@ -169,9 +177,11 @@ class Sender:
             self._is_busy = False
 
 
-def receive_signals() -> None:
-    """Makes ready for the signal that ends a call of a sender; to be called by the process's main thread."""
+def prepare_main_thread() -> None:
+    """Makes the agent's main thread ready: for the signal that ends a call of a sender, and for busy processors."""
     signal.signal(_SIGNAL, _ignore)
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(AGENT_PRIORITY))
 
 
 def _ignore(number: int, frame: object) -> None:
