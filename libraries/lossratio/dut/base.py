@@ -203,6 +203,17 @@ class Dut(ABC, Generic[OptionsT_co]):
         """
         raise DutError(f"{self.hop.node_name}: a {self.kind} has no table to add {entries} entries to.")
 
+    def restart(self) -> None:
+        """Resets the DUT by software while traffic passes (RFC 6201, section 4.2), and returns when it forwards again.
+
+        Raises:
+            DutError: If this kind has nothing to restart, or it does not come back.
+        """
+        raise DutError(
+            f"{self.hop.node_name}: a {self.kind} has nothing to restart. Give a command or a keyword that resets the "
+            "device."
+        )
+
     @contextmanager
     def telemetry(self) -> Iterator[dict[str, Any]]:
         """Observes the DUT while traffic passes in the ``with`` block.

@@ -96,6 +96,12 @@ class LinuxBridge(LinuxDut[BridgeOptions]):
             lines = (f"fdb replace {mac} dev {name} master static\n" for mac, name in added)
             self.present.changes.run("bridge", "-batch", "-", stdin="".join(lines))
 
+    def restart(self) -> None:
+        """Takes the bridge down, and up again."""
+        _ = self.present
+        for state in ("down", "up"):
+            self.node.run("ip", "link", "set", "dev", self.stem, state)
+
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
         """The opposite neighbours' addresses; with tunnels, those of its own interfaces."""
         if not self.options.vxlan:

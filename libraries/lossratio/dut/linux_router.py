@@ -262,6 +262,14 @@ class LinuxRouter(LinuxDut[RouterOptions]):
             add_host_routes(self.present.changes, side.last_hosts(count), side.neighbour, side.interface)
             self.depend_on_host_routes(side.interface, count)
 
+    def restart(self) -> None:
+        """Ends forwarding between the interfaces, and begins it again."""
+        _ = self.present
+        for value in ("0", "1"):
+            for name in (self.west, self.east):
+                path = f"/proc/sys/net/ipv{self.options.ip_version}/conf/{name}/forwarding"
+                self.node.run("tee", path, stdin=f"{value}\n")
+
     def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
         """The addresses of the router's own interfaces."""
         return self.own_macs()

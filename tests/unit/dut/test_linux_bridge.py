@@ -324,3 +324,16 @@ def test_telemetry_counts_what_passed_in_the_meantime(dut_lab, set_up):
     assert report["interfaces"]["dut0"]["rx"]["packets"] == report["interfaces"]["dut1"]["tx"]["packets"] == 40
     assert all(count >= 0 for cpu in report["softnet"].values() for count in cpu.values())
     assert "unavailable" in report["perf"] or {event["event"] for event in report["perf"]} >= {"task-clock", "cycles"}
+
+
+def test_a_bridge_that_was_restarted_forwards_as_before(dut_lab, set_up):
+    bridge = set_up(police="50 kfps")
+    before = dut_lab.on_dut("bridge", "fdb", "show")
+    changes = Path("/sys/class/net") / bridge.stem
+    carrier = dut_lab.on_dut("cat", f"{changes}/carrier_changes")
+    bridge.restart()
+    assert dut_lab.on_dut("cat", f"{changes}/carrier_changes") != carrier
+    bridge.verify()
+    assert dut_lab.on_dut("bridge", "fdb", "show") == before
+    flooded = dut_lab.flood("west", bridge.destination_macs(*dut_lab.macs).from_west, frames=100)
+    assert (flooded.sent, flooded.received) == (100, 100)

@@ -175,3 +175,11 @@ def test_a_router_whose_routes_went_with_its_interface_does_not_verify(dut_lab, 
     dut_lab.wait_for_links()
     with pytest.raises(DutError, match=r"route to 198\.19\.0\.0/16 dev dut1 table main is gone"):
         router.verify()
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_router_that_was_restarted_routes_as_before(dut_lab, set_up, version):
+    router = set_up(ip_version=version)
+    router.restart()
+    router.verify()
+    assert_routes_both_ways(dut_lab, router, version=version, hops=1)

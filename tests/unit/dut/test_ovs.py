@@ -62,6 +62,20 @@ def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up):
 
 
 @needs_ovs
+def test_a_switch_that_was_restarted_forwards_as_before_with_other_programs(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    dut = set_up(police="50 kfps")
+    programs = dut.daemons
+    dut.restart()
+    assert not any(daemon.is_alive() for daemon in programs)
+    assert all(daemon.is_alive() for daemon in dut.daemons)
+    dut.verify()
+    dut_lab.assert_accounted_for(dut)
+    dut.tear_down()
+    assert dut_lab.snapshot() == before
+
+
+@needs_ovs
 def test_a_switch_that_was_killed_is_one_error_and_the_next_set_up_is_fresh(dut_lab, set_up):
     before = dut_lab.snapshot()
     dut = set_up()

@@ -52,3 +52,12 @@ def test_one_that_was_killed_is_one_error_with_its_last_words_and_the_next_set_u
     dut.tear_down()
     dut.set_up(*dut_lab.macs)
     dut.verify()
+
+
+def test_one_that_was_restarted_is_another_program_that_forwards_as_before(dut_lab, set_up):
+    dut = set_up()
+    (killed,) = dut.daemons
+    dut.restart()
+    assert not killed.is_alive()
+    dut.verify()
+    dut_lab.assert_accounted_for(dut)

@@ -166,3 +166,12 @@ local0                            0     down          0/0/0/0
          9              l2-input                      L2 input packets              info
 """
     assert parse_errors(errors) == {"policer-input: policed": 5}
+
+
+def test_a_vpp_that_was_restarted_is_another_program_with_the_same_configuration(dut_lab, set_up):
+    dut = set_up()
+    (killed,) = dut.daemons
+    dut.restart()
+    assert not killed.is_alive()
+    dut.verify()
+    dut_lab.assert_accounted_for(dut)

@@ -190,6 +190,12 @@ class NodeDut(Dut[OptionsT_co]):
         present = self.present
         self._present = replace(present, state=present.state.with_host_routes(interface, count))
 
+    def take_state(self) -> None:
+        """Makes the present state of the node the one that must not change; call it after a restart."""
+        present = self.present
+        names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
+        self._present = replace(present, state=_read_state(self.node, names, present.changes.settings))
+
     def verify(self) -> None:
         """Checks that the state of the set-up has not changed."""
         check_unchanged(self.node, self.present.state)

@@ -148,6 +148,15 @@ class ProgramDut(NodeDut[OptionsT_co]):
                 bind(changes, self.node, address, driver)
         self.daemons = self.launch(changes, directory, cores, west_mac, east_mac)
 
+    def restart(self) -> None:
+        """Kills its programs, and starts and configures them anew."""
+        present = self.present
+        for daemon in reversed(self.daemons):
+            self.node.run(*daemon.program.stop("KILL"))
+        directory = make_directory(present.changes, self.kind)
+        self.daemons = self.launch(present.changes, directory, self._choose_cores(), *present.neighbours)
+        self.take_state()
+
     def facts(self) -> dict[str, Any]:
         """The CPUs, and the cards."""
         cards = {address: pci_facts(self.node, address) for address, _ in self._cards()} if self.uses_cards else {}
