@@ -25,9 +25,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lossratio.errors import LossRatioError
     from lossratio.measurements import TestPlace
+    from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
     from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
     from lossratio.measurements.latency import LatencyRequest, measure_latency
     from lossratio.measurements.mrr import MrrRequest, measure_mrr
+    from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
+    from lossratio.measurements.reset import ResetRequest, measure_reset
     from lossratio.measurements.soak import SoakRequest, find_critical_load
     from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput, goal_from
     from lossratio.mlrsearch import (
@@ -51,9 +54,12 @@ __version__ = "0.2.0"
 _ROOMS = {
     "lossratio.errors": ("LossRatioError",),
     "lossratio.measurements": ("TestPlace",),
+    "lossratio.measurements.back_to_back": ("BackToBackRequest", "measure_back_to_back"),
     "lossratio.measurements.frame_loss": ("FrameLossRequest", "measure_frame_loss_rate"),
     "lossratio.measurements.latency": ("LatencyRequest", "measure_latency"),
     "lossratio.measurements.mrr": ("MrrRequest", "measure_mrr"),
+    "lossratio.measurements.recovery": ("RecoveryRequest", "measure_recovery"),
+    "lossratio.measurements.reset": ("ResetRequest", "measure_reset"),
     "lossratio.measurements.soak": ("SoakRequest", "find_critical_load"),
     "lossratio.measurements.throughput": ("SearchRequest", "find_conditional_throughput", "goal_from"),
     "lossratio.mlrsearch": (

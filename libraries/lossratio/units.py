@@ -135,6 +135,11 @@ def format_duration(seconds: float) -> str:
     return str(secs_to_timestr(round(seconds), compact=True))
 
 
+def format_milliseconds(seconds: float) -> str:
+    """Writes a short time with five digits, e.g. ``12.345 ms``."""
+    return f"{1000.0 * seconds:.5g} ms"
+
+
 def l1_bandwidth(frame_rate: float, frame_size: float) -> float:
     """Bandwidth on the wire (layer 1) in bits per second.
 

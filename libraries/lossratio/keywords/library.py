@@ -13,6 +13,7 @@ from lossratio.keywords.arguments import CONVERTERS
 from lossratio.keywords.devices import DeviceKeywords
 from lossratio.keywords.frame_loss import FrameLossKeywords
 from lossratio.keywords.latency import LatencyKeywords
+from lossratio.keywords.rfc2544 import Rfc2544Keywords
 from lossratio.keywords.session import Keywords, Session
 from lossratio.keywords.soak import SoakKeywords
 from lossratio.keywords.testbed import ReservationKeywords, TestbedKeywords
@@ -50,6 +51,7 @@ class LossRatio(
     SoakKeywords,
     FrameLossKeywords,
     LatencyKeywords,
+    Rfc2544Keywords,
     TrafficKeywords,
     TesterKeywords,
     DeviceKeywords,

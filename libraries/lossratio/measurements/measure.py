@@ -17,11 +17,11 @@ from lossratio.errors import SearchError
 from lossratio.measurements.measurement import Measurement, TestPlace, perform
 from lossratio.mlrsearch import SearchGoalWarning
 from lossratio.results import Kind, MaxLoad, TestResult
-from lossratio.trials import Controller, Integrity, TrialInput, TrialResult
+from lossratio.trials import Controller, Integrity, Measurer, TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
 if TYPE_CHECKING:
-    from lossratio.testbed import LoadRange, Testbed
+    from lossratio.testbed import LoadRange, Ready, Testbed
     from lossratio.traffic import TrafficProfile
 
 
@@ -110,6 +110,21 @@ class Request:
     integrity: Integrity = Integrity.DOUBT
 
 
+def known_throughput(throughput: float | None) -> float:
+    """The throughput that a measurement needs, frames per second per interface.
+
+    Raises:
+        SearchError: If it is None: not known.
+    """
+    if throughput is None:
+        raise SearchError(
+            "The throughput of this traffic is not known, and this measurement needs it (RFC 2544, section 26). Find "
+            "it before in the same suite, e.g. with 'Find Conditional Throughput    RFC2544', or give it, e.g. "
+            "throughput=1 Mpps."
+        )
+    return throughput
+
+
 class InWords(Protocol):
     """The progress of a measurement after a trial."""
 
@@ -161,6 +176,10 @@ class MeasuredKind(Kind[ResultT], Generic[RequestT, ControllerT, ProgressT, Resu
             inputs: The answer of `inputs` for this request.
             max_load: The largest load.
         """
+
+    def measurer(self, request: RequestT, testbed: Testbed, ready: Ready) -> Measurer:
+        """Performs the trials: that of the testbed, unless a kind does more than to send."""
+        return ready.measurer
 
     def remarks(self, request: RequestT, controller: ControllerT) -> Iterator[str]:
         """Further remarks for the reader of the numbers."""
@@ -264,6 +283,7 @@ def measure(
         inputs=inputs,
         remarks=(*loads.remarks, *advice),
         on_trial=after,
+        measurer=lambda ready: kind.measurer(request, testbed, ready),
         ramp=request.ramp,
         integrity=request.integrity,
     )

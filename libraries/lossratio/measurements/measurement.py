@@ -19,6 +19,7 @@ from lossratio.trials import (
     Integrity,
     Journal,
     JournalEntry,
+    Measurer,
     TrialResult,
     adopt_journal,
     check_integrity,
@@ -114,6 +115,7 @@ def perform(
     inputs: Mapping[str, Any],
     remarks: tuple[str, ...] = (),
     on_trial: OnTrial | None = None,
+    measurer: Callable[[Ready], Measurer] = lambda ready: ready.measurer,
     ramp: float = 0.0,
     integrity: Integrity = Integrity.DOUBT,
 ) -> Measurement[ResultT]:
@@ -131,6 +133,7 @@ def perform(
         inputs: The controller's settings, as JSON data; a journal is continued only with the same settings.
         remarks: Further remarks for the reader of the numbers.
         on_trial: Called after each trial that was measured.
+        measurer: Makes what performs the trials on the testbed that is ready.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         integrity: What happens if frames do not come back as they were sent. With ``fail``, the trial that shows it is
             the last one, and the measurement has failed; so has one that continues it.
@@ -159,7 +162,7 @@ def perform(
                 for earlier in journal.results:
                     _check_trial(earlier)
                 on_trial = _checking(on_trial)
-            run_search(controller, ready.measurer, journal=journal, on_trial=on_trial)
+            run_search(controller, measurer(ready), journal=journal, on_trial=on_trial)
             late = ready.late_frames()
     except BaseException as error:
         # The caller raises the exception, also an interrupt, after it has written the result file. Before the first

@@ -15,7 +15,7 @@ from lossratio.testbed.loads import (
 )
 from lossratio.testbed.running_traffic import DEFAULT_LATE_WAIT, RunningTraffic, describe_stopped, start_traffic
 from lossratio.testbed.set_up import describe_traffic, threads_and_cores
-from lossratio.testbed.testbed import Ready, Testbed
+from lossratio.testbed.testbed import Ready, Testbed, TrafficSource
 
 __all__ = [
     "DEFAULT_LATE_WAIT",
@@ -26,6 +26,7 @@ __all__ = [
     "RunningTraffic",
     "Testbed",
     "TesterLimit",
+    "TrafficSource",
     "candidate",
     "check_sut_model",
     "describe_node",

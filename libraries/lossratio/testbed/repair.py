@@ -395,10 +395,10 @@ class WatchedSource:
         """See `lossratio.testbed.testbed.TrafficSource.wait`."""
         self._source.wait(seconds)
 
-    def start_traffic(self, load: float) -> None:
+    def start_traffic(self, load: float, watch: bool = False) -> None:
         """See `lossratio.testbed.testbed.TrafficSource.start_traffic`."""
         with self._watch.blaming():
-            self._source.start_traffic(load)
+            self._source.start_traffic(load, watch)
 
     def stop_traffic(self, late_wait: float) -> StoppedTraffic:
         """See `lossratio.testbed.testbed.TrafficSource.stop_traffic`."""

@@ -139,8 +139,12 @@ class TrafficSource(Protocol):
     def wait(self, seconds: float, /) -> None:
         """Waits for so many seconds on that clock, while traffic that was started flows."""
 
-    def start_traffic(self, load: float, /) -> None:
+    def start_traffic(self, load: float, /, watch: bool = False) -> None:
         """Begins traffic of a constant load, in frames per second per interface, until `stop_traffic`.
+
+        Args:
+            load: Frames per second, per interface.
+            watch: Whether losses are located in time: the answer of `stop_traffic` has timelines then.
 
         Raises:
             TrafficError: If the generator cannot do this.

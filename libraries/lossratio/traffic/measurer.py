@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from lossratio.errors import LinkError
+from lossratio.errors import LinkError, TrafficError
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import AgentClient, StoppedTraffic
 from lossratio.trials import (
@@ -131,8 +131,14 @@ class TrafficMeasurer:
         """Waits for so many seconds."""
         time.sleep(seconds)
 
-    def start_traffic(self, load: float) -> None:
-        """Begins traffic of a constant load; see `AgentClient.start_traffic`."""
+    def start_traffic(self, load: float, watch: bool = False) -> None:
+        """Begins traffic of a constant load; see `AgentClient.start_traffic`.
+
+        Raises:
+            TrafficError: If losses are to be located in time, which no generator does in running traffic.
+        """
+        if watch:
+            raise TrafficError("No generator locates losses of running traffic in time. Use a simulated testbed.")
         self._wait_until_idle()
         self._agent.start_traffic(load)
 

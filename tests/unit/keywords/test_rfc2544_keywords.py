@@ -1,0 +1,51 @@
+"""The keywords of RFC 2544 that need the throughput, in suites on the simulated testbed."""
+
+from __future__ import annotations
+
+import pytest
+from robot_runs import run_suite, write_suite
+
+TESTS = """
+Bursts After A Search
+    Find Conditional Throughput    QUICK_NDR    frame_size=64B
+    ${result} =    Measure Back-To-Back Frames    64B    repeats=2    settle=0.1 s
+    Should Be Equal    ${result.settings.repeats}    ${2}
+Bursts
+    Measure Back-To-Back Frames    64B    throughput=50 kpps    max_load=100 kpps    repeats=1    step=10
+Recovery
+    ${result} =    Measure System Recovery    64B    duration=2 s    limit=1 s    repeats=2    overload=1.2
+    Should Be Equal As Numbers    ${result.recovery.average_s}    0
+Throughput Of Other Frames
+    Measure System Recovery    128B
+Command And Keyword
+    Measure Reset Time    64B    command=ls    keyword=Log
+Command That Does Nothing
+    Measure Reset Time    64B    command=true    lead=1 s
+Keyword That Fails
+    Measure Reset Time    64B    keyword=No Such Keyword
+Nothing Lost
+    Measure Reset Time    64B    command=true    hitless=True    lead=1 s    limit=1 s    repeats=1
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return run_suite(write_suite(tmp_path_factory.mktemp("rfc2544"), TESTS))
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "text"),
+    [
+        ("Bursts After A Search", "PASS", "back-to-back frames (RFC 9004), 2 searches"),
+        ("Bursts", "PASS", "rate of the bursts         100,000 fps per interface"),
+        ("Recovery", "PASS", "system recovery (RFC 2544, section 26.5), 2 repetitions"),
+        ("Throughput Of Other Frames", "FAIL", "SearchError: The throughput of this traffic is not known"),
+        ("Command And Keyword", "FAIL", "SearchError: A reset is a command or a keyword; give one of them."),
+        ("Command That Does Nothing", "FAIL", "TrafficError: No frame was lost after the reset (command: true)"),
+        ("Keyword That Fails", "FAIL", "No keyword with name 'No Such Keyword' found."),
+        ("Nothing Lost", "PASS", "no loss"),
+    ],
+)
+def test_a_keyword_says_its_result_or_one_error(run, name, status, text):
+    test = run.tests[name]
+    assert (test.status, text in test.message) == (status, True), test.message

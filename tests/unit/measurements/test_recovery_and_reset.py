@@ -1,0 +1,248 @@
+"""System recovery (RFC 2544, section 26.5) and reset (RFC 6201), on SUTs whose times are known."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+import yaml
+from measurement_examples import PROFILE, SIMULATED, place
+
+from lossratio.errors import DutError, SearchError, TrafficError
+from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
+from lossratio.measurements.recovery.result import recovery_time
+from lossratio.measurements.reset import ResetRequest, command_reset, measure_reset
+from lossratio.measurements.reset.result import reset_time
+from lossratio.report import ReportFormat, read_run, render
+from lossratio.results import Outcome, caveats_of, findings_of, message, read_result
+from lossratio.results.contradictions import contradictions_of
+from lossratio.testbed import open_testbed
+from lossratio.trials import Outage, StepCounters, Timeline
+
+CAPACITY = 150e3
+
+
+@pytest.fixture
+def testbed_of(tmp_path_factory):
+    """Opens a simulated testbed with another model of the SUT."""
+
+    def testbed_of(**sut):
+        topology = yaml.safe_load(SIMULATED.read_text())
+        topology["nodes"]["DUT1"]["sut"] = sut
+        file = tmp_path_factory.mktemp("topology") / "simulated.yaml"
+        file.write_text(yaml.safe_dump(topology))
+        return open_testbed(file)
+
+    return testbed_of
+
+
+def slow(recovery=0.25, **more):
+    return {"model": "slow_recovery", "capacity": CAPACITY, "recovery": recovery, **more}
+
+
+RECOVERY = RecoveryRequest(
+    PROFILE, throughput=CAPACITY / 2, max_load=100e3, repeats=3, overload_duration=1.0, limit=2.0
+)
+"""Both directions together have the capacity."""
+
+
+def test_the_recovery_time_is_that_of_the_model(testbed_of, tmp_path):
+    result = measure_recovery(testbed_of(**slow()), RECOVERY, place(tmp_path))
+    assert result.outcome is Outcome.MEASURED
+    frame = 1.0 / (result.after.per_interface_fps)
+    for time in result.recovery.times:
+        assert time.recovery_s == pytest.approx(0.25, abs=3 * frame)
+        assert time.overload_lost_frames > 0
+    assert result.recovery.average_s == pytest.approx(0.25, abs=3 * frame)
+    assert result.overload.per_interface_fps == pytest.approx(1.1 * CAPACITY / 2)
+    assert result.after.per_interface_fps == pytest.approx(0.55 * CAPACITY / 2)
+
+
+def test_a_recovery_is_kept_and_shown(testbed_of, tmp_path):
+    where = place(tmp_path)
+    result = measure_recovery(testbed_of(**slow()), RECOVERY, where)
+    assert read_result(where.directory.result_path(where.test.full_name)) == result
+    (finding,) = findings_of([result])
+    assert (finding.unit.name, finding.unit.lower_is_better) == ("s", True)
+    assert finding.value == result.recovery.average_s
+    text = message(result)
+    assert "system recovery (RFC 2544, section 26.5), 3 repetitions" in text
+    assert "overload for 1 s" in text
+    assert "system recovery" in render(ReportFormat.HTML, [read_run(tmp_path)])
+
+
+def test_averages_that_do_not_follow_from_the_repetitions_are_refused(testbed_of, tmp_path):
+    recovery = measure_recovery(testbed_of(**slow()), RECOVERY, place(tmp_path, "recovery"))
+    reset = measure_reset(testbed_of(**restarting()), RESET, place(tmp_path, "reset"))
+    for result, values in ((recovery, {"recovery": recovery.recovery}), (reset, {"reset": reset.reset})):
+        assert list(contradictions_of(result)) == []
+        ((name, said),) = values.items()
+        for change in ({"average_s": 0.1}, {"times": said.times[:2]}):
+            changed = result.model_copy(update={name: said.model_copy(update=change)})
+            assert list(contradictions_of(changed)) != []
+
+
+def test_a_sut_without_memory_recovers_at_once(testbed_of, tmp_path):
+    testbed = testbed_of(model="sharp_knee", capacity=CAPACITY)
+    result = measure_recovery(testbed, RECOVERY, place(tmp_path))
+    assert (result.outcome, result.recovery.average_s, result.recovery.stdev_s) == (Outcome.MEASURED, 0.0, 0.0)
+
+
+def test_the_overload_is_the_maximum_load_at_most(testbed_of, tmp_path):
+    result = measure_recovery(testbed_of(**slow()), replace(RECOVERY, max_load=76e3), place(tmp_path))
+    assert result.overload.per_interface_fps == 76e3
+    assert result.after.per_interface_fps == 38e3
+
+
+@pytest.mark.parametrize(
+    ("change", "sut", "reason"),
+    [
+        ({"max_load": CAPACITY / 2}, slow(), "not overloaded: the throughput is the maximum load"),
+        ({"throughput": CAPACITY / 4}, slow(), "Is the throughput too low"),
+        ({}, slow(recovery=60.0), "did not recover within the limit: .* 2 s after"),
+    ],
+)
+def test_what_is_no_recovery_time_is_no_number(testbed_of, tmp_path, change, sut, reason):
+    result = measure_recovery(testbed_of(**sut), replace(RECOVERY, **change), place(tmp_path))
+    assert result.outcome is Outcome.IRREGULAR
+    (finding,) = findings_of([result])
+    assert finding.value in (None, 0.0)
+    with pytest.raises(AssertionError, match=reason):
+        raise AssertionError(finding.reason)
+    assert finding.reason in message(result)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"throughput": None}, "throughput of this traffic is not known"),
+        ({"repeats": 0}, "a repetition at least"),
+        ({"overload_ratio": 1.0}, "above the throughput"),
+        ({"limit": 0.0}, "seconds for limit"),
+        ({"overload_duration": 0.0}, "seconds for overload_duration"),
+    ],
+)
+def test_a_recovery_that_makes_no_sense_is_refused(testbed_of, tmp_path, change, problem):
+    with pytest.raises(SearchError, match=problem):
+        measure_recovery(testbed_of(**slow()), replace(RECOVERY, **change), place(tmp_path))
+
+
+def test_the_direction_that_takes_longest_counts():
+    def direction(name, last_lost):
+        steps = StepCounters(0.0, 1.0, 10, 10, 1, 0.5), StepCounters(1.0, 2.0, 10, 10, 1, last_lost)
+        return Timeline(name, 0.0, 0.0, 0.0, 10.0, steps)
+
+    assert recovery_time([direction("one", 1.2), direction("two", 1.7)]).direction == "two"
+    assert recovery_time([direction("one", 2.9), direction("two", 1.7)]).recovery_s is None
+
+
+RESET = ResetRequest(PROFILE, throughput=50e3, repeats=3, lead=1.0, limit=2.0)
+
+
+def restarting(downtime=0.5):
+    return {"model": "restarting", "capacity": CAPACITY, "downtime": downtime}
+
+
+def test_the_reset_time_is_that_of_the_model_by_both_methods(testbed_of, tmp_path):
+    result = measure_reset(testbed_of(**restarting()), RESET, place(tmp_path))
+    assert result.outcome is Outcome.MEASURED
+    frame = 1.0 / 50e3
+    for time in result.reset.times:
+        assert time.time_stamp_s == pytest.approx(0.5, abs=2 * frame)
+        assert time.loss_method_s == pytest.approx(0.5, abs=2 * frame)
+        assert (time.outages, time.lost_before_frames) == (1, 0)
+    assert result.reset.average_s == pytest.approx(0.5, abs=2 * frame)
+
+
+def test_a_reset_is_kept_and_shown(testbed_of, tmp_path):
+    where = place(tmp_path)
+    result = measure_reset(testbed_of(**restarting()), RESET, where)
+    assert read_result(where.directory.result_path(where.test.full_name)) == result
+    (finding,) = findings_of([result])
+    assert (finding.unit.lower_is_better, finding.value) == (True, result.reset.average_s)
+    text = message(result)
+    assert "reset (RFC 6201): software reset of the devices, 3 trials" in text
+    assert "by time stamps" in text
+    assert "by frame loss" in text
+
+
+def test_loss_before_the_reset_does_not_count_and_is_a_caveat(testbed_of, tmp_path):
+    overloaded = replace(RESET, throughput=80e3, max_load=80e3, limit=0.4)
+    result = measure_reset(testbed_of(**restarting(downtime=0.3)), overloaded, place(tmp_path))
+    assert result.reset.times[0].lost_before_frames > 0
+    assert any(
+        "lost before the resets" in caveat for finding in findings_of([result]) for caveat in caveats_of(finding)
+    )
+
+
+def test_a_device_that_does_not_come_back_is_no_number_and_is_reset_once(testbed_of, tmp_path):
+    result = measure_reset(testbed_of(**restarting(downtime=60.0)), RESET, place(tmp_path))
+    assert (result.outcome, len(result.trials)) == (Outcome.IRREGULAR, 1)
+    (finding,) = findings_of([result])
+    assert (finding.value, finding.lower_bound) == (None, 2.0)
+    assert "did not come back within the limit of 2 s" in message(result)
+
+
+def test_a_reset_that_does_nothing_is_an_error_unless_it_may_be_hitless(testbed_of, tmp_path):
+    idle = replace(RESET, reset=lambda: None, name="a hook")
+    testbed = testbed_of(**restarting())
+    with pytest.raises(TrafficError, match=r"No frame was lost after the reset \(a hook\): it did nothing"):
+        measure_reset(testbed, idle, place(tmp_path, "idle"))
+    result = measure_reset(testbed, replace(idle, hitless=True), place(tmp_path, "hitless"))
+    assert (result.outcome, result.reset.average_s) == (Outcome.MEASURED, 0.0)
+    assert "no loss" in message(result)
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (f"{sys.executable} -c 'raise SystemExit(\"no such box\")'", "exit status 1: .*: no such box"),
+        ("/nowhere/reset", "cannot be run: /nowhere/reset"),
+        ("sleep 'x", "cannot be run: .*quotation"),
+        ("sleep 60", "longer than 0.1 s: sleep 60"),
+    ],
+)
+def test_a_reset_command_that_fails_is_one_error(testbed_of, tmp_path, command, problem):
+    request = replace(RESET, reset=command_reset(command, timeout=5.0 if "python" in command else 0.1))
+    with pytest.raises(DutError, match=problem):
+        measure_reset(testbed_of(**restarting()), request, place(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"throughput": None}, "throughput of this traffic is not known"),
+        ({"repeats": 0}, "a repetition at least"),
+        ({"lead": 0.0}, "seconds for lead"),
+        ({"limit": -1.0}, "seconds for limit"),
+    ],
+)
+def test_a_reset_that_makes_no_sense_is_refused(testbed_of, tmp_path, change, problem):
+    with pytest.raises(SearchError, match=problem):
+        measure_reset(testbed_of(**restarting()), replace(RESET, **change), place(tmp_path))
+
+
+def test_resets_that_were_interrupted_are_not_repeated(testbed_of, tmp_path):
+    testbed = testbed_of(**restarting())
+
+    def stop(progress):
+        if progress.number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure_reset(testbed, RESET, place(tmp_path), stop)
+    measured = []
+    result = measure_reset(testbed, RESET, place(tmp_path, resume=tmp_path), measured.append)
+    assert (len(measured), len(result.trials)) == (1, 3)
+    assert result.reset.average_s == pytest.approx(0.5, abs=1e-4)
+
+
+def test_of_several_outages_the_longest_the_whole_and_the_sum_are_reported():
+    steps = StepCounters(0.0, 1.0, 100, 100, 3), StepCounters(1.0, 2.0, 200, 200, 30)
+    outages = Outage(3, 0.5, 0.52, 0.49, 0.53), Outage(20, 1.1, 1.29, 1.09, 1.3), Outage(10, 1.5, 1.59, 1.49, 1.6)
+    time = reset_time([Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, outages, 3)])
+    assert (time.lost_before_frames, time.lost_frames, time.outages) == (3, 30, 2)
+    assert time.time_stamp_s == pytest.approx(0.21)
+    assert time.whole_s == pytest.approx(0.51)
+    assert time.loss_method_s == pytest.approx(0.3)
