@@ -24,12 +24,15 @@ from lossratio.bpf import (
     BpfError,
     H,
     Helper,
+    Table,
+    TableType,
     W,
     XdpAction,
     XdpLink,
     XdpMode,
     XdpProgram,
     kernel,
+    program_info,
     why_impossible,
 )
 
@@ -68,6 +71,7 @@ def assembled(*write):
         (lambda a: a.ld_map_fd(R1, 7), "18 11 00 00 07 00 00 00 00 00 00 00 00 00 00 00"),
         (lambda a: a.ld_map_value(R1, 7, 24), "18 21 00 00 07 00 00 00 00 00 00 00 18 00 00 00"),
         (lambda a: a.atomic_add(DW, R1, 0, R2), "db 21 00 00 00 00 00 00"),
+        (lambda a: a.atomic_add(DW, R1, 0, R2, fetch=True), "db 21 00 00 01 00 00 00"),
         (lambda a: a.atomic_or(W, R1, 4, R2, fetch=True), "c3 21 04 00 41 00 00 00"),
         (lambda a: a.xchg(DW, R1, 0, R2), "db 21 00 00 e1 00 00 00"),
         (lambda a: a.cmpxchg(DW, R1, 0, R2), "db 21 00 00 f1 00 00 00"),
@@ -135,6 +139,35 @@ def test_the_kernel_runs_a_program_on_a_frame_and_shares_its_memory():
     assert struct.unpack_from("=QQ", array.memory) == (0, 6)
     program.close()
     array.close()
+
+
+@needs_bpf
+def test_tables_are_found_by_the_number_of_the_program_that_has_them_and_changed():
+    table = Table.create(TableType.HASH, 4, 8, 2, "two")
+    code = Assembler()
+    code.st(W, R10, -4, 7)
+    code.ld_map_fd(R1, table.descriptor)
+    code.mov(R2, R10)
+    code.add(R2, -4)
+    code.call(Helper.MAP_LOOKUP_ELEM)
+    code.jeq(R0, 0, "none")
+    code.ldx(W, R0, R0, 0)
+    code.label("none")
+    code.exit()
+    program = XdpProgram(code.code(), "look_up")
+    assert program.run(FRAME) == (0, FRAME)
+    info = program_info(program.number)
+    assert (info.number, info.name) == (program.number, "look_up")
+    assert len(bytes.fromhex(info.tag)) == 8
+    (found,) = map(Table.open, info.maps)
+    assert (found.number, found.name, found.key_bytes, found.value_bytes) == (table.number, "two", 4, 8)
+    found.update(struct.pack("=I", 7), struct.pack("=Q", 3))
+    assert program.run(FRAME) == (3, FRAME)
+    assert table.entries(10) == {struct.pack("=I", 7): struct.pack("=Q", 3)}
+    found.update(struct.pack("=I", 8), bytes(8))
+    assert (len(table.entries(10)), len(table.entries(1))) == (2, 1)
+    with pytest.raises(BpfError, match="refuses an entry in two: Argument list too long"):
+        found.update(struct.pack("=I", 9), bytes(8))
 
 
 @needs_bpf

@@ -26,11 +26,14 @@ from lossratio.bpf.assembler import (
     W,
     XdpAction,
 )
+from lossratio.bpf.interfaces import SENDS, attached_program, xdp_features
 from lossratio.bpf.kernel import (
     LEAST_KERNEL,
     Array,
     BpfError,
     ProgramInfo,
+    Table,
+    TableType,
     XdpLink,
     XdpMode,
     XdpProgram,
@@ -52,6 +55,7 @@ __all__ = [
     "R8",
     "R9",
     "R10",
+    "SENDS",
     "Array",
     "Assembler",
     "AssemblyError",
@@ -62,11 +66,15 @@ __all__ = [
     "ProgramInfo",
     "Register",
     "Size",
+    "Table",
+    "TableType",
     "W",
     "XdpAction",
     "XdpLink",
     "XdpMode",
     "XdpProgram",
+    "attached_program",
     "program_info",
     "why_impossible",
+    "xdp_features",
 ]

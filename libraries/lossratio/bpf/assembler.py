@@ -248,9 +248,9 @@ class Assembler:
         """The address of some byte in the only value of an array."""
         self._wide(dst, _PSEUDO_MAP_VALUE, descriptor, offset)
 
-    def atomic_add(self, size: Size, dst: Register, offset: int, src: Register) -> None:
-        """``*(size *)(dst + offset) += src``, in one step; 4 or 8 bytes."""
-        self._add(_Instruction(_STX | _ATOMIC | size.value, dst.value, src.value, offset, 0x00))
+    def atomic_add(self, size: Size, dst: Register, offset: int, src: Register, *, fetch: bool = False) -> None:
+        """``*(size *)(dst + offset) += src``, in one step; 4 or 8 bytes; with `fetch` the source gets the old value."""
+        self._add(_Instruction(_STX | _ATOMIC | size.value, dst.value, src.value, offset, _FETCH * fetch))
 
     def atomic_or(self, size: Size, dst: Register, offset: int, src: Register, *, fetch: bool = False) -> None:
         """``*(size *)(dst + offset) |= src``, in one step; with `fetch` the source gets the value from before."""

@@ -16,9 +16,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 _SYSCALL_NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "ppc64le": 361, "s390x": 351}
-_MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _PROG_LOAD, _TEST_RUN = 0, 1, 2, 5, 10
-_PROG_GET_FD_BY_ID, _OBJ_GET_INFO, _LINK_CREATE = 13, 15, 28
+_MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _MAP_GET_NEXT_KEY, _PROG_LOAD, _TEST_RUN = 0, 1, 2, 4, 5, 10
+_PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _LINK_CREATE = 13, 14, 15, 28
 _MAP_TYPE_ARRAY = 2
+_PER_CPU = (5, 6, 10)
+_READABLE = (1, 2, 9, 11, 14, 25, *_PER_CPU)
+"""Types of maps whose entries have a key and a plain value: hashes, arrays, devices."""
+
 _PROG_TYPE_XDP = 6
 _ATTACH_TYPE_XDP = 37
 _MMAPABLE = 1 << 10
@@ -32,6 +36,9 @@ _LICENCE = b"Apache-2.0\0"
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN, _CAP_BPF = 12, 21, 39
 _STATUS = "/proc/self/status"
 _LOCKDOWN = "/sys/kernel/security/lockdown"
+_POSSIBLE_CPUS = "/sys/devices/system/cpu/possible"
+_INFO_BYTES = 256
+_MOST_MAPS = 64
 
 LEAST_KERNEL = (5, 18)
 """The first version of the kernel that sends live frames from a program."""
@@ -97,12 +104,99 @@ class Array(_Descriptor):
         self.words = self.memory.cast("Q")
 
 
+class TableType(Enum):
+    """Maps with keys that this room makes: the kernel's numbers of their types."""
+
+    HASH = 1
+    DEVICES = 14
+
+
+class Table(_Descriptor):
+    """A map of keys and values, of this process or of another one.
+
+    Attributes:
+        number: The kernel's number of it.
+        kind: The kernel's number of its type.
+        name: Its name in the kernel's lists.
+        key_bytes: Bytes of a key.
+        value_bytes: Bytes of a value.
+        most_entries: How many entries it can have.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        info = _object_info(descriptor, bytes(_INFO_BYTES), "a look at a map")
+        self.kind, self.number, self.key_bytes, self.value_bytes, self.most_entries = struct.unpack_from("=5I", info)
+        self.name = _name(info, 24)
+
+    @classmethod
+    def create(cls, kind: TableType, key_bytes: int, value_bytes: int, entries: int, name: str) -> Table:
+        """Makes a map.
+
+        Raises:
+            BpfError: If the kernel refuses it.
+        """
+        whole = struct.pack("=5I8x16s", kind.value, key_bytes, value_bytes, entries, 0, name.encode()[:_NAME_BYTES])
+        return cls(_bpf(_MAP_CREATE, whole, f"the map {name} of {entries} entries")[0])
+
+    @classmethod
+    def open(cls, number: int) -> Table:
+        """Opens a map by the kernel's number of it.
+
+        Raises:
+            BpfError: If there is none, or the kernel refuses that.
+        """
+        return cls(_bpf(_MAP_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at map {number}")[0])
+
+    def update(self, key: bytes, value: bytes) -> None:
+        """Adds an entry, or changes its value.
+
+        Raises:
+            BpfError: If the kernel refuses it, e.g. as there is no room.
+        """
+        self._entry(_MAP_UPDATE, key, ctypes.create_string_buffer(value, self.value_bytes), "an entry in")
+
+    def entries(self, most: int) -> dict[bytes, bytes] | None:
+        """Its first entries; maps per CPU have the values of all CPUs. None: this type of map has no plain values."""
+        if self.kind not in _READABLE:
+            return None
+        size = self.value_bytes
+        if self.kind in _PER_CPU:
+            size = -(-size // 8) * 8 * _possible_cpus()
+        entries: dict[bytes, bytes] = {}
+        following = ctypes.create_string_buffer(self.key_bytes)
+        key: bytes | None = None
+        # Places of a map of devices may be empty, so keys are counted and not entries.
+        for _ in range(most):
+            try:
+                self._entry(_MAP_GET_NEXT_KEY, key, following, "the next key of")
+                key, value = following.raw, ctypes.create_string_buffer(size)
+                self._entry(_MAP_LOOKUP, key, value, "an entry of")
+            except BpfError as error:
+                if error.error_number != errno.ENOENT:
+                    raise
+                if key != following.raw:
+                    break
+                continue
+            entries[key] = value.raw
+        return entries
+
+    def _entry(self, command: int, key: bytes | None, value: ctypes.Array[ctypes.c_char], what: str) -> None:
+        place = None if key is None else ctypes.create_string_buffer(key, self.key_bytes)
+        where = 0 if place is None else ctypes.addressof(place)
+        _bpf(command, struct.pack("=I4xQQQ", self.descriptor, where, ctypes.addressof(value), 0), f"{what} {self.name}")
+
+
 class XdpProgram(_Descriptor):
     """An XDP program that the kernel has verified. It takes frames of several pages, too, of which it sees the first.
 
     Args:
         code: Its instructions.
         name: Its name in the kernel's lists: 15 characters.
+
+    Attributes:
+        name: Its name.
+        number: The kernel's number of it.
 
     Raises:
         BpfError: If the kernel refuses it; ends with the verifier's last lines.
@@ -128,6 +222,8 @@ class XdpProgram(_Descriptor):
             raise BpfError(f"{error} The verifier's last words: {' / '.join(lines)}", error.error_number) from error
         super().__init__(descriptor)
         self.name = name
+        info = _object_info(descriptor, bytes(_INFO_BYTES), f"a look at the program {name}")
+        self.number = int(struct.unpack_from("=I", info, 4)[0])
 
     def run(self, frame: bytes, *, interface: int = 0) -> tuple[int, bytes]:
         """Runs it once on a frame, which goes nowhere.
@@ -211,12 +307,16 @@ class ProgramInfo:
     Attributes:
         number: The kernel's number of it.
         name: Its name.
+        tag: The kernel's digest of its instructions.
+        maps: The kernel's numbers of its maps.
         run_nanoseconds: How long it has run, if ``kernel.bpf_stats_enabled`` is on.
         runs: How often, if that is on.
     """
 
     number: int
     name: str
+    tag: str
+    maps: tuple[int, ...]
     run_nanoseconds: int
     runs: int
 
@@ -228,14 +328,16 @@ def program_info(number: int) -> ProgramInfo:
         BpfError: If there is none, or the kernel refuses that.
     """
     descriptor, _ = _bpf(_PROG_GET_FD_BY_ID, struct.pack("=III", number, 0, 0), f"a look at program {number}")
+    maps = (ctypes.c_uint32 * _MOST_MAPS)()
     try:
-        info = ctypes.create_string_buffer(256)
-        attribute = struct.pack("=IIQ", descriptor, len(info), ctypes.addressof(info))
-        _bpf(_OBJ_GET_INFO, attribute, f"a look at program {number}")
+        asked = bytearray(_INFO_BYTES)
+        struct.pack_into("=IQ", asked, 52, _MOST_MAPS, ctypes.addressof(maps))
+        info = _object_info(descriptor, bytes(asked), f"a look at program {number}")
     finally:
         os.close(descriptor)
-    name = info.raw[64:80].split(b"\0")[0].decode(errors="replace")
-    return ProgramInfo(number, name, *struct.unpack_from("=QQ", info.raw, 192))
+    count = struct.unpack_from("=I", info, 52)[0]
+    times = struct.unpack_from("=QQ", info, 192)
+    return ProgramInfo(number, _name(info, 64), info[8:16].hex(), tuple(maps[: min(count, _MOST_MAPS)]), *times)
 
 
 def why_impossible() -> str | None:
@@ -250,6 +352,21 @@ def why_impossible() -> str | None:
     except BpfError as error:
         return str(error).rstrip(".")
     return None
+
+
+def _object_info(descriptor: int, asked: bytes, what: str) -> bytes:
+    info = ctypes.create_string_buffer(asked, len(asked))
+    _bpf(_OBJ_GET_INFO, struct.pack("=IIQ", descriptor, len(info), ctypes.addressof(info)), what)
+    return info.raw
+
+
+def _name(info: bytes, offset: int) -> str:
+    return info[offset : offset + 16].split(b"\0")[0].decode(errors="replace")
+
+
+def _possible_cpus() -> int:
+    with open(_POSSIBLE_CPUS, encoding="ascii") as file:
+        return int(file.read().strip().replace(",", "-").split("-")[-1]) + 1
 
 
 def _bpf(command: int, attribute: bytes, what: str) -> tuple[int, bytes]:
