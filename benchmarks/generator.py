@@ -7,6 +7,8 @@ of the testbed, and over the bridge with its forwarding on another CPU (where th
 judged by the receiving kernel's time stamps: the frames of one source address (one of 254 or of 64) are stamped, and
 the error is how much the time from one to the next differs from what the requested rate makes it. A million flows do
 not fit into the transmit ring: headers are patched there (and trafgen, which keeps all frames, is left out).
+
+The generator inside the kernel (xdp) is measured beside the embedded one by benchmarks/generator_in_kernel.py.
 """
 
 from __future__ import annotations

@@ -10,10 +10,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from local_testbeds import LOCAL
+from local_testbeds import LOCAL, local_topology
 from pydantic import ValidationError
 from testbed_probes import LIBRARIES, OrdinaryUser, make_topology
 
+from lossratio.bpf import why_impossible
 from lossratio.errors import NodeError, TopologyError
 from lossratio.nodes import NodeSession
 from lossratio.testbed.local import LocalTestbed, describe
@@ -129,6 +130,23 @@ def test_offloads_are_off(session):
         assert features[name].split()[0] == "off", name
     assert features["generic-receive-offload"].split()[0] == "off"
     assert features["\ttx-tcp-segmentation"].split()[0] == "off"
+
+
+@pytest.mark.skipif(why_impossible() is not None or len(os.sched_getaffinity(0)) < 2, reason="no BPF, or one CPU")
+def test_a_dut_receives_on_a_processor_of_its_own_where_frames_come_from_the_kernel(state_home, tmp_path):
+    file = local_topology(tmp_path, "own-cpu")
+    file.write_text(file.read_text().replace("kind: afpacket", "kind: auto"))
+    first, *_, last = sorted(os.sched_getaffinity(0))
+    with LocalTestbed.up(load_topology(file)) as testbed:
+        topology = testbed.topology
+        with NodeSession.connect("DUT1", topology.nodes["DUT1"]) as dut:
+            assert dut.run("cat", "/sys/class/net/dut0/threaded").stdout.strip() == "1"
+        with NodeSession.connect("TG", topology.nodes["TG"]) as tg:
+            # The agent keeps off that processor.
+            script = "from lossratio.traffic.agent.xdp.sender import choose_cpus; print(choose_cpus(2, None))"
+            chosen = tg.run("env", f"PYTHONPATH={LIBRARIES}", sys.executable, "-c", script).stdout
+            assert str(first) in chosen
+            assert str(last) not in chosen
 
 
 def test_a_mac_address_in_the_file_is_the_interface_s(state_home):

@@ -34,7 +34,7 @@ An agent that ends or is stopped ends its senders at once: they are its threads.
 LINGER_SECONDS = 0.05
 """Seconds after a trial in which senders stay in the kernel: going there takes some milliseconds."""
 
-EXACT_BATCH, FAST_BATCH = 4, 64
+EXACT_BATCH, FAST_BATCH = 4, 16
 """How many runs of a sender's program pass before frames are handed over: for exact times, and for high rates."""
 
 FAST_RATE = 1.2e6
@@ -56,14 +56,21 @@ class XdpGenerator:
         configuration: Ports, directions and settle time.
         catch_up: Seconds of traffic that are made up for after a stall.
         cpus: Processors of its senders; None: it chooses some.
+        batch: How many runs of a sender's program pass before frames are handed over; None: few for exact times, and
+            many for high rates.
 
     Raises:
         AgentError: If the ports cannot, or must not, be used, or the frames cannot be sent.
     """
 
     def __init__(
-        self, configuration: Configuration, catch_up: float = CATCH_UP, cpus: Sequence[int] | None = None
+        self,
+        configuration: Configuration,
+        catch_up: float = CATCH_UP,
+        cpus: Sequence[int] | None = None,
+        batch: int | None = None,
     ) -> None:
+        self._batch = batch
         self._configuration = configuration
         self._catch_up = catch_up
         self._before = usable_links(configuration)
@@ -221,7 +228,7 @@ class XdpGenerator:
             schedules[stream.sender].append(self._segments(stream, load, duration, ramp, (ramp_tag, tag)))
         for number, sender in enumerate(self._senders):
             rate = sum(self._rate(stream, load) for stream in self._streams if stream.sender == number)
-            sender.wake(EXACT_BATCH if rate < FAST_RATE else FAST_BATCH)
+            sender.wake(self._batch or (EXACT_BATCH if rate < FAST_RATE else FAST_BATCH))
         for sender in self._senders:
             sender.wait_until_awake()
             sender.promote(math.inf if duration is None else ramp + duration)

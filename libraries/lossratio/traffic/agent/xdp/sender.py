@@ -102,21 +102,19 @@ class Sender:
         SCHED_DEADLINE does not, but cannot be bound to a processor: it stays on the one where it runs. Traffic that
         lasts long leaves others their share.
         """
-        tid = self._thread_id
-        self.relax()
-        os.sched_setaffinity(tid, {self.cpu})
-        if seconds <= LONGEST_DEADLINE and _set_deadline(tid):
+        self._hurry()
+        if seconds <= LONGEST_DEADLINE and _set_deadline(self._thread_id):
             time.sleep(_POLL_SECONDS)
             if self.program.last_processor() == self.cpu:
                 self.scheduling = "deadline"
-                return
-            self.relax()
-            os.sched_setaffinity(tid, {self.cpu})
-        self._hurry()
+            else:
+                self.relax()
+                self._hurry()
 
     def relax(self) -> None:
         """Gives the thread no more of its processor than any other."""
         os.sched_setscheduler(self._thread_id, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setaffinity(self._thread_id, {self.cpu})
         self.scheduling = "ordinary"
 
     def send(self, start: int, segments: Sequence[Sequence[Segment]]) -> None:

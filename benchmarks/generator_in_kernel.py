@@ -1,0 +1,373 @@
+"""The generator inside the kernel (xdp) beside the embedded one (afpacket) and trafgen: the figures of both.
+
+Builds a local testbed whose DUT receives on a CPU of its own, and prints medians of some runs:
+
+- the largest rate of which less than 0.1 % stayed unsent, over a bare veth link, one way and both ways;
+- the rate that comes through a device in overload: the bridge, and an XDP program that redirects;
+- the error of pacing: a program at the far end of the link notes when each frame arrives, for each generator alike;
+- frames unsent at half of the largest rate, with other work beside it;
+- the time that a trial takes beyond its duration;
+- what a million flows, a mix of sizes and large frames cost; what batches, senders and generic receive cost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from generator import bridged
+
+from lossratio.nodes import NodeSession
+from lossratio.testbed.local import LocalTestbed
+from lossratio.topology import load_topology
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.trials import DirectionCounters
+
+ROOT = Path(__file__).parent.parent
+UDP, MILLION = "ethip4-udp", "ethip4-udp-1mflows"
+SETTLE_TIME = 0.02
+MOST_UNSENT = 0.001
+BARE, STAMPED = ("bare0", "bare1"), ("stamp0", "stamp3")
+LINKS = (("bare0", "bare1"), ("stamp0", "stamp1"), ("stamp2", "stamp3"))
+LOADS = {"afpacket": (50e3, 3e6), "xdp": (200e3, 8e6)}
+"""Least and largest rates between which the largest one is searched."""
+
+BESIDE = 8
+"""Programs that compute beside the generator."""
+
+STAMPER = """
+import json, struct, sys
+sys.path.insert(0, sys.argv[1])
+from lossratio.bpf import *
+room = 1 << 20
+index = lambda name: int(open(f"/sys/class/net/{name}/ifindex").read())
+stamps = Array(8 + 8 * room, "stamps")
+code = Assembler()
+code.call(Helper.KTIME_GET_NS)
+code.ld_map_value(R7, stamps.descriptor)
+code.ldx(DW, R2, R7, 0)
+code.jge(R2, room, "pass")
+code.mov(R3, R2)
+code.add(R3, 1)
+code.stx(DW, R7, 0, R3)
+code.lsh(R2, 3)
+code.add(R2, R7)
+code.stx(DW, R2, 8, R0)
+code.label("pass")
+code.mov(R1, index(sys.argv[3]))
+code.mov(R2, 0)
+code.call(Helper.REDIRECT)
+code.exit()
+program = XdpProgram(code.code(), "stamper")
+link = XdpLink(program, index(sys.argv[2]), XdpMode.NATIVE)
+print("ready", flush=True)
+for line in sys.stdin:
+    count = stamps.words[0]
+    # The word for the first of these stamps is 1, and the ring is emptied.
+    times = sorted(stamps.words[1 : 1 + count])
+    stamps.words[0] = 0
+    errors = sorted(abs(b - a - 1e9 / float(line)) / 1e3 for a, b in zip(times, times[1:]))
+    print(json.dumps([errors[int(len(errors) * part)] if errors else None for part in (0.5, 0.99)]), flush=True)
+"""
+
+REDIRECT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from lossratio.bpf import *
+index = lambda name: int(open(f"/sys/class/net/{name}/ifindex").read())
+links = []
+for here, there in (sys.argv[2:4], sys.argv[3:1:-1]):
+    code = Assembler()
+    code.mov(R1, index(there))
+    code.mov(R2, 0)
+    code.call(Helper.REDIRECT)
+    code.exit()
+    links.append(XdpLink(XdpProgram(code.code(), "redirect"), index(here), XdpMode.NATIVE))
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass
+class Bench:
+    """The TG, and the way of asking it.
+
+    Attributes:
+        tg: A log-in on it.
+        dut: A log-in on the DUT.
+        agent: The traffic agent.
+        runs: How many runs a figure is the median of.
+        duration: Seconds of a trial.
+        dut_ports: Interfaces of the DUT.
+        ports: Interfaces of the TG towards it.
+        overheads: Seconds that trials took beyond their duration, by generator.
+    """
+
+    tg: NodeSession
+    dut: NodeSession
+    agent: AgentClient
+    runs: int
+    duration: float
+    dut_ports: tuple[str, str]
+    ports: tuple[str, str]
+    overheads: dict[str, list[float]] = field(default_factory=dict)
+
+    def configure(
+        self,
+        generator: str,
+        ports: Sequence[str],
+        profile: str = UDP,
+        size: int | str = 64,
+        both: bool = False,
+        **options: Any,
+    ) -> None:
+        """Makes a generator ready."""
+        traffic = load_profile(profile, frame_size=size, bidirectional=both)
+        pair = PortPair(*(TrafficPort(name, name) for name in ports))
+        configuration = make_configuration(traffic, [pair], settle_time=SETTLE_TIME)
+        self.agent.configure(configuration, generator=generator, options=options)
+
+    def trial(self, generator: str, load: float, duration: float | None = None) -> tuple[DirectionCounters, ...]:
+        """Performs a trial, and notes how much longer it took."""
+        seconds = duration or self.duration
+        started = time.monotonic()
+        counters = self.agent.trial(load, seconds)
+        self.overheads.setdefault(generator, []).append(time.monotonic() - started - seconds - SETTLE_TIME)
+        return counters
+
+    def largest(self, generator: str) -> float:
+        """The largest rate with less than 0.1 % unsent in each direction, by halving."""
+        low, high = LOADS[generator]
+        while high / low > 1.03:
+            middle = (low * high) ** 0.5
+            # The machine may stall it once.
+            tries = (self.trial(generator, middle) for _ in range(2))
+            if any(all(way.unsent < MOST_UNSENT * way.intended for way in ways) for ways in tries):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def forwarded(self, generator: str, load: float) -> float:
+        """The rate that comes through, in the slower direction."""
+        return min(way.received for way in self.trial(generator, load)) / self.duration
+
+    def median(self, measure: Callable[..., float], *arguments: Any) -> float:
+        """The median of some runs."""
+        return statistics.median(measure(*arguments) for _ in range(self.runs))
+
+
+@click.command(help=__doc__)
+@click.option("--runs", default=5, show_default=True, help="Runs that a figure is the median of.")
+@click.option("--duration", default=1.0, show_default=True, help="Seconds of traffic per trial.")
+@click.option("--only", multiple=True, help="Sections to run; all if none is named.")
+def main(runs: int, duration: float, only: tuple[str, ...]) -> None:
+    """Measures, and prints tables."""
+    with ExitStack() as stack:
+        text = (ROOT / "topologies" / "local.yaml").read_text()
+        own = Path(stack.enter_context(_temporary())) / "local-xdp.yaml"
+        own.write_text(_with_xdp(text))
+        testbed = stack.enter_context(LocalTestbed.use(load_topology(own))).topology
+        tg_name = testbed.tg_name
+        hop = testbed.path().hops[0]
+        tg = stack.enter_context(NodeSession.connect(tg_name, testbed.nodes[tg_name]))
+        dut = stack.enter_context(NodeSession.connect(hop.node_name, testbed.nodes[hop.node_name]))
+        for one, other in LINKS:
+            _add_link(tg, one, other)
+        agent = stack.enter_context(AgentClient.start(tg, python=sys.executable))
+        ports = [str(port.interface.name) for port in (testbed.path().west, testbed.path().east)]
+        dut_ports = [str(port.interface.name) for port in (hop.west, hop.east)]
+        for port in ports:
+            # An XDP device redirects to this port then, also if the embedded generator has no program there.
+            tg.run("ethtool", "-K", port, "gro", "on")
+        bench = Bench(tg, dut, agent, runs, duration, (dut_ports[0], dut_ports[1]), (ports[0], ports[1]))
+        sections: dict[str, Callable[[], None]] = {
+            "bare": lambda: bare(bench),
+            "cost": lambda: cost(bench),
+            "bridge": lambda: bridge(bench, testbed),
+            "redirect": lambda: redirect(bench),
+            "pacing": lambda: pacing(bench),
+            "load": lambda: beside_load(bench),
+            "ways": lambda: ways(bench),
+        }
+        for name, section in sections.items():
+            if not only or name in only:
+                section()
+        for generator, overheads in bench.overheads.items():
+            ordered = sorted(overheads)
+            _row(
+                f"{generator}: trial beyond its duration, median and 90 %, ms",
+                *(f"{1e3 * ordered[int(part * len(ordered))]:.1f}" for part in (0.5, 0.9)),
+            )
+
+
+def bare(bench: Bench) -> None:
+    """The largest rates over a bare link, and trafgen's beside them."""
+    for both in (False, True):
+        for generator in LOADS:
+            bench.configure(generator, BARE, both=both)
+            label = "both ways, each" if both else "one way"
+            _row(
+                f"{generator}: bare veth, 64 B, {label}, kfps",
+                f"{bench.median(bench.largest, generator) / 1e3:.0f}",
+            )
+    if shutil.which("trafgen"):
+        _row("trafgen: bare veth, 64 B, one way, kfps", f"{bench.median(trafgen, bench) / 1e3:.0f}")
+
+
+def trafgen(bench: Bench) -> float:
+    """Frames per second that trafgen sends, as fast as it can."""
+    path, frames = "/tmp/lossratio-bench.cfg", 1_000_000  # noqa: S108
+    bench.tg.put(("{" + ",".join(["0xff"] * 60) + "}\n").encode(), path)
+    started = time.monotonic()
+    command = ("trafgen", "--cpus", "1", "--num", str(frames), "--no-sock-mem", "--in", path, "--out", BARE[0])
+    bench.tg.run(*command)
+    return frames / (time.monotonic() - started)
+
+
+def cost(bench: Bench) -> None:
+    """What many flows and large frames cost."""
+    least: dict[str, float] = {}
+    for generator in LOADS:
+        for profile, size in ((UDP, 64), (MILLION, 64), (UDP, "IMIX_v4_1"), (UDP, 1518)):
+            bench.configure(generator, BARE, profile, size)
+            rate = bench.median(bench.largest, generator)
+            least.setdefault(generator, rate)
+            flows = "a million flows" if profile == MILLION else "254 flows"
+            _row(
+                f"{generator}: bare veth, {flows}, {size}, kfps; share of 64 B",
+                f"{rate / 1e3:.0f}",
+                f"{100 * rate / least[generator]:.0f} %",
+            )
+
+
+def bridge(bench: Bench, testbed: Any) -> None:
+    """Through the bridge, which forwards on another CPU."""
+    with bridged(testbed, bench.agent, {}):
+        through(bench, "the bridge")
+
+
+def redirect(bench: Bench) -> None:
+    """Through an XDP program that redirects on another CPU."""
+    with _program(bench.dut, REDIRECT, *bench.dut_ports):
+        through(bench, "an XDP redirect")
+
+
+def through(bench: Bench, device: str) -> None:
+    """Rates through a device, one way and both ways."""
+    for generator, load in (("afpacket", 1e6), ("xdp", 4e6)):
+        for both in (False, True):
+            bench.configure(generator, bench.ports, both=both)
+            label = "both ways, each" if both else "one way"
+            asked = load / 2 if both else load
+            rate = bench.median(bench.forwarded, generator, asked)
+            _row(
+                f"{generator}: through {device}, {label}, {asked / 1e3:.0f} kfps asked, comes through",
+                f"{rate / 1e3:.0f}",
+            )
+
+
+def pacing(bench: Bench) -> None:
+    """The error of the times between frames, where they arrive."""
+    with _program(bench.tg, STAMPER, "stamp1", "stamp2") as stamper:
+        for generator in LOADS:
+            bench.configure(generator, STAMPED)
+            for load in (100e3, 1e6):
+                errors = []
+                for _ in range(bench.runs):
+                    bench.trial(generator, load, 0.5)
+                    stamper.write_line(f"{load}")
+                    errors.append(json.loads(stamper.read_line(timeout=30.0)))
+                half, most = (statistics.median(column) for column in zip(*errors, strict=True))
+                _row(
+                    f"{generator}: pacing error at {load / 1e3:.0f} kfps, 50 % and 99 %, us",
+                    f"{half:.2f}",
+                    f"{most:.1f}",
+                )
+
+
+def beside_load(bench: Bench) -> None:
+    """Frames unsent at half of the largest rate, with other work."""
+    for generator in LOADS:
+        bench.configure(generator, BARE)
+        load = bench.largest(generator) / 2
+        burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BESIDE)]
+        try:
+            time.sleep(2.0)
+            shares = []
+            for _ in range(bench.runs):
+                (way,) = bench.trial(generator, load, 3.0)
+                shares.append(100 * way.unsent / way.intended)
+        finally:
+            for burner in burners:
+                burner.kill()
+                burner.wait()
+        text = f"{generator}: unsent at {load / 1e3:.0f} kfps beside {BESIDE} programs, median and most, %"
+        _row(text, f"{statistics.median(shares):.4f}", f"{max(shares):.4f}")
+
+
+def ways(bench: Bench) -> None:
+    """One sender against two, batches, and what native receive saves."""
+    for cpus in ([0], [0, 1]):
+        bench.configure("xdp", BARE, both=True, cpus=cpus)
+        rate = bench.median(bench.largest, "xdp")
+        _row(f"xdp: both ways, senders on {len(cpus)} CPUs, each, kfps", f"{rate / 1e3:.0f}")
+    with _program(bench.tg, STAMPER, "stamp1", "stamp2") as stamper:
+        for batch in (1, 4, 8, 16, 64):
+            bench.configure("xdp", BARE, batch=batch)
+            rate = bench.median(bench.largest, "xdp")
+            bench.configure("xdp", STAMPED, batch=batch)
+            cells = []
+            for load in (100e3, 1e6):
+                bench.trial("xdp", load, 0.5)
+                stamper.write_line(f"{load}")
+                cells += [f"{error:.2f}" for error in json.loads(stamper.read_line(timeout=30.0))]
+            label = f"xdp: batch of {batch}: kfps one way; pacing at 100 kfps 50 %, 99 %; at 1,000 kfps"
+            _row(label, f"{rate / 1e3:.0f}", *cells)
+
+
+@contextmanager
+def _program(session: NodeSession, script: str, *arguments: str) -> Iterator[Any]:
+    with session.start(sys.executable, "-c", script, str(ROOT / "libraries"), *arguments) as process:
+        assert process.read_line(timeout=30.0) == "ready"
+        yield process
+
+
+@contextmanager
+def _temporary() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as directory:
+        yield directory
+
+
+def _with_xdp(text: str) -> str:
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("generator:")]
+    place = next(number for number, line in enumerate(lines) if line.strip() == "type: TG")
+    lines.insert(place + 1, "    generator: {kind: xdp}")
+    return "\n".join(lines).replace("name: local", f"name: local-xdp-{os.getpid()}") + "\n"
+
+
+def _add_link(tg: NodeSession, one: str, other: str) -> None:
+    tg.run("ip", "link", "add", one, "type", "veth", "peer", "name", other)
+    for name in (one, other):
+        tg.run("ip", "link", "set", "dev", name, "up")
+        tg.run("ethtool", "-K", name, "gro", "on")
+
+
+def _row(label: str, *cells: str) -> None:
+    click.echo(label.ljust(90) + "".join(cell.rjust(12) for cell in cells))
+
+
+if __name__ == "__main__":
+    main()
