@@ -359,3 +359,18 @@ def test_a_journal_that_cannot_be_begun_is_an_error_of_the_disk(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match=r"Cannot open the journal .*file/journal\.jsonl: (Not a dir|File exists)"):
         Journal.open(tmp_path / "file" / "journal.jsonl", {})
+
+
+def test_early_verdicts_are_kept_and_contradictions_in_them_refused(tmp_path):
+    path = tmp_path / "t.jsonl"
+    direction = DirectionCounters("a>b", intended=1000, sent=250, received=240)
+    counted = {"sent_frames": 250, "lost_frames": 10, "unsent_frames": 0, "directions": (direction,)}
+    ended = TrialResult(TrialInput(1.0, 1000.0, certain_above=0.005), TrialOutput(0.01, decided_after=0.25, **counted))
+    whole = TrialResult(TrialInput(1.0, 1000.0), TrialOutput(0.5))
+    with Journal.open(path, {}) as journal:
+        journal.append(ended)
+        journal.append(whole)
+        with pytest.raises(SearchError, match=r"loss_ratio is 0\.04, and the frames counted make 0\.01"):
+            journal.append(TrialResult(ended.input, TrialOutput(0.04, decided_after=0.25, **counted)))
+    assert read_journal(path).results == (ended, whole)
+    assert "certain_above" not in path.read_text().splitlines()[2]

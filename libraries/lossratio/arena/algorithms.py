@@ -14,6 +14,7 @@ from lossratio.mlrsearch import MLRsearch, SearchGoal
 from lossratio.trials import Measurer
 
 OURS = "lossratio"
+EARLY = f"{OURS}, early verdicts"
 PEER = f"MLRsearch {PEER_VERSION}"
 
 Goals = Sequence[SearchGoal]
@@ -29,6 +30,7 @@ class Algorithm:
         applies: Whether it can search for these goals.
         follows_rfc9971: Whether its results must be those of RFC 9971; then the independent checker checks them.
         tonight: Makes the SUT as it is during the search.
+        early_verdict: Whether its trials may end as soon as their verdict is certain.
     """
 
     name: str
@@ -36,10 +38,16 @@ class Algorithm:
     applies: Callable[[Goals], bool] = lambda goals: True
     follows_rfc9971: bool = True
     tonight: Callable[[Subject], Subject] = lambda subject: subject
+    early_verdict: bool = False
 
 
 def _search_with_ours(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
     return searched(MLRsearch(goals, subject.min_load, subject.max_load, fail_fast=False), measurer)
+
+
+def _search_with_early_verdicts(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
+    controller = MLRsearch(goals, subject.min_load, subject.max_load, fail_fast=False, early_verdict=True)
+    return searched(controller, measurer)
 
 
 def _search_with_2021(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
@@ -81,6 +89,7 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
         algorithm.name: algorithm
         for algorithm in (
             Algorithm(OURS, _search_with_ours),
+            Algorithm(EARLY, _search_with_early_verdicts, early_verdict=True),
             Algorithm(PEER, search_with_peer),
             Algorithm("MLRsearch 2021", _search_with_2021, _one_trial_each, follows_rfc9971=False),
             Algorithm("MLRsearch 2019", _search_with_2019, _ndr_and_pdr, follows_rfc9971=False),

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from lossratio.arena.algorithms import OURS, PEER
+from lossratio.arena.algorithms import EARLY, OURS, PEER
 from lossratio.arena.nights import CHANGES, Change
 from lossratio.arena.outcome import Outcome, searched
 from lossratio.arena.suts import Overhead, Subject
@@ -25,6 +26,11 @@ TIME: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"G1": (0.95, 0.90), "G2": (0.77, 0.70), "G3": (0.86, 0.80), "G4": (0.84, 0.80), "G5": (0.95, 0.88)}
 )
 """Must and aim of search time divided by the peer's, by goal set."""
+
+EARLY_TIME: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {"G1": (0.86, 0.80), "G2": (0.56, 0.45), "G3": (0.46, 0.38), "G4": (0.60, 0.50), "G5": (0.88, 0.82)}
+)
+"""The same with early verdicts; the peer's trials take their whole duration."""
 
 BIAS: Mapping[str, float] = MappingProxyType({"G1": 0.1, "G2": 0.5, "G3": 0.5, "G4": 0.1, "G5": 0.1})
 """Percent of the load."""
@@ -120,19 +126,19 @@ class Figure:
         return "pass" if self.value <= self.aim else "aim missed"
 
 
-def mean_time_ratio(rows: Any) -> float:
+def mean_time_ratio(rows: Any, algorithm: str = OURS) -> float:
     """Geometric mean over families of search time divided by the peer's."""
-    return geometric_mean(time(rows, OURS) / time(rows, PEER))
+    return geometric_mean(time(rows, algorithm) / time(rows, PEER))
 
 
-def worst_time_ratio(rows: Any) -> float:
+def worst_time_ratio(rows: Any, algorithm: str = OURS) -> float:
     """Search time divided by the peer's on the worst family."""
-    return float((time(rows, OURS) / time(rows, PEER)).max())
+    return float((time(rows, algorithm) / time(rows, PEER)).max())
 
 
-def bias_beside_peer(rows: Any) -> float:
+def bias_beside_peer(rows: Any, algorithm: str = OURS) -> float:
     """Distance between the mean lower bounds of both, in percent of the truth (mean over families that have one)."""
-    return abs(float((bias(rows, OURS) - bias(rows, PEER)).mean()))
+    return abs(float((bias(rows, algorithm) - bias(rows, PEER)).mean()))
 
 
 def spread_ratio(rows: Any) -> float:
@@ -168,11 +174,24 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
     yield from _by_goal_set("spread / peer's", spread_ratio, free, dict.fromkeys(TIME, (1.3, 1.0)))
     over_all = mean_spread_ratio(free)
     yield Figure("spread / peer's", "all", over_all, standard_error(mean_spread_ratio, free), 1.0, 1.0)
-    ours = searches(rows[rows.algorithm == OURS])
+    if EARLY in set(rows.algorithm.unique()):
+        yield from _early_figures(free)
+    ours = searches(rows[rows.algorithm.isin([OURS, EARLY])])
     milliseconds = 1000.0 * float(ours.controller_seconds.sum() / ours.trials.sum())
     yield Figure("results with faults", "all", float((ours.faults != "").sum()), math.nan, 0.0, 0.0)
     yield Figure("ms per decision", "all", milliseconds, math.nan, 1.0, 1.0)
     yield Figure("time per decision, 1,000 trials / 100", "all", growth, math.nan, 2.0, 1.5)
+
+
+def _early_figures(rows: Any) -> Iterator[Figure]:
+    """The figures of searches with early verdicts, at overhead 0."""
+    worst, most = dict.fromkeys(EARLY_TIME, (1.10, 1.02)), {name: (each, each) for name, each in BIAS.items()}
+    mean_time, worst_time, biased = (
+        partial(figure, algorithm=EARLY) for figure in (mean_time_ratio, worst_time_ratio, bias_beside_peer)
+    )
+    yield from _by_goal_set("early verdicts: time / peer's", mean_time, rows, EARLY_TIME)
+    yield from _by_goal_set("early verdicts: time / peer's, worst family", worst_time, rows, worst)
+    yield from _by_goal_set("early verdicts: bias beside peer's, %", biased, rows, most)
 
 
 def _by_goal_set(

@@ -151,8 +151,11 @@ def search_rows(
             loads = {"min_load": subject.min_load, "max_load": subject.max_load}
             checked = "; ".join(faults(outcome.result, outcome.trials, **loads))
         if repeat == 0:
+            most = max(goal.loss_ratio for goal in goal_set.goals)
             proof_time = certificate(
-                outcome.result, lambda seed: tonight.measurer(overhead, repeat, PROOF_STREAM, seed)
+                outcome.result,
+                lambda seed: tonight.measurer(overhead, repeat, PROOF_STREAM, seed),
+                most if algorithm.early_verdict else None,
             ).elapsed
     for number, goal in enumerate(goal_set.goals):
         goal_result = GoalResult(goal, False, None, None, None) if outcome is None else outcome.result[goal]
@@ -206,15 +209,18 @@ class Certificate:
     proved: bool
 
 
-def certificate(result: SearchResult, measurer: Callable[[int], Measurer]) -> Certificate:
+def certificate(
+    result: SearchResult, measurer: Callable[[int], Measurer], certain_above: float | None = None
+) -> Certificate:
     """Proves a result again.
 
     Args:
         result: A search's result. Of an irregular result with one bound, that bound is proved.
         measurer: Makes a measurer of the same SUT from a seed, with the same overheads. Each load gets new ones.
+        certain_above: The loss ratio above which a trial may end early; None: trials take their whole duration.
     """
     proofs = [
-        _best_proof(load, claims, measurer, seed=number * (REHEARSALS + 1))
+        _best_proof(load, claims, measurer, number * (REHEARSALS + 1), certain_above)
         for number, (load, claims) in enumerate(_claims(result).items())
     ]
     return Certificate(
@@ -237,20 +243,24 @@ def _claims(result: SearchResult) -> Mapping[float, list[tuple[SearchGoal, Bound
 
 
 def _best_proof(
-    load: float, claims: list[tuple[SearchGoal, Bound]], measurer: Callable[[int], Measurer], seed: int
+    load: float,
+    claims: list[tuple[SearchGoal, Bound]],
+    measurer: Callable[[int], Measurer],
+    seed: int,
+    certain_above: float | None,
 ) -> Certificate:
     """Proves a load with trials of the duration that proves it soonest on average."""
     durations = _durations(claims)
     if len(durations) == 1:
-        return _proof(TrialInput(durations[0], load), claims, measurer(seed))
+        return _proof(TrialInput(durations[0], load, certain_above=certain_above), claims, measurer(seed))
 
     def rehearse(duration: float) -> tuple[int, float]:
         """Number of failed proofs with trials of a duration, and the time of all proofs."""
-        trial = TrialInput(duration, load)
+        trial = TrialInput(duration, load, certain_above=certain_above)
         proofs = [_proof(trial, claims, measurer(seed + number)) for number in range(1, REHEARSALS + 1)]
         return sum(not proof.proved for proof in proofs), sum(proof.elapsed for proof in proofs)
 
-    return _proof(TrialInput(min(durations, key=rehearse), load), claims, measurer(seed))
+    return _proof(TrialInput(min(durations, key=rehearse), load, certain_above=certain_above), claims, measurer(seed))
 
 
 def _durations(claims: Iterable[tuple[SearchGoal, Bound]]) -> list[float]:

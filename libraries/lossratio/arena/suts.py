@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -119,7 +119,7 @@ class Series:
             left = traffic.frames
             for part in running:
                 if left:
-                    left -= part(Traffic(traffic.start, traffic.duration, left))
+                    left -= part(replace(traffic, frames=left))
             return traffic.frames - left
 
         return lost_frames
@@ -147,7 +147,7 @@ class Scaled:
 
         def lost_frames(traffic: Traffic) -> int:
             frames = max(1, round(traffic.frames / self.factor))
-            lost = running(Traffic(traffic.start, traffic.duration, frames))
+            lost = running(replace(traffic, frames=frames))
             return min(traffic.frames, math.ceil(lost * self.factor))
 
         return lost_frames

@@ -86,7 +86,7 @@ def replay_search(journal: JournalContents, path: Path) -> SearchResult:
     """
     from pydantic import TypeAdapter, ValidationError
 
-    from lossratio.measurements.throughput import Goal, search_goal
+    from lossratio.measurements.throughput import EARLY_VERDICT, Goal, search_goal
     from lossratio.mlrsearch import MLRsearch
 
     search, settings = journal.search, _settings(journal)
@@ -101,6 +101,7 @@ def replay_search(journal: JournalContents, path: Path) -> SearchResult:
         timeout=_number_or_none(settings, "timeout_s", path),
         warm_up_duration=_number_or_none(settings, "warm_up_duration_s", path),
         fail_fast=settings.get("fail_fast") is not False,
+        early_verdict=settings.get(EARLY_VERDICT) is True,
     )
     for trial in journal.results:
         controller.record(trial)
@@ -134,6 +135,11 @@ def replay_estimate(
     from lossratio.plrsearch import LikelihoodName, Weighting, estimate
 
     search, settings = journal.search, _settings(journal)
+    if any(trial.is_early for trial in journal.results):
+        raise SearchError(
+            f"The journal {path} has trials with early verdicts, whose loss is not known, so no critical load can be "
+            "estimated from it. Take one that was measured with early_verdict=off."
+        )
     warm_ups = 0 if settings.get("warm_up_duration_s") is None else 1
     return estimate(
         journal.results[warm_ups:],

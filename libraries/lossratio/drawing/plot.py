@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from lossratio.results import Trial
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.results import Trial, format_loss
+from lossratio.units import format_frame_rate
 
 INK = "#333333"
 FAINT = "#E6E6E6"
@@ -338,7 +338,7 @@ def trial_hint(trial: Trial) -> str:
     rule = f", rule: {trial.rule}" if trial.rule else ""
     return (
         f"trial {trial.number}: {format_frame_rate(trial.load_per_interface_fps)} for {trial.duration_s:g} s, "
-        f"loss {format_ratio(trial.loss_ratio)}{unsent}{rule}"
+        f"loss {format_loss(trial.loss_ratio, trial.decided_after_s)}{unsent}{rule}"
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -13,7 +12,7 @@ from robot.api.deco import keyword
 from robot.api.types import Secret
 
 from lossratio.errors import SearchError
-from lossratio.measurements.throughput import goal_from, goal_set_from
+from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
 from lossratio.nodes import Credentials
 from lossratio.traffic import parse_frame_size
@@ -90,13 +89,6 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
             raise ValueError(str(error)) from error
 
 
-@dataclass(frozen=True)
-class GoalSet:
-    """Search goals that are searched for at once."""
-
-    goals: tuple[SearchGoal, ...]
-
-
 def to_goal_set(value: str) -> GoalSet:
     """Search goals that are searched for at once: the name of a set, presets by name, or a file of your own.
 
@@ -107,7 +99,7 @@ def to_goal_set(value: str) -> GoalSet:
     | ``goals/strict.yaml`` | all goals of a file: docs/reference/goals.md |
     """
     try:
-        return GoalSet(goal_set_from(value))
+        return goal_set_from(value)
     except SearchError as error:
         raise ValueError(str(error)) from error
 

@@ -88,6 +88,7 @@ class LossRatio(
     | ``ramp``          | Time before every trial in which the load grows from nothing to the trial's load; its frames are not counted. Left out: trials begin at their load. |
     | ``integrity``     | What happens if frames come back more than once, changed, truncated, padded or elsewhere. They never count as received. ``doubt`` (left out: this): the result carries the doubt, with its size. ``fail``: the test fails, as a fault of the device. ``off``: frames are counted and not looked at, for a device that changes them on purpose, such as one that translates addresses. |
     | ``hints``         | Directory of an earlier run, a folder of such directories, or a journal: a search starts where the last searches of the same test found the bounds. None of their trials is evidence. Left out: there are no hints. |
+    | ``early_verdict`` | ``on``: a trial of a search ends as soon as it is certain to lose more than every goal allows; it counts as the full trial. Faster, but no goal complies with RFC 2544 unconditionally then. ``off``: trials take their whole duration. Left out: as the file of goals says, else ``off``. |
     | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it is continued, and nothing is measured twice. |
 
     Loads are per transmitting interface; results give aggregates, too, with the factor between them.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError, SearchError, TrafficError
 from lossratio.measurements import TestPlace
-from lossratio.measurements.throughput import ThroughputResult
-from lossratio.mlrsearch import SearchGoal
+from lossratio.measurements.throughput import GoalSet, ThroughputResult
 from lossratio.report import RunReport
 from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
 from lossratio.testbed import RunningTraffic, Testbed
@@ -49,7 +47,7 @@ class Session:
         directory: Where the files of measurements go; None if none has begun.
     """
 
-    def __init__(self, goals: Sequence[SearchGoal], resume: Path | None) -> None:
+    def __init__(self, goals: GoalSet, resume: Path | None) -> None:
         self.goals = goals
         self.testbed: Testbed | None = None
         self.traffic: RunningTraffic | None = None

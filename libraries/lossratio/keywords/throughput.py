@@ -10,13 +10,14 @@ from robot.api import logger
 from robot.api.deco import keyword
 
 from lossratio.history import FRESH, LEAST_CHANGE
-from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, GoalSet, seconds, typed_keyword
+from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
 from lossratio.keywords.measuring import announce, describe_profile, measured, show_progress, show_result
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import TestPlace, warm_up_like
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, MrrRequest, MrrResult, measure_mrr
 from lossratio.measurements.throughput import (
     DEFAULT_TIMEOUT,
+    GoalSet,
     SearchRequest,
     ThroughputResult,
     repeat_search,
@@ -49,6 +50,7 @@ class ThroughputKeywords(Keywords):
         ramp: timedelta = _NO_RAMP,
         integrity: Integrity = Integrity.DOUBT,
         hints: Path | None = None,
+        early_verdict: bool | None = None,
         repeat: int = 1,
         resume: Path | None = None,
     ) -> ThroughputResult:
@@ -66,8 +68,9 @@ class ThroughputKeywords(Keywords):
         | `Find NDR And PDR`    frame_size=64B    hints=/srv/nightly
         """
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
+        wanted = self.session.goals if goals is None else goals
         request = SearchRequest(
-            self.session.goals if goals is None else goals.goals,
+            wanted.goals,
             traffic,
             min_load,
             max_load,
@@ -77,6 +80,7 @@ class ThroughputKeywords(Keywords):
             warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
             integrity=integrity,
+            early_verdict=wanted.early_verdict if early_verdict is None else early_verdict,
         )
         return self._search(request, resume, repeat)
 
@@ -95,6 +99,7 @@ class ThroughputKeywords(Keywords):
         ramp: timedelta = _NO_RAMP,
         integrity: Integrity = Integrity.DOUBT,
         hints: Path | None = None,
+        early_verdict: bool = False,
         resume: Path | None = None,
     ) -> ThroughputResult:
         """Searches for the conditional throughput of any search goals at once, and returns the result.
@@ -117,6 +122,7 @@ class ThroughputKeywords(Keywords):
             warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
             integrity=integrity,
+            early_verdict=early_verdict,
         )
         return self._search(request, resume)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lossratio.mlrsearch import Forecast, GoalBounds
-from lossratio.results import format_interval
+from lossratio.results import format_interval, format_loss
 from lossratio.trials import TrialResult
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_frame_rate
 
 _INTERVAL_WIDTH = 22
 
@@ -78,7 +78,11 @@ def progress_line(
 def trial_in_words(number: int, trial: TrialResult) -> str:
     """The beginning of the line after a trial."""
     unsent = trial.output.unsent_frames
-    loss = f"loss {format_ratio(trial.loss_ratio)}" + (f" ({unsent:,} unsent)" if unsent else "")
+    loss = (
+        "loss "
+        + format_loss(trial.loss_ratio, trial.output.decided_after)
+        + (f" ({unsent:,} unsent)" if unsent else "")
+    )
     return f"trial {number:>3}  {format_frame_rate(trial.load):>11} for {trial.duration:.4g} s  {loss:<13}"
 
 

@@ -76,9 +76,11 @@ class Tally:
     full_trials: int = 0
 
     def add(self, criterion: Criterion, result: TrialResult) -> None:
-        """Counts one trial."""
+        """Counts one trial; not one whose early verdict leaves open whether it is a low-loss or a high-loss trial."""
         effective = nanoseconds(result.effective_duration)
         low = result.loss_ratio <= criterion.loss_ratio
+        if low and result.is_early:
+            return
         if result.duration >= criterion.trial_duration:
             self.full_trials += 1
             if low:
@@ -141,9 +143,11 @@ def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[Tria
     """
     p, q = Criterion.of(goal).exceed
     full_length = sorted(
-        (result.loss_ratio, nanoseconds(result.effective_duration))
+        # How much more the rest of a trial would have lost is not known, so its forwarding rate is not used.
+        (1.0 if result.is_early else result.loss_ratio, nanoseconds(result.effective_duration))
         for result in results
         if result.duration >= goal.final_trial_duration
+        and not (result.is_early and result.loss_ratio <= goal.loss_ratio)
     )
     whole = max(nanoseconds(goal.duration_sum), sum(effective for _, effective in full_length))
     remaining = whole * (q - p)

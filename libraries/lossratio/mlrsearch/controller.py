@@ -18,7 +18,7 @@ from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, hint_of
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.rules import Choice, GoalView, choose
-from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds, Interval, RelevantBounds, Stages, Target
+from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds, Interval, RelevantBounds, Stages, Target, targets_of
 from lossratio.trials import TrialInput, TrialResult
 
 STALLED_AFTER = 100
@@ -69,11 +69,14 @@ class GoalSearch:
         curve: LossCurve,
         hint: Hint | None = None,
         coarse: Sequence[CoarseTarget] | None = None,
+        *,
+        early_verdict: bool = False,
     ) -> None:
         self.goal = goal
         start = None if hint is None else hint.start
         expectation = Expectation(goal.loss_ratio, goal.first_duration, grid, curve, start)
-        self._view = GoalView(grid, grid.steps_within(goal.width), Stages(goal, grid, coarse), curve, expectation)
+        stages = Stages(goal, grid, targets_of(goal, coarse, early_verdict=early_verdict))
+        self._view = GoalView(grid, grid.steps_within(goal.width), stages, curve, expectation, fails_soon=early_verdict)
         self._hint = hint
 
     def add(self, result: TrialResult) -> None:
@@ -197,6 +200,7 @@ class MLRsearch:
         fail_fast: bool = True,
         hints: Iterable[Sequence[TrialResult]] = (),
         coarse_targets: Sequence[CoarseTarget] | None = None,
+        early_verdict: bool = False,
     ) -> None:
         """Prepares a search.
 
@@ -211,6 +215,8 @@ class MLRsearch:
             hints: The trials of earlier searches of the same test, each in the order measured (no warm-up), oldest
                 search first. They choose where the search starts, and are no evidence.
             coarse_targets: Easier targets on the way to each goal; None: those that serve the goal best.
+            early_verdict: Whether a trial may end as soon as it is certain to be a high-loss trial for every goal. It
+                counts as a full one then, so all verdicts are those of full trials; only the order of trials differs.
 
         Raises:
             SearchError: If there are no goals, or loads or times make no sense.
@@ -230,13 +236,15 @@ class MLRsearch:
         self._timeout = math.inf if timeout is None else timeout
         self._warm_up = None if warm_up_duration is None else TrialInput(warm_up_duration, self.max_load)
         self._fail_fast = fail_fast
+        self._certain_above = max(goal.loss_ratio for goal in self.goals) if early_verdict else None
         self._curve = LossCurve()
         self._pace = Pace()
         earlier = tuple(hints)
         by_goal = {goal: hint_of(goal, self._grid, earlier) for goal in self.goals}
         self.hinted_loads = {goal: self._grid.load(hint.lower) for goal, hint in by_goal.items() if hint is not None}
         self._searches = tuple(
-            GoalSearch(goal, self._grid, self._curve, hint, coarse_targets) for goal, hint in by_goal.items()
+            GoalSearch(goal, self._grid, self._curve, hint, coarse_targets, early_verdict=early_verdict)
+            for goal, hint in by_goal.items()
         )
         self._results: dict[float, list[TrialResult]] = {}
         self.last_purpose: Purpose | None = None
@@ -318,7 +326,7 @@ class MLRsearch:
                 proposal.choice.load,
             ),
         )
-        trial = TrialInput(best.target.trial_duration, best.choice.load)
+        trial = TrialInput(best.target.trial_duration, best.choice.load, certain_above=self._certain_above)
         goals = tuple(
             proposal.goal
             for proposal in proposals

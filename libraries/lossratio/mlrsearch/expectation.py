@@ -23,7 +23,8 @@ class LossCurve:
     def add(self, result: TrialResult) -> None:
         """Counts a trial."""
         seconds, lost = self._sums.get(result.load, (0.0, 0.0))
-        self._sums[result.load] = seconds + result.duration, lost + result.duration * result.loss_ratio
+        # The loss ratio of a trial that ended early is a share of the frames of its whole duration.
+        self._sums[result.load] = seconds + result.traffic_duration, lost + result.duration * result.loss_ratio
 
     def loss_ratio(self, load: float) -> float:
         """Mean loss ratio at a load; zero if nothing was measured there."""

@@ -52,7 +52,7 @@ class Pace:
     def add(self, result: TrialResult) -> None:
         """Counts a trial."""
         self._trials += 1
-        self._elapsed += result.elapsed - result.duration
+        self._elapsed += result.elapsed - result.traffic_duration
         self._effective += result.effective_duration - result.duration
 
     def elapsed(self, duration: float) -> float:

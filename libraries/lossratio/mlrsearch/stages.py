@@ -74,15 +74,18 @@ class Target:
         return math.ceil(self.duration_sum / self.trial_duration)
 
 
-def targets_of(goal: SearchGoal, coarse: Sequence[CoarseTarget] | None = None) -> tuple[Target, ...]:
+def targets_of(
+    goal: SearchGoal, coarse: Sequence[CoarseTarget] | None = None, *, early_verdict: bool = False
+) -> tuple[Target, ...]:
     """A goal's targets, coarsest first; the last is the goal itself.
 
     Args:
         goal: The goal.
         coarse: The coarser targets, in any order; None: those that serve the goal best.
+        early_verdict: Whether trials end as soon as they are certain to be high-loss trials.
     """
     if coarse is None:
-        return _usual_targets(goal)
+        return _usual_targets(goal, early_verdict)
     targets = []
     for target in sorted(coarse, key=lambda target: target.duration_sum):
         if target.duration_sum >= goal.duration_sum:
@@ -93,17 +96,19 @@ def targets_of(goal: SearchGoal, coarse: Sequence[CoarseTarget] | None = None) -
     return *targets, Target(goal.final_trial_duration, goal.duration_sum, Criterion.of(goal))
 
 
-def _usual_targets(goal: SearchGoal) -> tuple[Target, ...]:
+def _usual_targets(goal: SearchGoal, early_verdict: bool) -> tuple[Target, ...]:
     """The targets that serve a goal best.
 
     Shorter trials come first, if the goal allows any: one of the initial duration, one of the geometric mean of
-    initial and final duration (1, 7.7 s before 60 s). Then the duration sum grows by a constant factor.
+    initial and final duration (1, 7.7 s before 60 s). With early verdicts, the final trial fails as soon as the middle
+    one, which is left out then. Then the duration sum grows by a constant factor.
     """
     first, final = goal.first_duration, goal.final_trial_duration
     growth = max(1.0, goal.duration_sum / final) ** (1.0 / STEPS_OF_SUMS)
     steps = [(final, final * growth**step) for step in range(STEPS_OF_SUMS)]
     if first < final:
-        shorter = [(duration, duration) for duration in (first, math.sqrt(first * final))]
+        durations = (first,) if early_verdict else (first, math.sqrt(first * final))
+        shorter = [(duration, duration) for duration in durations]
         steps = shorter + (steps if growth >= SMALLEST_GROWTH else [])
     targets: list[Target] = []
     for trial_duration, duration_sum in (*steps, (final, goal.duration_sum)):
@@ -257,8 +262,8 @@ class Stages:
             know sooner, if less surely.
     """
 
-    def __init__(self, goal: SearchGoal, grid: LoadGrid, coarse: Sequence[CoarseTarget] | None = None) -> None:
-        self.stages = tuple(Stage(target, Evidence(target.criterion)) for target in targets_of(goal, coarse))
+    def __init__(self, goal: SearchGoal, grid: LoadGrid, targets: Sequence[Target] | None = None) -> None:
+        self.stages = tuple(Stage(target, Evidence(target.criterion)) for target in targets or targets_of(goal))
         self.goal = goal
         self._grid = grid
         self.intervals = self._intervals()

@@ -14,6 +14,7 @@ from lossratio.results.conditions import (
     describe_testbed,
     load_semantics,
     trial_timing,
+    with_early_verdicts,
     with_ramp,
 )
 from lossratio.results.contradictions import ROUNDING, differences, same_value
@@ -47,7 +48,7 @@ from lossratio.results.run_directory import (
     search_name,
     write_whole,
 )
-from lossratio.results.trials import STALL, Trial, describe_trials, dropped_by_generator, trials_in_words
+from lossratio.results.trials import STALL, Trial, describe_trials, dropped_by_generator, format_loss, trials_in_words
 from lossratio.results.view import Finding, Picture, View, failure_line, number_of
 
 __all__ = [
@@ -92,6 +93,7 @@ __all__ = [
     "findings_of",
     "format_frames_per_second",
     "format_interval",
+    "format_loss",
     "generator_stalls",
     "integrity_of",
     "is_at_limit",
@@ -117,6 +119,7 @@ __all__ = [
     "trials_in_words",
     "value_line",
     "view_of",
+    "with_early_verdicts",
     "with_ramp",
     "write_whole",
 ]

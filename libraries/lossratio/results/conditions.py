@@ -435,3 +435,18 @@ def with_ramp(conditions: Conditions, ramp: float) -> Conditions:
     )
     changed = timing.model_copy(update={"ramp_s": ramp, "deviations": (*timing.deviations, deviation)})
     return conditions.model_copy(update={"timing": changed})
+
+
+def with_early_verdicts(conditions: Conditions) -> Conditions:
+    """Adds that trials end as soon as their verdict is certain, unless the conditions say so already."""
+    timing = conditions.timing
+    deviation = Deviation(
+        step="end of the traffic",
+        rfc2544="each trial takes its whole duration",
+        instead="with early verdicts: a trial ends as soon as it is certain to lose more than every goal allows",
+    )
+    if deviation in timing.deviations:
+        return conditions
+    return conditions.model_copy(
+        update={"timing": timing.model_copy(update={"deviations": (*timing.deviations, deviation)})}
+    )

@@ -56,7 +56,11 @@ def _trials(result: TestResult, trials: Sequence[TrialResult]) -> Iterator[str]:
             return
         for problem in contradictions(trial_result.output):
             yield f"trial {place}: {problem}"
-        forwarded = trial_result.load * (1.0 - trial_result.loss_ratio)
+        lost = trial_result.loss_ratio
+        if trial_result.is_early and trial.sent_frames:
+            # Its loss ratio is a share of the frames of the whole trial.
+            lost = min(1.0, (trial.lost_frames or 0) / trial.sent_frames)
+        forwarded = trial_result.load * (1.0 - lost)
         if trial.directions and not same_value(trial.forwarding_rate_per_interface_fps, forwarded):
             yield (
                 f"trial {place}: forwarding_rate_per_interface_fps is {trial.forwarding_rate_per_interface_fps!r}, and "

@@ -185,7 +185,8 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
     Without the burst after such a stall, the trial may have lost no more than a goal allows.
     """
     stalled = [direction for direction in trial.directions if (direction.lateness_s or 0.0) > STALL]
-    sent = sum(direction.sent_frames for direction in trial.directions)
+    is_early = trial.decided_after_s is not None
+    whole = sum(direction.intended_frames if is_early else direction.sent_frames for direction in trial.directions)
     lost = sum(direction.sent_frames - direction.received_frames for direction in trial.directions)
     in_bursts = sum(
         min(
@@ -194,7 +195,7 @@ def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:
         )
         for direction in stalled
     )
-    decides = any(lost - in_bursts <= ratio * sent < lost for ratio in allowed)
+    decides = any(lost - in_bursts <= ratio * whole < lost for ratio in allowed)
     return trial.lateness_s if decides else 0.0
 
 
@@ -202,6 +203,9 @@ def _repeated(trials: Iterable[Trial], least: int) -> list[list[Trial]]:
     """Groups of trials with the same load and duration, if large enough, from the highest load."""
     groups: dict[tuple[float, float], list[Trial]] = {}
     for trial in trials:
+        # The forwarding rates of trials that ended early are those of other lengths of time.
+        if trial.decided_after_s is not None:
+            continue
         groups.setdefault((trial.load_per_interface_fps, trial.duration_s), []).append(trial)
     return [groups[key] for key in sorted(groups, reverse=True) if len(groups[key]) >= least]
 

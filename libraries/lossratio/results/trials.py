@@ -92,13 +92,15 @@ class Trial(Record):
     load_per_interface_fps: float = Field(gt=0.0)
     """Trial input: intended load of each transmitting interface."""
     loss_ratio: Ratio
-    """Trial loss ratio; unsent frames are in it."""
+    """Trial loss ratio; unsent frames are in it. Where ``decided_after_s`` is given, it is a lower limit."""
+    decided_after_s: Seconds | None = None
+    """Time of traffic after which an early verdict ended the trial; None: the trial took its whole duration."""
     effective_duration_s: Seconds
     """Effective duration: the part of a goal's duration sum."""
     elapsed_s: Seconds
     """Time of the whole trial, with preparations and waits."""
     forwarding_rate_per_interface_fps: float = Field(ge=0.0)
-    """Trial forwarding rate."""
+    """Trial forwarding rate; where ``decided_after_s`` is given, that of the frames sent until then."""
     sent_frames: FrameCount | None
     """Frames sent, over all directions; None: not counted."""
     lost_frames: FrameCount | None
@@ -133,6 +135,7 @@ class Trial(Record):
             repairs=self.repairs,
             incidents=tuple(Incident(**incident.model_dump()) for incident in self.incidents),
             directions=tuple(counters_of(direction) for direction in self.directions),
+            decided_after=self.decided_after_s,
         )
         return TrialResult(TrialInput(self.duration_s, self.load_per_interface_fps), output)
 
@@ -167,6 +170,7 @@ def _trial(number: int, entry: JournalEntry, is_warm_up: bool, set_aside: str | 
         duration_s=result.duration,
         load_per_interface_fps=result.load,
         loss_ratio=result.loss_ratio,
+        decided_after_s=result.output.decided_after,
         effective_duration_s=result.effective_duration,
         elapsed_s=result.elapsed,
         forwarding_rate_per_interface_fps=result.forwarding_rate,
@@ -231,14 +235,21 @@ def dropped_by_generator(output: TrialOutput) -> int:
     )
 
 
+def format_loss(loss_ratio: float, decided_after: float | None) -> str:
+    """A trial's loss ratio, e.g. ``0.3 %``, or ``at least 0.3 % (ended after 1.2 s)`` after an early verdict."""
+    loss = format_ratio(loss_ratio)
+    return loss if decided_after is None else f"at least {loss} (ended after {decided_after:.3g} s)"
+
+
 def trials_in_words(trials: Iterable[Trial]) -> str:
     """Formats a line for each trial: its end in seconds, its load per interface, its rule and its reason."""
     lines, passed = ["Why each trial was measured:"], 0.0
     for trial in trials:
         passed += trial.elapsed_s
         reason = "  ".join(filter(None, (trial.rule and f"{trial.rule:<{_RULE_WIDTH}}", trial.purpose)))
+        loss = format_loss(trial.loss_ratio, trial.decided_after_s)
         lines.append(
             f"{trial.number:>4}  at {passed:>6.1f} s  {format_frame_rate(trial.load_per_interface_fps):>11} "
-            f"for {trial.duration_s:.4g} s  loss {format_ratio(trial.loss_ratio):<9}  {reason}".rstrip()
+            f"for {trial.duration_s:.4g} s  loss {loss:<9}  {reason}".rstrip()
         )
     return "\n".join(lines)

@@ -43,6 +43,12 @@ LATENCY_SHARE = 0.1
 RESOLUTION = 0.1
 """Width of the histogram's intervals, in microseconds."""
 
+WATCH_SECONDS = 0.05
+"""Seconds of traffic between two looks at the counters of a trial that may end early."""
+
+WATCH_SHARE = 0.05
+"""The same as a share of the traffic so far, where that is longer."""
+
 _MICROSECOND = 1e-6
 
 
@@ -154,12 +160,34 @@ class SimulatedMeasurer:
             return self._measure_in_time(trial)
         intended = _whole_frames(trial.load * trial.duration)
         sent = min(intended, _whole_frames(self._max_rate * trial.duration)) if self._max_rate < math.inf else intended
+        if trial.certain_above is None or sent < intended:
+            # What is lost at a load that the generator cannot send may be the generator's fault.
+            whole = Traffic(self.now, trial.duration, sent)
+            counters = [
+                self._counters(number, intended, sent, lost, trial.duration)
+                for number, lost in enumerate(self._lost(whole))
+            ]
+            self.now += trial.duration
+            return self._output(trial, counters)
+        return self._watched(trial, trial.certain_above, intended)
+
+    def _watched(self, trial: TrialInput, certain_above: float, frames: int) -> TrialOutput:
+        """Sends the frames of a trial in parts, until its loss ratio is certain to be above a limit."""
+        sent, lost = 0, [0] * self._directions
+        per_frame = trial.duration / frames
+        while sent < frames and sum(lost) / (frames * self._directions) <= certain_above:
+            begun = sent * per_frame
+            part = min(frames - sent, math.ceil(max(WATCH_SECONDS, WATCH_SHARE * begun) / per_frame))
+            traffic = Traffic(self.now + begun, part * per_frame, part, continues=sent > 0)
+            lost = [before + more for before, more in zip(lost, self._lost(traffic), strict=True)]
+            sent += part
+        duration = trial.duration if sent == frames else sent * per_frame
         counters = [
-            self._counters(number, intended, sent, lost, trial.duration)
-            for number, lost in enumerate(self._lost(sent, trial.duration))
+            replace(self._counters(number, sent, sent, lost_frames, duration), intended=frames)
+            for number, lost_frames in enumerate(lost)
         ]
-        self.now += trial.duration
-        return self._output(trial, counters)
+        self.now += duration
+        return self._output(trial, counters, duration)
 
     def run(self, courses: Sequence[Course], step: Step) -> None:
         """Sends a part of the traffic of a trial, and advances the virtual clock by its duration only.
@@ -215,11 +243,19 @@ class SimulatedMeasurer:
         timelines = tuple(course.timeline() for course in courses)
         return replace(self._output(trial, self.counters(timelines)), timelines=timelines)
 
-    def _output(self, trial: TrialInput, counters: Sequence[DirectionCounters]) -> TrialOutput:
+    def _output(
+        self, trial: TrialInput, counters: Sequence[DirectionCounters], duration: float | None = None
+    ) -> TrialOutput:
+        """The output of a trial; the duration is that of its traffic, None: the whole one."""
         self.rest()
-        effective = trial.duration + self._overhead if self._count_overhead else None
-        elapsed = trial.duration + self._settle + self._overhead
-        return output_from_counters(trial, counters, effective_duration=effective, elapsed=elapsed)
+        duration = trial.duration if duration is None else duration
+        return output_from_counters(
+            trial,
+            counters,
+            effective_duration=trial.duration + self._overhead if self._count_overhead else None,
+            elapsed=duration + self._settle + self._overhead,
+            decided_after=duration if duration < trial.duration else None,
+        )
 
     def _counters(self, number: int, intended: int, sent: int, lost: int, elapsed: float) -> DirectionCounters:
         counters = DirectionCounters(
@@ -250,11 +286,12 @@ class SimulatedMeasurer:
                     losses[place % self._directions].append(Loss(first, last, lost))
         return losses
 
-    def _lost(self, sent: int, duration: float) -> list[int]:
+    def _lost(self, traffic: Traffic) -> list[int]:
         """Frames lost in each direction. A SUT that carries all directions does not distinguish them."""
         if len(self._suts) == self._directions:
-            return [sut(Traffic(self.now, duration, sent)) for sut in self._suts]
-        lost = self._suts[0](Traffic(self.now, duration, sent * self._directions))
+            return [sut(traffic) for sut in self._suts]
+        sent = traffic.frames
+        lost = self._suts[0](replace(traffic, frames=sent * self._directions))
         return self._shares(lost, [sent] * self._directions)
 
     def _shares(self, lost: int, frames: Sequence[int]) -> list[int]:

@@ -92,11 +92,14 @@ class Traffic:
         start: Arrival of the first frame, in seconds on the virtual clock.
         duration: Duration of the traffic, in seconds.
         frames: Number of frames, evenly spread over the duration.
+        continues: Whether it is a further part of the trial of the traffic before. A SUT that does something once in a
+            trial does it only where this is False.
     """
 
     start: float
     duration: float
     frames: int
+    continues: bool = False
 
     @property
     def load(self) -> float:
@@ -105,7 +108,10 @@ class Traffic:
 
 
 RunningSut = Callable[[Traffic], int]
-"""A SUT that was started: takes the traffic of one trial after the other, and returns the number of lost frames."""
+"""A SUT that was started: takes the traffic of one trial after the other, and returns the number of lost frames.
+
+A trial that is watched comes in parts, see `Traffic.continues`.
+"""
 
 
 class Sut(Protocol):

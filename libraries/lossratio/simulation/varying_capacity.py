@@ -34,7 +34,7 @@ from lossratio.simulation.sut import (
 
 
 @dataclass(frozen=True, config=STRICT)
-class PerformanceSpectrum(SutWithoutMemory):
+class PerformanceSpectrum:
     """Each trial has another capacity: normal noise, and some slow trials (the spectrum's tail).
 
     Attributes:
@@ -51,6 +51,18 @@ class PerformanceSpectrum(SutWithoutMemory):
     tail_size: PositiveRatio = 0.05
     overload: Overload = GRACEFUL
 
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT that draws a capacity for each trial."""
+        capacity = self.capacity
+
+        def lost_frames(traffic: Traffic) -> int:
+            nonlocal capacity
+            if not traffic.continues:
+                capacity = self._drawn(rng)
+            return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, capacity), rng)
+
+        return lost_frames
+
     def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
         """The capacity's quantile, by bisection of its distribution; None for an exceed ratio of 0."""
         if exceed_ratio == 0.0:
@@ -64,12 +76,11 @@ class PerformanceSpectrum(SutWithoutMemory):
         slow = float(scipy.stats.exponnorm.sf(-below, self.tail_size / self.jitter, scale=self.jitter))
         return (1.0 - self.tail_share) * usual + self.tail_share * slow
 
-    def _lost_frames(self, traffic: Traffic, rng: np.random.Generator) -> int:
+    def _drawn(self, rng: np.random.Generator) -> float:
         noise = rng.normal(scale=self.jitter)
         if rng.random() < self.tail_share:
             noise -= rng.exponential(self.tail_size)
-        capacity = self.capacity * max(0.0, 1.0 + noise)
-        return random_rounding(traffic.frames * self.overload.loss_ratio(traffic.load, capacity), rng)
+        return self.capacity * max(0.0, 1.0 + noise)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -3,7 +3,7 @@
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.client import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError, StoppedTraffic
 from lossratio.traffic.configuration import PortPair, TrafficPort, make_configuration
-from lossratio.traffic.generators import generator_needs, load_generator, open_generator
+from lossratio.traffic.generators import check_early_verdicts, generator_needs, load_generator, open_generator
 from lossratio.traffic.generators.afpacket import AfPacket
 from lossratio.traffic.generators.base import Generator, GeneratorNode
 from lossratio.traffic.measurer import (
@@ -51,6 +51,7 @@ __all__ = [
     "TrafficProfile",
     "addresses",
     "check_at_low_rate",
+    "check_early_verdicts",
     "check_path",
     "frame_format",
     "generator_needs",

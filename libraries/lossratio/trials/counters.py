@@ -52,6 +52,7 @@ def output_from_counters(
     negative_loss: NegativeLoss = "retry",
     effective_duration: float | None = None,
     elapsed: float | None = None,
+    decided_after: float | None = None,
 ) -> TrialOutput:
     """Computes a trial's output from the counters of its directions.
 
@@ -66,6 +67,9 @@ def output_from_counters(
     own. The same holds for frames that came back damaged. Copies of frames do not make up for lost ones: see
     `with_examination`.
 
+    Where an early verdict ended the trial, the loss ratio is a lower limit: ``|lost| / intended``. The generator knows
+    which frames were due until then, so its ``unsent`` stands. The forwarding rate is that of the frames sent.
+
     Args:
         trial: The trial's input.
         directions: The counters of each transmitting direction.
@@ -73,6 +77,7 @@ def output_from_counters(
         negative_loss: The policy for a direction that received more than it sent.
         effective_duration: Seconds that count towards a goal's duration sum; None: the trial's duration.
         elapsed: Seconds that the trial took in all; None: the trial's duration.
+        decided_after: Seconds of traffic until an early verdict ended it; None: the trial took its whole duration.
 
     Returns:
         The output. The ``unsent`` of its directions follows the formula above.
@@ -88,8 +93,14 @@ def output_from_counters(
         raise CountersError(
             "The trial has counters of no direction, so it has no loss ratio. Transmit on one port or more."
         )
-    counted = tuple(_checked(direction, _least_expected(trial, direction, tolerance)) for direction in directions)
-    total = _Total.of(counted)
+    is_early = decided_after is not None
+    counted = tuple(
+        _checked(
+            direction, direction.sent + direction.unsent if is_early else _least_expected(trial, direction, tolerance)
+        )
+        for direction in directions
+    )
+    total = _Total.of(counted, is_early=is_early)
     surplus = any(direction.received > direction.sent for direction in counted)
     if surplus and (negative_loss == "retry" or total.loss_ratio > 1.0):
         raise NegativeLossError(
@@ -100,10 +111,12 @@ def output_from_counters(
         loss_ratio=total.loss_ratio,
         effective_duration=effective_duration,
         elapsed=elapsed,
+        forwarding_rate=trial.load * (1.0 - min(1.0, total.lost / total.sent)) if is_early else None,
         sent_frames=total.sent,
         lost_frames=total.lost,
         unsent_frames=total.unsent,
         directions=counted,
+        decided_after=decided_after,
     )
 
 
@@ -128,42 +141,54 @@ def contradictions(output: TrialOutput) -> Iterator[str]:
     for name, count in counts.items():
         if isinstance(count, int | float) and count < 0:
             yield f"{name} is negative: {count}"
+    is_early = output.decided_after is not None
     if output.directions:
-        total = _Total.of(output.directions)
+        total = _Total.of(output.directions, is_early=is_early)
         for name, summed in zip(given, (total.sent, total.lost, total.unsent), strict=True):
             if given[name] not in (None, summed):
                 yield f"{name} is {given[name]}, and the directions' counters make {summed}"
-    elif output.sent_frames is not None and output.lost_frames is not None:
-        total = _Total(output.sent_frames, output.lost_frames, output.unsent_frames or 0)
+    elif not is_early and output.sent_frames is not None and output.lost_frames is not None:
+        unsent = output.unsent_frames or 0
+        total = _Total(output.sent_frames, output.lost_frames, unsent, output.sent_frames + unsent)
     else:
         return
-    if total.expected > 0 and not math.isclose(output.loss_ratio, total.loss_ratio, rel_tol=1e-9, abs_tol=_ROUNDING):
+    if total.whole > 0 and not math.isclose(output.loss_ratio, total.loss_ratio, rel_tol=1e-9, abs_tol=_ROUNDING):
         yield f"loss_ratio is {output.loss_ratio}, and the frames counted make {total.loss_ratio}"
 
 
 @dataclass(frozen=True)
 class _Total:
-    """Frames of all directions of a trial."""
+    """Frames of all directions of a trial.
+
+    Attributes:
+        sent: Frames sent.
+        lost: Frames sent and not received.
+        unsent: Frames that were due, and not sent.
+        whole: Frames that the loss ratio is a share of; those of the whole duration, also if the trial ended early.
+        is_early: Whether an early verdict ended it.
+    """
 
     sent: int
     lost: int
     unsent: int
+    whole: int
+    is_early: bool = False
 
     @classmethod
-    def of(cls, directions: Sequence[DirectionCounters]) -> _Total:
+    def of(cls, directions: Sequence[DirectionCounters], *, is_early: bool) -> _Total:
+        sent, unsent = (sum(getattr(direction, name) for direction in directions) for name in ("sent", "unsent"))
         return cls(
-            sent=sum(direction.sent for direction in directions),
+            sent=sent,
             lost=sum(abs(direction.sent - direction.received) for direction in directions),
-            unsent=sum(direction.unsent for direction in directions),
+            unsent=unsent,
+            whole=sum(direction.intended for direction in directions) if is_early else sent + unsent,
+            is_early=is_early,
         )
 
     @property
-    def expected(self) -> int:
-        return self.sent + self.unsent
-
-    @property
     def loss_ratio(self) -> float:
-        return (self.lost + self.unsent) / self.expected
+        # Frames that were not sent might yet have been, had the trial gone on.
+        return (self.lost + (0 if self.is_early else self.unsent)) / self.whole
 
 
 def _least_expected(trial: TrialInput, direction: DirectionCounters, tolerance: float) -> int:

@@ -27,21 +27,31 @@ class TrialInput:
         load: Intended constant load per transmitting interface, in frames per second. In a schedule the mean load.
         frames: Frames of a burst per transmitting interface; none of them is left out. None: the trial is no burst.
         steps: The steps of a schedule, which follow each other without a gap. Empty: the trial is no schedule.
+        certain_above: The trial may end as soon as its loss ratio is certain to be above this one, because then all
+            that the controller asks is answered (an early verdict); None: it takes its whole duration. A measurer may
+            ignore it.
 
     Raises:
-        SearchError: If a value is not a positive, finite number, or they contradict each other.
+        SearchError: If a value is not a positive, finite number, `certain_above` is not a ratio below 1, or they
+            contradict each other.
     """
 
     duration: float
     load: float
     frames: int | None = None
     steps: tuple[Step, ...] = ()
+    certain_above: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("duration", "load"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise SearchError(f"A trial's {name} must be a positive, finite number, not {value!r}.")
+        if self.certain_above is not None and not (0.0 <= self.certain_above < 1.0 and not self.has_timelines):
+            raise SearchError(
+                f"A trial's certain_above must be at least 0 and below 1, not {self.certain_above!r}; a burst or a "
+                "schedule has none."
+            )
         sums = [] if self.frames is None else [float(self.frames)]
         if self.steps:
             sums.append(sum(step.duration * step.load for step in self.steps))
@@ -95,12 +105,13 @@ class DirectionCounters:
 
     Attributes:
         name: The direction, e.g. ``port0>port1``.
-        intended: Frames that the load and the duration ask for. Where the generator was slow and took longer, the
-            frames that the load asks for in that time.
+        intended: Frames that the load and the duration ask for, also where the trial ended early. Where the generator
+            was slow and took longer, the frames that the load asks for in that time.
         sent: Frames that left the generator.
         received: Frames of this trial that came back to the generator in time and intact, each counted once (RFC 2544,
             section 10): none of the duplicated, corrupted, wrong_length and misdelivered ones is among them.
-        unsent: Intended frames that the generator could not send in time. No evidence about the SUT.
+        unsent: Intended frames that the generator could not send in time. No evidence about the SUT. Those that were
+            due only after an early end are not among them.
         generator_drops: Frames that arrived at the generator and were dropped inside it. No evidence about the SUT.
         late: Frames of the trial before that arrived only after its wait for frames in flight; there they count as
             lost.
@@ -166,7 +177,8 @@ class TrialOutput:
     """A measurer's answer. None means the RFC's default, or that only the loss ratio is known.
 
     Attributes:
-        loss_ratio: Trial loss ratio, 0 to 1.
+        loss_ratio: Trial loss ratio, 0 to 1. If an early verdict ended the trial, it is a lower limit: the frames lost
+            until then, as a share of those that the load and the whole duration ask for.
         effective_duration: Seconds that count towards a goal's duration sum; None: the trial's duration.
         elapsed: Seconds that the trial took in all, on the measurer's clock; None: the trial's duration.
             Controllers have no clock: they add this up.
@@ -183,6 +195,8 @@ class TrialOutput:
         incidents: Changes of the testbed around this trial and earlier attempts at it.
         directions: The counters of each direction.
         timelines: The course of each direction's traffic in time, for bursts and schedules; otherwise empty.
+        decided_after: Seconds of traffic until an early verdict ended it, see `TrialInput.certain_above`; None: the
+            trial took its whole duration.
 
     Raises:
         SearchError: If the loss ratio is not within 0 and 1, a time is negative, or the loss ratio is 0 although no
@@ -201,11 +215,12 @@ class TrialOutput:
     incidents: tuple[Incident, ...] = ()
     directions: tuple[DirectionCounters, ...] = ()
     timelines: tuple[Timeline, ...] = ()
+    decided_after: float | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.loss_ratio <= 1.0:
             raise SearchError(f"A trial loss ratio must be within 0 and 1, not {self.loss_ratio!r}.")
-        for name in ("effective_duration", "elapsed"):
+        for name in ("effective_duration", "elapsed", "decided_after"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise SearchError(f"A trial's {name} must not be negative or infinite, as {value!r} is.")
@@ -237,6 +252,17 @@ class TrialResult:
     def loss_ratio(self) -> float:
         """Trial loss ratio, 0 to 1."""
         return self.output.loss_ratio
+
+    @property
+    def is_early(self) -> bool:
+        """Whether an early verdict ended the trial, so that its loss ratio is a lower limit."""
+        return self.output.decided_after is not None
+
+    @property
+    def traffic_duration(self) -> float:
+        """Seconds of traffic: the duration, or fewer where an early verdict ended it."""
+        given = self.output.decided_after
+        return self.input.duration if given is None else given
 
     @property
     def effective_duration(self) -> float:

@@ -203,3 +203,18 @@ def test_results_of_mlrsearch_pass(sut, goals):
     measurer = SimulatedMeasurer(sut, seed=3, overhead=0.5, count_overhead=True)
     result = run_search(MLRsearch(goals, 1e3, 1e6), measurer, on_trial=measured.append)
     assert faults(result, measured, **LIMITS) == ()
+
+
+def early(count, load, loss_ratio):
+    """Trials of 1 s that an early verdict ended when so much was lost."""
+    output = TrialOutput(loss_ratio, decided_after=0.25)
+    return [TrialResult(TrialInput(1.0, load), output)] * count
+
+
+def test_early_verdicts_are_counted_only_where_they_are_verdicts():
+    shown = checked(PDR, [*trials((11, 1.0, 500e3, 0.0)), *early(11, 501e3, 0.006)])
+    assert (shown.relevant_lower_bound, shown.relevant_upper_bound) == (500e3, 501e3)
+    shown = checked(PDR, [*trials((11, 1.0, 500e3, 0.0)), *early(11, 501e3, 0.004)])
+    assert (shown.relevant_lower_bound, shown.relevant_upper_bound) == (500e3, None)
+    goal = SearchGoal(0.005, 0.5, 1.0, 2.0, 0.005)
+    assert checked(goal, [*trials((1, 1.0, 500e3, 0.004)), *early(1, 500e3, 0.006)]).conditional_throughput == 498e3

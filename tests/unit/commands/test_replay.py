@@ -210,3 +210,18 @@ def test_a_header_that_makes_no_sense_is_an_error(lossratio, throughput, tmp_pat
     path = write_journal(tmp_path / "j.jsonl", search)
     done = lossratio("replay", path)
     assert (done.status, message in done.err) == (2, True)
+
+
+def test_early_verdicts_are_replayed_and_no_critical_load_is_estimated_from_them(tmp_path):
+    controller = MLRsearch([NDR], MIN_LOAD, MAX_LOAD, early_verdict=True)
+    limits = {"min_load_fps": MIN_LOAD, "max_load_fps": MAX_LOAD}
+    search = {"goals": [describe_goal(NDR).model_dump(mode="json")], "settings": {"early_verdict": True}, **limits}
+    measurer = SimulatedMeasurer(sut_from({"model": "sharp_knee", "capacity": "75 kfps"}), seed=1)
+    path = tmp_path / "trials.jsonl"
+    with Journal.open(path, search) as journal:
+        found = run_search(controller, measurer, journal=journal)
+    assert any(trial.is_early for trial in read_journal(path).results)
+    again = replay_search(read_journal(path), path)
+    assert (dict(again), again.finished, again.elapsed) == (dict(found), True, found.elapsed)
+    with pytest.raises(SearchError, match=r"early verdicts, whose loss is not known.*early_verdict=off"):
+        estimate_of(path, target_loss_ratio=1e-5)

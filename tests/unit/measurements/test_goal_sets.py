@@ -12,6 +12,7 @@ from lossratio.measurements.throughput.goals import (
     QUICK_PDR,
     GoalFields,
     GoalFile,
+    GoalSet,
     goal_set_from,
     load_goals,
 )
@@ -46,14 +47,21 @@ def write(tmp_path):
     ],
 )
 def test_a_set_is_named_or_listed(text, goals):
-    assert goal_set_from(text) == goals
+    assert goal_set_from(text) == GoalSet(goals)
 
 
 def test_a_file_has_goals_in_its_order_with_the_defaults_of_ndr(write):
-    assert goal_set_from(str(write(FILE))) == (
-        SearchGoal(0.00001, 0, 1.0, 60.0, 0.005, name="strict"),
-        SearchGoal(0.005, 0.5, 1.0, 21.0, 0.005, name="usual"),
+    assert goal_set_from(str(write(FILE))) == GoalSet(
+        (
+            SearchGoal(0.00001, 0, 1.0, 60.0, 0.005, name="strict"),
+            SearchGoal(0.005, 0.5, 1.0, 21.0, 0.005, name="usual"),
+        )
     )
+
+
+@pytest.mark.parametrize(("given", "early"), [("on", True), ("off", False)])
+def test_a_file_says_whether_its_trials_end_early(write, given, early):
+    assert load_goals(write(FILE.replace("goals:", f"early_verdict: {given}\ngoals:"))).early_verdict is early
 
 
 @pytest.mark.parametrize("text", ["", "NRD", "NDR, nothing", "goals.json"])
@@ -79,7 +87,7 @@ def test_a_mistake_is_named_with_file_line_and_field(write, old, new, message):
 
 def test_the_references_example_is_a_file_of_goals(write):
     (example,) = re.findall(r"^```yaml\n(.*?)^```$", REFERENCE, flags=re.MULTILINE | re.DOTALL)
-    assert [goal.name for goal in load_goals(write(example))] == ["guaranteed", "usual", "best_effort"]
+    assert [goal.name for goal in load_goals(write(example)).goals] == ["guaranteed", "usual", "best_effort"]
 
 
 def test_the_reference_names_every_field_and_preset():

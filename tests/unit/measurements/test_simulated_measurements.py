@@ -388,3 +388,38 @@ def test_progress_of_a_search_counts_no_trial_again(tmp_path, monkeypatch):
     # Reports count the trials once more, after the search; that is the same with and without progress.
     assert tallies("with progress", progress.append) == tallies("without", None)
     assert len(progress) > 10
+
+
+EARLY = replace(REQUEST, early_verdict=True)
+
+
+def test_early_verdicts_are_in_the_trials_the_conditions_and_the_settings(tmp_path):
+    told = []
+    result = find_conditional_throughput(policed(police="50 kfps"), EARLY, place(tmp_path), told.append)
+    plain = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path, "plain"))
+    assert [report.result for report in result.goals] == [report.result for report in plain.goals]
+    assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
+    assert result.settings["early_verdict"] is True
+    deviation = result.conditions.timing.deviations[-1]
+    assert deviation.instead.startswith("with early verdicts: a trial ends as soon as")
+    ended = [trial for trial in result.trials if trial.decided_after_s is not None]
+    assert ended
+    assert all(trial.loss_ratio > PDR.loss_ratio for trial in ended)
+    assert all(trial.effective_duration_s == trial.duration_s > trial.elapsed_s for trial in ended)
+    assert f"loss at least {ended[0].loss_ratio * 100:.4g} %" in told[ended[0].number - 1].line()
+    assert "early_verdict" not in plain.settings
+    assert plain.conditions.timing.deviations == result.conditions.timing.deviations[:-1]
+
+
+def test_a_search_with_early_verdicts_is_continued_as_one_and_not_as_another(tmp_path):
+    whole = find_conditional_throughput(policed(police="50 kfps"), EARLY, place(tmp_path / "whole"))
+    first = tmp_path / "first"
+    with pytest.raises(Stop):
+        find_conditional_throughput(policed(police="50 kfps"), EARLY, place(first), interrupted_after(7))
+    with pytest.raises(SearchError, match=r"belongs to another search: settings was .*early_verdict"):
+        find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(first, resume=first))
+    continued = find_conditional_throughput(policed(police="50 kfps"), EARLY, place(first, resume=first))
+    assert [trial.load_per_interface_fps for trial in continued.trials[:8]] == [
+        trial.load_per_interface_fps for trial in whole.trials[:8]
+    ]
+    assert [report.result for report in continued.goals] == [report.result for report in whole.goals]

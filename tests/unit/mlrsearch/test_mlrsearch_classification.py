@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from mlrsearch_suts import measured
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, SearchGoal, classify, conditional_throughput
+from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
 LOAD = 1_000_000.0
 EXAMPLE = json.loads((Path(__file__).parent / "rfc9971_example_search.json").read_text())
@@ -117,3 +119,23 @@ def test_permuting_the_trials_changes_nothing(goal, results, rng):
 def test_the_conditional_throughput_of_a_lower_bound_keeps_to_the_loss_ratio(goal, results):
     if classify(goal, results) is Bound.LOWER:
         assert conditional_throughput(goal, LOAD, results) >= LOAD * (1.0 - goal.loss_ratio)
+
+
+def early(loss_ratio, duration=1.0):
+    """A trial that an early verdict ended when so much was lost."""
+    return TrialResult(TrialInput(duration, 1e6), TrialOutput(loss_ratio, decided_after=duration / 4))
+
+
+def test_an_early_verdict_counts_as_the_full_trial_and_only_where_it_is_one():
+    assert classify(NDR, [early(0.001)] * 11) is Bound.UPPER
+    assert classify(NDR, [early(0.001)] * 10) is Bound.UNDECIDED
+    # At least 0.1 % lost may be more than 0.5 % or not.
+    assert classify(PDR, [early(0.001)] * 30) is Bound.UNDECIDED
+    assert classify(PDR, [early(0.006)] * 11) is Bound.UPPER
+
+
+def test_the_forwarding_rate_of_an_early_verdict_is_no_conditional_throughput():
+    goal = replace(PDR, duration_sum=2.0)
+    whole = TrialResult(TrialInput(1.0, 1e6), TrialOutput(0.004))
+    assert conditional_throughput(goal, 1e6, [whole, early(0.006)]) == pytest.approx(0.996e6)
+    assert conditional_throughput(replace(goal, exceed_ratio=0.0), 1e6, [whole, early(0.006)]) == 0.0

@@ -12,6 +12,7 @@ from mlrsearch_suts import drive, knee, measured, noisy, policer
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Bound, IrregularReason, MLRsearch, SearchGoal, goal_result
+from lossratio.simulation import SharpKnee, SimulatedMeasurer
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
 MIN, MAX = 9001.0, 14_880_952.0
@@ -229,3 +230,25 @@ def test_any_answers_at_all_lead_to_a_correct_end(goals, answers, strangers, see
             assert search_result.reason not in (None, IrregularReason.TIMEOUT, IrregularReason.STOPPED_EARLY)
         if None not in (lower, upper):
             assert lower < upper
+
+
+def test_a_trial_may_end_once_it_is_high_loss_for_every_goal():
+    controller = MLRsearch([NDR, PDR], 1e4, 1e6, early_verdict=True, warm_up_duration=1.0)
+    assert controller.next_trial().certain_above is None
+    controller.record(TrialResult(controller.next_trial(), TrialOutput(0.5)))
+    assert controller.next_trial().certain_above == PDR.loss_ratio
+    assert MLRsearch([NDR, PDR], 1e4, 1e6).next_trial().certain_above is None
+
+
+@pytest.mark.parametrize("goals", [(NDR, PDR), (RFC2544,), (TST009,)], ids=str)
+def test_early_verdicts_find_the_same_bounds_in_less_time(goals):
+    def found(early_verdict):
+        controller = MLRsearch(goals, 1e4, 1e6, early_verdict=early_verdict)
+        result = run_search(controller, SimulatedMeasurer(SharpKnee(capacity=3.21e5), seed=1))
+        bounds = [(each.relevant_lower_bound, each.relevant_upper_bound) for each in result.values()]
+        assert all(each.regular for each in result.values())
+        return bounds, result.elapsed
+
+    (bounds, seconds), (same, fewer) = found(False), found(True)
+    assert bounds == same
+    assert fewer < 0.95 * seconds

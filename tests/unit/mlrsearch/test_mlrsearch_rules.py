@@ -96,3 +96,13 @@ def test_a_trial_that_serves_two_goals_names_the_rule_of_the_goal_that_was_picke
     assert controller.next_trial() == TrialInput(1.0, MAX)
     assert controller.purpose.goals == (NDR, PDR)
     assert controller.purpose.rule == "look"
+
+
+def test_with_early_verdicts_the_upper_load_is_proved_first_and_no_trial_has_a_middle_length():
+    def inputs(early_verdict):
+        controller = MLRsearch([TST009], MIN, MAX, early_verdict=early_verdict)
+        _, trials = rules_of(controller, knee(1e6))
+        return [(trial.duration, trial.loss_ratio > 0.0) for trial in trials if trial.duration > 1.0]
+
+    assert [duration for duration, _ in inputs(False)][:2] == [pytest.approx(60**0.5)] * 2
+    assert inputs(True) == [(60.0, True), (60.0, False)]

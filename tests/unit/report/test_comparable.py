@@ -9,6 +9,7 @@ from test_soak_and_reconfiguration import soak
 from lossratio.mlrsearch import NDR
 from lossratio.report.comparison import Verdict, compare, comparison_table
 from lossratio.report.run import CutOff, Run
+from lossratio.results import digest_of, findings_of
 from lossratio.results.conditions import LoadOrigin
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -62,6 +63,17 @@ def fatter_frames(result):
 def test_rates_of_other_conditions_are_not_compared(other, aspect):
     quantity = quantity_of([with_rate(1e5), with_rate(1.01e5)], [other(with_rate(8e4)), other(with_rate(8.1e4))])
     assert (quantity.verdict, quantity.note) == (Verdict.NOT_COMPARABLE, f"the runs differ in {aspect}")
+
+
+def test_rates_with_early_verdicts_are_neither_compared_with_others_nor_in_their_trend():
+    def early(result):
+        return result.model_copy(update={"settings": {**result.settings, "early_verdict": True}})
+
+    whole = throughput(goals=(NDR,))
+    found = quantity_of([whole], [early(whole)])
+    assert (found.verdict, found.note) == (Verdict.NOT_COMPARABLE, "the runs differ in goal")
+    keys = [digest_of(finding) for finding in findings_of([whole, early(whole), early(whole)])]
+    assert keys[0] != keys[1] == keys[2]
 
 
 def test_the_same_traffic_in_the_words_of_another_version_is_the_same():

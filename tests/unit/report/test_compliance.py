@@ -1,7 +1,8 @@
 import pytest
 from report_examples import counted_trial, throughput_of
 
-from lossratio.measurements.throughput.view import Compliance, compliance_of
+from lossratio.measurements.csit import CsitExportError
+from lossratio.measurements.throughput.view import Compliance, ThroughputView, compliance_of
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal
 from lossratio.results.conditions import trial_timing
 
@@ -36,3 +37,18 @@ def test_a_trial_by_the_book_leaves_nothing_to_say():
     )
     conditions = result.conditions.model_copy(update={"timing": timing})
     assert compliance_of(result.model_copy(update={"conditions": conditions}))[0].reasons == ()
+
+
+def with_early_verdicts(goal):
+    result = throughput_of([counted_trial(50_000.0)], (goal,))
+    return result.model_copy(update={"settings": {**result.settings, "early_verdict": True}})
+
+
+def test_with_early_verdicts_no_goal_complies_unconditionally():
+    (statement,) = compliance_of(with_early_verdicts(RFC2544))
+    assert (statement.compliance, statement.reasons[0]) == (Compliance.CONDITIONAL, "high-loss trials end early")
+
+
+def test_with_early_verdicts_nothing_is_exported_as_csits():
+    with pytest.raises(CsitExportError, match="measured with early verdicts; CSIT's trials take their whole duration"):
+        ThroughputView().csit(with_early_verdicts(NDR))

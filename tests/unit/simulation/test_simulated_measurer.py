@@ -1,7 +1,10 @@
 import pytest
 
+from lossratio.arena.families import FAMILIES
+from lossratio.arena.study import NO_OVERHEAD
 from lossratio.errors import SearchError
 from lossratio.simulation import CapacityStep, ConstantLoss, PerformanceSpectrum, Policer, SharpKnee, SimulatedMeasurer
+from lossratio.trials.counters import contradictions
 from lossratio.trials.trial import TrialInput
 
 ONE_SECOND = TrialInput(duration=1.0, load=100_000.0)
@@ -107,3 +110,55 @@ def test_values_that_make_no_sense_are_refused(arguments, message):
 def test_suts_must_match_the_directions():
     with pytest.raises(SearchError, match="2 SUTs do not serve 3 directions"):
         SimulatedMeasurer([ConstantLoss(), ConstantLoss()], seed=1, directions=3)
+
+
+WATCHED = TrialInput(duration=1.0, load=100_000.0, certain_above=0.005)
+
+
+def test_a_watched_trial_ends_when_its_verdict_is_certain_and_says_how_much_was_lost_at_least():
+    measurer = SimulatedMeasurer(SharpKnee(capacity=90_000), seed=1, overhead=0.5)
+    output = measurer.measure(WATCHED)
+    # 10 % of 5,000 frames are no more than 0.5 % of 100,000; of 10,000 they are.
+    assert output.decided_after == pytest.approx(0.1)
+    assert (output.sent_frames, output.lost_frames, output.unsent_frames) == (10_000, 1_000, 0)
+    assert (output.loss_ratio, output.forwarding_rate) == (0.01, pytest.approx(90_000))
+    assert (output.elapsed, output.effective_duration) == (pytest.approx(0.6), None)
+    assert measurer.now == pytest.approx(0.6)
+    assert output.directions[0].intended == 100_000
+    assert list(contradictions(output)) == []
+
+
+def test_a_watched_trial_that_is_never_certain_is_as_any_other():
+    (watched, plain) = (
+        SimulatedMeasurer(Policer(rate=99_900, burst=10), seed=1).measure(trial) for trial in (WATCHED, ONE_SECOND)
+    )
+    assert (watched.decided_after, watched.loss_ratio) == (None, plain.loss_ratio)
+
+
+def test_one_trial_has_one_capacity_however_often_it_is_looked_at():
+    sut = PerformanceSpectrum(capacity=1e5, jitter=0.05)
+    for seed in range(40):
+        whole, watched = (SimulatedMeasurer(sut, seed=seed).measure(trial) for trial in (ONE_SECOND, WATCHED))
+        assert (watched.loss_ratio > 0.005) == (whole.loss_ratio > 0.005)
+
+
+def test_loss_that_may_be_the_generators_ends_no_trial():
+    output = SimulatedMeasurer(SharpKnee(capacity=10_000), seed=1, max_rate=60_000).measure(WATCHED)
+    assert output.decided_after is None
+    assert output.unsent_frames > 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_early_verdict_is_that_of_the_same_trial_when_it_goes_on(family):
+    subject = FAMILIES[family].subject(5)
+    early = 0
+    for step in range(60):
+        load = subject.max_load * 0.97**step
+        # Looked at in the same way, the trial with the higher limit goes on where the other one ends.
+        ended, whole = (
+            subject.measurer(NO_OVERHEAD, step, 0).measure(TrialInput(2.0, load, certain_above=limit))
+            for limit in (0.0, 0.999_999)
+        )
+        assert (ended.loss_ratio > 0.0) == (whole.loss_ratio > 0.0)
+        early += ended.decided_after is not None
+    assert early > 0

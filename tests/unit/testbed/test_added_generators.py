@@ -14,8 +14,8 @@ from lossratio import load_profile, open_testbed
 from lossratio.commands.main import main
 from lossratio.errors import TopologyError, TrafficError
 from lossratio.measurements.mrr import MrrRequest, measure_mrr
-from lossratio.topology import load_topology
-from lossratio.traffic import Generator, load_generator
+from lossratio.topology import SimulatedGenerator, TrexGenerator, load_topology
+from lossratio.traffic import Generator, check_early_verdicts, load_generator
 
 TEXT = (Path(__file__).parents[3] / "docs" / "how-to" / "add-a-generator.md").read_text()
 OWN = "{kind: afpacket, max_rate: 200 kfps, catch_up: 5 ms}"
@@ -215,3 +215,9 @@ def test_a_program_that_cannot_run_is_an_error_of_the_traffic(
         testbed.ready_for(profile),
     ):
         pass
+
+
+def test_a_generator_that_nobody_watches_is_refused_for_early_verdicts():
+    with pytest.raises(TrafficError, match=r"generator trex cannot end a trial early.*Measure with early_verdict=off"):
+        check_early_verdicts(TrexGenerator.model_construct(kind="trex"))
+    check_early_verdicts(SimulatedGenerator(kind="simulated"))

@@ -114,6 +114,10 @@ def _at(trials: Iterable[TrialResult], load: float) -> list[TrialResult]:
     return [trial for trial in trials if trial.load == load]
 
 
+def _ended_early(trial: TrialResult) -> bool:
+    return trial.output.decided_after is not None
+
+
 def _nanoseconds(seconds: float) -> int:
     return round(seconds * 1e9)
 
@@ -140,7 +144,9 @@ class DurationSums:
         self._sums = {(full, low): 0 for full in (True, False) for low in (True, False)}
 
     def add(self, trial: TrialResult) -> None:
-        """Counts a trial."""
+        """Counts a trial; an early verdict at or below the goal's loss ratio is no answer to the goal's question."""
+        if _ended_early(trial) and not trial.loss_ratio > self._goal.loss_ratio:
+            return
         kind = trial.duration >= self._goal.final_trial_duration, trial.loss_ratio <= self._goal.loss_ratio
         self._sums[kind] += _nanoseconds(trial.effective_duration)
 
@@ -157,15 +163,20 @@ class DurationSums:
 
 def _quantile(goal: SearchGoal, trials: Iterable[TrialResult]) -> float:
     """The quantile of the loss ratio over the duration sum (RFC 9971, conditional throughput)."""
-    full = sorted(
-        (trial for trial in trials if trial.duration >= goal.final_trial_duration), key=lambda trial: trial.loss_ratio
-    )
-    measured = sum(_nanoseconds(trial.effective_duration) for trial in full)
+    answers = [
+        trial
+        for trial in trials
+        if trial.duration >= goal.final_trial_duration
+        and (trial.loss_ratio > goal.loss_ratio or not _ended_early(trial))
+    ]
+    # Of a trial that ended early it is not known how much it would have lost: the worst is assumed.
+    full = sorted((1.0 if _ended_early(trial) else trial.loss_ratio, trial.effective_duration) for trial in answers)
+    measured = sum(_nanoseconds(effective) for _, effective in full)
     remaining = max(_nanoseconds(goal.duration_sum), measured) * (1 - _written(goal.exceed_ratio))
-    for trial in full:
-        remaining -= _nanoseconds(trial.effective_duration)
+    for loss_ratio, effective in full:
+        remaining -= _nanoseconds(effective)
         if remaining <= 0:
-            return trial.loss_ratio
+            return loss_ratio
     return 1.0
 
 

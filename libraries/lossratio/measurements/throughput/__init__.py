@@ -1,6 +1,7 @@
 """Conditional throughput, found by MLRsearch."""
 
-from lossratio.measurements.throughput.goals import NdrPdrGoals, goal_from, goal_set_from
+from lossratio.measurements.throughput.evidence import EARLY_VERDICT
+from lossratio.measurements.throughput.goals import GoalSet, NdrPdrGoals, goal_from, goal_set_from
 from lossratio.measurements.throughput.measure import (
     DEFAULT_TIMEOUT,
     SearchRequest,
@@ -16,8 +17,10 @@ KIND = Throughput
 
 __all__ = [
     "DEFAULT_TIMEOUT",
+    "EARLY_VERDICT",
     "KIND",
     "Goal",
+    "GoalSet",
     "NdrPdrGoals",
     "SearchRequest",
     "Throughput",

@@ -43,6 +43,7 @@ from lossratio.results import (
     describe_trials,
     dropped_by_generator,
     same_value,
+    with_early_verdicts,
 )
 from lossratio.trials import JournalEntry, TrialResult
 
@@ -51,6 +52,9 @@ ALGORITHM = "MLRsearch"
 
 GENERATOR_LIMIT = "the generator's limit, not the SUT's"
 """The reason of a result that frames which the generator could not send, or dropped itself, bounded from above."""
+
+EARLY_VERDICT = "early_verdict"
+"""The setting of searches whose trials end as soon as their verdict is certain; other searches do not have it."""
 
 _ALSO_DUE_TO_THE_GENERATOR = (IrregularReason.MAX_LOAD_IS_LOWER_BOUND, IrregularReason.MIN_LOAD_IS_UPPER_BOUND)
 
@@ -128,6 +132,8 @@ def throughput_result(
         results: The goal results, e.g. a `lossratio.mlrsearch.SearchResult`; ignored if the run has an error.
         entries: All its trials.
     """
+    if search.settings.get(EARLY_VERDICT):
+        run = replace(run, conditions=with_early_verdicts(run.conditions))
     evidence = [entry.result for entry in entries[search.warm_ups :]]
     outcomes = [
         None if run.error is not None else _goal_outcome(results[goal], evidence, run, search) for goal in search.goals
@@ -195,7 +201,8 @@ def _without_generators_faults(trial: TrialResult) -> TrialResult:
     dropped = dropped_by_generator(trial.output)
     if sent is None or lost is None or not (trial.output.unsent_frames or dropped):
         return trial
-    loss_ratio = min(1.0, max(0, lost - dropped) / sent) if sent else 0.0
+    whole = sum(direction.intended for direction in trial.output.directions) if trial.is_early else sent
+    loss_ratio = min(1.0, max(0, lost - dropped) / whole) if whole else 0.0
     return replace(trial, output=replace(trial.output, loss_ratio=loss_ratio, sent_frames=None))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from ast import literal_eval
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -80,8 +81,23 @@ class GoalFile(BaseModel):
     """Format of the file."""
     description: str = ""
     """What the goals are for."""
+    early_verdict: bool = False
+    """Whether trials of these goals end as soon as their verdict is certain, unless the test says otherwise."""
     goals: dict[str, GoalFields] = Field(min_length=1)
     """The goals by their names; results have the same order."""
+
+
+@dataclass(frozen=True)
+class GoalSet:
+    """Search goals that are searched for at once.
+
+    Attributes:
+        goals: The goals.
+        early_verdict: Whether trials end as soon as their verdict is certain, unless the test says otherwise.
+    """
+
+    goals: tuple[SearchGoal, ...]
+    early_verdict: bool = False
 
 
 def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
@@ -133,7 +149,7 @@ def _mapping(text: str) -> Mapping[str, Any]:
     return value
 
 
-def goal_set_from(description: str) -> tuple[SearchGoal, ...]:
+def goal_set_from(description: str) -> GoalSet:
     """Makes a set of search goals from a user's description.
 
     Args:
@@ -144,7 +160,7 @@ def goal_set_from(description: str) -> tuple[SearchGoal, ...]:
     """
     text = description.strip()
     if text in NdrPdrGoals.__members__:
-        return NdrPdrGoals[text].value
+        return GoalSet(NdrPdrGoals[text].value)
     if text.endswith((".yaml", ".yml")):
         return load_goals(text)
     names = [name.strip() for name in text.split(",")]
@@ -154,10 +170,10 @@ def goal_set_from(description: str) -> tuple[SearchGoal, ...]:
             f"There is no set of search goals {text!r}. Say {' or '.join(NdrPdrGoals.__members__)}, presets by name "
             f"({', '.join(PRESETS)}), or a file that ends with .yaml."
         )
-    return tuple(PRESETS[name.upper()] for name in names)
+    return GoalSet(tuple(PRESETS[name.upper()] for name in names))
 
 
-def load_goals(path: str | Path) -> tuple[SearchGoal, ...]:
+def load_goals(path: str | Path) -> GoalSet:
     """Reads and checks a file of search goals.
 
     Raises:
@@ -167,7 +183,7 @@ def load_goals(path: str | Path) -> tuple[SearchGoal, ...]:
         # The result's remarks have the warnings about a goal, where the goal is used.
         warnings.simplefilter("ignore", SearchGoalWarning)
         file = load_yaml_file(path, GoalFile, SearchError, _problems)
-        return tuple(fields.goal(name) for name, fields in file.goals.items())
+        return GoalSet(tuple(fields.goal(name) for name, fields in file.goals.items()), file.early_verdict)
 
 
 def _problems(file: GoalFile) -> Iterator[Problem]:

@@ -25,6 +25,7 @@ from lossratio.measurements import (
 )
 from lossratio.measurements.throughput.evidence import (
     ALGORITHM,
+    EARLY_VERDICT,
     BoundsSoFar,
     SearchSetup,
     search_contradictions,
@@ -82,6 +83,7 @@ class SearchRequest(Request):
         warm_up: A warm-up at maximum load with traffic of its own, before everything else; None: there is none.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
         integrity: What happens if frames do not come back as they were sent.
+        early_verdict: Whether a trial ends as soon as it is certain to be a high-loss trial for every goal.
     """
 
     goals: Sequence[SearchGoal]
@@ -95,6 +97,7 @@ class SearchRequest(Request):
     warm_up: WarmUp | None = None
     ramp: float = 0.0
     integrity: Integrity = Integrity.DOUBT
+    early_verdict: bool = False
 
     def settings(self) -> dict[str, Any]:
         """The controller's settings besides goals and loads, as JSON data; times in seconds."""
@@ -103,6 +106,7 @@ class SearchRequest(Request):
             "warm_up_duration_s": self.warm_up_duration,
             "fail_fast": self.fail_fast,
             **({} if self.warm_up is None else {"warm_up": self.warm_up.to_json()}),
+            **({EARLY_VERDICT: True} if self.early_verdict else {}),
         }
 
 
@@ -134,6 +138,7 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
             warm_up_duration=request.warm_up_duration,
             fail_fast=request.fail_fast,
             hints=[search.trials for search in self._earlier],
+            early_verdict=request.early_verdict,
         )
         _check_names(controller.goals)
         return controller
@@ -217,7 +222,16 @@ def find_conditional_throughput(
     """Searches for the conditional throughput of all goals at once; see `lossratio.measurements.measure`.
 
     Irregular goal results are no error.
+
+    Raises:
+        TrafficError: If trials are to end early, and the generator cannot do that.
     """
+    if request.early_verdict:
+        # Imported here because paramiko takes a while, and reports of results need none of it.
+        from lossratio.traffic import check_early_verdicts
+
+        topology = testbed.request.topology
+        check_early_verdicts(topology.nodes[topology.tg_name].generator)
     return measure(Throughput(_earlier(request, place)), testbed, request, place, on_progress)
 
 

@@ -17,7 +17,7 @@ from lossratio.drawing import html_fragment
 from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
 from lossratio.measurements.latency.result import latency_lines
 from lossratio.measurements.latency.view import CsitLatencies, csit_latencies, latency_picture
-from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT, bounds_history
+from lossratio.measurements.throughput.evidence import EARLY_VERDICT, GENERATOR_LIMIT, bounds_history
 from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
 from lossratio.measurements.throughput.result import (
     Goal,
@@ -59,7 +59,7 @@ class Compliance(str, Enum):
     UNCONDITIONAL = "unconditionally compliant with RFC 2544"
     """No loss in any trial of 60 s."""
     CONDITIONAL = "conditionally compliant with RFC 2544"
-    """No loss in any trial, but trials are shorter than 60 s."""
+    """No loss in any trial, but trials are shorter than 60 s, or those with loss end early."""
     NONE = "not compliant with RFC 2544"
     """Loss is allowed."""
 
@@ -172,7 +172,8 @@ class ThroughputView(View[ThroughputResult]):
     def aspects(self, result: ThroughputResult, finding: Finding) -> Mapping[str, JsonValue]:
         """The goal."""
         goal = next(report.goal for report in result.goals if report.goal.name == finding.quantity)
-        return {"goal": goal.model_dump(mode="json", exclude={"name"})}
+        early = {EARLY_VERDICT: True} if result.settings.get(EARLY_VERDICT) else {}
+        return {"goal": {**goal.model_dump(mode="json", exclude={"name"}), **early}}
 
     def is_too_slow(self, result: ThroughputResult, finding: Finding) -> bool:
         """Whether the minimum load is an upper bound."""
@@ -192,6 +193,10 @@ class ThroughputView(View[ThroughputResult]):
 
     def csit(self, result: ThroughputResult) -> CsitNdrPdr:
         """NDR and PDR, with latency if it was added."""
+        if result.settings.get(EARLY_VERDICT):
+            raise CsitExportError(
+                f"{result.test.full_name} was measured with early verdicts; CSIT's trials take their whole duration."
+            )
         forward, reverse = (csit_latencies(result.latency, result.conditions, way) for way in (0, 1))
         return CsitNdrPdr(
             ndr=_csit_bounds(result, NDR),
@@ -221,21 +226,22 @@ def compliance_of(result: ThroughputResult) -> list[ComplianceStatement]:
     """A statement for each goal, in the goals' order; the trial's timing departs from RFC 2544 for all goals alike."""
     steps = [deviation.step for deviation in result.conditions.timing.deviations]
     timing = (f"the trial departs from section 23: {', '.join(steps)}",) if steps else ()
-    return [_statement(report.goal, timing) for report in result.goals]
+    early = ("high-loss trials end early",) if result.settings.get(EARLY_VERDICT) else ()
+    return [_statement(report.goal, early, timing) for report in result.goals]
 
 
-def _statement(goal: Goal, timing: tuple[str, ...]) -> ComplianceStatement:
+def _statement(goal: Goal, early: tuple[str, ...], timing: tuple[str, ...]) -> ComplianceStatement:
     allowed = []
     if goal.loss_ratio > 0.0:
         allowed.append(f"a loss ratio of {goal.loss_ratio:g} is allowed")
     if goal.exceed_ratio > 0.0:
         allowed.append(f"{goal.exceed_ratio:g} of the trials' time may lose more")
     if allowed:
-        return ComplianceStatement(goal.name, Compliance.NONE, (*allowed, *timing))
+        return ComplianceStatement(goal.name, Compliance.NONE, (*allowed, *early, *timing))
     durations = {"final trial": goal.final_trial_duration_s, "duration sum": goal.duration_sum_s}
     short = tuple(f"the {name} is {value:g} s" for name, value in durations.items() if value < _RFC2544_DURATION_S)
-    compliance = Compliance.CONDITIONAL if short else Compliance.UNCONDITIONAL
-    return ComplianceStatement(goal.name, compliance, (*short, *timing))
+    compliance = Compliance.CONDITIONAL if short or early else Compliance.UNCONDITIONAL
+    return ComplianceStatement(goal.name, compliance, (*short, *early, *timing))
 
 
 def _bound_line(label: str, bound: Rate | None, result: ThroughputResult) -> str:

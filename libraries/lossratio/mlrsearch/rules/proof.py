@@ -1,4 +1,7 @@
-"""Rule `proof`: prove for the next target the pair of loads that the coarser target left, the lower load first."""
+"""Rule `proof`: prove for the next target the pair of loads that the coarser target left, the lower load first.
+
+Where trials that fail end early, the upper load comes first: its proof costs less.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,15 @@ def prove(view: GoalView) -> Choice | None:
         # There is no upper bound to look for, so the targets between serve nothing.
         return Choice(NAME, view.final, view.grid.max_load, Bound.LOWER)
     interval, pair = view.intervals[number], view.intervals[number - 1]
-    if pair.lower is not None and pair.lower != interval.lower:
-        return Choice(NAME, number, pair.lower, Bound.LOWER)
-    if pair.upper is not None and pair.upper != interval.upper:
-        return Choice(NAME, number, pair.upper, Bound.UPPER)
+    unproved = [
+        Choice(NAME, number, load, bound)
+        for load, proved, bound in (
+            (pair.lower, interval.lower, Bound.LOWER),
+            (pair.upper, interval.upper, Bound.UPPER),
+        )
+        if load is not None and load != proved
+    ]
+    if unproved:
+        return unproved[-1] if view.fails_soon else unproved[0]
     # The coarser target may stop at a larger width.
     return Choice(NAME, number, view.grid.load(interval.first - 1 + interval.steps // 2), Bound.UNDECIDED)

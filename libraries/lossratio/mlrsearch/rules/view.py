@@ -23,6 +23,8 @@ class GoalView:
         expectation: Where single short trials are expected to find the bound.
         hinted: Grid index of the load that earlier searches promise as the relevant lower bound, where long trials are
             to begin; None: there is no such load.
+        fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial, so that one that fails costs
+            little.
     """
 
     grid: LoadGrid
@@ -31,6 +33,7 @@ class GoalView:
     curve: LossCurve
     expectation: Expectation
     hinted: int | None = None
+    fails_soon: bool = False
 
     @property
     def goal(self) -> SearchGoal:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
+from lossratio.errors import TrafficError
 from lossratio.nodes import NodeSession
 from lossratio.plugins import distribution_of
 from lossratio.topology import ADDED_GENERATORS, Port, RealGenerator
@@ -63,3 +64,20 @@ def generator_needs(settings: RealGenerator, session: NodeSession) -> Iterator[s
         TopologyError: If the generator's package is broken.
     """
     yield from load_generator(settings.kind).needs(settings, session)
+
+
+def check_early_verdicts(settings: object) -> None:
+    """Makes sure that a generator can end a trial as soon as its verdict is certain.
+
+    Args:
+        settings: Its settings in the topology file; those of a simulated one are always fine.
+
+    Raises:
+        TopologyError: If the generator's package is broken.
+        TrafficError: If it cannot.
+    """
+    if isinstance(settings, RealGenerator) and not load_generator(settings.kind).ends_trials_early:
+        raise TrafficError(
+            f"The generator {settings.kind} cannot end a trial early, as nobody watches its counters while traffic "
+            "flows. Measure with early_verdict=off."
+        )

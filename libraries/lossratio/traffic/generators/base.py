@@ -49,6 +49,7 @@ class Generator(ABC, Generic[SettingsT]):
 
     Attributes:
         settings_type: Model of its settings in the topology file.
+        ends_trials_early: Whether its program can end a trial as soon as enough frames are lost.
         program: Name of the Python module or package that the agent runs for it on the TG; it has a function
             ``make_generator(configuration, options)``. None: the agent has the program already.
         settings: Its settings in the topology file.
@@ -59,6 +60,7 @@ class Generator(ABC, Generic[SettingsT]):
     """
 
     settings_type: ClassVar[type[RealGenerator]]
+    ends_trials_early: ClassVar[bool] = False
     program: ClassVar[str | None] = None
 
     def __init__(self, settings: SettingsT, node: GeneratorNode, ports: Sequence[Port]) -> None:
