@@ -4,9 +4,17 @@ from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER
 from lossratio.arena.figures import at_overhead, decision_time_growth, figures, hint_figures
 from lossratio.arena.nights import CHANGES, HINT_ALGORITHMS
 from lossratio.arena.peer import why_not_installed
+from lossratio.arena.promises import PROMISES, promises_kept
 from lossratio.arena.search import GOAL_SETS
 from lossratio.arena.study import FAMILY_SETS, NO_OVERHEAD, OVERHEADS, Store, Study, run_study
-from lossratio.arena.tables import algorithm_table, family_tables, figure_table, group_table, hint_family_tables
+from lossratio.arena.tables import (
+    algorithm_table,
+    family_tables,
+    figure_table,
+    group_table,
+    hint_family_tables,
+    promise_table,
+)
 
 __all__ = [
     "ALGORITHMS",
@@ -18,6 +26,7 @@ __all__ = [
     "OURS",
     "OVERHEADS",
     "PEER",
+    "PROMISES",
     "Store",
     "Study",
     "algorithm_table",
@@ -29,6 +38,8 @@ __all__ = [
     "group_table",
     "hint_family_tables",
     "hint_figures",
+    "promise_table",
+    "promises_kept",
     "run_study",
     "why_not_installed",
 ]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from lossratio.arena.baselines import MLRsearch2019, MLRsearch2021, RFC2544Bisection, TST009Bisection
 from lossratio.arena.outcome import Outcome, one_after_another, searched
 from lossratio.arena.peer import PEER_VERSION, search_with_peer
 from lossratio.arena.suts import Subject
-from lossratio.mlrsearch import MLRsearch, SearchGoal
+from lossratio.mlrsearch import MLRsearch, SearchGoal, SearchResult, SequentialGoal
 from lossratio.trials import Measurer
 
 OURS = "lossratio"
 EARLY = f"{OURS}, early verdicts"
+SEQUENTIAL = "sequential goals"
 PEER = f"MLRsearch {PEER_VERSION}"
 
 Goals = Sequence[SearchGoal]
@@ -50,6 +51,26 @@ def _search_with_early_verdicts(goals: Goals, subject: Subject, measurer: Measur
     return searched(controller, measurer)
 
 
+def _search_with_sequential_goals(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
+    """Searches for sequential goals with the same loss ratios, exceed ratios and widths, and the default error."""
+    tests = [
+        SequentialGoal(
+            goal.loss_ratio,
+            goal.exceed_ratio,
+            final_trial_duration=goal.final_trial_duration,
+            width=goal.width,
+            name=str(goal),
+        )
+        for goal in goals
+    ]
+    outcome = _search_with_ours(tests, subject, measurer)
+    results = [replace(outcome.result[test], goal=goal) for test, goal in zip(tests, goals, strict=True)]
+    result = SearchResult(
+        results, finished=outcome.result.finished, elapsed=outcome.result.elapsed, trials=outcome.result.trials
+    )
+    return replace(outcome, result=result)
+
+
 def _search_with_2021(goals: Goals, subject: Subject, measurer: Measurer) -> Outcome:
     return searched(MLRsearch2021(goals, subject.min_load, subject.max_load, timeout=None), measurer)
 
@@ -75,6 +96,11 @@ def _one_trial_each(goals: Goals) -> bool:
     return all(goal.duration_sum <= goal.final_trial_duration and goal.exceed_ratio == 0.0 for goal in goals)
 
 
+def _short_trials(goals: Goals) -> bool:
+    """Whether all goals have trials of 1 s, and half of the trials may be lossy."""
+    return all(goal.exceed_ratio == 0.5 and goal.final_trial_duration == 1.0 for goal in goals)
+
+
 def _ndr_and_pdr(goals: Goals) -> bool:
     return _one_trial_each(goals) and len(goals) == 2 and min(goal.loss_ratio for goal in goals) == 0.0
 
@@ -90,6 +116,7 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
         for algorithm in (
             Algorithm(OURS, _search_with_ours),
             Algorithm(EARLY, _search_with_early_verdicts, early_verdict=True),
+            Algorithm(SEQUENTIAL, _search_with_sequential_goals, _short_trials, follows_rfc9971=False),
             Algorithm(PEER, search_with_peer),
             Algorithm("MLRsearch 2021", _search_with_2021, _one_trial_each, follows_rfc9971=False),
             Algorithm("MLRsearch 2019", _search_with_2019, _ndr_and_pdr, follows_rfc9971=False),

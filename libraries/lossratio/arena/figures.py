@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lossratio.arena.algorithms import EARLY, OURS, PEER
+from lossratio.arena.algorithms import EARLY, OURS, PEER, SEQUENTIAL
 from lossratio.arena.nights import CHANGES, Change
 from lossratio.arena.outcome import Outcome, searched
 from lossratio.arena.suts import Overhead, Subject
@@ -31,6 +31,9 @@ EARLY_TIME: Mapping[str, tuple[float, float]] = MappingProxyType(
     {"G1": (0.86, 0.80), "G2": (0.56, 0.45), "G3": (0.46, 0.38), "G4": (0.60, 0.50), "G5": (0.88, 0.82)}
 )
 """The same with early verdicts; the peer's trials take their whole duration."""
+
+SEQUENTIAL_TIME: Mapping[str, tuple[float, float]] = MappingProxyType({"G1": (1.0, 0.60), "G5": (1.0, 0.65)})
+"""The same for sequential goals, beside the peer's search for goals of RFC 9971."""
 
 BIAS: Mapping[str, float] = MappingProxyType({"G1": 0.1, "G2": 0.5, "G3": 0.5, "G4": 0.1, "G5": 0.1})
 """Percent of the load."""
@@ -163,6 +166,10 @@ def figures(rows: Any, growth: float) -> Iterator[Figure]:
     rows = rows[rows.goal_set.isin(list(TIME))]
     free = at_overhead(rows, 0.0, counted=False)
     yield from _by_goal_set("time / peer's", mean_time_ratio, free, TIME)
+    if SEQUENTIAL in set(rows.algorithm.unique()):
+        tests_time = partial(mean_time_ratio, algorithm=SEQUENTIAL)
+        tested = free[free.goal_set.isin(list(SEQUENTIAL_TIME))]
+        yield from _by_goal_set(f"{SEQUENTIAL}: time / peer's", tests_time, tested, SEQUENTIAL_TIME)
     yield from _by_goal_set("time / peer's, worst family", worst_time_ratio, free, dict.fromkeys(TIME, (1.10, 1.02)))
     for counted in (False, True):
         name = f"time / peer's, overhead 0.5 s {'' if counted else 'not '}counted"

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 import lossratio
-from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, Algorithm
+from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
 from lossratio.arena.nights import HINT_ALGORITHMS
 from lossratio.arena.search import GOAL_SETS, Row, search_rows
@@ -172,7 +172,7 @@ def _code(algorithm: str) -> tuple[str, ...]:
         return *EVERYBODYS_CODE, "arena/peer.py"
     if algorithm in HINT_ALGORITHMS:
         return *EVERYBODYS_CODE, "mlrsearch", "arena/nights.py"
-    return *EVERYBODYS_CODE, "mlrsearch" if algorithm in (OURS, EARLY) else "arena/baselines"
+    return *EVERYBODYS_CODE, "mlrsearch" if algorithm in (OURS, EARLY, SEQUENTIAL) else "arena/baselines"
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 from lossratio.arena.algorithms import OURS, PEER
 from lossratio.arena.figures import Figure, bias, by_goal_set, geometric_mean, proof, searches, spread, time
 from lossratio.arena.nights import CHANGES
+from lossratio.arena.promises import Kept
 
 GROUPS = ("quiet", "jittery", "mix")
 
@@ -121,6 +122,25 @@ def algorithm_table(rows: Any) -> str:
             )
     times = ["seconds", "median", "95 %", "trials", "median", "95 %", "certificate"]
     return text_table(["", *times, "bias %", "spread %", "irregular %", "faults", "ms/decision"], lines)
+
+
+def promise_table(kept: Iterable[Kept]) -> str:
+    """How often sequential goals have a wrong bound, beside their promises."""
+    lines = [
+        [
+            str(promise.goal),
+            str(promise.searches),
+            f"{promise.goal.error:g}",
+            _number(promise.error, 4),
+            str(promise.wrong_lower),
+            str(promise.wrong_upper),
+            str(promise.irregular),
+            _number(promise.trials, 0),
+        ]
+        for promise in kept
+    ]
+    header = ["lossy trials allowed", "SUTs", "promised", "wrong", "lower", "upper", "irregular", "trials"]
+    return text_table(header, lines)
 
 
 def text_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -20,6 +20,7 @@ from lossratio.arena import (
     OURS,
     OVERHEADS,
     PEER,
+    PROMISES,
     Store,
     Study,
     algorithm_table,
@@ -31,6 +32,8 @@ from lossratio.arena import (
     group_table,
     hint_family_tables,
     hint_figures,
+    promise_table,
+    promises_kept,
     run_study,
     why_not_installed,
 )
@@ -87,6 +90,13 @@ def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -
     "of algorithms.",
 )
 @click.option(
+    "--promises",
+    metavar="SUTS",
+    type=click.IntRange(min=1),
+    help="Measure how often sequential goals have a wrong bound, on so many SUTs for each goal, and nothing else. The "
+    "first of --seeds is the first SUT's.",
+)
+@click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("results/study"),
@@ -105,6 +115,7 @@ def study(
     overheads: tuple[str, ...],
     algorithms: tuple[str, ...],
     changes: tuple[str, ...],
+    promises: int | None,
     results: Path,
     jobs: int,
     scheduler: str | None,
@@ -114,6 +125,9 @@ def study(
     Each algorithm searches on the same SUTs, of which the truth is known. Without --full it takes about a minute on
     one core.
     """
+    if promises is not None:
+        click.echo(promise_table(promises_kept(PROMISES, promises, 0 if seeds is None else seeds[0])))
+        return
     _check_packages()
     unknown = [name for name in families if name not in FAMILY_SETS[family_set]]
     if unknown:

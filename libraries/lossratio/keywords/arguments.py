@@ -79,6 +79,11 @@ def to_search_goal(value: str | Mapping[str, Any]) -> SearchGoal:
     ``duration_sum``, ``width``, ``initial_trial_duration`` and ``name``. What is left out
     is as in NDR and PDR. Ratios may be in per cent, durations have units:
     | {"name": "strict", "loss_ratio": "0.001 %", "exceed_ratio": 0, "duration_sum": "1 min"}
+
+    A goal with ``error`` or ``indifference`` is a sequential one: loads are tested until the verdict is sure enough,
+    not for a duration sum, and a bound is wrong with the probability ``error`` at most. ``SEQUENTIAL_NDR`` and
+    ``SEQUENTIAL_PDR`` are such goals. Their results are none of RFC 9971's, and not comparable with CSIT's.
+    | {"name": "sure", "loss_ratio": 0, "error": "1 %", "indifference": "20 %"}
     """
     with warnings.catch_warnings():
         # The result's remarks hold what RFC 9971 advises against.
@@ -95,6 +100,7 @@ def to_goal_set(value: str) -> GoalSet:
     | =Value=               | =What it is= |
     | ``csit``              | ``NDR`` and ``PDR``, comparable with FD.io CSIT's numbers |
     | ``quick``             | ``QUICK_NDR`` and ``QUICK_PDR``, with a tenth of the evidence, for development |
+    | ``sequential``        | ``SEQUENTIAL_NDR`` and ``SEQUENTIAL_PDR``, with a promised probability of error |
     | ``NDR, TST009``       | presets, see the type ``SearchGoal`` |
     | ``goals/strict.yaml`` | all goals of a file: docs/reference/goals.md |
     """

@@ -57,8 +57,8 @@ class ThroughputKeywords(Keywords):
         """Searches for the non-drop rate and the partial drop rate at once, and returns the result.
 
         ``goals`` says with which search goals: ``csit`` (comparable with FD.io CSIT's numbers), ``quick`` (a tenth of
-        the evidence), presets, or a file of your own. Left out, it is what the library was imported with. The other
-        arguments are described under `Arguments of measurements`.
+        the evidence), ``sequential`` (with a promised error), presets, or a file of your own. Left out, it is what the
+        library was imported with. The other arguments are described under `Arguments of measurements`.
 
         ``repeat`` makes the same search several times. Each search has a result of its own. The message has mean,
         standard deviation and range of the results, and the last result is returned.

@@ -1,12 +1,14 @@
 """MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
 
-from lossratio.mlrsearch.classification import Bound, Criterion, classify, conditional_throughput
+from lossratio.mlrsearch.classification import Bound, Criterion, conditional_throughput
 from lossratio.mlrsearch.controller import MLRsearch, Purpose
+from lossratio.mlrsearch.evidence import Evidence, RelevantBounds, classify, evidence_of
 from lossratio.mlrsearch.forecast import Forecast
 from lossratio.mlrsearch.goal import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
 from lossratio.mlrsearch.hints import EARLIER_SEARCHES
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, goal_result
-from lossratio.mlrsearch.stages import CoarseTarget, Evidence, GoalBounds, RelevantBounds
+from lossratio.mlrsearch.sequential import SequentialGoal
+from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds
 
 __all__ = [
     "EARLIER_SEARCHES",
@@ -28,7 +30,9 @@ __all__ = [
     "SearchGoal",
     "SearchGoalWarning",
     "SearchResult",
+    "SequentialGoal",
     "classify",
     "conditional_throughput",
+    "evidence_of",
     "goal_result",
 ]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from lossratio.errors import SearchError
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.trials import TrialResult
 
@@ -107,29 +106,6 @@ class Tally:
         if pessimistic:
             return Bound.LOWER
         return Bound.UNDECIDED if optimistic else Bound.UPPER
-
-
-def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
-    """Classifies a load by its trials (RFC 9971, load classification).
-
-    Args:
-        goal: The search goal.
-        results: All trials measured at one load, in any order. None measured: undecided.
-
-    Raises:
-        SearchError: If the trials have different loads.
-    """
-    criterion = Criterion.of(goal)
-    tally = Tally()
-    load = None
-    for result in results:
-        if load is not None and result.load != load:
-            raise SearchError(
-                f"A load is classified by trials at that load alone, not at {load!r} and {result.load!r}."
-            )
-        load = result.load
-        tally.add(criterion, result)
-    return tally.classify(criterion)
 
 
 def conditional_throughput(goal: SearchGoal, load: float, results: Iterable[TrialResult]) -> float:

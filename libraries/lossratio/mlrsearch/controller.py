@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch.classification import Bound
+from lossratio.mlrsearch.evidence import RelevantBounds
 from lossratio.mlrsearch.expectation import Expectation, LossCurve
 from lossratio.mlrsearch.forecast import Forecast, Outlook, Pace, forecast, outlook
 from lossratio.mlrsearch.goal import SearchGoal, checked_goals
@@ -18,7 +19,7 @@ from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.hints import Hint, hint_of
 from lossratio.mlrsearch.result import GoalResult, IrregularReason, SearchResult, result_from_bounds
 from lossratio.mlrsearch.rules import Choice, GoalView, choose
-from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds, Interval, RelevantBounds, Stages, Target, targets_of
+from lossratio.mlrsearch.stages import CoarseTarget, GoalBounds, Interval, Stages, Target, targets_of
 from lossratio.trials import TrialInput, TrialResult
 
 STALLED_AFTER = 100
@@ -98,6 +99,11 @@ class GoalSearch:
     def bounds(self) -> GoalBounds:
         """The goal's bounds so far."""
         return self._view.known.bounds()
+
+    @property
+    def unsure(self) -> set[float]:
+        """Loads that were decided without the certainty that the goal promises."""
+        return self._view.stages[-1].evidence.unsure
 
     def proposal(self) -> Proposal | None:
         """The trial that helps most; None if the goal's bounds are found, or cannot be."""
@@ -369,4 +375,6 @@ class MLRsearch:
             unfinished = IrregularReason.TIMEOUT
         else:
             unfinished = IrregularReason.STOPPED_EARLY
-        return result_from_bounds(search.goal, lower, upper, trials_at_lower, self.min_load, self.max_load, unfinished)
+        return result_from_bounds(
+            search.goal, lower, upper, trials_at_lower, self.min_load, self.max_load, unfinished, search.unsure
+        )

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lossratio.mlrsearch.classification import Bound, Criterion, Tally
+from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Interval, Stages
 from lossratio.trials import TrialResult
@@ -139,9 +139,9 @@ def _time_to_prove(stages: Stages, load: float, bound: Bound, pace: Pace) -> flo
     final = stages.stages[-1]
     if final.evidence.bound(load) is bound:
         return 0.0
-    missing = _missing(final.target.criterion, final.evidence.tally(load), bound)
+    missing = final.evidence.missing(load, bound)
     duration = final.target.trial_duration
-    if bound is Bound.UPPER and final.target.criterion.exceed[0] == 0:
+    if bound is Bound.UPPER and final.evidence.short_trials_refute:
         # Where no loss may be exceeded, one lossy trial of any duration is enough.
         return pace.elapsed(stages.stages[0].target.trial_duration)
     trials = max(1, math.ceil(missing / pace.effective(duration)))
@@ -150,13 +150,3 @@ def _time_to_prove(stages: Stages, load: float, bound: Bound, pace: Pace) -> flo
         shorter = (s for s in stages.stages if s.target.trial_duration < duration and load not in s.passed)
         seconds += sum(pace.elapsed(stage.target.trial_duration) for stage in shorter)
     return seconds
-
-
-def _missing(criterion: Criterion, tally: Tally, bound: Bound) -> float:
-    """Seconds of full-length trials of the expected kind that a load still lacks."""
-    p, q = criterion.exceed
-    high = tally.full_high + max(0.0, tally.short_high - tally.short_low * p / (q - p))
-    if bound is Bound.UPPER:
-        return max(0.0, criterion.duration_sum * p / q - high) / 1e9
-    whole = max(criterion.duration_sum, (high + tally.full_low))
-    return max(0.0, whole * (q - p) / q - tally.full_low) / 1e9

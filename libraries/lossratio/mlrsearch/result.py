@@ -6,11 +6,13 @@ from its journal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from lossratio.mlrsearch.classification import Bound, classify, conditional_throughput
+from lossratio.mlrsearch.classification import conditional_throughput
+from lossratio.mlrsearch.evidence import evidence_of
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.trials import TrialResult
 
@@ -23,6 +25,7 @@ class IrregularReason(str, Enum):
     OTHER_GOAL_FAILED = "the search ended early: the minimum load is an upper bound for another goal"
     TIMEOUT = "the time ran out"
     STALLED = "the trials' effective durations are too short to classify a load"
+    UNSURE = "a relevant bound was decided by the limit of trials, not with the promised error"
     STOPPED_EARLY = "the search was stopped before its end"
 
     def __str__(self) -> str:
@@ -96,20 +99,19 @@ def goal_result(
 
     Args:
         goal: The search goal.
-        results: All trials that count, at any loads, in any order; so without a warm-up.
+        results: All trials that count, at any loads; so without a warm-up. In any order; for a sequential goal, in the
+            order measured, or by loads in the order in which these were first measured.
         min_load: Smallest load of the search, frames per second.
         max_load: Largest load of the search, frames per second.
         unfinished: The reason to give if the bounds are not there yet.
     """
-    by_load: dict[float, list[TrialResult]] = {}
+    evidence, by_load = evidence_of(goal), defaultdict[float, list[TrialResult]](list)
     for result in results:
-        by_load.setdefault(result.load, []).append(result)
-    bounds = {load: classify(goal, trials) for load, trials in by_load.items()}
-    upper = min((load for load, bound in bounds.items() if bound is Bound.UPPER), default=None)
-    below = (load for load, bound in bounds.items() if bound is Bound.LOWER and (upper is None or load < upper))
-    lower = max(below, default=None)
+        evidence.add(result)
+        by_load[result.load].append(result)
+    lower, upper = evidence.relevant_bounds()
     trials_at_lower = () if lower is None else by_load[lower]
-    return result_from_bounds(goal, lower, upper, trials_at_lower, min_load, max_load, unfinished)
+    return result_from_bounds(goal, lower, upper, trials_at_lower, min_load, max_load, unfinished, evidence.unsure)
 
 
 def result_from_bounds(
@@ -120,11 +122,16 @@ def result_from_bounds(
     min_load: float,
     max_load: float,
     unfinished: IrregularReason,
+    unsure: Container[float | None] = (),
 ) -> GoalResult:
-    """Puts a goal's result together from its relevant bounds; the arguments are those of `goal_result`."""
+    """Puts a goal's result together from its relevant bounds; the arguments are those of `goal_result`.
+
+    `unsure` has the loads that were decided without the certainty that the goal promises.
+    """
     throughput = None if lower is None else conditional_throughput(goal, lower, trials_at_lower)
     if lower is not None and upper is not None and within_width(goal.width, lower, upper):
-        return GoalResult(goal, True, lower, upper, throughput)
+        reason = IrregularReason.UNSURE if lower in unsure or upper in unsure else None
+        return GoalResult(goal, reason is None, lower, upper, throughput, reason)
     reason = unfinished
     if lower is not None and lower >= max_load:
         reason = IrregularReason.MAX_LOAD_IS_LOWER_BOUND

@@ -11,16 +11,16 @@ Nothing is ever scanned again, so a decision costs the same after a thousand tri
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from lossratio.errors import SearchError
-from lossratio.mlrsearch.classification import Bound, Criterion, Tally
+from lossratio.mlrsearch.classification import Bound, Criterion
+from lossratio.mlrsearch.evidence import Evidence, RelevantBounds, evidence_of
 from lossratio.mlrsearch.goal import SearchGoal
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.result import within_width
+from lossratio.mlrsearch.sequential import SequentialGoal
 from lossratio.trials import TrialResult
 
 STEPS_OF_SUMS = 3
@@ -104,6 +104,11 @@ def _usual_targets(goal: SearchGoal, early_verdict: bool) -> tuple[Target, ...]:
     one, which is left out then. Then the duration sum grows by a constant factor.
     """
     first, final = goal.first_duration, goal.final_trial_duration
+    if isinstance(goal, SequentialGoal):
+        # A test ends as soon as it can, so none with less evidence comes before it.
+        durations = (first, math.sqrt(first * final)) if first < final else (final,)
+        coarser = (Target(duration, duration, Criterion.make(goal, duration, duration)) for duration in durations)
+        return *coarser, Target(final, goal.duration_sum, Criterion.of(goal))
     growth = max(1.0, goal.duration_sum / final) ** (1.0 / STEPS_OF_SUMS)
     steps = [(final, final * growth**step) for step in range(STEPS_OF_SUMS)]
     if first < final:
@@ -126,13 +131,6 @@ def _effort(target: Target) -> tuple[float, int, int]:
     return target.trial_duration, math.ceil(trials * (q - p) / q), math.floor(trials * p / q) + 1
 
 
-class RelevantBounds(NamedTuple):
-    """A relevant lower and a relevant upper bound, in frames per second per interface; None: there is none."""
-
-    lower: float | None
-    upper: float | None
-
-
 @dataclass(frozen=True)
 class GoalBounds:
     """The bounds of one goal after some trials.
@@ -147,60 +145,6 @@ class GoalBounds:
     goal: SearchGoal
     proved: RelevantBounds
     leaning: RelevantBounds
-
-
-class Evidence:
-    """The tallies of all measured loads under one criterion."""
-
-    def __init__(self, criterion: Criterion) -> None:
-        self._criterion = criterion
-        self._tallies: dict[float, Tally] = {}
-        self._bounds: dict[float, Bound] = {}
-        self._lowers: list[float] = []
-        self._uppers: list[float] = []
-
-    def add(self, result: TrialResult) -> bool:
-        """Counts a trial; says whether that changed what its load is."""
-        load = result.load
-        tally = self._tallies.setdefault(load, Tally())
-        tally.add(self._criterion, result)
-        old, new = self.bound(load), tally.classify(self._criterion)
-        if new is old:
-            return False
-        self._bounds[load] = new
-        if old is not Bound.UNDECIDED:
-            loads = self._sorted(old)
-            del loads[bisect_left(loads, load)]
-        if new is not Bound.UNDECIDED:
-            insort(self._sorted(new), load)
-        return True
-
-    def bound(self, load: float) -> Bound:
-        """The classification of a load; undecided if nothing was measured there."""
-        return self._bounds.get(load, Bound.UNDECIDED)
-
-    def tally(self, load: float) -> Tally:
-        """The sums at a load."""
-        return self._tallies.get(load) or Tally()
-
-    def upper_above(self, load: float) -> float | None:
-        """The smallest upper bound above a load; None if there is none."""
-        index = bisect_right(self._uppers, load)
-        return self._uppers[index] if index < len(self._uppers) else None
-
-    def lower_below(self, load: float) -> float | None:
-        """The largest lower bound below a load; None if there is none."""
-        index = bisect_left(self._lowers, load)
-        return self._lowers[index - 1] if index > 0 else None
-
-    def relevant_bounds(self) -> RelevantBounds:
-        """The relevant lower and upper bound; None where there is none."""
-        upper = self.upper_above(0.0)
-        return RelevantBounds(self.lower_below(float("inf") if upper is None else upper), upper)
-
-    def _sorted(self, bound: Bound) -> list[float]:
-        """The lower or upper bounds, in ascending order."""
-        return self._lowers if bound is Bound.LOWER else self._uppers
 
 
 @dataclass(frozen=True)
@@ -263,7 +207,11 @@ class Stages:
     """
 
     def __init__(self, goal: SearchGoal, grid: LoadGrid, targets: Sequence[Target] | None = None) -> None:
-        self.stages = tuple(Stage(target, Evidence(target.criterion)) for target in targets or targets_of(goal))
+        *coarser, final = targets or targets_of(goal)
+        self.stages = (
+            *(Stage(target, Evidence(target.criterion)) for target in coarser),
+            Stage(final, evidence_of(goal)),
+        )
         self.goal = goal
         self._grid = grid
         self.intervals = self._intervals()

@@ -7,8 +7,12 @@ import pytest
 from measurement_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
 
 from lossratio.errors import DutError, SearchError, StorageError, TopologyError
+from lossratio.measurements import CsitExportError
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.throughput.evidence import search_contradictions
+from lossratio.measurements.throughput.goals import NdrPdrGoals
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
+from lossratio.measurements.throughput.view import Compliance, ThroughputView, compliance_of
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.classification import Tally
 from lossratio.results.conditions import LoadOrigin
@@ -80,6 +84,29 @@ def test_a_search_leaves_a_result_file_and_a_journal_with_every_trial(tmp_path):
     assert result.outcome is Outcome.MEASURED
     assert result.conditions.duts["DUT1"]["model"]["model"] == "policer"
     assert result.conditions.timing.recovery_s == 0.02
+
+
+def test_a_sequential_search_reports_its_promise_and_is_never_called_rfc_9971_or_rfc_2544(tmp_path):
+    request = SearchRequest(NdrPdrGoals.sequential.value, PROFILE)
+    result = find_conditional_throughput(policed(police="50 kfps"), request, place(tmp_path))
+    usual = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path, "usual"))
+    assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
+    for report, other in zip(result.goals, usual.goals, strict=True):
+        assert report.result.regular
+        assert report.goal.sequential.error_ratio == 0.05
+        assert report.result.relevant_lower_bound == other.result.relevant_lower_bound
+    assert len(result.trials) < 0.75 * len(usual.trials)
+    view = ThroughputView()
+    promise = "sequential tests, not RFC 9971: a bound is wrong with a probability of 5 % at most (indifference 20 %)"
+    assert sum(promise in line for line in view.lines(result)) == 2
+    assert promise in view.conditions(result)
+    assert "sequential" not in view.conditions(usual)
+    for statement in compliance_of(result):
+        assert statement.compliance is Compliance.NONE
+        assert statement.reasons[0] == "loads are tested sequentially, and not classified as in RFC 9971"
+    assert not list(search_contradictions(result, [trial.as_result() for trial in result.trials]))
+    with pytest.raises(CsitExportError, match="no goal with the attributes of CSIT's NDR"):
+        view.csit(result)
 
 
 def test_progress_is_shown_after_each_trial(tmp_path):

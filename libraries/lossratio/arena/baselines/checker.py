@@ -1,16 +1,18 @@
 """An independent check of search results: a second implementation of RFC 9971, without any controller's code.
 
 It implements the RFC's load classification, relevant bounds and conditional throughput over plain lists of trials, in
-whole nanoseconds and exact fractions. From `lossratio.mlrsearch` it takes the types of goals and results only.
+whole nanoseconds and exact fractions. The tests of sequential goals are here a second time, too, in exact fractions.
+From `lossratio.mlrsearch` it takes the types of goals and results only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult
+from lossratio.mlrsearch import GoalResult, IrregularReason, SearchGoal, SearchResult, SequentialGoal
 from lossratio.trials import TrialResult
 
 ROUNDING = 1e-9
@@ -22,11 +24,15 @@ TOO_SHORT = 0.01
 
 @dataclass(frozen=True)
 class Checked:
-    """The bounds that the trials show for a goal; loads and rates in frames per second, None where there is none."""
+    """The bounds that the trials show for a goal; loads and rates in frames per second, None where there is none.
+
+    `unsure`: whether a sequential goal has a bound that only the limit of trials decided.
+    """
 
     relevant_lower_bound: float | None
     relevant_upper_bound: float | None
     conditional_throughput: float | None
+    unsure: bool = False
 
 
 def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: float, max_load: float) -> tuple[str, ...]:
@@ -34,7 +40,7 @@ def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: flo
 
     Args:
         result: The controller's result.
-        trials: All trials that count (no warm-up), in any order.
+        trials: All trials that count (no warm-up), in any order; with sequential goals, in the order measured.
         min_load: Smallest load of the search, frames per second.
         max_load: Largest load of the search, frames per second.
 
@@ -43,7 +49,7 @@ def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: flo
     """
     outside = [trial.load for trial in trials if not min_load <= trial.load <= max_load]
     problems = [f"a trial at {load!r} is outside of {min_load!r} to {max_load!r}" for load in outside]
-    failed = [goal for goal in result if is_bound(goal, _at(trials, min_load), upper=True)]
+    failed = [goal for goal in result if checked(goal, trials).relevant_upper_bound == min_load]
     for goal, goal_result in result.items():
         for fault in _goal_faults(goal_result, trials, min_load, max_load, bool(failed)):
             problems.append(f"{goal}: {fault}")
@@ -52,6 +58,8 @@ def faults(result: SearchResult, trials: Sequence[TrialResult], *, min_load: flo
 
 def checked(goal: SearchGoal, trials: Sequence[TrialResult]) -> Checked:
     """Computes a goal's relevant bounds and conditional throughput from trials."""
+    if isinstance(goal, SequentialGoal):
+        return _tested(goal, trials)
     loads = sorted({trial.load for trial in trials})
     upper = next((load for load in loads if is_bound(goal, _at(trials, load), upper=True)), None)
     lower = None
@@ -62,6 +70,68 @@ def checked(goal: SearchGoal, trials: Sequence[TrialResult]) -> Checked:
             lower = load
     throughput = None if lower is None else lower * (1.0 - _quantile(goal, _at(trials, lower)))
     return Checked(lower, upper, throughput)
+
+
+def _tested(goal: SequentialGoal, trials: Sequence[TrialResult]) -> Checked:
+    """The bounds of a sequential goal: a second implementation of its tests, in exact fractions."""
+    lower: float | None = None
+    upper: float | None = None
+    first_chooses, chosen, order, unsure = goal.first_duration == goal.final_trial_duration, set(), [], set()
+    counts: dict[float, list[int]] = {}
+    for trial in trials:
+        load = trial.load
+        is_open = (lower is None or load > lower) and (upper is None or load < upper)
+        is_unknown = trial.is_early and trial.loss_ratio <= goal.loss_ratio
+        if trial.duration != goal.final_trial_duration or not is_open or is_unknown:
+            continue
+        if first_chooses and load not in chosen:
+            chosen.add(load)
+            continue
+        if load not in counts:
+            counts[load] = [0, 0]
+            order.append(load)
+        counts[load][trial.loss_ratio > goal.loss_ratio] += 1
+        low, high = counts[load]
+        sides = _sides(goal, low, high)
+        needed = 1 / (_written(goal.error) * _share_of_error(order.index(load)))
+        if all(side < needed for side in sides) and low + high >= goal.most_trials:
+            unsure.add(load)
+            sides = (
+                (needed, Fraction(0)) if high <= _written(goal.exceed_ratio) * (low + high) else (Fraction(0), needed)
+            )
+        if sides[0] >= needed:
+            lower = load
+        elif sides[1] >= needed:
+            upper = load
+    throughput = None if lower is None else lower * (1.0 - _quantile(goal, _at(trials, lower)))
+    return Checked(lower, upper, throughput, bool(unsure & {lower, upper}))
+
+
+def _share_of_error(place: int) -> Fraction:
+    """A load's share of a sequential goal's error, by its place in the order of tests, from 0."""
+    pair = place // 2
+    return Fraction(3, 10) if pair == 0 else Fraction(4, 10) / (2 * pair * (pair + 1))
+
+
+def _sides(goal: SequentialGoal, low: int, high: int) -> tuple[Fraction, Fraction]:
+    """How many times as probable the trials are on the verdict's side: for a lower and for an upper bound."""
+    exceed, indifference = _written(goal.exceed_ratio), _written(goal.indifference)
+    if indifference == 0:
+        at_exceed = exceed**high * (1 - exceed) ** low
+        below = _integral(high, low, exceed)
+        return below / exceed / at_exceed, (_integral(high, low, Fraction(1)) - below) / (1 - exceed) / at_exceed
+    good, bad = max(Fraction(0), exceed - indifference), exceed + indifference
+    if good == 0 and high > 0:
+        return Fraction(0), Fraction(math.factorial(200))
+    ratio = (good / bad) ** high * ((1 - good) / (1 - bad)) ** low
+    return ratio, 1 / ratio
+
+
+def _integral(high: int, low: int, end: Fraction) -> Fraction:
+    """The integral of q**high * (1 - q)**low from 0 to an end."""
+    return sum(
+        (math.comb(low, k) * (-1) ** k * end ** (high + k + 1) / (high + k + 1) for k in range(low + 1)), Fraction(0)
+    )
 
 
 def _goal_faults(
@@ -78,8 +148,11 @@ def _goal_faults(
     if not _same(claimed.conditional_throughput, shown.conditional_throughput):
         yield f"the conditional throughput is {shown.conditional_throughput!r}, not {claimed.conditional_throughput!r}"
     narrow = lower is not None and upper is not None and upper - lower <= goal.width * upper * (1.0 + ROUNDING)
-    if claimed.regular != narrow:
-        yield f"with bounds {lower!r} and {upper!r} the result is {'regular' if narrow else 'irregular'}"
+    if claimed.regular != (narrow and not shown.unsure):
+        yield f"with bounds {lower!r} and {upper!r} the result is {'irregular' if claimed.regular else 'regular'}"
+    if (claimed.reason is IrregularReason.UNSURE) != (narrow and shown.unsure):
+        by_limit = "" if shown.unsure else "not "
+        yield f"a bound is {by_limit}decided by the limit of trials, but the reason is {claimed.reason!s}"
     if not claimed.regular and not narrow:
         yield from _reason_faults(claimed.reason, at_max, upper is not None and upper <= min_load, any_failed)
         if claimed.reason is IrregularReason.STALLED and not _has_stalled(goal, trials):

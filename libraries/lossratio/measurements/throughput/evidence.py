@@ -29,7 +29,7 @@ from lossratio.mlrsearch import (
     GoalResult,
     IrregularReason,
     SearchGoal,
-    classify,
+    evidence_of,
     goal_result,
 )
 from lossratio.records import Rate
@@ -87,7 +87,7 @@ class BoundsSoFar:
         self._evidence = [
             (
                 goal,
-                Evidence(Criterion.of(goal)),
+                evidence_of(goal),
                 Evidence(Criterion.make(goal, goal.first_duration, goal.first_duration)),
             )
             for goal in goals
@@ -189,10 +189,13 @@ def _is_generator_limit(result: GoalResult, trials: Iterable[TrialResult], max_l
     if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
         return max_load_origin is LoadOrigin.GENERATOR
     upper = result.relevant_upper_bound
-    at_upper = [trial for trial in trials if trial.load == upper]
-    if not at_upper or classify(result.goal, at_upper) is not Bound.UPPER:
+    if upper is None:
         return False
-    return classify(result.goal, [_without_generators_faults(trial) for trial in at_upper]) is not Bound.UPPER
+    measured, without_faults = evidence_of(result.goal), evidence_of(result.goal)
+    for trial in trials:
+        measured.add(trial)
+        without_faults.add(_without_generators_faults(trial) if trial.load == upper else trial)
+    return measured.bound(upper) is Bound.UPPER and without_faults.bound(upper) is not Bound.UPPER
 
 
 def _without_generators_faults(trial: TrialResult) -> TrialResult:

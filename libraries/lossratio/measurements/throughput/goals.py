@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from lossratio.errors import SearchError
-from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, SearchGoal, SearchGoalWarning, SequentialGoal
 from lossratio.units import parse_duration, parse_ratio
 from lossratio.yaml_file import Problem, load_yaml_file
 
@@ -28,8 +28,14 @@ QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_NDR")
 QUICK_PDR = SearchGoal(0.005, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_PDR")
 """Ten times less evidence than PDR: for trying things out, not for numbers that are compared with others."""
 
+SEQUENTIAL_NDR = SequentialGoal(0.0, 0.5, name="SEQUENTIAL_NDR")
+"""As NDR, but a load is tested until its verdict is sure enough. Not comparable with FD.io CSIT's numbers."""
+
+SEQUENTIAL_PDR = SequentialGoal(0.005, 0.5, name="SEQUENTIAL_PDR")
+"""As PDR, likewise."""
+
 PRESETS: Mapping[str, SearchGoal] = MappingProxyType(
-    {str(goal): goal for goal in (NDR, PDR, RFC2544, TST009, QUICK_NDR, QUICK_PDR)}
+    {str(goal): goal for goal in (NDR, PDR, RFC2544, TST009, QUICK_NDR, QUICK_PDR, SEQUENTIAL_NDR, SEQUENTIAL_PDR)}
 )
 """The goals that have a name."""
 
@@ -39,6 +45,7 @@ class NdrPdrGoals(Enum):
 
     csit = (NDR, PDR)
     quick = (QUICK_NDR, QUICK_PDR)
+    sequential = (SEQUENTIAL_NDR, SEQUENTIAL_PDR)
 
 
 class GoalFields(BaseModel):
@@ -53,19 +60,32 @@ class GoalFields(BaseModel):
     final_trial_duration: Duration = NDR.final_trial_duration
     """Duration of full-length trials."""
     duration_sum: Duration = NDR.duration_sum
-    """Total duration of the trials at one load that decide about the load."""
+    """Total duration of the trials at one load that decide about the load; a sequential goal has none."""
     width: Ratio = NDR.width
     """Largest distance of the relevant bounds, as a share of the upper one."""
     initial_trial_duration: Duration | None = None
     """Duration of the first trials; left out: MLRsearch's default."""
+    error: Ratio | None = None
+    """Promised probability that a bound is wrong; this or the next field makes the goal a sequential one (0.05)."""
+    indifference: Ratio | None = None
+    """How far from the exceed ratio a load's share of lossy trials must be for a verdict to be wrong (0.2)."""
 
     def goal(self, name: str | None) -> SearchGoal:
-        """The goal.
+        """The goal; a sequential one if it has an error or an indifference.
 
         Raises:
             SearchError: If a value is out of range, or values contradict each other.
         """
-        return SearchGoal(**self.model_dump(), name=name)
+        fields = self.model_dump(exclude_none=True) | {"name": name}
+        if self.error is None and self.indifference is None:
+            return SearchGoal(**fields)
+        if "duration_sum" in self.model_fields_set:
+            raise SearchError(
+                "A sequential goal (one with error or indifference) has no duration_sum: its trials end when the "
+                "verdict on a load is sure enough. Leave out one or the other."
+            )
+        del fields["duration_sum"]
+        return SequentialGoal(**fields)
 
 
 class _NamedFields(GoalFields):
@@ -121,7 +141,8 @@ def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
 
 def _own_goal(description: Mapping[str, Any]) -> SearchGoal:
     try:
-        return SearchGoal(**_NamedFields.model_validate(dict(description)).model_dump())
+        fields = _NamedFields.model_validate(dict(description))
+        return fields.goal(fields.name)
     except ValidationError as error:
         faults = "; ".join(_fault(item) for item in error.errors())
         raise SearchError(f"The search goal {dict(description)} is none: {faults}.") from error
@@ -153,7 +174,8 @@ def goal_set_from(description: str) -> GoalSet:
     """Makes a set of search goals from a user's description.
 
     Args:
-        description: The name of a set (``csit``, ``quick``); presets by name (``NDR, TST009``); or a file of goals.
+        description: The name of a set (``csit``, ``quick``, ``sequential``); presets by name (``NDR, TST009``); or a
+            file of goals.
 
     Raises:
         SearchError: If there is no such set, preset or file, or the file is wrong.
@@ -167,7 +189,7 @@ def goal_set_from(description: str) -> GoalSet:
     unknown = [name for name in names if name.upper() not in PRESETS]
     if unknown:
         raise SearchError(
-            f"There is no set of search goals {text!r}. Say {' or '.join(NdrPdrGoals.__members__)}, presets by name "
+            f"There is no set of search goals {text!r}. Say {', '.join(NdrPdrGoals.__members__)}, presets by name "
             f"({', '.join(PRESETS)}), or a file that ends with .yaml."
         )
     return GoalSet(tuple(PRESETS[name.upper()] for name in names))

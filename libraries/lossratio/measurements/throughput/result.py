@@ -5,18 +5,27 @@ from __future__ import annotations
 import statistics
 import warnings
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from lossratio.errors import SearchError
 from lossratio.measurements.latency.result import LatencyAtLoad
 from lossratio.measurements.telemetry.measure import TelemetryTrial
-from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
+from lossratio.mlrsearch import SearchGoal, SearchGoalWarning, SequentialGoal
 from lossratio.records import Rate, Ratio, Record, Seconds
 from lossratio.results import MaxLoad, Outcome, TestResult
 
 _PDR = "PDR"
+
+
+class SequentialRule(Record):
+    """How loads are tested for a goal that does not classify them by RFC 9971's duration sum."""
+
+    indifference_ratio: Ratio
+    """How far from the exceed ratio a load's share of lossy trials must be for a verdict on the load to be wrong."""
+    error_ratio: Ratio
+    """Promised probability that a relevant bound of a regular result is wrong, over both bounds."""
 
 
 class Goal(Record):
@@ -38,6 +47,17 @@ class Goal(Record):
     """Goal width: the largest difference of the relevant bounds, as a share of the load that the next field names."""
     width_relative_to: Literal["relevant upper bound"] = "relevant upper bound"
     """The load that the goal width is relative to."""
+    sequential: SequentialRule | None = None
+    """The test of a sequential goal; left out: loads are classified as RFC 9971 has it."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_no_test(self, serialize: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
+        # Journals are resumed, and series continued, only if goals are written as by earlier versions. With a type of
+        # the return value, pydantic's schema would have no fields.
+        fields: dict[str, Any] = serialize(self)
+        if fields.get("sequential") is None:
+            fields.pop("sequential", None)
+        return fields
 
 
 class GoalOutcome(Record):
@@ -202,6 +222,9 @@ def describe_goal(goal: SearchGoal) -> Goal:
         duration_sum_s=goal.duration_sum,
         initial_trial_duration_s=goal.first_duration,
         width_ratio=goal.width,
+        sequential=SequentialRule(indifference_ratio=goal.indifference, error_ratio=goal.error)
+        if isinstance(goal, SequentialGoal)
+        else None,
     )
 
 
@@ -209,6 +232,17 @@ def search_goal(goal: Goal) -> SearchGoal:
     """The search goal that a result file describes, without warnings: the search has given them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SearchGoalWarning)
+        if goal.sequential is not None:
+            return SequentialGoal(
+                goal.loss_ratio,
+                goal.exceed_ratio,
+                final_trial_duration=goal.final_trial_duration_s,
+                width=goal.width_ratio,
+                initial_trial_duration=goal.initial_trial_duration_s,
+                name=goal.name,
+                indifference=goal.sequential.indifference_ratio,
+                error=goal.sequential.error_ratio,
+            )
         return SearchGoal(
             loss_ratio=goal.loss_ratio,
             exceed_ratio=goal.exceed_ratio,

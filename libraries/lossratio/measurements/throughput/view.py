@@ -23,6 +23,7 @@ from lossratio.measurements.throughput.result import (
     Goal,
     GoalReport,
     GoalSpread,
+    SequentialRule,
     ThroughputResult,
     format_regularity,
     search_goal,
@@ -110,6 +111,8 @@ class ThroughputView(View[ThroughputResult]):
         for report in result.goals:
             allowed = f"loss ratio at most {format_ratio(report.goal.loss_ratio)}"
             yield f"{report.goal.name} ({allowed}): {format_regularity(report)}"
+            if report.goal.sequential is not None:
+                yield f"  {sequential_rule(report.goal.sequential)}"
             if report.result is not None:
                 yield _bound_line("relevant lower bound", report.result.relevant_lower_bound, result)
                 yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
@@ -150,7 +153,14 @@ class ThroughputView(View[ThroughputResult]):
 
     def conditions(self, result: ThroughputResult) -> str:
         """The goals, and their compliance with RFC 2544."""
-        return html_fragment(__package__, "goals.html.jinja", result=result, compliance=compliance_of(result))
+        rules = {report.goal.name: report.goal.sequential for report in result.goals}
+        return html_fragment(
+            __package__,
+            "goals.html.jinja",
+            result=result,
+            compliance=compliance_of(result),
+            rules={name: sequential_rule(rule) for name, rule in rules.items() if rule is not None},
+        )
 
     def findings(self, result: ThroughputResult) -> Iterator[Finding]:
         """A finding for each goal."""
@@ -232,6 +242,8 @@ def compliance_of(result: ThroughputResult) -> list[ComplianceStatement]:
 
 def _statement(goal: Goal, early: tuple[str, ...], timing: tuple[str, ...]) -> ComplianceStatement:
     allowed = []
+    if goal.sequential is not None:
+        allowed.append("loads are tested sequentially, and not classified as in RFC 9971")
     if goal.loss_ratio > 0.0:
         allowed.append(f"a loss ratio of {goal.loss_ratio:g} is allowed")
     if goal.exceed_ratio > 0.0:
@@ -242,6 +254,12 @@ def _statement(goal: Goal, early: tuple[str, ...], timing: tuple[str, ...]) -> C
     short = tuple(f"the {name} is {value:g} s" for name, value in durations.items() if value < _RFC2544_DURATION_S)
     compliance = Compliance.CONDITIONAL if short or early else Compliance.UNCONDITIONAL
     return ComplianceStatement(goal.name, compliance, (*short, *early, *timing))
+
+
+def sequential_rule(rule: SequentialRule) -> str:
+    """A sequential goal's promise, in words."""
+    promise = f"a bound is wrong with a probability of {format_ratio(rule.error_ratio)} at most"
+    return f"sequential tests, not RFC 9971: {promise} (indifference {format_ratio(rule.indifference_ratio)})"
 
 
 def _bound_line(label: str, bound: Rate | None, result: ThroughputResult) -> str:
@@ -283,5 +301,7 @@ def _csit_bounds(result: ThroughputResult, wanted: SearchGoal) -> CsitBounds:
 
 def _is_same(report: GoalReport, wanted: SearchGoal) -> bool:
     goal = search_goal(report.goal)
+    if report.goal.sequential is not None:
+        return False
     names = ("loss_ratio", "exceed_ratio", "final_trial_duration", "duration_sum", "width")
     return all(getattr(goal, name) == getattr(wanted, name) for name in names)

@@ -1,0 +1,126 @@
+"""How often a sequential goal's result has a wrong bound, on simulated SUTs, beside the promised probability.
+
+A SUT here is a curve: the probability that a trial is lossy, by load. It is larger at larger loads, and trials are
+independent, as the promise supposes. Half of the curves are the hardest ones: loads up to the capacity are lossy just
+as often as a good load may be, those above it just as often as a bad one must be.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lossratio.mlrsearch import GoalResult, MLRsearch, SearchGoalWarning, SequentialGoal
+from lossratio.trials import TrialInput, TrialOutput, TrialResult
+
+Curve = Callable[[float], float]
+"""The probability that a trial is lossy, by its load in frames per second."""
+
+MIN_LOAD, MAX_LOAD = 10_000.0, 1_000_000.0
+
+CAPACITIES = (20_000.0, 900_000.0)
+"""Frames per second: between them are the capacities of the curves."""
+
+SPREADS = (0.0005, 0.02)
+"""Shares of the capacity over which a curve rises that is no step."""
+
+NEARLY = 0.15
+"""How far from the exceed ratio the hardest curves of a goal without a zone of indifference are."""
+
+LOST = 0.02
+"""The share of frames that a lossy trial loses beyond the goal's loss ratio."""
+
+PROMISES: tuple[SequentialGoal, ...] = (
+    SequentialGoal(0.0, 0.5, name="half, indifference 0.2"),
+    SequentialGoal(0.0, 0.5, width=0.02, indifference=0.1, error=0.2, name="half, indifference 0.1"),
+    SequentialGoal(0.0, 0.1, width=0.02, indifference=0.08, error=0.1, name="a tenth, indifference 0.08"),
+    SequentialGoal(0.0, 0.5, width=0.02, indifference=0.0, error=0.1, name="half, a mixture"),
+)
+"""The goals whose promises are measured."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What became of a goal's promise.
+
+    Attributes:
+        goal: The goal.
+        searches: Number of searches, each on another SUT.
+        wrong_lower: Searches with a regular result whose lower bound is a bad load.
+        wrong_upper: Searches with a regular result whose upper bound is a good load.
+        irregular: Searches with an irregular result, which has no promise.
+        trials: Mean number of trials of a search.
+    """
+
+    goal: SequentialGoal
+    searches: int
+    wrong_lower: int
+    wrong_upper: int
+    irregular: int
+    trials: float
+
+    @property
+    def error(self) -> float:
+        """The share of searches with a wrong bound."""
+        return (self.wrong_lower + self.wrong_upper) / self.searches
+
+
+def promises_kept(goals: tuple[SequentialGoal, ...], searches: int, first_seed: int = 0) -> Iterator[Kept]:
+    """Measures how often the results of goals are wrong.
+
+    Args:
+        goals: The goals.
+        searches: Number of searches for each goal, each on another SUT.
+        first_seed: Seed of the first SUT.
+    """
+    for goal in goals:
+        outcomes = [search_on_curve(goal, seed) for seed in range(first_seed, first_seed + searches)]
+        wrong = [is_wrong(goal, result, curve) for result, curve, _ in outcomes]
+        yield Kept(
+            goal,
+            searches,
+            sum(lower for lower, _ in wrong),
+            sum(upper for _, upper in wrong),
+            sum(not result.regular for result, _, _ in outcomes),
+            sum(trials for _, _, trials in outcomes) / searches,
+        )
+
+
+def search_on_curve(goal: SequentialGoal, seed: int) -> tuple[GoalResult, Curve, int]:
+    """One search on the SUT of a seed: its result, the SUT, and the number of trials."""
+    draw = random.Random(seed)
+    curve = _curve(goal, draw, hardest=seed % 2 == 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SearchGoalWarning)
+        controller = MLRsearch([goal], MIN_LOAD, MAX_LOAD)
+    while (trial := controller.next_trial()) is not None:
+        controller.record(_measured(trial, goal.loss_ratio + LOST if draw.random() < curve(trial.load) else 0.0))
+    return controller.result()[goal], curve, controller.trials
+
+
+def is_wrong(goal: SequentialGoal, result: GoalResult, curve: Curve) -> tuple[bool, bool]:
+    """Whether a regular result's lower bound is a bad load, and whether its upper bound is a good one."""
+    lower, upper = result.relevant_lower_bound, result.relevant_upper_bound
+    if not result.regular or lower is None or upper is None:
+        return False, False
+    good, bad = goal.exceed_ratio - goal.indifference, goal.exceed_ratio + goal.indifference
+    is_lower_bad = curve(lower) >= bad if goal.indifference else curve(lower) > bad
+    return is_lower_bad, curve(upper) <= good
+
+
+def _curve(goal: SequentialGoal, draw: random.Random, *, hardest: bool) -> Curve:
+    capacity = math.exp(draw.uniform(*map(math.log, CAPACITIES)))
+    gap = goal.indifference or NEARLY
+    good, bad = max(0.0, goal.exceed_ratio - gap), goal.exceed_ratio + gap
+    if hardest:
+        return lambda load: good if load <= capacity else bad
+    least, most = draw.uniform(0.0, good), draw.uniform(bad, 1.0)
+    spread = math.exp(draw.uniform(*map(math.log, SPREADS)))
+    return lambda load: least + (most - least) / (1.0 + math.exp(min(50.0, (1.0 - load / capacity) / spread)))
+
+
+def _measured(trial: TrialInput, loss_ratio: float) -> TrialResult:
+    return TrialResult(trial, TrialOutput(loss_ratio))

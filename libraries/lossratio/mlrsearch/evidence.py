@@ -1,0 +1,187 @@
+"""What the trials so far say about loads: running sums per load, bounds in order, and the relevant ones.
+
+Nothing is ever scanned again, so a trial costs the same after a thousand trials as after ten.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lossratio.errors import SearchError
+from lossratio.mlrsearch.classification import Bound, Criterion, Tally
+from lossratio.mlrsearch.goal import SearchGoal
+from lossratio.mlrsearch.sequential import SequentialGoal
+from lossratio.trials import TrialResult
+
+
+class RelevantBounds(NamedTuple):
+    """A relevant lower and a relevant upper bound, in frames per second per interface; None: there is none."""
+
+    lower: float | None
+    upper: float | None
+
+
+class Evidence:
+    """The tallies of all measured loads under one criterion.
+
+    Attributes:
+        unsure: Loads that were decided without the certainty that their goal promises.
+        short_trials_refute: Whether one lossy trial of any duration makes a load an upper bound.
+    """
+
+    def __init__(self, criterion: Criterion) -> None:
+        self._criterion = criterion
+        self._tallies: dict[float, Tally] = {}
+        self._bounds: dict[float, Bound] = {}
+        self._lowers: list[float] = []
+        self._uppers: list[float] = []
+        self.unsure: set[float] = set()
+        self.short_trials_refute = criterion.exceed[0] == 0
+
+    def add(self, result: TrialResult) -> bool:
+        """Counts a trial; says whether that changed what its load is."""
+        load = result.load
+        self._tallies.setdefault(load, Tally()).add(self._criterion, result)
+        old, new = self.bound(load), self._classified(result)
+        if new is old:
+            return False
+        self._bounds[load] = new
+        if old is not Bound.UNDECIDED:
+            loads = self._sorted(old)
+            del loads[bisect_left(loads, load)]
+        if new is not Bound.UNDECIDED:
+            insort(self._sorted(new), load)
+        return True
+
+    def bound(self, load: float) -> Bound:
+        """What a load is; undecided if nothing was measured there."""
+        return self._bounds.get(load, Bound.UNDECIDED)
+
+    def tally(self, load: float) -> Tally:
+        """The sums at a load."""
+        return self._tallies.get(load) or Tally()
+
+    def missing(self, load: float, bound: Bound) -> float:
+        """Seconds of full-length trials of the expected kind that a load still needs to be such a bound."""
+        p, q = self._criterion.exceed
+        tally = self.tally(load)
+        high = tally.full_high + max(0.0, tally.short_high - tally.short_low * p / (q - p))
+        if bound is Bound.UPPER:
+            return max(0.0, self._criterion.duration_sum * p / q - high) / 1e9
+        whole = max(self._criterion.duration_sum, (high + tally.full_low))
+        return max(0.0, whole * (q - p) / q - tally.full_low) / 1e9
+
+    def upper_above(self, load: float) -> float | None:
+        """The smallest upper bound above a load; None if there is none."""
+        index = bisect_right(self._uppers, load)
+        return self._uppers[index] if index < len(self._uppers) else None
+
+    def lower_below(self, load: float) -> float | None:
+        """The largest lower bound below a load; None if there is none."""
+        index = bisect_left(self._lowers, load)
+        return self._lowers[index - 1] if index > 0 else None
+
+    def relevant_bounds(self) -> RelevantBounds:
+        """The relevant lower and upper bound; None where there is none."""
+        upper = self.upper_above(0.0)
+        return RelevantBounds(self.lower_below(float("inf") if upper is None else upper), upper)
+
+    def _classified(self, result: TrialResult) -> Bound:
+        """What a trial's load is, now that the trial is in the tally."""
+        return self._tallies[result.load].classify(self._criterion)
+
+    def _sorted(self, bound: Bound) -> list[float]:
+        """The lower or upper bounds, in ascending order."""
+        return self._lowers if bound is Bound.LOWER else self._uppers
+
+
+@dataclass
+class _Test:
+    """A load under test: its place in the order of tests, and its trials since the test began."""
+
+    place: int
+    low: int = 0
+    high: int = 0
+
+
+class SequentialEvidence(Evidence):
+    """The tests of all loads for one sequential goal.
+
+    Where no shorter trials come first, the first trial at a load is not part of its test: a trial that chooses what is
+    tested is no fair evidence. A verdict stands. Trials at loads that can no longer change the result, because they are
+    not between the relevant bounds, do not count.
+    """
+
+    def __init__(self, goal: SequentialGoal) -> None:
+        super().__init__(Criterion.of(goal))
+        self.short_trials_refute = False
+        self._goal = goal
+        self._first_chooses = goal.first_duration == goal.final_trial_duration
+        self._seen: set[float] = set()
+        self._tests: dict[float, _Test] = {}
+
+    def missing(self, load: float, bound: Bound) -> float:
+        """Seconds of trials of the expected kind that a load still needs to be such a bound."""
+        test = self._tests.get(load) or _Test(len(self._tests) + 1)
+        needed, trials = self._goal.support_needed(test.place), 0
+        while test.low + test.high + trials < self._goal.most_trials:
+            if bound is Bound.LOWER and self._goal.support(test.low + trials, test.high).lower >= needed:
+                break
+            if bound is Bound.UPPER and self._goal.support(test.low, test.high + trials).upper >= needed:
+                break
+            trials += 1
+        return trials * self._goal.final_trial_duration
+
+    def _classified(self, result: TrialResult) -> Bound:
+        goal, load = self._goal, result.load
+        lower, upper = self.relevant_bounds()
+        is_low = result.loss_ratio <= goal.loss_ratio
+        is_outside = (lower is not None and load <= lower) or (upper is not None and load >= upper)
+        is_open = is_low and result.is_early
+        if result.duration != goal.final_trial_duration or is_open or is_outside:
+            return self.bound(load)
+        if self._first_chooses and load not in self._seen:
+            self._seen.add(load)
+            return Bound.UNDECIDED
+        test = self._tests.setdefault(load, _Test(len(self._tests) + 1))
+        test.low, test.high = test.low + is_low, test.high + (not is_low)
+        support, needed = goal.support(test.low, test.high), goal.support_needed(test.place)
+        if support.lower >= needed:
+            return Bound.LOWER
+        if support.upper >= needed:
+            return Bound.UPPER
+        if test.low + test.high < goal.most_trials:
+            return Bound.UNDECIDED
+        self.unsure.add(load)
+        is_good = test.high <= goal.exceed_ratio * goal.most_trials
+        return Bound.LOWER if is_good else Bound.UPPER
+
+
+def evidence_of(goal: SearchGoal) -> Evidence:
+    """The evidence for a goal, as yet without trials: by RFC 9971, or by sequential tests for a sequential goal."""
+    return SequentialEvidence(goal) if isinstance(goal, SequentialGoal) else Evidence(Criterion.of(goal))
+
+
+def classify(goal: SearchGoal, results: Iterable[TrialResult]) -> Bound:
+    """Classifies a load by its trials (RFC 9971, load classification; for a sequential goal by a test of this load).
+
+    Args:
+        goal: The search goal.
+        results: All trials measured at one load; for a sequential goal in the order measured. None measured: undecided.
+
+    Raises:
+        SearchError: If the trials have different loads.
+    """
+    evidence = evidence_of(goal)
+    load = None
+    for result in results:
+        if load is not None and result.load != load:
+            raise SearchError(
+                f"A load is classified by trials at that load alone, not at {load!r} and {result.load!r}."
+            )
+        load = result.load
+        evidence.add(result)
+    return Bound.UNDECIDED if load is None else evidence.bound(load)

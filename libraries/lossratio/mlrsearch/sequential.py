@@ -1,0 +1,160 @@
+"""Sequential goals: loads are tested until the verdict is sure enough, with a promised probability of a wrong bound.
+
+This is not RFC 9971's load classification. There, a duration sum says how much is measured at a load, whatever the
+trials show. Here, the trials themselves say when to stop, and the probability of a wrong bound is chosen beforehand.
+
+A trial is lossy if it loses more than the goal loss ratio. A load has an unknown probability of lossy trials. It is
+*good* if that is at most the exceed ratio less the indifference, and *bad* if it is at least the exceed ratio plus the
+indifference. Between them, either verdict is right.
+
+The evidence for a verdict is a likelihood ratio (A. Wald, Sequential Analysis, 1947), or, where there is no zone of
+indifference, its mean over all probabilities on the verdict's side (a mixture; A. Ramdas et al., Game-theoretic
+statistics and safe anytime-valid inference, 2023). Either one is an e-process: on a load of the other side, it ever
+reaches 1 / x with a probability of x at most (Ville's inequality), whenever somebody looks.
+
+The error is promised for the search as a whole, over all loads that it tests. They share it by their order, so that all
+shares add up to the error. A load is either good or bad, so it can be wrong in one way only, and both bounds are in the
+same sum. Two conditions: trials are independent, and larger loads are lossy at least as often.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from lossratio.mlrsearch.goal import SearchGoal
+
+FIRST_SHARE = 0.3
+"""Share of the error for each of the first two loads that are tested: in most searches these are the bounds."""
+
+LIMIT = 50
+"""A load is decided by what its trials show so far after so many times the trials that a lossless load needs.
+
+A picture: a load is lossy in exactly half of its trials. It needs no verdict, and a mixture would never reach one.
+"""
+
+
+class Support(NamedTuple):
+    """How strongly trials support each verdict: natural logarithms of e-processes.
+
+    Attributes:
+        lower: For a lower bound.
+        upper: For an upper bound.
+    """
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequentialGoal(SearchGoal):
+    """A search goal whose loads are tested until the verdict is sure enough; not a goal of RFC 9971.
+
+    Attributes:
+        loss_ratio: A trial that loses more is a lossy trial. At least 0, below 1.
+        exceed_ratio: The share of trials that may be lossy. At least 0, below 1.
+        indifference: How far from the exceed ratio a load's share of lossy trials must be for a verdict on that load to
+            be wrong. 0: nowhere; then tests take longer the closer a load is to the exceed ratio.
+        error: Promised probability that a bound of the result is wrong, over both bounds. Above 0, at most 0.5.
+        width: How far apart the bounds may be, relative to the upper one. Above 0, below 1.
+        final_trial_duration: Seconds of each trial that a load is tested with; longer and shorter ones do not count.
+        duration_sum: Seconds of trials that a load without lossy trials needs; it follows from the others.
+        initial_trial_duration: Seconds of the first trials, as for other goals.
+        name: What reports call the goal.
+
+    Raises:
+        SearchError: If a value is out of range.
+    """
+
+    final_trial_duration: float = 1.0
+    duration_sum: float = field(init=False, default=0.0)
+    width: float = 0.005
+    indifference: float = 0.2
+    error: float = 0.05
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "duration_sum", self.final_trial_duration)
+        super().__post_init__()
+        self._check("error", 0.0 < self.error <= 0.5, "above 0 and at most 0.5")
+        self._check(
+            "indifference",
+            0.0 <= self.indifference < 1.0 - self.exceed_ratio,
+            f"at least 0, and below 1 less the exceed ratio ({self.exceed_ratio:g})",
+        )
+        self._check(
+            "indifference", self.indifference > 0.0 or self.exceed_ratio > 0.0, "above 0 where no trial may be lossy"
+        )
+        object.__setattr__(self, "duration_sum", self.least_trials * self.final_trial_duration)
+
+    @property
+    def least_trials(self) -> int:
+        """Trials after which a load without lossy ones is a lower bound, if it is the first load to be tested."""
+        needed, trials = self.support_needed(1), 1
+        while self.support(trials, 0).lower < needed:
+            trials += 1
+        return trials
+
+    @property
+    def most_trials(self) -> int:
+        """Trials after which a load is decided by what they show so far."""
+        return LIMIT * self.least_trials
+
+    def support(self, low: int, high: int) -> Support:
+        """How strongly trials at a load speak for each verdict.
+
+        Args:
+            low: Number of trials that were not lossy.
+            high: Number of lossy trials.
+        """
+        if self.indifference > 0.0:
+            return _likelihood_ratio(self.exceed_ratio, self.indifference, low, high)
+        return _mixture(self.exceed_ratio, low, high)
+
+    def support_needed(self, place: int) -> float:
+        """The support that a verdict on a load needs (natural logarithm).
+
+        Args:
+            place: The load's place in the order of the loads that are tested, from 1.
+        """
+        pair = (place - 1) // 2
+        share = FIRST_SHARE if pair == 0 else (1.0 - 2.0 * FIRST_SHARE) / (2.0 * pair * (pair + 1))
+        return -math.log(self.error * share)
+
+
+@lru_cache(maxsize=4096)
+def _likelihood_ratio(exceed_ratio: float, indifference: float, low: int, high: int) -> Support:
+    """The support where there is a zone of indifference (Wald's sequential probability ratio test)."""
+    good, bad = max(0.0, exceed_ratio - indifference), exceed_ratio + indifference
+    if good == 0.0 and high > 0:
+        return Support(-math.inf, math.inf)
+    lower = low * math.log((1.0 - good) / (1.0 - bad)) + (high * math.log(good / bad) if high else 0.0)
+    return Support(lower, -lower)
+
+
+@lru_cache(maxsize=4096)
+def _mixture(exceed_ratio: float, low: int, high: int) -> Support:
+    """The support where there is none: the mean likelihood ratio over all probabilities on the verdict's side.
+
+    The integral of q**high * (1 - q)**low from 0 to the exceed ratio is that from 0 to 1 times the probability that of
+    `low + high + 1` trials more than `high` are lossy.
+    """
+    trials = low + high + 1
+    logs = [
+        math.lgamma(trials + 1) - math.lgamma(lossy + 1) - math.lgamma(trials - lossy + 1)
+        + lossy * math.log(exceed_ratio) + (trials - lossy) * math.log1p(-exceed_ratio)
+        for lossy in range(trials + 1)
+    ]  # fmt: skip
+    whole = math.lgamma(high + 1) + math.lgamma(low + 1) - math.lgamma(trials + 1)
+    at_exceed_ratio = high * math.log(exceed_ratio) + low * math.log1p(-exceed_ratio)
+    return Support(
+        whole + _log_sum(logs[high + 1 :]) - at_exceed_ratio - math.log(exceed_ratio),
+        whole + _log_sum(logs[: high + 1]) - at_exceed_ratio - math.log1p(-exceed_ratio),
+    )
+
+
+def _log_sum(logs: list[float]) -> float:
+    """The logarithm of the sum of numbers, of which the logarithms are given."""
+    largest = max(logs)
+    return largest + math.log(math.fsum(math.exp(log - largest) for log in logs))
