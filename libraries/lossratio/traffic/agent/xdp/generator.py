@@ -167,7 +167,6 @@ class XdpGenerator:
 
     def _check_ports(self) -> None:
         for direction in self._configuration.directions:
-            check_can_send(self._before[direction.transmit])
             check_may_attach(self._before[direction.receive])
 
     def _open(self) -> None:
@@ -187,6 +186,9 @@ class XdpGenerator:
             self._opened.callback(program.close)
             link, self._modes[port] = attach(program.program, self._before[port])
             self._opened.callback(link.close)
+        for direction in directions:
+            # Only now: a veth sends such frames once its other end has a program, which may be one of these.
+            check_can_send(self._before[direction.transmit])
         for number, cpu in enumerate(self._cpus):
             own = [part for stream, part in zip(self._streams, parts) if stream.sender == number]
             self._senders.append(Sender(SendProgram(own), cpu))
