@@ -13,6 +13,7 @@ setup(
         ],
         "lossratio.drawing": ["templates/*.jinja"],
         "lossratio.measurements.latency": ["*.jinja"],
+        "lossratio.measurements.rfc2544": ["*.jinja"],
         "lossratio.measurements.throughput": ["*.jinja"],
     },
 )

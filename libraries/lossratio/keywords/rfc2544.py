@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.errors import SearchError
+from lossratio.errors import SearchError, TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
-from lossratio.keywords.measuring import describe_profile, measured, show_progress
+from lossratio.keywords.catalogue import RFC2544_FRAME_SIZES
+from lossratio.keywords.measuring import announce, describe_profile, measured, show_progress
 from lossratio.keywords.session import Keywords
+from lossratio.measurements import seconds_in_words
 from lossratio.measurements.back_to_back import (
     BURST_REPEATS,
     LONGEST_BURST,
@@ -30,6 +33,7 @@ from lossratio.measurements.recovery import (
     measure_recovery,
 )
 from lossratio.measurements.reset import (
+    DEVICES,
     RESET_LEAD,
     RESET_LIMIT,
     RESET_REPEATS,
@@ -38,9 +42,24 @@ from lossratio.measurements.reset import (
     command_reset,
     measure_reset,
 )
+from lossratio.measurements.rfc2544 import (
+    ALL_TESTS,
+    FULL,
+    QUICK,
+    Rfc2544Part,
+    Rfc2544Request,
+    Rfc2544Run,
+    Rfc2544Test,
+    run_rfc2544,
+    write_rfc2544_report,
+)
+from lossratio.mlrsearch import Forecast
+from lossratio.results import message
 from lossratio.testbed import describe_traffic
 from lossratio.traffic import TrafficProfile, load_profile
 from lossratio.trials import Integrity
+
+_FRAME_SIZES = tuple(FrameSize(size) for size in RFC2544_FRAME_SIZES)
 
 
 class Rfc2544Keywords(Keywords):
@@ -182,30 +201,78 @@ class Rfc2544Keywords(Keywords):
         | `Measure Reset Time`    frame_size=64B    throughput=100 kpps
         | `Measure Reset Time`    64B    throughput=1 Mpps    command=ssh admin@box reload    limit=2 min
         """
-        if command is not None and keyword is not None:
-            raise SearchError("A reset is a command or a keyword; give one of them.")
+        reset, name = _reset(command, keyword)
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         request = ResetRequest(
             traffic,
             self._throughput(traffic, throughput),
             max_load,
+            reset,
+            name,
             hitless=hitless,
             repeats=repeats,
             lead=lead.total_seconds(),
             limit=limit.total_seconds(),
             integrity=integrity,
         )
-        if command is not None:
-            request = replace(request, reset=command_reset(command), name=f"command: {command}")
-        if keyword is not None:
-            name = keyword
-            request = replace(request, reset=lambda: BuiltIn().run_keyword(name), name=f"keyword: {keyword}")
         return measured(
             self.session,
             f"Measuring the reset time: {describe_profile(traffic)}",
             lambda testbed, place: measure_reset(testbed, request, place, show_progress),
             resume,
         )
+
+    @typed_keyword("Run RFC 2544")
+    def run_rfc_2544(
+        self,
+        *tests: Rfc2544Test,
+        frame_sizes: tuple[FrameSize, ...] = _FRAME_SIZES,
+        profile: str = DEFAULT_PROFILE,
+        quick: bool = False,
+        command: str | None = None,
+        keyword: str | None = None,
+        integrity: Integrity = Integrity.DOUBT,
+        bidirectional: bool | None = None,
+        max_load: FrameRate | None = None,
+        resume: Path | None = None,
+    ) -> Rfc2544Run:
+        """Performs the tests of RFC 2544 over ``frame_sizes``, and writes the report that the RFC asks for.
+
+        ``tests`` are ``throughput``, ``latency``, ``frame loss``, ``back-to-back``, ``recovery`` and ``reset``; left
+        out, all of them. Throughput is always measured, as the others need it; the reset is made at the first frame
+        size. ``command`` and ``keyword`` are the reset, as of `Measure Reset Time`. ``quick`` takes a hundredth of the
+        time, to try things out.
+
+        Before the first test, the console has the time that all will take. Each test of each frame size has a result of
+        its own; a run that was interrupted continues in the middle. A test that fails does not end the others, and the
+        keyword fails at the end. The report is in ``rfc2544.html`` (one page, which prints well), ``rfc2544.json`` and
+        ``rfc2544.csv`` in the output directory. The other arguments are described under `Arguments of measurements`.
+
+        | `Run RFC 2544`
+        | `Run RFC 2544`    throughput    back-to-back    frame_sizes=["64B", "1518B", "9000B"]    quick=True
+        """
+        profiles = [load_profile(profile, frame_size=size, bidirectional=bidirectional) for size in frame_sizes]
+        reset, name = _reset(command, keyword)
+        request = Rfc2544Request(
+            profiles, tests or ALL_TESTS, QUICK if quick else FULL, max_load, reset, name, integrity
+        )
+        place = self.session.place(resume)
+        run = run_rfc2544(
+            self.session.ready_testbed(),
+            request,
+            place,
+            on_forecast=_show_forecast,
+            on_progress=show_progress,
+            on_part=_show_part,
+        )
+        for path in write_rfc2544_report(run, place.directory.path):
+            logger.info(f'Report: <a href="{path.name}">{path.name}</a>', html=True)
+            logger.console(f"lossratio: {path}")
+        if run.problems:
+            raise TrafficError(
+                f"{len(run.problems)} of {len(run.parts)} tests have no result: {'; '.join(run.problems)}"
+            )
+        return run
 
     def _throughput(self, traffic: TrafficProfile, given: float | None) -> float | None:
         """The throughput without loss, given or of the last search with the same traffic; None: not known."""
@@ -216,3 +283,31 @@ class Rfc2544Keywords(Keywords):
             if report.goal.loss_ratio == 0.0 and report.result is not None and report.result.conditional_throughput:
                 return report.result.conditional_throughput.per_interface_fps
         return None
+
+
+def _reset(command: str | None, keyword: str | None) -> tuple[Callable[[], object] | None, str]:
+    """The reset, and its name in results.
+
+    Raises:
+        SearchError: If both are given.
+    """
+    if command is not None and keyword is not None:
+        raise SearchError("A reset is a command or a keyword; give one of them.")
+    if command is not None:
+        return command_reset(command), f"command: {command}"
+    if keyword is not None:
+        return lambda: BuiltIn().run_keyword(keyword), f"keyword: {keyword}"
+    return None, DEVICES
+
+
+def _show_forecast(measurements: int, forecast: Forecast) -> None:
+    expected, low, high = (seconds_in_words(seconds) for seconds in (forecast.seconds, forecast.low, forecast.high))
+    announce(f"RFC 2544: {measurements} measurements, {expected} ({low} to {high})")
+
+
+def _show_part(part: Rfc2544Part) -> None:
+    text = f"no result: {part.problem}" if part.result is None else message(part.result)
+    logger.info(f"{part.frame_size} {part.test.value}\n{text}")
+    announce(f"{part.frame_size} {part.test.value}: {text.splitlines()[0]}")
+    if part.problem is not None:
+        logger.warn(f"RFC 2544, {part.frame_size} {part.test.value}: {part.problem}")

@@ -26,6 +26,7 @@ def test_the_names_are_those_that_suites_use():
         "Reconfigure DUTs",
         "Release Testbed",
         "Reserve Testbed",
+        "Run RFC 2544",
         "Set Up Testbed",
         "Start Traffic",
         "Stop Traffic",

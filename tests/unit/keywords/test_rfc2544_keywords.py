@@ -15,6 +15,11 @@ Bursts
 Recovery
     ${result} =    Measure System Recovery    64B    duration=2 s    limit=1 s    repeats=2    overload=1.2
     Should Be Equal As Numbers    ${result.recovery.average_s}    0
+Some Of All
+    ${run} =    Run RFC 2544    frame loss    recovery    frame_sizes=["64B", "1518B"]    quick=True    max_load=80 kpps
+    Should Be Equal    ${run.problems}    ${{()}}
+All With A Reset That Fails
+    Run RFC 2544    reset    frame_sizes=["64B"]    quick=True    command=false
 Throughput Of Other Frames
     Measure System Recovery    128B
 Command And Keyword
@@ -39,6 +44,12 @@ def run(tmp_path_factory):
         ("Bursts After A Search", "PASS", "back-to-back frames (RFC 9004), 2 searches"),
         ("Bursts", "PASS", "rate of the bursts         100,000 fps per interface"),
         ("Recovery", "PASS", "system recovery (RFC 2544, section 26.5), 2 repetitions"),
+        ("Some Of All", "PASS", ""),
+        (
+            "All With A Reset That Fails",
+            "FAIL",
+            "TrafficError: 1 of 2 tests have no result: 64B reset: The reset command",
+        ),
         ("Throughput Of Other Frames", "FAIL", "SearchError: The throughput of this traffic is not known"),
         ("Command And Keyword", "FAIL", "SearchError: A reset is a command or a keyword; give one of them."),
         ("Command That Does Nothing", "FAIL", "TrafficError: No frame was lost after the reset (command: true)"),
@@ -49,3 +60,9 @@ def run(tmp_path_factory):
 def test_a_keyword_says_its_result_or_one_error(run, name, status, text):
     test = run.tests[name]
     assert (test.status, text in test.message) == (status, True), test.message
+
+
+def test_the_report_of_all_tests_is_beside_the_page_and_the_log_links_to_it(run):
+    for name in ("rfc2544.html", "rfc2544.json", "rfc2544.csv"):
+        assert (run.directory / name).stat().st_size > 100
+        assert any(f'<a href="{name}">' in message for message in run.messages)

@@ -38,7 +38,7 @@ def testbed_of(tmp_path_factory):
 
 
 def slow(recovery=0.25, **more):
-    return {"model": "slow_recovery", "capacity": CAPACITY, "recovery": recovery, **more}
+    return {"model": "device", "capacity": CAPACITY, "recovery": recovery, **more}
 
 
 RECOVERY = RecoveryRequest(
@@ -141,7 +141,7 @@ RESET = ResetRequest(PROFILE, throughput=50e3, repeats=3, lead=1.0, limit=2.0)
 
 
 def restarting(downtime=0.5):
-    return {"model": "restarting", "capacity": CAPACITY, "downtime": downtime}
+    return {"model": "device", "capacity": CAPACITY, "downtime": downtime}
 
 
 def test_the_reset_time_is_that_of_the_model_by_both_methods(testbed_of, tmp_path):

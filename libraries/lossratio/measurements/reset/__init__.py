@@ -1,6 +1,7 @@
 """Reset: the time without forwarding after a reset (RFC 6201)."""
 
 from lossratio.measurements.reset.measure import (
+    DEVICES,
     RESET_LEAD,
     RESET_LIMIT,
     RESET_REPEATS,
@@ -15,6 +16,7 @@ KIND = Reset
 """The class of the kind, for the registry."""
 
 __all__ = [
+    "DEVICES",
     "KIND",
     "RESET_LEAD",
     "RESET_LIMIT",

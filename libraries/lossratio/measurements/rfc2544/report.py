@@ -1,0 +1,493 @@
+"""The report that RFC 2544 asks for: a table or a graph for each test, the conditions, and what was done of the RFC."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lossratio.drawing import LINE_HEIGHT, Axis, Plot, drawing, element, html_fragment, in_unit, series_colour, text_at
+from lossratio.errors import StorageError
+from lossratio.measurements import seconds_in_words
+from lossratio.measurements.back_to_back import BackToBackResult
+from lossratio.measurements.frame_loss import FrameLossResult
+from lossratio.measurements.latency import LatencyResult
+from lossratio.measurements.recovery import RecoveryResult
+from lossratio.measurements.reset import ResetResult
+from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
+from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test, throughput_of
+from lossratio.measurements.throughput import ThroughputResult
+from lossratio.records import Rate
+from lossratio.results import MaxLoad, findings_of, message, number_of, write_whole
+from lossratio.units import format_milliseconds, format_ratio
+
+REPORT_FORMAT = "lossratio-rfc2544/1"
+"""Format of the JSON file."""
+
+NAME = "rfc2544"
+"""Name of the files, without their suffix."""
+
+_WIDTH, _HEIGHT = 900.0, 340.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 90.0, 880.0, 30.0, 280.0
+_DEFINITION = (
+    "Latency is the time between two stamps of the same frame: one when it leaves the TG, one when it comes back. For "
+    "frames of one size and links of one speed this is the definition of RFC 1242 for bit forwarding devices; that for "
+    "store and forward devices is less by the time in which the frame is received."
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of one test.
+
+    Attributes:
+        columns: The heads.
+        rows: The cells of each row, in words.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One test in the report.
+
+    Attributes:
+        title: Heading, with the section of the RFC.
+        about: What the numbers are.
+        table: The table that the RFC asks for, or that goes with its graph.
+        graph: The graph as one ``<svg>`` element; empty: there is none.
+    """
+
+    title: str
+    about: str
+    table: Table
+    graph: str = ""
+
+
+@dataclass(frozen=True)
+class Rfc2544Report:
+    """A report in three formats.
+
+    Attributes:
+        html: One page, which needs no network and no scripts.
+        json: Everything, for programs.
+        csv: A row for each test and frame size, for spreadsheets.
+    """
+
+    html: str
+    json: str
+    csv: str
+
+
+def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
+    """Makes the report of a run."""
+    requirements = requirements_of(run)
+    chapters = [make(run) for make in _CHAPTERS]
+    results = [part.result for part in run.parts if part.result is not None]
+    page = html_fragment(
+        __package__,
+        "report.html.jinja",
+        filters={"words": message},
+        run=run,
+        conditions=results[0].conditions if results else None,
+        took=seconds_in_words((run.ended - run.started).total_seconds()),
+        forecast=seconds_in_words(run.forecast.seconds),
+        measured=seconds_in_words(sum(trial.elapsed_s for result in results for trial in result.trials)),
+        chapters=[chapter for chapter in chapters if chapter.table.rows],
+        requirements=requirements,
+        verdict=verdict_of(requirements),
+        results=results,
+    )
+    return Rfc2544Report(page, _as_json(run, requirements), _as_csv(run))
+
+
+def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
+    """Writes the report into a directory, in three files.
+
+    Raises:
+        StorageError: If a file cannot be written.
+    """
+    report = rfc2544_report(run)
+    texts = {"html": report.html, "json": report.json, "csv": report.csv}
+    paths = {suffix: directory / f"{NAME}.{suffix}" for suffix in texts}
+    for suffix, path in paths.items():
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            write_whole(path, texts[suffix].encode())
+        except OSError as error:
+            raise StorageError(
+                f"Cannot write the report {path}: {error.strerror}. Make room, and resume the run."
+            ) from error
+    return tuple(paths.values())
+
+
+def _throughput(run: Rfc2544Run) -> Chapter:
+    columns = (
+        "frame size",
+        "theoretical maximum, fps",
+        "maximum load, fps",
+        "throughput, fps",
+        "of theoretical maximum",
+        "aggregate, fps",
+        "aggregate on the wire, bit/s",
+        "state",
+    )
+    return Chapter(
+        "Throughput (section 26.1)",
+        "The highest rate of each transmitting interface at which no frame is lost.",
+        Table(columns, tuple(_throughput_row(part) for part in run.of(Rfc2544Test.THROUGHPUT))),
+        _draw_throughput(run),
+    )
+
+
+def _throughput_row(part: Rfc2544Part) -> tuple[str, ...]:
+    result = part.result
+    if not isinstance(result, ThroughputResult):
+        return _missing(part, 7)
+    load, outcome = result.max_load, result.goals[0].result
+    rate = None if outcome is None else outcome.conditional_throughput
+    is_whole = rate is not None and _is_most(rate, load)
+    share = "" if rate is None or load.theoretical_maximum is None else rate.per_interface_fps / _theoretical(load)
+    reason = None if outcome is None else outcome.reason
+    return (
+        part.frame_size,
+        _fps(load.theoretical_maximum) or "link speed not known",
+        _fps(load.rate),
+        _fps(rate) or "none",
+        share if isinstance(share, str) else format_ratio(share),
+        "" if rate is None else f"{rate.aggregate_fps:,.0f}",
+        "" if rate is None else f"{rate.aggregate_l1_bps:,.0f}",
+        "the maximum load" if is_whole else "measured" if reason is None else f"irregular: {reason}",
+    )
+
+
+def _is_most(rate: Rate, load: MaxLoad) -> bool:
+    return rate.per_interface_fps >= load.rate.per_interface_fps * (1.0 - 1e-9)
+
+
+def _theoretical(load: MaxLoad) -> float:
+    return (load.theoretical_maximum or load.rate).per_interface_fps
+
+
+def _latency(run: Rfc2544Run) -> Chapter:
+    columns = (
+        "frame size",
+        "rate of the run, fps",
+        "media type",
+        "repeats",
+        "average, µs",
+        "least, µs",
+        "most, µs",
+        "standard deviation of repeats, µs",
+    )
+    rows = [row for part in run.of(Rfc2544Test.LATENCY) for row in _latency_rows(part)]
+    about = f"{_DEFINITION} The average is that of all repeats and directions."
+    return Chapter("Latency (section 26.2)", about, Table(columns, tuple(rows)))
+
+
+def _latency_rows(part: Rfc2544Part) -> Iterator[tuple[str, ...]]:
+    result = part.result
+    if not isinstance(result, LatencyResult):
+        yield _missing(part, 7)
+        return
+    known = [at_load for at_load in result.latency if at_load.is_measured]
+    directions = [[one for one in at_load.directions if one.error is None] for at_load in known]
+    means = [statistics.fmean(one.mean_us or 0.0 for one in ways) for ways in directions]
+    spread = statistics.stdev(means) if len(means) > 1 else 0.0
+    yield (
+        part.frame_size,
+        _fps(result.latency[0].load),
+        "Ethernet",
+        f"{len(means)}",
+        f"{statistics.fmean(means):,.1f}",
+        f"{min(one.least_us or 0.0 for ways in directions for one in ways):,.1f}",
+        f"{max(one.most_us or 0.0 for ways in directions for one in ways):,.1f}",
+        f"{spread:,.1f}",
+    )
+
+
+def _frame_loss(run: Rfc2544Run) -> Chapter:
+    columns = ("frame size", "load, % of the maximum", "load, fps", "frame loss rate, %", "lost frames", "state")
+    rows: list[tuple[str, ...]] = []
+    for part in run.of(Rfc2544Test.FRAME_LOSS):
+        if not isinstance(part.result, FrameLossResult) or part.result.frame_loss is None:
+            rows.append(_missing(part, 5))
+            continue
+        for loss in part.result.frame_loss.loads:
+            rows.append(
+                (
+                    part.frame_size,
+                    f"{100 * loss.share_of_max_load_ratio:.4g}",
+                    _fps(loss.load),
+                    f"{100 * loss.frame_loss_ratio:.4g}",
+                    "" if loss.lost_frames is None else f"{loss.lost_frames:,}",
+                    "measured" if not loss.unsent_frames else f"{loss.unsent_frames:,} frames unsent",
+                )
+            )
+    about = "From the maximum load downwards, until two loads in a row lose nothing."
+    return Chapter("Frame loss rate (section 26.3)", about, Table(columns, tuple(rows)), _draw_loss(run))
+
+
+def _back_to_back(run: Rfc2544Run) -> Chapter:
+    columns = (
+        "frame size",
+        "rate of the bursts, fps",
+        "average burst, frames",
+        "min, max, stddev",
+        "corrected buffer time",
+        "implied buffer time",
+        "N",
+        "state",
+    )
+    about = (
+        "The longest burst without loss, and the buffer time that follows from it and the throughput. Smallest step: 1 "
+        "frame. Standard deviation over N - 1."
+    )
+    rows = tuple(_back_to_back_row(part) for part in run.of(Rfc2544Test.BACK_TO_BACK))
+    return Chapter("Back-to-back frames (section 26.4, RFC 9004)", about, Table(columns, rows))
+
+
+def _back_to_back_row(part: Rfc2544Part) -> tuple[str, ...]:
+    result = part.result
+    if not isinstance(result, BackToBackResult) or result.error is not None:
+        return _missing(part, 7)
+    values, rate = result.back_to_back, _fps(result.max_load.rate)
+    if values is None:
+        return (part.frame_size, rate, *[""] * 5, f"not applicable: {result.reason}")
+    least = "at least " if values.is_at_limit else ""
+    return (
+        part.frame_size,
+        rate,
+        f"{least}{values.average_frames:,.1f}",
+        f"{values.least_frames:,}, {values.most_frames:,}, {values.stdev_frames:.4g}",
+        f"{least}{format_milliseconds(values.buffer_time.corrected_s)}",
+        f"{least}{format_milliseconds(values.buffer_time.implied_s)}",
+        f"{len(values.searches)}",
+        result.reason or "measured",
+    )
+
+
+def _recovery(run: Rfc2544Run) -> Chapter:
+    columns = (
+        "frame size",
+        "throughput, fps",
+        "overload, fps",
+        "then, fps",
+        "average recovery time",
+        "min, max, stddev",
+        "repeats",
+        "state",
+    )
+    about = (
+        "Time from the end of the overload to the sending of the last lost frame. The RFC's text has the two times the "
+        "other way round, which would be negative."
+    )
+    rows = tuple(_recovery_row(part) for part in run.of(Rfc2544Test.RECOVERY))
+    return Chapter("System recovery (section 26.5)", about, Table(columns, rows))
+
+
+def _recovery_row(part: Rfc2544Part) -> tuple[str, ...]:
+    result = part.result
+    if not isinstance(result, RecoveryResult) or result.error is not None:
+        return _missing(part, 7)
+    if result.recovery is None:
+        return (part.frame_size, _fps(result.throughput), *[""] * 5, f"{result.reason}")
+    values = result.recovery
+    average, spread = values.average_s, (values.least_s, values.most_s, values.stdev_s)
+    return (
+        part.frame_size,
+        _fps(result.throughput),
+        _fps(result.overload),
+        _fps(result.after),
+        "none" if average is None else format_milliseconds(average),
+        ", ".join(format_milliseconds(value) for value in spread if value is not None),
+        f"{len(values.times)}",
+        result.reason or "measured",
+    )
+
+
+def _reset(run: Rfc2544Run) -> Chapter:
+    columns = (
+        "frame size",
+        "reset",
+        "load, fps",
+        "average by time stamps",
+        "min, max, stddev",
+        "average by frame loss",
+        "average loss, frames",
+        "trials",
+        "state",
+    )
+    about = (
+        "Time without forwarding after a reset: between the frames received before and after it, and lost frames over "
+        "the load. At the smallest frame size."
+    )
+    rows = tuple(_reset_row(part) for part in run.of(Rfc2544Test.RESET))
+    return Chapter("Reset (section 26.6, RFC 6201)", about, Table(columns, rows))
+
+
+def _reset_row(part: Rfc2544Part) -> tuple[str, ...]:
+    result = part.result
+    if not isinstance(result, ResetResult) or result.reset is None:
+        return _missing(part, 8)
+    values = result.reset
+    average, spread = values.average_s, (values.least_s, values.most_s, values.stdev_s)
+    return (
+        part.frame_size,
+        result.settings.reset,
+        _fps(result.load),
+        "none" if average is None else format_milliseconds(average),
+        ", ".join(format_milliseconds(value) for value in spread if value is not None),
+        format_milliseconds(values.average_by_loss_s),
+        f"{values.average_lost_frames:,.1f}",
+        f"{len(values.times)}",
+        result.reason or "measured",
+    )
+
+
+_CHAPTERS: tuple[Callable[[Rfc2544Run], Chapter], ...] = (
+    _throughput,
+    _latency,
+    _frame_loss,
+    _back_to_back,
+    _recovery,
+    _reset,
+)
+
+
+def _missing(part: Rfc2544Part, columns: int) -> tuple[str, ...]:
+    reason = part.problem or (None if part.result is None else part.result.error)
+    return (part.frame_size, *[""] * (columns - 1), f"no result: {reason}")
+
+
+def _fps(rate: Rate | None) -> str:
+    return "" if rate is None else f"{rate.per_interface_fps:,.0f}"
+
+
+def _draw_throughput(run: Rfc2544Run) -> str:
+    """The graph of section 26.1: frame rate over frame size, theoretical and measured."""
+    theoretical: list[tuple[float, float]] = []
+    measured: list[tuple[float, float]] = []
+    for part in run.of(Rfc2544Test.THROUGHPUT):
+        if isinstance(part.result, ThroughputResult):
+            size = part.result.conditions.traffic.average_frame_size_bytes
+            theoretical.append((size, _theoretical(part.result.max_load)))
+            rate = throughput_of(part.result)
+            measured += [] if rate is None else [(size, rate)]
+    if len(theoretical) < 2:
+        return ""
+    known = all(
+        part.result is None or part.result.max_load.theoretical_maximum is not None
+        for part in run.of(Rfc2544Test.THROUGHPUT)
+    )
+    upper = (
+        "theoretical maximum of the links" if known else "theoretical maximum, or maximum load where it is not known"
+    )
+    highest = max(rate for _, rate in theoretical) * 1.05
+    plot = Plot(Axis(0.0, theoretical[-1][0] * 1.02, _LEFT, _RIGHT), Axis(0.0, highest, _BOTTOM, _TOP))
+    plot.frame([size for size, _ in theoretical], plot.y.ticks(8), in_unit(1), in_unit(1))
+    plot.line(theoretical, series_colour(1), dash="6 3")
+    plot.line(measured, series_colour(0))
+    names = ((upper, series_colour(1), "6 3"), ("throughput", series_colour(0), None))
+    return _finish(plot, names, "frame rate, frames per second per interface", "frame size, bytes", "Throughput")
+
+
+def _draw_loss(run: Rfc2544Run) -> str:
+    """The graph of section 26.3: both axes from 0 to 100 %."""
+    lines: list[tuple[str, list[tuple[float, float]]]] = []
+    for part in run.of(Rfc2544Test.FRAME_LOSS):
+        if isinstance(part.result, FrameLossResult) and part.result.frame_loss is not None:
+            share = part.result.max_load.rate.per_interface_fps / _theoretical(part.result.max_load)
+            points = [
+                (100 * share * loss.share_of_max_load_ratio, 100 * loss.frame_loss_ratio)
+                for loss in part.result.frame_loss.loads
+            ]
+            lines.append((part.frame_size, points))
+    if not lines:
+        return ""
+    plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0, _BOTTOM, _TOP))
+    plot.frame(plot.x.ticks(11), plot.y.ticks(11), in_unit(1), in_unit(1))
+    dashes = (None, "6 3", "2 3", "8 3 2 3")
+    names = []
+    for place, (name, points) in enumerate(lines):
+        colour, dash = series_colour(place), dashes[place % len(dashes)]
+        plot.line(points, colour, dash=dash)
+        names.append((name, colour, dash))
+    return _finish(plot, names, "frame loss rate, %", "load, % of the theoretical maximum", "Frame loss rate")
+
+
+def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x: str, title: str) -> str:
+    captions = [text_at(4.0, 14.0, y), text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, x, text_anchor="middle")]
+    keys: list[str] = []
+    columns = 2 if len(names) < 3 else 4
+    for place, (name, colour, dash) in enumerate(names):
+        left = _LEFT + (place % columns) * (_RIGHT - _LEFT) / columns
+        top = _BOTTOM + 54.0 + LINE_HEIGHT * (place // columns)
+        line = {"stroke": colour, "stroke_width": 1.6, "stroke_dasharray": dash, "fill": "none"}
+        keys += [element("path", d=f"M{left:.0f} {top - 4:.0f}h26", **line), text_at(left + 34, top, name)]
+    return drawing(_WIDTH, _HEIGHT + LINE_HEIGHT, f"{title}.", [*captions, *plot.parts, *keys])
+
+
+def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
+    """The quantities of a part, as numbers: rates are aggregates, in frames per second."""
+    for finding in findings_of([part.result]) if part.result is not None else ():
+        yield {
+            "quantity": finding.quantity,
+            "outcome": finding.outcome.value,
+            "value": number_of(finding.value),
+            "unit": finding.unit.name,
+            "stdev": number_of(finding.deviation),
+            "lower_bound": number_of(finding.lower_bound),
+            "upper_bound": number_of(finding.upper_bound),
+            "reason": finding.reason,
+        }
+
+
+def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
+    parts = [
+        {
+            "frame_size": part.frame_size,
+            "test": part.test.value,
+            "problem": part.problem,
+            "values": list(_values(part)),
+            "result": None if part.result is None else part.result.model_dump(mode="json", exclude={"trials"}),
+        }
+        for part in run.parts
+    ]
+    settings = {**asdict(run.settings), "goal": str(run.settings.goal)}
+    data = {
+        "format": REPORT_FORMAT,
+        "test": run.test.full_name,
+        "started": run.started.isoformat(),
+        "ended": run.ended.isoformat(),
+        "forecast_s": run.forecast.seconds,
+        "settings": settings,
+        "compliance": verdict_of(tuple(requirements)),
+        "requirements": [asdict(item) for item in requirements],
+        "parts": parts,
+    }
+    return json.dumps(data, indent=1) + "\n"
+
+
+_COLUMNS = (
+    *("frame_size", "test", "quantity", "outcome", "value", "unit"),
+    *("stdev", "lower_bound", "upper_bound", "reason"),
+)
+
+
+def _as_csv(run: Rfc2544Run) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for part in run.parts:
+        where = {"frame_size": part.frame_size, "test": part.test.value}
+        rows = list(_values(part)) or [{"outcome": "failed", "reason": part.problem}]
+        writer.writerows({**where, **row} for row in rows)
+    return text.getvalue()

@@ -1,0 +1,242 @@
+"""All tests of RFC 2544 on a simulated device that has a queue, a recovery time and a downtime; and their report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from measurement_examples import ROOT, SIMULATED, place
+
+from lossratio.errors import DutError, SearchError, StorageError
+from lossratio.measurements.rfc2544 import (
+    FULL,
+    QUICK,
+    Rfc2544Request,
+    Rfc2544Test,
+    forecast_of,
+    rfc2544_report,
+    run_rfc2544,
+    write_rfc2544_report,
+)
+from lossratio.measurements.rfc2544.compliance import Status, requirements_of, verdict_of
+from lossratio.mlrsearch import PDR
+from lossratio.results import Outcome
+from lossratio.testbed import open_testbed
+from lossratio.traffic import load_profile
+
+DEVICE = ROOT / "topologies" / "simulated-device.yaml"
+"""150 kfps in both directions together, a queue of 1000 frames, recovery 500 ms, downtime 300 ms; links of 1 Gbit/s."""
+
+PROFILES = [load_profile("ethip4-udp", frame_size=size) for size in (64, 1518)]
+REQUEST = Rfc2544Request(PROFILES, settings=QUICK)
+
+
+def fail():
+    raise DutError("the socket does not answer")
+
+
+@pytest.fixture(scope="module")
+def testbed():
+    with open_testbed(DEVICE) as testbed:
+        yield testbed
+
+
+@pytest.fixture(scope="module")
+def whole(testbed, tmp_path_factory):
+    """A run, and all that was announced meanwhile."""
+    heard = []
+    run = run_rfc2544(
+        testbed,
+        REQUEST,
+        place(tmp_path_factory.mktemp("run"), "all"),
+        on_forecast=lambda number, forecast: heard.append((number, forecast)),
+        on_progress=lambda progress: heard.append(progress.line()),
+        on_part=heard.append,
+    )
+    return run, heard
+
+
+@pytest.fixture(scope="module")
+def report(whole):
+    return rfc2544_report(whole[0])
+
+
+def result_of(run, test, frame_size="64B"):
+    (part,) = [part for part in run.of(test) if part.frame_size == frame_size]
+    return part.result
+
+
+def test_each_test_is_made_at_each_frame_size_and_the_reset_at_the_smallest(whole):
+    run, heard = whole
+    assert [(part.frame_size, part.test.value) for part in run.parts] == [
+        *(("64B", test.value) for test in Rfc2544Test),
+        *(("1518B", test.value) for test in Rfc2544Test if test is not Rfc2544Test.RESET),
+    ]
+    assert run.problems == ()
+    assert {part.result.outcome for part in run.parts} == {Outcome.MEASURED}
+    assert [part for part in heard if part in run.parts] == list(run.parts)
+
+
+def test_the_forecast_is_announced_first_and_holds_what_was_measured(whole):
+    run, heard = whole
+    number, forecast = heard[0]
+    assert number == len(run.parts)
+    measured = sum(trial.elapsed_s for part in run.parts for trial in part.result.trials)
+    assert forecast.low <= measured <= forecast.high
+    assert forecast == run.forecast
+
+
+def test_the_results_are_those_of_the_device(whole):
+    run, _ = whole
+    throughput = result_of(run, Rfc2544Test.THROUGHPUT).goals[0].result.conditional_throughput
+    # The queue of both directions together lets a short trial pass 1000 frames more.
+    assert throughput.aggregate_fps == pytest.approx(150e3 + 1000 / 0.5, rel=0.01)
+    bursts = result_of(run, Rfc2544Test.BACK_TO_BACK).back_to_back
+    assert bursts.average_frames == pytest.approx(1000 / (2 - 150e3 / 400e3), abs=2)
+    assert result_of(run, Rfc2544Test.RECOVERY).recovery.average_s == pytest.approx(0.5, abs=1e-3)
+    assert result_of(run, Rfc2544Test.RESET).reset.average_s == pytest.approx(0.3, abs=1e-3)
+    loss = result_of(run, Rfc2544Test.FRAME_LOSS).frame_loss.loads[0]
+    assert loss.frame_loss_ratio == pytest.approx(1 - (150e3 * 0.5 + 1000) / (2 * 400e3 * 0.5), abs=1e-3)
+
+
+def test_the_page_has_a_chapter_for_each_test_and_needs_no_network(report):
+    titles = re.findall("<h2[^>]*>([^<]+)</h2>", report.html)
+    assert titles == [
+        "Throughput (section 26.1)",
+        "Latency (section 26.2)",
+        "Frame loss rate (section 26.3)",
+        "Back-to-back frames (section 26.4, RFC 9004)",
+        "System recovery (section 26.5)",
+        "Reset (section 26.6, RFC 6201)",
+        "Conditions",
+        "Requirements of RFC 2544",
+        "Results in words",
+    ]
+    assert "<script" not in report.html
+    assert not re.search(r'(?:src|href)="(?!#)', report.html)
+    assert "@page { size: A4" in report.html
+    assert "Tests without a result" not in report.html
+
+
+def test_the_tables_have_a_row_for_each_frame_size(report):
+    for cell in ("1,488,095", "81,274", "Ethernet", "300.02 ms", "software reset of the devices"):
+        assert f">{cell}</td>" in report.html, cell
+    rows = re.findall(r"<tr><td>(64B|1518B)</td>", report.html)
+    assert rows.count("64B") > rows.count("1518B") >= 5
+
+
+def test_the_graphs_have_the_lines_and_the_axes_of_the_rfc(report):
+    graphs = re.findall("<svg.*?</svg>", report.html, flags=re.DOTALL)
+    throughput, loss = (re.findall("<text[^>]*>([^<]*)</text>", graph) for graph in graphs)
+    assert {"64", "1,518", "theoretical maximum of the links", "throughput"} <= set(throughput)
+    assert (loss.count("0"), loss.count("100")) == (2, 2)
+    assert {"64B", "1518B"} <= set(loss)
+
+
+def test_json_and_csv_have_all_values(whole, report):
+    run, _ = whole
+    data = json.loads(report.json)
+    assert data["format"] == "lossratio-rfc2544/1"
+    assert [part["test"] for part in data["parts"]] == [part.test.value for part in run.parts]
+    assert len(data["requirements"]) == len(requirements_of(run))
+    rows = {(row["frame_size"], row["test"]): row for row in csv.DictReader(io.StringIO(report.csv))}
+    assert len(rows) == len(run.parts)
+    recovery = rows["1518B", "recovery"]
+    assert (float(recovery["value"]), recovery["unit"]) == (pytest.approx(0.5, abs=1e-3), "s")
+
+
+def test_a_quick_run_is_not_compliant_and_says_where(whole):
+    requirements = requirements_of(whole[0])
+    different = {(item.section, item.text) for item in requirements if item.status is Status.DIFFERENT}
+    assert ("26.2", "at least 20 repeats") in different
+    assert ("RFC 9004, 6.2", "settle time of 2 s, or as long as the burst") in different
+    assert ("9", "at least 5 frame sizes") in different
+    assert verdict_of(requirements) == "not compliant"
+    assert all(item.why for item in requirements if item.status is Status.DIFFERENT)
+
+
+def test_a_full_run_is_conditionally_compliant_except_for_its_frame_sizes(testbed, tmp_path):
+    tests = tuple(test for test in Rfc2544Test if test is not Rfc2544Test.LATENCY)
+    run = run_rfc2544(testbed, Rfc2544Request(PROFILES[:1], tests, FULL), place(tmp_path))
+    requirements = requirements_of(run)
+    assert verdict_of(requirements) == "conditionally compliant"
+    different = {item.section for item in requirements if item.status is Status.DIFFERENT}
+    assert {"9", "11.1", "26.2"} <= different
+    assert not different & {"24", "26.3", "26.4", "26.5", "RFC 9004, 6.2", "RFC 6201, 4"}
+
+
+def test_a_run_that_was_interrupted_continues_in_the_middle(testbed, tmp_path):
+    first = []
+
+    def stop(part):
+        first.append(part)
+        if len(first) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_rfc2544(testbed, REQUEST, place(tmp_path), on_part=stop)
+    measured, parts = [], []
+    run = run_rfc2544(
+        testbed,
+        REQUEST,
+        place(tmp_path, resume=tmp_path),
+        on_progress=lambda progress: measured.append(len(parts)),
+        on_part=parts.append,
+    )
+    assert min(measured) == 3
+    latency = [result_of(run, Rfc2544Test.LATENCY), first[1].result]
+    assert latency[0] == latency[1]
+    assert [part.result.trials for part in run.parts[:3]] == [part.result.trials for part in first]
+
+
+def test_a_test_that_fails_does_not_end_the_others_and_is_in_the_report(testbed, tmp_path):
+    run = run_rfc2544(testbed, replace(REQUEST, profiles=PROFILES[:1], reset=fail), place(tmp_path))
+    assert run.problems == ("64B reset: the socket does not answer",)
+    assert sum(part.result is None for part in run.parts) == 1
+    report = rfc2544_report(run)
+    assert "Tests without a result" in report.html
+    assert "no result: the socket does not answer" in report.html
+    assert "failed" in report.csv
+
+
+def test_where_the_throughput_is_not_known_what_needs_it_is_not_measured(testbed, tmp_path):
+    slow = replace(REQUEST, profiles=PROFILES[:1], max_load=100e3)
+    with open_testbed(SIMULATED, dut="linux_bridge", options={"police": "1 kfps"}) as policed:
+        run = run_rfc2544(policed, slow, place(tmp_path))
+    results = {part.test.value: part.result is not None for part in run.parts}
+    assert results["throughput"]
+    assert not any(results[test] for test in ("latency", "back-to-back", "recovery", "reset"))
+    assert "64B latency: the throughput is not known" in run.problems
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"profiles": []}, "a frame size at least"),
+        ({"profiles": PROFILES[::-1]}, "from the smallest to the largest, not 1518, 64"),
+        ({"profiles": PROFILES[:1] * 2}, "each frame size once"),
+        ({"settings": replace(QUICK, goal=PDR)}, "allows no loss, and PDR does"),
+    ],
+)
+def test_a_request_that_makes_no_sense_measures_nothing(testbed, tmp_path, change, problem):
+    with pytest.raises(SearchError, match=problem):
+        run_rfc2544(testbed, replace(REQUEST, **change), place(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_full_time_is_some_hours_for_each_frame_size(testbed):
+    forecast = forecast_of(testbed, Rfc2544Request(PROFILES[:1]))
+    assert 1 < forecast.seconds / 3600 < 4
+
+
+def test_the_report_is_written_as_three_files_or_is_one_error(whole, tmp_path):
+    run, _ = whole
+    paths = write_rfc2544_report(run, tmp_path / "new")
+    assert sorted(path.name for path in paths) == ["rfc2544.csv", "rfc2544.html", "rfc2544.json"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"Cannot write the report .*rfc2544\.html"):
+        write_rfc2544_report(run, tmp_path / "file")
