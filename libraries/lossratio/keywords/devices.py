@@ -86,6 +86,7 @@ class DeviceKeywords(Keywords):
         min_load: FrameRate | None = None,
         max_load: FrameRate | None = None,
         timeout: timedelta = _TIMEOUT,
+        rest: timedelta = timedelta(),
         integrity: Integrity = Integrity.DOUBT,
     ) -> ReconfigurationResult:
         """Measures the frames lost while the devices are reconfigured, as FD.io CSIT does, and returns the result.
@@ -105,6 +106,7 @@ class DeviceKeywords(Keywords):
             max_load,
             seconds(timeout),
             integrity=integrity,
+            rest=rest.total_seconds(),
         )
 
         def reconfigure() -> None:

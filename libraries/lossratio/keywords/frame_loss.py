@@ -30,6 +30,7 @@ class FrameLossKeywords(Keywords):
         *,
         step: Share = Share(LARGEST_STEP),  # noqa: B008 (a number, which nobody changes)
         trial_duration: timedelta = timedelta(seconds=TRIAL_DURATION),
+        rest: timedelta = timedelta(),
         integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,
@@ -45,7 +46,8 @@ class FrameLossKeywords(Keywords):
         | `Measure Frame Loss Rate`    1518B    step=5 %    trial_duration=10 s    max_load=1 Mpps
         """
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        request = FrameLossRequest(traffic, max_load, step, trial_duration.total_seconds(), integrity)
+        seconds = trial_duration.total_seconds()
+        request = FrameLossRequest(traffic, max_load, step, seconds, integrity, rest.total_seconds())
         return measured(
             self.session,
             f"Measuring the frame loss rate: {describe_profile(traffic)}",

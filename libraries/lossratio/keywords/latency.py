@@ -44,6 +44,7 @@ class LatencyKeywords(Keywords):
         goal: str | None = None,
         shares: tuple[Share, ...] = _SHARES,
         duration: timedelta = timedelta(seconds=LATENCY_DURATION),
+        rest: timedelta = timedelta(),
         integrity: Integrity = Integrity.DOUBT,
     ) -> ThroughputResult | LatencyResult:
         """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
@@ -65,12 +66,12 @@ class LatencyKeywords(Keywords):
         load or a direction that fails is a warning, and the others stay. If all fail, the keyword fails.
         """
         if not loads:
-            return self._after_search(goal, shares, duration.total_seconds(), integrity)
+            return self._after_search(goal, shares, duration.total_seconds(), integrity, rest.total_seconds())
         if frame_size is None:
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
         points = tuple(LatencyPoint(load) for load in sorted(loads, reverse=True))
-        request = LatencyRequest(traffic, points, duration.total_seconds(), integrity)
+        request = LatencyRequest(traffic, points, duration.total_seconds(), integrity, rest.total_seconds())
         result = measured(
             self.session,
             f"Measuring latency: {describe_profile(traffic)}",
@@ -80,11 +81,11 @@ class LatencyKeywords(Keywords):
         return result
 
     def _after_search(
-        self, goal: str | None, shares: Sequence[float], duration: float, integrity: Integrity
+        self, goal: str | None, shares: Sequence[float], duration: float, integrity: Integrity, rest: float
     ) -> ThroughputResult:
         search = self._last_search()
         points = points_of(search.result, goal=goal, shares=shares)
-        request = LatencyRequest(search.profile, points, duration, integrity)
+        request = LatencyRequest(search.profile, points, duration, integrity, rest)
         announce(f"Measuring latency: {describe_profile(search.profile)}")
         result = add_latency(self.session.ready_testbed(), request, search.place, search.result, _show)
         self.session.remember_search(result, search.profile, search.place)

@@ -128,6 +128,7 @@ class Rfc2544Keywords(Keywords):
         overload: float = OVERLOAD_RATIO,
         duration: timedelta = timedelta(seconds=OVERLOAD_DURATION),
         limit: timedelta = timedelta(seconds=RECOVERY_LIMIT),
+        rest: timedelta = timedelta(),
         integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,
@@ -158,6 +159,7 @@ class Rfc2544Keywords(Keywords):
             overload,
             limit.total_seconds(),
             integrity,
+            rest.total_seconds(),
         )
         return measured(
             self.session,
@@ -179,6 +181,7 @@ class Rfc2544Keywords(Keywords):
         repeats: int = RESET_REPEATS,
         lead: timedelta = timedelta(seconds=RESET_LEAD),
         limit: timedelta = timedelta(seconds=RESET_LIMIT),
+        rest: timedelta = timedelta(),
         integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,
@@ -214,6 +217,7 @@ class Rfc2544Keywords(Keywords):
             lead=lead.total_seconds(),
             limit=limit.total_seconds(),
             integrity=integrity,
+            rest=rest.total_seconds(),
         )
         return measured(
             self.session,

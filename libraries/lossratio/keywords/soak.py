@@ -46,6 +46,7 @@ class SoakKeywords(Keywords):
         warm_up: timedelta | None = None,
         warm_up_profile: str | None = None,
         ramp: timedelta = timedelta(),
+        rest: timedelta = timedelta(),
         integrity: Integrity = Integrity.DOUBT,
         resume: Path | None = None,
     ) -> SoakResult:
@@ -84,6 +85,7 @@ class SoakKeywords(Keywords):
             warm_start=warm_start_from(self.session.last_result, traffic) if warm_start else (),
             warm_up=warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
+            rest=rest.total_seconds(),
             integrity=integrity,
         )
         return measured(

@@ -28,7 +28,7 @@ from lossratio.traffic import load_profile
 from lossratio.trials import Integrity
 
 _TIMEOUT = timedelta(seconds=DEFAULT_TIMEOUT)
-_NO_RAMP = timedelta()
+_NO_RAMP = _NO_REST = timedelta()
 
 
 class ThroughputKeywords(Keywords):
@@ -48,6 +48,7 @@ class ThroughputKeywords(Keywords):
         warm_up: timedelta | None = None,
         warm_up_profile: str | None = None,
         ramp: timedelta = _NO_RAMP,
+        rest: timedelta = _NO_REST,
         integrity: Integrity = Integrity.DOUBT,
         hints: Path | None = None,
         early_verdict: bool | None = None,
@@ -79,6 +80,7 @@ class ThroughputKeywords(Keywords):
             hints=hints,
             warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
+            rest=rest.total_seconds(),
             integrity=integrity,
             early_verdict=wanted.early_verdict if early_verdict is None else early_verdict,
         )
@@ -97,6 +99,7 @@ class ThroughputKeywords(Keywords):
         warm_up: timedelta | None = None,
         warm_up_profile: str | None = None,
         ramp: timedelta = _NO_RAMP,
+        rest: timedelta = _NO_REST,
         integrity: Integrity = Integrity.DOUBT,
         hints: Path | None = None,
         early_verdict: bool = False,
@@ -121,6 +124,7 @@ class ThroughputKeywords(Keywords):
             hints=hints,
             warm_up=None if warm_up_profile is None else warm_up_like(traffic, seconds(warm_up), warm_up_profile),
             ramp=ramp.total_seconds(),
+            rest=rest.total_seconds(),
             integrity=integrity,
             early_verdict=early_verdict,
         )
@@ -137,6 +141,7 @@ class ThroughputKeywords(Keywords):
         trials: int = MRR_TRIALS,
         trial_duration: timedelta = timedelta(seconds=MRR_TRIAL_DURATION),
         ramp: timedelta = _NO_RAMP,
+        rest: timedelta = _NO_REST,
         integrity: Integrity = Integrity.DOUBT,
         resume: Path | None = None,
     ) -> MrrResult:
@@ -149,7 +154,15 @@ class ThroughputKeywords(Keywords):
         | `Measure MRR`    frame_size=64B    profile=ethip4-udp
         """
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        request = MrrRequest(traffic, max_load, trials, trial_duration.total_seconds(), ramp.total_seconds(), integrity)
+        request = MrrRequest(
+            traffic,
+            max_load,
+            trials,
+            trial_duration.total_seconds(),
+            ramp.total_seconds(),
+            integrity,
+            rest.total_seconds(),
+        )
         return measured(
             self.session,
             f"Measuring MRR: {describe_profile(traffic)}",

@@ -98,6 +98,8 @@ class Request:
         max_load: Largest load per interface, frames per second; None: the smallest limit of the testbed.
         min_load: Smallest load per interface; None: see `lossratio.testbed.loads.load_range`.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        rest: Least seconds without traffic before each trial, for a SUT that remembers the last one. They are part of
+            the trial's time.
         warm_up: A warm-up at maximum load with traffic of its own, before the first trial; None: there is none.
         integrity: What happens if frames do not come back as they were sent.
     """
@@ -106,6 +108,7 @@ class Request:
     max_load: float | None = None
     min_load: float | None = None
     ramp: float = 0.0
+    rest: float = 0.0
     warm_up: WarmUp | None = None
     integrity: Integrity = Integrity.DOUBT
 
@@ -285,6 +288,7 @@ def measure(
         on_trial=after,
         measurer=lambda ready: kind.measurer(request, testbed, ready),
         ramp=request.ramp,
+        rest=request.rest,
         integrity=request.integrity,
     )
     result = kind.build(measured, request, inputs, loads.describe(measured.run.conditions))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -117,6 +118,7 @@ def perform(
     on_trial: OnTrial | None = None,
     measurer: Callable[[Ready], Measurer] = lambda ready: ready.measurer,
     ramp: float = 0.0,
+    rest: float = 0.0,
     integrity: Integrity = Integrity.DOUBT,
 ) -> Measurement[ResultT]:
     """Runs a controller's trials on a testbed.
@@ -135,6 +137,7 @@ def perform(
         on_trial: Called after each trial that was measured.
         measurer: Makes what performs the trials on the testbed that is ready.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        rest: Least seconds without traffic before each trial.
         integrity: What happens if frames do not come back as they were sent. With ``fail``, the trial that shows it is
             the last one, and the measurement has failed; so has one that continues it.
 
@@ -146,6 +149,10 @@ def perform(
 
     if ramp < 0.0:
         raise SearchError(f"A ramp takes some seconds, or none, but not {ramp:g}.")
+    if not 0.0 <= rest < math.inf:
+        raise SearchError(f"A rest before each trial takes some seconds, or none, but not {rest:g}.")
+    if rest:
+        inputs = {**inputs, "rest_s": rest}
     if integrity is not Integrity.DOUBT:
         inputs = {**inputs, "integrity": integrity.value}
     span: Span | None = None
@@ -153,7 +160,7 @@ def perform(
     failure: BaseException | None = None
     try:
         with (
-            testbed.ready_for(profile, ramp=ramp, integrity=integrity) as ready,
+            testbed.ready_for(profile, ramp=ramp, rest=rest, integrity=integrity) as ready,
             _journal(place, ready.conditions, _search(testbed, ready, inputs)) as journal,
         ):
             span = Span()

@@ -16,6 +16,7 @@ from lossratio.results.conditions import (
     trial_timing,
     with_early_verdicts,
     with_ramp,
+    with_rest,
 )
 from lossratio.results.contradictions import ROUNDING, differences, same_value
 from lossratio.results.doubts import Doubt, DoubtKind, generator_stalls
@@ -121,5 +122,6 @@ __all__ = [
     "view_of",
     "with_early_verdicts",
     "with_ramp",
+    "with_rest",
     "write_whole",
 ]

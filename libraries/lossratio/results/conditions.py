@@ -22,6 +22,7 @@ from lossratio.topology import TestbedKind, Topology, TrafficPath
 _RFC2544_WAIT_BEFORE = 2.0
 _RFC2544_WAIT_AFTER = 2.0
 _RFC2544_RECOVERY = 5.0
+_RECOVERY = "wait for the DUT to restabilise"
 
 EXPECTED_FRAMES = (
     "per direction max(sent, ceil((duration - tolerance) x load)); frames that the generator could not send are in the "
@@ -184,8 +185,7 @@ def trial_timing(
         deviations.append(_deviation(step, "before every trial, 2 s before the traffic", f"{learning}{waited}"))
     if wait_after < _RFC2544_WAIT_AFTER:
         deviations.append(_deviation("wait for residual frames", "2 s", f"{wait_after:g} s"))
-    if recovery < _RFC2544_RECOVERY:
-        deviations.append(_deviation("wait for the DUT to restabilise", "at least 5 s", f"{recovery:g} s"))
+    deviations += _short_recovery(recovery)
     return TrialTiming(
         learning=learning,
         learning_s=learning_time,
@@ -201,6 +201,11 @@ def trial_timing(
         unsent=unsent,
         deviations=tuple(deviations),
     )
+
+
+def _short_recovery(recovery: float) -> list[Deviation]:
+    is_short = recovery < _RFC2544_RECOVERY
+    return [_deviation(_RECOVERY, "at least 5 s", f"{recovery:g} s")] if is_short else []
 
 
 def _deviation(step: str, rfc2544: str, instead: str) -> Deviation:
@@ -434,6 +439,21 @@ def with_ramp(conditions: Conditions, ramp: float) -> Conditions:
         instead=f"a ramp of {ramp:g} s before it, in which the load grows from nothing and no frame is counted",
     )
     changed = timing.model_copy(update={"ramp_s": ramp, "deviations": (*timing.deviations, deviation)})
+    return conditions.model_copy(update={"timing": changed})
+
+
+def with_rest(conditions: Conditions, rest: float) -> Conditions:
+    """Adds a rest before every trial.
+
+    Args:
+        conditions: Conditions without a rest.
+        rest: Least seconds without traffic before each trial; a longer time for the DUT to recover stays as it is.
+    """
+    timing = conditions.timing
+    if rest <= timing.recovery_s:
+        return conditions
+    others = tuple(deviation for deviation in timing.deviations if deviation.step != _RECOVERY)
+    changed = timing.model_copy(update={"recovery_s": rest, "deviations": (*others, *_short_recovery(rest))})
     return conditions.model_copy(update={"timing": changed})
 
 

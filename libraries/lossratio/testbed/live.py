@@ -12,7 +12,7 @@ from typing import Any
 from lossratio.dut import CABLE, Dut, DutOptions
 from lossratio.errors import DutError, LinkError, TesterError, TopologyError, TrafficError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
-from lossratio.results import with_ramp
+from lossratio.results import with_ramp, with_rest
 from lossratio.testbed.changes import Side, Way, error_of, faults_in
 from lossratio.testbed.fingerprint import FingerprintReader
 from lossratio.testbed.inspection import (
@@ -139,7 +139,12 @@ class LiveTestbed:
 
     @contextmanager
     def ready_for(
-        self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
+        self,
+        profile: TrafficProfile,
+        *,
+        ramp: float = 0.0,
+        rest: float = 0.0,
+        integrity: Integrity = Integrity.DOUBT,
     ) -> Iterator[Ready]:
         """Configures the generator and checks the path. Lost connections are restored before.
 
@@ -164,11 +169,16 @@ class LiveTestbed:
                 if configuration.examines:
                     facts = {**facts, "integrity": check_at_low_rate(agent, facts, set_up.idle_time)}
             conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
-            measurer = TrafficMeasurer(agent, idle_time=set_up.idle_time, ramp=ramp)
-            repairing = self._repairing(measurer, configuration, ramp)
+            idle_time = max(set_up.idle_time, rest)
+            measurer = TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp)
+            repairing = self._repairing(measurer, configuration, idle_time, ramp)
             source = WatchedSource(measurer, self._watch)
             yield Ready(
-                repairing, source, with_ramp(conditions, ramp), self._late_frames, lambda: self._watch.known_good
+                repairing,
+                source,
+                with_rest(with_ramp(conditions, ramp), rest),
+                self._late_frames,
+                lambda: self._watch.known_good,
             )
             # The trials are no result if the testbed was not ours any more, or a DUT was not as it was set up.
             self._restore()
@@ -237,12 +247,12 @@ class LiveTestbed:
         check_hops(self._agent, self._set_up.links, self._watch)
         return self._agent, facts
 
-    def _repairing(self, measurer: Measurer, configuration: Configuration, ramp: float) -> Measurer:
+    def _repairing(self, measurer: Measurer, configuration: Configuration, idle_time: float, ramp: float) -> Measurer:
         def repair() -> Measurer:
             self._end_agent()
             self._restore()
             agent, _ = self._configured(configuration)
-            return TrafficMeasurer(agent, idle_time=self._set_up.idle_time, ramp=ramp)
+            return TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp)
 
         repairing = RepairingMeasurer(
             measurer,

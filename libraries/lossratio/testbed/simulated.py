@@ -11,7 +11,15 @@ import numpy as np
 
 from lossratio.dut import Dut, DutOptions
 from lossratio.errors import TopologyError, TrafficError
-from lossratio.results import Conditions, NodeFacts, controller_facts, describe_testbed, trial_timing, with_ramp
+from lossratio.results import (
+    Conditions,
+    NodeFacts,
+    controller_facts,
+    describe_testbed,
+    trial_timing,
+    with_ramp,
+    with_rest,
+)
 from lossratio.simulation import (
     LATENCY_RATE,
     LATENCY_SHARE,
@@ -151,7 +159,12 @@ class SimulatedTestbed:
 
     @contextmanager
     def ready_for(
-        self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
+        self,
+        profile: TrafficProfile,
+        *,
+        ramp: float = 0.0,
+        rest: float = 0.0,
+        integrity: Integrity = Integrity.DOUBT,
     ) -> Iterator[Ready]:
         """Gives a measurer on a virtual clock, which starts from the same state each time.
 
@@ -167,13 +180,13 @@ class SimulatedTestbed:
             [self._sut] * directions if self._has_known_truth else self._sut,
             seed=self._generator.seed,
             overhead=(self._generator.overhead or 0.0) + ramp,
-            settle=self._recovery_time,
+            settle=max(self._recovery_time, rest),
             max_rate=self._generator.max_rate,
             directions=directions,
             faults=None if integrity is Integrity.OFF else self._faults,
         )
         source = SimulatedSource(measurer, self._capacity, shared=not self._has_known_truth, seed=self._generator.seed)
-        yield Ready(measurer, source, with_ramp(self._conditions(profile), ramp), lambda: 0)
+        yield Ready(measurer, source, with_rest(with_ramp(self._conditions(profile), ramp), rest), lambda: 0)
 
     def __enter__(self) -> SimulatedTestbed:
         return self

@@ -197,13 +197,19 @@ class Testbed(Protocol):
         """The most frames per second that the generator can send, per interface; None: not known."""
 
     def ready_for(
-        self, profile: TrafficProfile, *, ramp: float = 0.0, integrity: Integrity = Integrity.DOUBT
+        self,
+        profile: TrafficProfile,
+        *,
+        ramp: float = 0.0,
+        rest: float = 0.0,
+        integrity: Integrity = Integrity.DOUBT,
     ) -> AbstractContextManager[Ready]:
         """Makes the testbed ready for a traffic profile, and checks that frames get through. No traffic is left then.
 
         Args:
             profile: What the traffic is.
             ramp: Seconds before each trial in which the load grows from 0, and nothing is counted.
+            rest: Least seconds without traffic before each trial; a DUT's own time to recover may be longer.
             integrity: Whether the generator examines the frames that come back, as far as it can; ``off``: it does not.
 
         Raises:

@@ -126,7 +126,7 @@ class CountedTestbed:
         return (self.dut,)
 
     @contextmanager
-    def ready_for(self, profile, *, ramp=0.0, integrity=Integrity.DOUBT):
+    def ready_for(self, profile, *, ramp=0.0, rest=0.0, integrity=Integrity.DOUBT):
         yield Ready(self, self, self.search_result.conditions, lambda: 0)
 
     def measure(self, trial):

@@ -1,11 +1,17 @@
 """How traffic starts: ramps and warm-ups, on the simulated testbed."""
 
+import math
+
 import pytest
 from measurement_examples import NO_LOSS, PROFILE, place, policed
 
 from lossratio.errors import SearchError
+from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
+from lossratio.measurements.latency import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.measure import WarmUp, warm_up_like
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
+from lossratio.measurements.reset import ResetRequest, measure_reset
 from lossratio.measurements.soak.measure import SoakRequest, find_critical_load
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
 from lossratio.traffic import load_profile
@@ -37,6 +43,55 @@ def test_a_ramp_is_stated_and_takes_its_time(tmp_path):
     assert [trial.elapsed_s - 0.25 for trial in ramped.trials] == pytest.approx(
         [trial.elapsed_s for trial in plain.trials]
     )
+
+
+def recoveries(result):
+    return [
+        deviation.instead
+        for deviation in result.conditions.timing.deviations
+        if deviation.step == "wait for the DUT to restabilise"
+    ]
+
+
+def test_a_rest_takes_its_time_before_each_trial_and_is_stated_once(tmp_path):
+    plain, rested, patient = (search(tmp_path, rest=rest) for rest in (0.0, 1.5, 5.0))
+    assert recoveries(plain) == [f"{plain.conditions.timing.recovery_s:g} s"]
+    assert rested.conditions.timing.recovery_s == 1.5
+    assert recoveries(rested) == ["1.5 s"]
+    assert recoveries(patient) == []
+    more = 1.5 - plain.conditions.timing.recovery_s
+    assert sum(trial.elapsed_s for trial in rested.trials) == pytest.approx(
+        sum(trial.elapsed_s for trial in plain.trials) + more * len(plain.trials)
+    )
+
+
+def test_a_rest_shorter_than_the_dut_needs_changes_nothing(tmp_path):
+    plain, rested = (search(tmp_path, rest=rest) for rest in (0.0, 0.001))
+    assert rested.conditions == plain.conditions
+
+
+@pytest.mark.parametrize("rest", [-1.0, math.inf])
+def test_a_rest_that_is_no_time_is_refused(tmp_path, rest):
+    with pytest.raises(SearchError, match="A rest before each trial takes some seconds"):
+        search(tmp_path, rest=rest)
+
+
+@pytest.mark.parametrize(
+    ("measure", "request_type", "settings"),
+    [
+        (measure_mrr, MrrRequest, {"trials": 1}),
+        (measure_frame_loss_rate, FrameLossRequest, {"trial_duration": 0.1}),
+        (measure_recovery, RecoveryRequest, {"throughput": 5e3, "repeats": 1}),
+        (measure_reset, ResetRequest, {"throughput": 5e3, "repeats": 1, "hitless": True}),
+        (measure_latency, LatencyRequest, {"points": (LatencyPoint(5e3),)}),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_each_measurement_may_have_a_rest(tmp_path, measure, request_type, settings):
+    settings = settings if request_type is LatencyRequest else {**settings, "max_load": 20e3}
+    request = request_type(profile=PROFILE, rest=0.5, **settings)
+    result = measure(policed(police="10 kfps"), request, place(tmp_path))
+    assert result.conditions.timing.recovery_s == 0.5
 
 
 def test_an_mrr_may_have_a_ramp(tmp_path):

@@ -27,8 +27,8 @@ class TamperedTestbed:
         return getattr(self._testbed, name)
 
     @contextmanager
-    def ready_for(self, profile, *, ramp=0.0, integrity=Integrity.DOUBT):
-        with self._testbed.ready_for(profile, ramp=ramp, integrity=integrity) as ready:
+    def ready_for(self, profile, *, ramp=0.0, rest=0.0, integrity=Integrity.DOUBT):
+        with self._testbed.ready_for(profile, ramp=ramp, rest=rest, integrity=integrity) as ready:
             yield ready
         raise DutError("DUT1 is not as it was set up.")
 

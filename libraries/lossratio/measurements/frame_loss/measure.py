@@ -47,6 +47,7 @@ class FrameLossRequest(Request):
         max_load: The largest load, frames per second per interface; None: the most that the generator can send.
         step: Distance of successive loads, as a share of the maximum load.
         trial_duration: Seconds of each trial.
+        rest: Least seconds without traffic before each trial.
         integrity: What happens if frames do not come back as they were sent.
     """
 
@@ -55,6 +56,7 @@ class FrameLossRequest(Request):
     step: float = LARGEST_STEP
     trial_duration: float = TRIAL_DURATION
     integrity: Integrity = Integrity.DOUBT
+    rest: float = 0.0
 
 
 def falling_loads(max_load: float, step: float, trial_duration: float) -> PlannedTrials:

@@ -57,12 +57,14 @@ class LatencyRequest:
         points: The loads, in the order of measuring.
         duration: Seconds of each trial.
         integrity: What happens if frames do not come back as they were sent.
+        rest: Least seconds without traffic before each trial.
     """
 
     profile: TrafficProfile
     points: Sequence[LatencyPoint]
     duration: float = LATENCY_DURATION
     integrity: Integrity = Integrity.DOUBT
+    rest: float = 0.0
 
 
 class Latency(Kind[LatencyResult]):
@@ -213,7 +215,7 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, trial: TrialInput,
     conditions: Conditions | None = None
     try:
         # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
-        with testbed.ready_for(request.profile, integrity=request.integrity) as ready:
+        with testbed.ready_for(request.profile, rest=request.rest, integrity=request.integrity) as ready:
             conditions = ready.conditions
             output = ready.source.latency(trial.load, trial.duration)
         if request.integrity is Integrity.FAIL:

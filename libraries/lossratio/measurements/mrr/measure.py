@@ -43,6 +43,7 @@ class MrrRequest(Request):
         trials: Number of trials.
         trial_duration: Seconds of each trial.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        rest: Least seconds without traffic before each trial.
         integrity: What happens if frames do not come back as they were sent.
     """
 
@@ -52,6 +53,7 @@ class MrrRequest(Request):
     trial_duration: float = MRR_TRIAL_DURATION
     ramp: float = 0.0
     integrity: Integrity = Integrity.DOUBT
+    rest: float = 0.0
 
 
 class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrResult]):

@@ -60,6 +60,7 @@ class RecoveryRequest(Request):
         overload_duration: Seconds of the overload.
         overload_ratio: The overload over the throughput.
         limit: Seconds after the change in which the DUT is watched.
+        rest: Least seconds without traffic before each trial.
         integrity: What happens if frames do not come back as they were sent.
     """
 
@@ -71,6 +72,7 @@ class RecoveryRequest(Request):
     overload_ratio: float = OVERLOAD_RATIO
     limit: float = RECOVERY_LIMIT
     integrity: Integrity = Integrity.DOUBT
+    rest: float = 0.0
 
     def overload(self, max_load: float) -> float:
         """The load of the overload, frames per second per interface; 0: there is none below the maximum load."""

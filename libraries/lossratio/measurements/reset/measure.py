@@ -70,6 +70,7 @@ class ResetRequest(Request):
         repeats: Number of repetitions.
         lead: Seconds of forwarding before the reset.
         limit: Seconds after the reset in which the DUT is watched.
+        rest: Least seconds without traffic before each trial.
         integrity: What happens if frames do not come back as they were sent.
     """
 
@@ -83,6 +84,7 @@ class ResetRequest(Request):
     lead: float = RESET_LEAD
     limit: float = RESET_LIMIT
     integrity: Integrity = Integrity.DOUBT
+    rest: float = 0.0
 
 
 def command_reset(command: str, timeout: float = 60.0) -> Callable[[], None]:

@@ -91,6 +91,7 @@ class SoakRequest(Request):
         warm_start: Loads of the first trials, frames per second per interface: they should be near the knee.
         warm_up: A warm-up at maximum load before everything else, with traffic of its own; None: there is none.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        rest: Least seconds without traffic before each trial.
         integrity: What happens if frames do not come back as they were sent.
     """
 
@@ -110,6 +111,7 @@ class SoakRequest(Request):
     warm_up: WarmUp | None = None
     ramp: float = 0.0
     integrity: Integrity = Integrity.DOUBT
+    rest: float = 0.0
 
     def settings(self) -> dict[str, Any]:
         """The controller's settings besides target and loads, as JSON data; times in seconds."""

@@ -82,6 +82,7 @@ class SearchRequest(Request):
             folder of such directories, or a journal. None: there are no hints.
         warm_up: A warm-up at maximum load with traffic of its own, before everything else; None: there is none.
         ramp: Seconds before each trial in which the load grows from nothing, and nothing is counted.
+        rest: Least seconds without traffic before each trial.
         integrity: What happens if frames do not come back as they were sent.
         early_verdict: Whether a trial ends as soon as it is certain to be a high-loss trial for every goal.
     """
@@ -98,6 +99,7 @@ class SearchRequest(Request):
     ramp: float = 0.0
     integrity: Integrity = Integrity.DOUBT
     early_verdict: bool = False
+    rest: float = 0.0
 
     def settings(self) -> dict[str, Any]:
         """The controller's settings besides goals and loads, as JSON data; times in seconds."""
