@@ -1,7 +1,8 @@
 """Test traffic: profiles of frames, generators, the agent on the TG, and the measurer that asks it for trials."""
 
 from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.client import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError, StoppedTraffic
+from lossratio.traffic.answers import StoppedTraffic, WatchedTrial
+from lossratio.traffic.client import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError
 from lossratio.traffic.configuration import PortPair, TrafficPort, make_configuration
 from lossratio.traffic.generators import check_early_verdicts, generator_needs, load_generator, open_generator
 from lossratio.traffic.generators.afpacket import AfPacket
@@ -10,6 +11,7 @@ from lossratio.traffic.measurer import (
     CHECK_DURATION,
     CHECK_LOAD,
     FALTERING,
+    IN_FLIGHT,
     REPEATS,
     DeadPathError,
     TrafficMeasurer,
@@ -34,6 +36,7 @@ __all__ = [
     "CHECK_DURATION",
     "CHECK_LOAD",
     "FALTERING",
+    "IN_FLIGHT",
     "REPEATS",
     "AfPacket",
     "AgentClient",
@@ -49,6 +52,7 @@ __all__ = [
     "TrafficMeasurer",
     "TrafficPort",
     "TrafficProfile",
+    "WatchedTrial",
     "addresses",
     "check_at_low_rate",
     "check_early_verdicts",

@@ -15,14 +15,16 @@ from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProgram, Pulse, pack_program
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.core.protocol import PROTOCOL
-from lossratio.trials import (
-    DirectionCounters,
-    Examination,
-    LatencyCounters,
-    LatencyOutput,
-    Timeline,
-    with_examination,
+from lossratio.traffic.answers import (
+    StoppedTraffic,
+    WatchedTrial,
+    read_counters,
+    read_late,
+    read_latency,
+    read_stop,
+    read_watched,
 )
+from lossratio.trials import DirectionCounters, LatencyOutput
 
 AnswerT = TypeVar("AnswerT")
 
@@ -206,6 +208,35 @@ class AgentClient:
         busy = ramp + duration + self._settle_time
         return self._read(read_counters, self._ask("trial", busy=busy, load=load, duration=duration, ramp=ramp))
 
+    def watched_trial(
+        self,
+        load: float,
+        duration: float,
+        *,
+        above: float,
+        in_flight: float,
+        ends: bool = True,
+        ramp: float = 0.0,
+    ) -> WatchedTrial:
+        """Performs a trial that may end as soon as its loss ratio is certain to be above a limit.
+
+        Args:
+            load: Frames per second in each direction.
+            duration: Seconds.
+            above: The limit.
+            in_flight: Seconds of traffic that may be on their way, and do not count as lost yet.
+            ends: Whether it ends then; otherwise the time is only noted.
+            ramp: As for `trial`.
+
+        Raises:
+            AgentRefusalError: As `trial` does; of kind ``unsupported`` if the generator does not watch its counters.
+            TrafficError: If the agent does not answer as it should.
+        """
+        busy = ramp + duration + self._settle_time
+        asked: dict[str, Any] = {"load": load, "duration": duration, "ramp": ramp}
+        asked |= {"above": above, "in_flight": in_flight, "ends": ends}
+        return self._read(read_watched, self._ask("watched_trial", busy=busy, **asked))
+
     def latency(self, load: float, duration: float) -> LatencyOutput:
         """Performs a trial in which some frames of the load measure their latency.
 
@@ -328,150 +359,3 @@ class AgentClient:
             f"Node {self.node_name}: instead of an answer, the traffic agent's output held {line[:200]!r}. "
             "Something else on the node writes there (a log-in script?), or the agent is not ours; it was stopped."
         )
-
-
-@dataclass(frozen=True)
-class StoppedTraffic:
-    """Counters of traffic that was started and stopped apart from trials.
-
-    Attributes:
-        directions: The counters of each direction; what it received until the wait for frames in flight was over.
-        late_by_direction: Frames that each direction, by its name, received only after that. They are not among those
-            received.
-        timelines: The course of each direction's traffic in time, if the traffic was watched; otherwise empty.
-    """
-
-    directions: tuple[DirectionCounters, ...]
-    late_by_direction: Mapping[str, int]
-    timelines: tuple[Timeline, ...] = ()
-
-    @property
-    def sent(self) -> int:
-        """Frames sent, over all directions."""
-        return sum(direction.sent for direction in self.directions)
-
-    @property
-    def received(self) -> int:
-        """Frames received in time, over all directions."""
-        return sum(direction.received for direction in self.directions)
-
-    @property
-    def late(self) -> int:
-        """Frames received late, over all directions."""
-        return sum(self.late_by_direction.values())
-
-    @property
-    def lost(self) -> int:
-        """Frames sent, and received neither in time nor late, over all directions."""
-        return self.sent - self.received - self.late
-
-    @property
-    def unsent(self) -> int:
-        """Frames that the generator could not send in time, over all directions."""
-        return sum(direction.unsent for direction in self.directions)
-
-
-def read_counters(answer: Mapping[str, Any], names: Sequence[str]) -> tuple[DirectionCounters, ...]:
-    """The counters of an answer to ``trial``, ``latency`` or ``stop``.
-
-    Args:
-        answer: The answer.
-        names: The directions that it must be about, in their order: loss in one that is missing would go unnoticed.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is no such answer.
-    """
-    directions = answer["directions"]
-    _check_names(directions, names)
-    return tuple(_direction_counters(direction) for direction in directions)
-
-
-def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic:
-    """An answer to ``stop``.
-
-    Args:
-        answer: The answer.
-        names: The directions that it must be about, in their order.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is none.
-    """
-    late = {direction["name"]: _count(direction["late"]) for direction in answer["directions"]}
-    return StoppedTraffic(read_counters(answer, names), late)
-
-
-def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> int:
-    """An answer to ``late``: frames over all directions.
-
-    Args:
-        answer: The answer.
-        names: The directions that it must be about.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is none.
-    """
-    return sum(_count(answer["late"][name]) for name in names)
-
-
-def read_latency(answer: Mapping[str, Any], names: Sequence[str]) -> LatencyOutput:
-    """An answer to ``latency``.
-
-    Args:
-        answer: The answer.
-        names: The directions that it must be about, in their order.
-
-    Raises:
-        KeyError, TypeError, ValueError: If it is none.
-    """
-    _check_names(answer["latency"], names)
-    return LatencyOutput(read_counters(answer, names), tuple(_latency(direction) for direction in answer["latency"]))
-
-
-def _direction_counters(direction: Mapping[str, Any]) -> DirectionCounters:
-    counters = DirectionCounters(
-        name=direction["name"],
-        intended=_count(direction["intended"]),
-        sent=_count(direction["sent"]),
-        received=_count(direction["received"]),
-        unsent=_count(direction["unsent"]),
-        generator_drops=_count(direction["generator_drops"]),
-        late=_count(direction["late_of_trial_before"]),
-        elapsed=direction["elapsed"],
-        load_share=direction["load_share"],
-        lateness=direction.get("worst_lateness"),
-        stretch=direction.get("stretch"),
-    )
-    seen = direction["examination"]
-    if seen is None:
-        return counters
-    return with_examination(counters, Examination(**{name: _count(count) for name, count in seen.items()}))
-
-
-def _check_names(directions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    answered = [direction["name"] for direction in directions]
-    if answered != list(names):
-        raise ValueError(f"it is about {answered}, and must be about {list(names)}")
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError(f"{value!r} is no count")
-    return value
-
-
-def _latency(direction: Mapping[str, Any]) -> LatencyCounters:
-    return LatencyCounters(
-        name=direction["name"],
-        sent=direction["sent"],
-        received=direction["received"],
-        out_of_order=direction["out_of_order"],
-        duplicates=direction["duplicates"],
-        minimum=direction["min_us"],
-        average=direction["average_us"],
-        maximum=direction["max_us"],
-        jitter=direction["jitter_us"],
-        resolution=direction["resolution_us"],
-        hdr=direction["hdr"],
-        histogram=tuple((float(edge), int(count)) for edge, count in direction["histogram"]),
-        error=direction["error"],
-    )

@@ -13,7 +13,8 @@ from typing import Any
 
 from lossratio.errors import LinkError, TrafficError
 from lossratio.traffic.agent.core.configuration import Configuration
-from lossratio.traffic.client import AgentClient, StoppedTraffic
+from lossratio.traffic.answers import StoppedTraffic
+from lossratio.traffic.client import AgentClient
 from lossratio.trials import (
     START_TOLERANCE,
     DirectionCounters,
@@ -32,6 +33,12 @@ from lossratio.trials import (
 FALTERING = 0.05
 """Largest share of unsent frames that always counts as a stall of the generator. A larger share is the generator's
 limit if it occurred twice, or once at the same load or a lower one."""
+
+IN_FLIGHT = 1e-3
+"""Seconds of traffic that may be on their way in a running trial, and do not count as lost yet, at first.
+
+Where an early verdict proves wrong because more frames were on their way, as many are allowed for twice from then on.
+"""
 
 REPEATS = 3
 """How often a trial is measured again, unless said otherwise."""
@@ -87,6 +94,7 @@ class TrafficMeasurer:
         self._ramp = ramp
         self._quiet_since: float | None = None
         self._limit = math.inf
+        self._in_flight = IN_FLIGHT
 
     def measure(self, trial: TrialInput) -> TrialOutput:
         """Performs one trial.
@@ -102,6 +110,9 @@ class TrafficMeasurer:
                 output = self._measure_once(trial, started)
             except NegativeLossError:
                 continue
+            if output.decided_after is not None and output.loss_ratio <= (trial.certain_above or 0.0):
+                # More frames were on their way than expected, so nothing was certain.
+                continue
             unsent = _unsent_share(output)
             beyond += unsent > FALTERING
             is_limit = unsent > FALTERING and (beyond > 1 or trial.load >= self._limit)
@@ -110,7 +121,7 @@ class TrafficMeasurer:
             if is_limit or not unsent:
                 return replace(output, repeats=repeats)
         try:
-            return replace(self._measure_once(trial, started), repeats=self._repeats)
+            return replace(self._measure_once(replace(trial, certain_above=None), started), repeats=self._repeats)
         except NegativeLossError as error:
             raise NegativeLossError(
                 f"{error} So did {self._repeats} earlier attempts, or the generator faltered."
@@ -150,7 +161,20 @@ class TrafficMeasurer:
 
     def _measure_once(self, trial: TrialInput, started: float) -> TrialOutput:
         self._wait_until_idle()
-        directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
+        decided_after = None
+        if trial.certain_above is None:
+            directions = self._agent.trial(trial.load, trial.duration, ramp=self._ramp)
+        else:
+            watched = self._agent.watched_trial(
+                trial.load,
+                trial.duration,
+                above=trial.certain_above,
+                in_flight=self._in_flight,
+                ramp=self._ramp,
+            )
+            if watched.ended:
+                self._in_flight = max(self._in_flight, 2.0 * watched.were_in_flight / trial.load)
+            directions, decided_after = watched.directions, watched.certain_after if watched.ended else None
         self._quiet_since = time.monotonic()
         return output_from_counters(
             trial,
@@ -158,6 +182,7 @@ class TrafficMeasurer:
             tolerance=self._tolerance,
             negative_loss=self._negative_loss,
             elapsed=self._quiet_since - started,
+            decided_after=decided_after,
         )
 
     def _wait_until_idle(self) -> None:

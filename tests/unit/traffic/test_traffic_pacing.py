@@ -228,7 +228,15 @@ def test_a_trial_can_be_stopped_before_its_end():
     world = World()
     done = world.transmit(1000.0, 10.0, is_stopped=lambda: world.now >= 0.5)
     assert done.elapsed < 0.53
-    assert done.intended == 10_000
+    # Frames that were due only later are not unsent.
+    assert done.sent == done.intended == pytest.approx(500, abs=21)
+
+
+def test_the_progress_of_a_trial_is_noted_after_each_batch_with_frames_that_were_skipped():
+    world, noted = World(stalls={0.05: 0.01}), []
+    done = world.transmit(1000.0, 0.1, note=lambda *counts: noted.append(counts))
+    assert noted[-1] == (done.sent, done.intended - done.sent)
+    assert noted == sorted(noted)
 
 
 @pytest.mark.parametrize(

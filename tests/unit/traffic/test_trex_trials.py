@@ -10,7 +10,7 @@ from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configur
 from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError
 from lossratio.traffic.agent.trex.connection import TrexLibrary
 from lossratio.traffic.agent.trex.generator import TrexGenerator
-from lossratio.traffic.client import read_latency, read_stop
+from lossratio.traffic.answers import read_latency, read_stop
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
 

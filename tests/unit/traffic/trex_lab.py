@@ -7,7 +7,7 @@ from trex_stand_in import StandIn
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.trex.connection import TrexLibrary, TrexSettings
 from lossratio.traffic.agent.trex.generator import TrexGenerator
-from lossratio.traffic.client import read_counters
+from lossratio.traffic.answers import read_counters
 
 PAIR = PortPair(TrafficPort("port0", "east"), TrafficPort("port1", "west"))
 BOTH_WAYS = ("port0>port1", "port1>port0")

@@ -7,10 +7,11 @@ import os
 import platform
 import signal
 import sys
-from typing import Callable
+from typing import Callable, cast
 
 from .core.configuration import Configuration
-from .core.generator import Generator, make_generator
+from .core.early_verdict import Watch
+from .core.generator import Generator, WatchingGenerator, make_generator
 from .core.links import read_links
 from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
 
@@ -67,6 +68,7 @@ class Agent:
             "hello": self._hello,
             "configure": self._configure,
             "trial": self._trial,
+            "watched_trial": self._watched_trial,
             "latency": self._latency,
             "start": self._start,
             "stop": self._stop,
@@ -132,6 +134,19 @@ class Agent:
         load, duration = _positive(request, "load"), _positive(request, "duration")
         ramp = _seconds(request, "ramp")
         return {"directions": self._idle_generator().trial(load, duration, ramp, self._check)}
+
+    def _watched_trial(self, request: Message) -> Message:
+        load, duration = _positive(request, "load"), _positive(request, "duration")
+        watch = Watch(_seconds(request, "above"), _seconds(request, "in_flight"), ends=bool(request.get("ends", True)))
+        generator = self._idle_generator()
+        if not hasattr(generator, "watched_trial"):
+            raise AgentError(
+                "unsupported",
+                "This generator does not watch the counters of a running trial: its program has no method "
+                "'watched_trial'. Measure with early_verdict=off, or take another generator, e.g. 'kind: afpacket'.",
+            )
+        ramp = _seconds(request, "ramp")
+        return cast(WatchingGenerator, generator).watched_trial(load, duration, ramp, watch, self._check)
 
     def _latency(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")

@@ -79,5 +79,5 @@ def check_early_verdicts(settings: object) -> None:
     if isinstance(settings, RealGenerator) and not load_generator(settings.kind).ends_trials_early:
         raise TrafficError(
             f"The generator {settings.kind} cannot end a trial early, as nobody watches its counters while traffic "
-            "flows. Measure with early_verdict=off."
+            "flows. Measure with early_verdict=off, or with the generator afpacket."
         )

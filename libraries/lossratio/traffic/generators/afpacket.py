@@ -16,6 +16,7 @@ class AfPacket(Generator[AfPacketGenerator]):
     """Plain Linux packet sockets."""
 
     settings_type = AfPacketGenerator
+    ends_trials_early = True
 
     @classmethod
     def needs(cls, settings: AfPacketGenerator, session: NodeSession) -> Iterator[str]:

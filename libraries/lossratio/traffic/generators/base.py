@@ -49,7 +49,7 @@ class Generator(ABC, Generic[SettingsT]):
 
     Attributes:
         settings_type: Model of its settings in the topology file.
-        ends_trials_early: Whether its program can end a trial as soon as enough frames are lost.
+        ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`.
         program: Name of the Python module or package that the agent runs for it on the TG; it has a function
             ``make_generator(configuration, options)``. None: the agent has the program already.
         settings: Its settings in the topology file.

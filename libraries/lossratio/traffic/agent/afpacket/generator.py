@@ -9,8 +9,9 @@ from multiprocessing.connection import wait
 from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration, Direction
+from ..core.early_verdict import LOOK_SECONDS, SoFar, Watch, is_certain
 from ..core.links import Link
-from ..core.pacing import CATCH_UP
+from ..core.pacing import BATCH, CATCH_UP, frames_within
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
 from .examination import MOST_EXAMINED, Examiner
@@ -74,6 +75,28 @@ class AfPacketGenerator:
         self._begin(load, duration, ramp)
         return self._counters(self._finish(self._senders(), check))
 
+    def watched_trial(
+        self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
+    ) -> Message:
+        """See `WatchingGenerator.watched_trial`."""
+        self._begin(load, duration, ramp, is_watched=True)
+        lookout = _Lookout(self._directions, load, duration, watch)
+        reports = self._finish(self._senders(), check, lookout)
+        counters = self._counters(reports)
+        # All that was due may have been sent before the senders heard of it.
+        ended = watch.ends and all(report.transmission.elapsed < duration for report in reports.values())
+        if ended:
+            whole = lookout.whole
+            counters = [{**counted, "intended": whole[counted["name"]]} for counted in counters]
+        return {
+            "directions": counters,
+            "certain_after": max(report.transmission.elapsed for report in reports.values())
+            if ended
+            else lookout.certain_after,
+            "ended": ended,
+            "most_missing": lookout.most_missing,
+        }
+
     def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
         """See `Generator.latency`."""
         with ExitStack() as opened:
@@ -124,7 +147,15 @@ class AfPacketGenerator:
             direction.close()
         self._directions = []
 
-    def _begin(self, load: float, duration: float | None, ramp: float = 0.0, probes: Sequence[Probe] = ()) -> None:
+    def _begin(
+        self,
+        load: float,
+        duration: float | None,
+        ramp: float = 0.0,
+        probes: Sequence[Probe] = (),
+        *,
+        is_watched: bool = False,
+    ) -> None:
         """Starts all directions.
 
         Args:
@@ -132,6 +163,7 @@ class AfPacketGenerator:
             duration: Seconds; None: until they are stopped.
             ramp: Seconds of growing traffic before that.
             probes: Senders of latency frames, a part of the load; none, or one for each direction.
+            is_watched: Whether senders show their progress.
         """
         self._before = same_links(self._ports, self._before)
         rates = {probe.name: probe.rate for probe in probes}
@@ -140,7 +172,9 @@ class AfPacketGenerator:
         orders: dict[Sender, SendOrder] = {}
         for number, direction in enumerate(self._directions):
             rate = direction.load(load) - rates.get(direction.name, 0.0)
-            orders[direction.sender] = SendOrder(rate, duration, tag + number, ramp, ramp_tag + number)
+            orders[direction.sender] = SendOrder(
+                rate, duration, tag + number, ramp, ramp_tag + number, is_watched=is_watched
+            )
             direction.watch(orders[direction.sender])
         try:
             for sender, order in orders.items():
@@ -154,16 +188,27 @@ class AfPacketGenerator:
                 sender.drain()
             raise
 
-    def _finish(self, senders: Sequence[Sender], check: Callable[[], None]) -> dict[Sender, SenderReport]:
-        """Waits until all senders have ended, and then for frames in flight."""
+    def _finish(
+        self, senders: Sequence[Sender], check: Callable[[], None], lookout: _Lookout | None = None
+    ) -> dict[Sender, SenderReport]:
+        """Waits until all senders have ended, and then for frames in flight.
+
+        Args:
+            senders: The senders.
+            check: See `Generator.trial`.
+            lookout: Watches the counters, and may end the traffic.
+        """
         pending: dict[Any, Sender] = {sender.connection: sender for sender in senders}
         reports: dict[Sender, SenderReport] = {}
         try:
             while pending:
-                for connection in wait(list(pending), _CHECK_SECONDS):
+                for connection in wait(list(pending), _CHECK_SECONDS if lookout is None else LOOK_SECONDS):
                     sender = pending.pop(connection)
                     reports[sender] = sender.report()
-                links_after(self._ports, self._before)
+                links = links_after(self._ports, self._before)
+                if lookout is not None and lookout.is_over(self._before, links):
+                    for sender in pending.values():
+                        sender.stop()
                 check()
                 for sender in pending.values():
                     sender.renew()
@@ -207,6 +252,49 @@ class AfPacketGenerator:
         self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
         far = (self._tag ^ _FAR) & _FAR
         return direction.open_probe(load, duration, far | self._probe_tag & ~_FAR)
+
+
+class _Lookout:
+    """Looks at the counters of a running trial.
+
+    Args:
+        directions: Its directions.
+        load: Frames per second.
+        duration: Seconds.
+        watch: What to look for.
+
+    Attributes:
+        whole: Frames that the whole trial asks for in each direction.
+        most_missing: The most frames of each direction that were on their way, or lost, at one of the looks.
+        certain_after: Seconds of traffic until the verdict was certain; None: it is not.
+    """
+
+    def __init__(self, directions: Sequence[ActiveDirection], load: float, duration: float, watch: Watch) -> None:
+        self._directions = directions
+        self._load = load
+        self._watch = watch
+        self.whole = {each.name: frames_within(duration, each.load(load)) for each in directions}
+        self.most_missing = dict.fromkeys(self.whole, 0)
+        self.certain_after: float | None = None
+
+    def is_over(self, before: Mapping[str, Link], now: Mapping[str, Link]) -> bool:
+        """Looks, and returns whether the traffic must end.
+
+        Args:
+            before: All interfaces before the trial.
+            now: All interfaces now.
+        """
+        seen = [
+            each.so_far(self._load, self.whole[each.name], self._watch.in_flight, before, now)
+            for each in self._directions
+        ]
+        for each, counted in zip(self._directions, seen):
+            self.most_missing[each.name] = max(self.most_missing[each.name], counted.sent - counted.received)
+        if self.certain_after is None and is_certain(seen, self._watch.above):
+            self.certain_after = max(
+                counted.sent / each.load(self._load) for each, counted in zip(self._directions, seen)
+            )
+        return self._watch.ends and self.certain_after is not None
 
 
 def _with_probe(counters: Message, report: SenderReport, latency: Message) -> Message:
@@ -307,6 +395,30 @@ class ActiveDirection:
         """
         rate = probe_rate(self.load(load), duration)
         return Probe(self.name, self._setup, self._source, self._sink, tag, rate=rate, duration=duration)
+
+    def so_far(
+        self, load: float, whole: int, in_flight: float, before: Mapping[str, Link], now: Mapping[str, Link]
+    ) -> SoFar:
+        """The counters of a running trial that is watched.
+
+        Args:
+            load: Frames per second of the trial.
+            whole: Frames that the whole trial asks for here.
+            in_flight: Seconds of traffic that may be on their way.
+            before: All interfaces before the trial.
+            now: All interfaces now.
+        """
+        rate, sink, progress = self.load(load), self._direction.receive, self.sender.progress
+        # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
+        sent, unsent, usual = progress.sent, progress.unsent, int(BATCH * rate) + 2
+        return SoFar(
+            whole=whole,
+            sent=sent,
+            unsent=unsent,
+            received=self._counter.read(),
+            in_flight=in_flight * rate,
+            of_generator=max(0, progress.longest_burst - usual) + now[sink].receive_drops - before[sink].receive_drops,
+        )
 
     def count(self) -> int:
         """How many frames came back until now."""

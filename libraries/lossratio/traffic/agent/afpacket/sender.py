@@ -67,6 +67,7 @@ class SendOrder:
         tag: The tag of all frames that count.
         ramp: Seconds of growing traffic before that, which does not count; 0: none.
         ramp_tag: The tag of its frames.
+        is_watched: Whether its progress is shown while it lasts.
     """
 
     load: float
@@ -74,6 +75,7 @@ class SendOrder:
     tag: int
     ramp: float = 0.0
     ramp_tag: int = 0
+    is_watched: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,39 @@ class Permit:
         return True
 
 
+class Progress:
+    """How far a sender has come, in memory that it shares with the agent."""
+
+    def __init__(self) -> None:
+        self._counts = memoryview(mmap.mmap(-1, 24)).cast("q")
+
+    @property
+    def sent(self) -> int:
+        """Frames that left."""
+        return self._counts[0]
+
+    @property
+    def unsent(self) -> int:
+        """Frames that were skipped as they could not be sent in time."""
+        return self._counts[1]
+
+    @property
+    def longest_burst(self) -> int:
+        """The most frames that left at once."""
+        return self._counts[2]
+
+    def begin(self) -> None:
+        """Sets all counts to zero."""
+        self._counts[0] = self._counts[1] = self._counts[2] = 0
+
+    def note(self, sent: int, unsent: int) -> None:
+        """Notes all frames until now, after each batch."""
+        counts = self._counts
+        counts[2] = max(counts[2], sent - counts[0])
+        counts[1] = unsent
+        counts[0] = sent
+
+
 _Answer = Union[SenderReport, AgentError, OSError, bool]
 
 
@@ -142,6 +177,7 @@ class Sender:
     Attributes:
         connection: Readable once there is a report.
         is_realtime: Whether the kernel runs it before all ordinary processes.
+        progress: How far it has come with an order that is watched.
 
     Raises:
         OSError: If the kernel does not give the ring.
@@ -149,10 +185,13 @@ class Sender:
 
     def __init__(self, setup: SenderSetup) -> None:
         context = multiprocessing.get_context("fork")
+        self.progress = Progress()
         self._interface = setup.interface
         self._permit = Permit()
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, self._permit, setup, os.getpid()), daemon=True)
+        self._process = context.Process(
+            target=_work, args=(theirs, self._permit, self.progress, setup, os.getpid()), daemon=True
+        )
         self._process.start()
         theirs.close()
         self.is_realtime = bool(self._receive())
@@ -160,6 +199,7 @@ class Sender:
     def start(self, order: SendOrder) -> None:
         """Begins to transmit; it stops by itself unless it is renewed."""
         self._permit.grant()
+        self.progress.begin()
         try:
             self.connection.send(order)
         except BrokenPipeError as error:
@@ -216,7 +256,7 @@ class Sender:
         return AgentError("sender_died", f"The process that sends on {self._interface} died ({how}); configure anew.")
 
 
-def _work(orders: Connection, permit: Permit, setup: SenderSetup, parent: int) -> None:
+def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderSetup, parent: int) -> None:
     is_realtime = _prepare(setup.cpu, parent)
     open_output = ProbeSocket if setup.probes else TransmitRing
     try:
@@ -227,10 +267,12 @@ def _work(orders: Connection, permit: Permit, setup: SenderSetup, parent: int) -
     orders.send(is_realtime)
     while True:
         order: SendOrder = orders.recv()
-        orders.send(_transmit(output, order, permit, setup.catch_up))
+        orders.send(_transmit(output, order, permit, progress, setup.catch_up))
 
 
-def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, permit: Permit, catch_up: float) -> _Answer:
+def _transmit(
+    output: TransmitRing | ProbeSocket, order: SendOrder, permit: Permit, progress: Progress, catch_up: float
+) -> _Answer:
     is_abandoned = False
 
     def is_stopped() -> bool:
@@ -245,7 +287,8 @@ def _transmit(output: TransmitRing | ProbeSocket, order: SendOrder, permit: Perm
             output.tag(order.ramp_tag)
             ramp_up(output.offer, order.load, order.ramp, is_stopped)
         output.tag(order.tag)
-        transmission = transmit(output.offer, order.load, order.duration, is_stopped, catch_up)
+        note = progress.note if order.is_watched else None
+        transmission = transmit(output.offer, order.load, order.duration, is_stopped, catch_up, note=note)
     except AgentError as error:
         return error
     if is_abandoned:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Callable, Mapping, Protocol
 
 from .configuration import Configuration
+from .early_verdict import Watch
 from .protocol import AgentError, Message
 
 _OWN = ("afpacket", "trex", "xdp")
@@ -82,6 +83,38 @@ class Generator(Protocol):
 
     def close(self) -> None:
         """Stops all traffic at once, and releases the ports."""
+
+
+class WatchingGenerator(Generator, Protocol):
+    """A generator that watches its counters in a trial, and can end it early.
+
+    The program of a generator need not be one: it has the method, or it has not.
+    """
+
+    def watched_trial(
+        self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
+    ) -> Message:
+        """Performs a trial as `trial` does, and looks at its counters every 50 ms at least.
+
+        As soon as `lossratio.traffic.agent.core.early_verdict.is_certain`, the traffic ends on all ports, if it should.
+
+        Args:
+            load: Frames per second in each direction.
+            duration: Seconds of traffic.
+            ramp: As for `trial`.
+            watch: What to look for.
+            check: To be called several times a second; an exception from it ends the trial.
+
+        Returns:
+            ``directions``, the counters as `trial` returns them. If the trial ended early, ``intended`` is of the whole
+            duration all the same, and ``unsent`` are only frames that were due until then. ``certain_after``: seconds
+            of traffic until its loss was certain to be above the limit; null: it never was. ``ended``: whether it
+            ended then. ``most_missing``: for each direction the most frames that were on their way, or lost, when
+            somebody looked.
+
+        Raises:
+            AgentError: As `trial` does.
+        """
 
 
 def make_generator(

@@ -34,7 +34,7 @@ class Transmission:
     """The traffic that one direction sent.
 
     Attributes:
-        intended: Frames that the load and the duration ask for; without a duration: that were due when it stopped.
+        intended: Frames that the load and the duration ask for; if it was stopped: that were due until then.
         sent: Frames that left.
         elapsed: Seconds from the start to the stop.
         worst_lateness: Seconds by which the sender was behind at most; up to `BATCH` of it as it waited for a batch.
@@ -54,6 +54,7 @@ def transmit(
     catch_up: float = CATCH_UP,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    note: Callable[[int, int], None] | None = None,
 ) -> Transmission:
     """Sends at a constant load; frames that cannot be sent in time stay unsent.
 
@@ -72,6 +73,7 @@ def transmit(
         catch_up: Seconds of traffic that are made up for after a stall, in one go.
         clock: Tells the time, in seconds.
         sleep: Waits for so many seconds.
+        note: Called after each batch with the frames sent and skipped until then; None: nobody watches.
     """
     end = math.inf if duration is None else duration
     last_call = end if duration is None else end + grace_after(duration, catch_up)
@@ -98,13 +100,16 @@ def transmit(
             sent += left
             if not left:
                 sleep(_BUSY_WAIT)
+        if note is not None:
+            note(sent, skipped)
         next_due = (sent + skipped) / load
         wake_up = end if sent + skipped == intended else min(max(next_due, now + BATCH), last_due)
         pause = wake_up - (clock() - start)
         if pause > 0:
             sleep(min(pause, _LONGEST_SLEEP))
     elapsed = clock() - start
-    return Transmission(sent + skipped if duration is None else intended, sent, elapsed, worst)
+    # Only somebody who stops it ends it sooner.
+    return Transmission(sent + skipped if elapsed < end else intended, sent, elapsed, worst)
 
 
 def ramp_up(
