@@ -94,12 +94,10 @@ def verdicts(trials: int, duration: float, seed: int) -> None:
             time.sleep(BURST / RATE)
     click.echo(f"{trials} trials of {duration:g} s at 0.97 to 1.06 of the knee, {unsent} with unsent frames")
     click.echo(f"{high} lose more than their limit; {len(certain)} of them are certain early, {faults} wrongly")
-    click.echo(f"certain after {median(certain):.2f} of the trial (median)")
+    click.echo(f"certain after {median(certain or [1.0]):.2f} of the trial (median)")
     flying.sort()
-    shares = ", ".join(
-        f"{share:.2%}: {1e3 * flying[min(len(flying) - 1, int(share * len(flying)))]:.2f} ms"
-        for share in (0.5, 0.99, 1.0)
-    )
+    most = {share: flying[min(len(flying) - 1, int(share * len(flying)))] for share in (0.5, 0.99, 1.0) if flying}
+    shares = ", ".join(f"{share:.0%} of them up to {1e3 * seconds:.2f} ms" for share, seconds in most.items())
     click.echo(f"frames on their way in {len(flying)} trials without loss, in time of traffic: {shares}")
     click.echo(f"allowed for: {1e3 * IN_FLIGHT:g} ms")
     if faults:

@@ -49,8 +49,8 @@ class World:
         if self._stalls and self.now >= self._stalls[0][0]:
             self.now += self._stalls.pop(0)[1]
 
-    def transmit(self, load, duration, is_stopped=lambda: False, catch_up=CATCH_UP):
-        return transmit(self.offer, load, duration, is_stopped, catch_up, self.clock, self.sleep)
+    def transmit(self, load, duration, is_stopped=lambda: False, catch_up=CATCH_UP, note=None):
+        return transmit(self.offer, load, duration, is_stopped, catch_up, self.clock, self.sleep, note)
 
 
 def test_a_ramp_grows_from_nothing_to_the_load_in_its_time():
@@ -233,7 +233,7 @@ def test_a_trial_can_be_stopped_before_its_end():
 
 
 def test_the_progress_of_a_trial_is_noted_after_each_batch_with_frames_that_were_skipped():
-    world, noted = World(stalls={0.05: 0.01}), []
+    world, noted = World(stalls=[(0.05, 0.01)]), []
     done = world.transmit(1000.0, 0.1, note=lambda *counts: noted.append(counts))
     assert noted[-1] == (done.sent, done.intended - done.sent)
     assert noted == sorted(noted)
