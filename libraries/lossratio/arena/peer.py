@@ -22,7 +22,7 @@ NO_WALL_CLOCK_LIMIT = 1e9
 def why_not_installed() -> str | None:
     """The reason why the peer cannot take part; None if it can."""
     if util.find_spec("MLRsearch") is None:
-        return f"MLRsearch {PEER_VERSION} is not installed: pip install 'robotframework-lossratio[bench]'."
+        return f"MLRsearch {PEER_VERSION} is not installed: pip install '.[bench]' (in a checkout)."
     installed = metadata.version("MLRsearch")
     if installed != PEER_VERSION:
         return f"The comparison is with MLRsearch {PEER_VERSION}, but {installed} is installed."

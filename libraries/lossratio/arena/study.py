@@ -234,7 +234,7 @@ def _backend(scheduler: str | None) -> Iterator[None]:
         from distributed import Client
     except ImportError:
         raise SearchError(
-            "--scheduler needs Dask, which is not installed: pip install 'robotframework-lossratio[cluster]'. "
+            "--scheduler needs Dask, which is not installed: pip install '.[cluster]' (in a checkout). "
             "Without --scheduler the study runs on this machine's cores."
         ) from None
     from joblib import parallel_config

@@ -156,7 +156,7 @@ def _check_packages() -> None:
     missing = [name for name in PACKAGES if util.find_spec(name) is None]
     if missing:
         raise click.ClickException(
-            f"Studies need {', '.join(missing)}, not installed here: pip install 'robotframework-lossratio[bench]'."
+            f"Studies need {', '.join(missing)}, not installed here: pip install '.[bench]' (in a checkout)."
         )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lossratio.exit_status import ExitStatus
-from lossratio.history import FRESH, LAST, LEAST_CHANGE
+from lossratio.history import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT
 from lossratio.report import junit_xml, write_report
 
 
@@ -40,6 +40,13 @@ from lossratio.report import junit_xml, write_report
     help="Per cent; smaller changes raise no alarm.",
 )
 @click.option(
+    "--confirm",
+    type=click.IntRange(1, LOOK_AT),
+    default=CONFIRM,
+    show_default=True,
+    help="How many of the three newest results must be worse, so that a change is an alarm; 1: one bad night is.",
+)
+@click.option(
     "--annotations",
     type=click.Path(path_type=Path),
     help="YAML file of known changes. Left out: annotations.yaml in HISTORY, if there is one.",
@@ -55,6 +62,7 @@ def trend(
     fresh: int,
     last: int,
     least_change: float,
+    confirm: int,
     annotations: Path | None,
     html: Path | None,
     junit: Path | None,
@@ -82,7 +90,7 @@ def trend(
     folder = open_history(history)
     for problem in add_runs(folder, runs):
         click.echo(problem, err=True)
-    request = TrendRequest(testbed, test, quantity, fresh, last, least_change / 100, annotations)
+    request = TrendRequest(testbed, test, quantity, fresh, last, least_change / 100, annotations, confirm)
     analysis = analyse(folder, request)
     click.echo(trend_text(analysis))
     if html is not None:

@@ -4,14 +4,16 @@ from lossratio.history.analysis import TrendRequest, add_runs, analyse, require_
 from lossratio.history.archive import ObjectStore, Outbox, fetch_newest, is_url, open_history
 from lossratio.history.entries import FAILED
 from lossratio.history.store import History
-from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, TrendVerdict, describe_trend
+from lossratio.history.trend import CONFIRM, FRESH, LAST, LEAST_CHANGE, LOOK_AT, TrendVerdict, describe_trend
 from lossratio.history.trend_report import trend_cases, trend_page, trend_text
 
 __all__ = [
+    "CONFIRM",
     "FAILED",
     "FRESH",
     "LAST",
     "LEAST_CHANGE",
+    "LOOK_AT",
     "History",
     "ObjectStore",
     "Outbox",

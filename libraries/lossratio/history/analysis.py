@@ -17,7 +17,7 @@ from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, load_known_changes
 from lossratio.history.entries import MEASURED, Entry, Series, SeriesKey, entries_of, series_of
 from lossratio.history.store import History
-from lossratio.history.trend import FRESH, LAST, LEAST_CHANGE, Trend, TrendVerdict, describe_trend, trends_of
+from lossratio.history.trend import CONFIRM, FRESH, LAST, LEAST_CHANGE, Trend, TrendVerdict, describe_trend, trends_of
 from lossratio.report import Run, read_run
 from lossratio.results import TestResult
 from lossratio.units import Unit
@@ -35,6 +35,7 @@ class TrendRequest:
         last: How many of the newest results of a series are looked at.
         least_change: Smaller relative changes raise no alarm.
         annotations: File of known changes; None: the file in the history's folder, if there is one.
+        confirm: How many of the three newest values must be worse for an alarm.
     """
 
     testbed: str | None = None
@@ -44,6 +45,7 @@ class TrendRequest:
     last: int = LAST
     least_change: float = LEAST_CHANGE
     annotations: Path | None = None
+    confirm: int = CONFIRM
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,9 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
     ]
     trends = (
         replace(trend, idle=newest[trend.series.key.testbed] - trend.series.times[-1])
-        for trend in trends_of(chosen, known, fresh=request.fresh, least_change=request.least_change)
+        for trend in trends_of(
+            chosen, known, fresh=request.fresh, least_change=request.least_change, confirm=request.confirm
+        )
     )
     return Analysis(tuple(trends), known, stored.problems)
 
@@ -136,6 +140,8 @@ def add_runs(history: History, runs: Iterable[Path]) -> list[str]:
 def trends_with(history: History, result: TestResult, *, fresh: int, least_change: float) -> list[Trend]:
     """The trends of a test with a result at the end of its history, which is not changed.
 
+    A demand judges this one result: no other one must confirm it.
+
     Args:
         history: The history.
         result: The result.
@@ -148,7 +154,7 @@ def trends_with(history: History, result: TestResult, *, fresh: int, least_chang
     entries = list(entries_of(Run(history.path, (result,))))
     earlier = {series.key: series for series in series_of(history.read(testbed=entries[0].testbed).table, LAST)}
     series = [_continued(earlier.get(_key(entry)), entry) for entry in entries]
-    return trends_of(series, known_changes(history, None), fresh=fresh, least_change=least_change)
+    return trends_of(series, known_changes(history, None), fresh=fresh, least_change=least_change, confirm=1)
 
 
 def require_no_regression(

@@ -176,7 +176,7 @@ def required(module: str) -> Any:
     except ImportError as error:
         raise ReportError(
             f"A history needs the Python package {module.partition('.')[0]!r}. "
-            f"Install it with: pip install 'robotframework-lossratio[history]'"
+            "Install it in a checkout of lossratio with: pip install '.[history]'"
         ) from error
 
 

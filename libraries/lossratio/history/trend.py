@@ -26,6 +26,12 @@ LAST = 250
 LEAST_RESULTS = 4
 """Fewer values make no trend."""
 
+CONFIRM = 2
+"""How many of the newest `LOOK_AT` values must be worse, so that a change for the worse is an alarm."""
+
+LOOK_AT = 3
+"""Number of the newest values of which `CONFIRM` must be worse."""
+
 OLD = timedelta(days=7)
 """A series is old if its newest result is so much older than the newest result of its testbed."""
 
@@ -37,6 +43,8 @@ class TrendVerdict(str, Enum):
     """The value got worse lately, and no known change explains it."""
     NO_VALUE = "no value any more"
     """The newest result has no value, and earlier ones had."""
+    UNCONFIRMED = "one bad result"
+    """The newest result is worse, and no other one confirms it yet."""
     EXPLAINED = "known change"
     """The value got worse lately, and a known change explains it."""
     PROGRESSION = "progression"
@@ -124,6 +132,7 @@ def trends_of(
     *,
     fresh: int = FRESH,
     least_change: float = LEAST_CHANGE,
+    confirm: int = CONFIRM,
 ) -> list[Trend]:
     """Computes the trends of some series.
 
@@ -132,12 +141,13 @@ def trends_of(
         known: Known changes.
         fresh: A change that began among this many newest values is fresh.
         least_change: Smaller relative changes raise no alarm.
+        confirm: How many of the newest `LOOK_AT` values must be worse for an alarm.
     """
     alike = [whole.like_newest() for whole in series]
     places = [np.flatnonzero(np.isfinite(part.values)) for part in alike]
     starts = group_starts([part.values[place] for part, place in zip(alike, places, strict=True)])
     trends = [
-        _trend(part, _steps(part, place, begin), place, known, fresh, least_change)
+        _trend(part, _steps(part, place, begin), place, known, fresh, least_change, confirm)
         for part, place, begin in zip(alike, places, starts, strict=True)
     ]
     return [
@@ -161,6 +171,7 @@ def _trend(
     known: Sequence[KnownChange],
     fresh: int,
     least_change: float,
+    confirm: int,
 ) -> Trend:
     new_kinds = tuple(sorted(series.kinds[-1].difference(*series.kinds[-1 - fresh : -1])))
     if _is_missing(series, places):
@@ -168,7 +179,18 @@ def _trend(
     if len(places) < LEAST_RESULTS:
         return Trend(series, steps, TrendVerdict.TOO_FEW, None, new_kinds)
     change = _fresh_change(series, steps, places, known, fresh)
-    return Trend(series, steps, _verdict(change, series.unit, least_change), change, new_kinds)
+    verdict = _verdict(change, series.unit, least_change)
+    if verdict is TrendVerdict.REGRESSION and change is not None:
+        in_step = series.values[places[places >= steps[-1].first]]
+        if max(len(in_step), _worse(series.values[places[-LOOK_AT:]], change, least_change)) < confirm:
+            verdict = TrendVerdict.UNCONFIRMED
+    return Trend(series, steps, verdict, change, new_kinds)
+
+
+def _worse(values: np.ndarray, change: Change, least_change: float) -> int:
+    """How many values lie in the direction of a change, by the least change or more."""
+    differences = (values - change.before) * np.sign(change.after - change.before)
+    return int(np.count_nonzero((differences > 0.0) & (differences >= least_change * abs(change.before))))
 
 
 def _is_missing(series: Series, places: np.ndarray) -> bool:

@@ -1,12 +1,13 @@
 """Robot Framework keywords; import them with ``Library    lossratio.keywords.LossRatio``."""
 
-from lossratio.keywords.catalogue import Catalogue
+from lossratio.keywords.catalogue import Catalogue, SuiteExpander
 from lossratio.keywords.library import LossRatio
 from lossratio.keywords.measuring import measured, show_progress
 
 __all__ = [
     "Catalogue",
     "LossRatio",
+    "SuiteExpander",
     "measured",
     "show_progress",
 ]

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from robot.api import SuiteVisitor
+from robot.errors import DataError
 from robot.running import TestCase, TestSuite, Var
 from robot.variables import Variables
 
-from lossratio.errors import TopologyError
+from lossratio.errors import LossRatioError, TopologyError
 from lossratio.topology import NicModel, TestbedKind, Topology, TrafficPath, load_topology
+from lossratio.traffic import parse_frame_size
 
 RFC2544_FRAME_SIZES = ("64B", "128B", "256B", "512B", "1024B", "1280B", "1518B")
 """Frame sizes of RFC 2544, section 9.1."""
@@ -22,6 +24,7 @@ FRAME_SIZES = (*RFC2544_FRAME_SIZES, "IMIX")
 _FRAME_SIZE = "${FRAME_SIZE}"
 _CORES = "${CORES}"
 _TOPOLOGY = "${TOPOLOGY}"
+_ARGUMENTS = ("topology", "frame_sizes", "cores", "duts", "nic")
 _LINKS = {1: "single", 2: "double"}
 
 
@@ -63,6 +66,8 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
 
     Variables are replaced as Robot Framework itself does, in names, tags and the arguments of the suite's set-up, so a
     suite also runs without this: once, with the variables' values.
+
+    A wrong argument is one error, and no test runs: Robot Framework would run the suites as they are otherwise.
     """
 
     def __init__(
@@ -81,10 +86,68 @@ class Catalogue(SuiteVisitor):  # type: ignore[misc]
             cores: Numbers of cores to take in place of the suites' own, e.g. ``1,2``.
             duts: Through how many DUTs the path goes; None: through all.
             nic: The NIC model; None: all models that have a path.
+        """
+        self._expander: SuiteExpander | None = None
+        self._problem = ""
+        try:
+            _check_arguments(topology, frame_sizes, cores, duts, nic)
+            self._expander = SuiteExpander(topology, frame_sizes, cores, duts, nic)
+        except (LossRatioError, ValueError) as error:
+            self._problem = str(error)
+
+    def start_suite(self, suite: TestSuite) -> None:
+        """Expands a suite, if it has tests to expand.
 
         Raises:
-            TopologyError: If the file does not describe a usable testbed, or has no such path.
+            DataError: If an argument is wrong; then the suite has no tests any more.
         """
+        if self._expander is None:
+            suite.tests.clear()
+            suite.suites.clear()
+            raise DataError(self._problem)
+        self._expander.start_suite(suite)
+
+
+def _check_arguments(*arguments: str | None) -> None:
+    """Checks arguments as Robot Framework passes them on: one with a wrong name is just another value.
+
+    Raises:
+        ValueError: If an argument has a name that does not exist, or a number is none.
+    """
+    for argument in arguments:
+        name, sign, _ = (argument or "").partition("=")
+        if sign and name.isidentifier() and not Path(str(argument)).exists():
+            raise ValueError(f"There is no argument {name!r}. There are {', '.join(_ARGUMENTS)}.")
+    _, frame_sizes, cores, duts, _ = arguments
+    for size in _listed(frame_sizes):
+        parse_frame_size(size)
+    for name, number in (*(("cores", number) for number in _listed(cores)), ("duts", duts)):
+        if number is not None and not number.isdecimal():
+            raise ValueError(f"{name}={number}: {number!r} is not a number, such as 1.")
+
+
+class SuiteExpander(SuiteVisitor):  # type: ignore[misc]
+    """The expansion of `Catalogue`, with errors that are raised at once.
+
+    Args:
+        topology: As for `Catalogue`, and so are the others.
+        frame_sizes: Frame sizes.
+        cores: Numbers of cores.
+        duts: Number of DUTs.
+        nic: The NIC model.
+
+    Raises:
+        TopologyError: If the file does not describe a usable testbed, or has no such path.
+    """
+
+    def __init__(
+        self,
+        topology: str | None = None,
+        frame_sizes: str | None = None,
+        cores: str | None = None,
+        duts: str | None = None,
+        nic: str | None = None,
+    ) -> None:
         self._frame_sizes = _listed(frame_sizes)
         self._cores = _listed(cores)
         self._file = None if topology is None else Path(topology)

@@ -19,7 +19,7 @@ from lossratio.keywords.soak import SoakKeywords
 from lossratio.keywords.testbed import ReservationKeywords, TestbedKeywords
 from lossratio.keywords.tester import TesterKeywords, TrafficKeywords
 from lossratio.keywords.throughput import RegressionKeywords, ThroughputKeywords
-from lossratio.measurements.throughput import NdrPdrGoals, goal_set_from
+from lossratio.measurements.throughput import NdrPdrGoals
 from lossratio.report import ReportFormat, write_reports
 
 
@@ -90,6 +90,7 @@ class LossRatio(
     | ``integrity``     | What happens if frames come back more than once, changed, truncated, padded or elsewhere. They never count as received. ``doubt`` (left out: this): the result carries the doubt, with its size. ``fail``: the test fails, as a fault of the device. ``off``: frames are counted and not looked at, for a device that changes them on purpose, such as one that translates addresses. |
     | ``hints``         | Directory of an earlier run, a folder of such directories, or a journal: a search starts where the last searches of the same test found the bounds. None of their trials is evidence. Left out: there are no hints. |
     | ``early_verdict`` | ``on``: a trial of a search ends as soon as it is certain to lose more than every goal allows; it counts as the full trial. Faster, but no goal complies with RFC 2544 unconditionally then. ``off``: trials take their whole duration. Left out: as the file of goals says, else ``off``. |
+    | ``must_find``     | Whether the test of a search fails if no load meets a goal, so that there is no number. Left out: yes; ``False``: the result is irregular, and the test passes. |
     | ``resume``        | Directory of an earlier run. If the same measurement of the same test was interrupted there, it is continued, and nothing is measured twice. |
 
     Loads are per transmitting interface; results give aggregates, too, with the factor between them.
@@ -108,4 +109,4 @@ class LossRatio(
         ``goals`` is what `Find NDR And PDR` searches with: ``csit`` (this if left out), ``quick``, presets, or a file
         of goals. ``resume`` is the directory of an earlier run whose interrupted measurements are continued.
         """
-        super().__init__(Session(goal_set_from(goals), resume))
+        super().__init__(Session(goals, resume))

@@ -11,7 +11,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError, SearchError, TrafficError
 from lossratio.measurements import TestPlace
-from lossratio.measurements.throughput import GoalSet, ThroughputResult
+from lossratio.measurements.throughput import GoalSet, ThroughputResult, goal_set_from
 from lossratio.report import RunReport
 from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
 from lossratio.testbed import RunningTraffic, Testbed
@@ -39,7 +39,6 @@ class Session:
     """The state of a suite.
 
     Attributes:
-        goals: What NDR and PDR are searched with, unless a keyword says otherwise.
         testbed: The testbed that is set up; None if none is.
         traffic: Traffic that flows until it is stopped; None if there is none.
         reservation: Ends the reservation that outlasts the testbed's set-up; None if there is none.
@@ -47,8 +46,8 @@ class Session:
         directory: Where the files of measurements go; None if none has begun.
     """
 
-    def __init__(self, goals: GoalSet, resume: Path | None) -> None:
-        self.goals = goals
+    def __init__(self, goals: GoalSet | str, resume: Path | None) -> None:
+        self._goals = goals
         self.testbed: Testbed | None = None
         self.traffic: RunningTraffic | None = None
         self.reservation: ExitStack | None = None
@@ -57,6 +56,24 @@ class Session:
         self._resume = resume
         self._last_result: TestResult | None = None
         self._measurements: Counter[str] = Counter()
+
+    @property
+    def goals(self) -> GoalSet:
+        """The goals that NDR and PDR are searched with, unless a keyword says otherwise.
+
+        Raises:
+            SearchError: If there are no such goals. It is raised here, because a library that cannot be imported would
+                leave the suite without keywords, and nobody would see why.
+        """
+        return goal_set_from(self._goals) if isinstance(self._goals, str) else self._goals
+
+    def check_settings(self) -> None:
+        """Checks the settings of the whole suite, before a node is touched.
+
+        Raises:
+            SearchError: As for `goals`.
+        """
+        _ = self.goals
 
     def ready_testbed(self) -> Testbed:
         """The testbed.

@@ -21,6 +21,7 @@ from lossratio.measurements.throughput import (
     SearchRequest,
     ThroughputResult,
     repeat_search,
+    require_lower_bounds,
     require_throughput,
 )
 from lossratio.mlrsearch import SearchGoal
@@ -53,6 +54,7 @@ class ThroughputKeywords(Keywords):
         hints: Path | None = None,
         early_verdict: bool | None = None,
         repeat: int = 1,
+        must_find: bool = True,
         resume: Path | None = None,
     ) -> ThroughputResult:
         """Searches for the non-drop rate and the partial drop rate at once, and returns the result.
@@ -84,7 +86,7 @@ class ThroughputKeywords(Keywords):
             integrity=integrity,
             early_verdict=wanted.early_verdict if early_verdict is None else early_verdict,
         )
-        return self._search(request, resume, repeat)
+        return self._search(request, resume, repeat, must_find=must_find)
 
     @typed_keyword()
     def find_conditional_throughput(
@@ -103,6 +105,7 @@ class ThroughputKeywords(Keywords):
         integrity: Integrity = Integrity.DOUBT,
         hints: Path | None = None,
         early_verdict: bool = False,
+        must_find: bool = True,
         resume: Path | None = None,
     ) -> ThroughputResult:
         """Searches for the conditional throughput of any search goals at once, and returns the result.
@@ -128,7 +131,7 @@ class ThroughputKeywords(Keywords):
             integrity=integrity,
             early_verdict=early_verdict,
         )
-        return self._search(request, resume)
+        return self._search(request, resume, must_find=must_find)
 
     @typed_keyword("Measure MRR")
     def measure_mrr(
@@ -183,7 +186,11 @@ class ThroughputKeywords(Keywords):
         """
         require_throughput(self.session.last_result, least, goal)
 
-    def _search(self, request: SearchRequest, resume: Path | None, times: int = 1) -> ThroughputResult:
+    def _search(
+        self, request: SearchRequest, resume: Path | None, times: int = 1, *, must_find: bool
+    ) -> ThroughputResult:
+        results: list[ThroughputResult] = []
+
         def begin() -> TestPlace:
             announce(f"Searching for {_listed(request.goals)}: {describe_profile(request.profile)}")
             return self.session.place(resume)
@@ -191,9 +198,13 @@ class ThroughputKeywords(Keywords):
         def keep(result: ThroughputResult, place: TestPlace) -> None:
             self.session.remember_search(result, request.profile, place)
             show_result(result, place.directory)
+            results.append(result)
 
         testbed = self.session.ready_testbed()
-        return repeat_search(testbed, request, begin, times, on_progress=show_progress, on_result=keep)
+        last = repeat_search(testbed, request, begin, times, on_progress=show_progress, on_result=keep)
+        for result in results if must_find else ():
+            require_lower_bounds(result)
+        return last
 
 
 def _listed(goals: Iterable[SearchGoal]) -> str:
@@ -212,7 +223,8 @@ class RegressionKeywords(Keywords):
         ``history`` is the folder that ``lossratio trend --add`` keeps; it is read, and not changed. ``goal`` names
         a goal, e.g. ``PDR``, or ``MRR``; left out, it is everything that was measured. A change is found as
         ``lossratio trend`` finds it: it counts if it began among the ``fresh`` newest results, is of ``least_change``
-        per cent or more, and no known change explains it. With too few results in the history, there is a warning, and
+        per cent or more, and no known change explains it. This one result is judged: unlike ``lossratio trend``, the
+        keyword waits for no second one that confirms it. With too few results in the history, there is a warning, and
         no verdict.
 
         | `Find NDR And PDR`    frame_size=64B

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import lossratio
 from lossratio.errors import DutError, SearchError, StorageError
-from lossratio.results import FORCED, Conditions, RunDirectory, TestIdentity, TestRun, low_rate_check
+from lossratio.results import FORCED, INTERRUPTED, Conditions, RunDirectory, TestIdentity, TestRun, low_rate_check
 from lossratio.trials import (
     NO_DIGESTS,
     Controller,
@@ -214,7 +214,7 @@ def _check_trial(trial: TrialResult) -> None:
 def what_stopped(failure: BaseException) -> str:
     """The words of a result for the exception that stopped its measurement."""
     if isinstance(failure, KeyboardInterrupt | SystemExit):
-        return "somebody stopped the run by force"
+        return INTERRUPTED
     return str(failure) or type(failure).__name__
 
 

@@ -1,6 +1,6 @@
 """Reports of a run: page, tables, comparison, CSIT's format."""
 
-from lossratio.report.comparison import compare, comparison_cases, comparison_table
+from lossratio.report.comparison import compare, comparison_cases, comparison_markdown, comparison_table
 from lossratio.report.csit import csit_export
 from lossratio.report.junit import Case, junit_xml
 from lossratio.report.listener import (
@@ -23,6 +23,7 @@ __all__ = [
     "RunReport",
     "compare",
     "comparison_cases",
+    "comparison_markdown",
     "comparison_table",
     "csit_export",
     "junit_xml",

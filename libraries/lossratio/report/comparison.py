@@ -14,7 +14,17 @@ from lossratio.errors import ReportError
 from lossratio.report.difference import Difference, Sample, adjusted, difference
 from lossratio.report.junit import Case
 from lossratio.report.run import Run
-from lossratio.results import Finding, Outcome, TestResult, caveats_of, differing_aspects, findings_of, number_of
+from lossratio.report.tables import markdown_cell, markdown_table
+from lossratio.results import (
+    INTERRUPTED,
+    Finding,
+    Outcome,
+    TestResult,
+    caveats_of,
+    differing_aspects,
+    findings_of,
+    number_of,
+)
 from lossratio.units import FRAMES_PER_SECOND, Unit
 
 SIGNIFICANCE = 0.05
@@ -165,6 +175,9 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
     base = ComparedQuantity(*key, old, new, None, None, Verdict.NOT_COMPARABLE, unit=(after or before)[-1].unit)
     if not (before and after):
         return replace(base, note="not in B" if before else "not in A")
+    for side, findings in (("A", before), ("B", after)):
+        if all(finding.result.error == INTERRUPTED for finding in findings):
+            return replace(base, note=f"{side} was interrupted: resume it with lossratio run --resume")
     differing = differing_aspects([*before, *after])
     if differing:
         return replace(base, note=f"the runs differ in {', '.join(differing)}")
@@ -219,6 +232,14 @@ def comparison_table(comparison: Comparison) -> str:
     rows = [_HEADER, *(_row(compared) for compared in comparison.quantities)]
     lines = [*aligned(rows), "", *_summary(comparison)]
     return "\n".join(lines)
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """Formats the comparison as Markdown: the summary, then a table with the regressions first."""
+    order = list(Verdict)
+    quantities = sorted(comparison.quantities, key=lambda compared: order.index(compared.verdict))
+    summary = [markdown_cell(line) for line in _summary(comparison)]
+    return "\n".join((*summary, "", *markdown_table(_HEADER, map(_row, quantities))))
 
 
 def comparison_cases(comparison: Comparison) -> list[Case]:

@@ -247,20 +247,18 @@ def _csv_fields() -> list[str]:
 
 
 def _markdown_lines(run: Run) -> Iterator[str]:
-    yield f"# {_cell(run.path.resolve().name)}"
+    yield f"# {markdown_cell(run.path.resolve().name)}"
     yield ""
     for test in run.cut_off:
         last = "" if test.last is None else f"; the last one: {test.last}"
-        yield f"- **cut off**: {_cell(test.name)} after {test.trials} trials{last}"
+        yield f"- **cut off**: {markdown_cell(test.name)} after {test.trials} trials{last}"
         yield from (f"  - {bounds}" for bounds in test.bounds)
-    yield from (f"- **not readable**: {_cell(problem)}" for problem in run.problems)
+    yield from (f"- **not readable**: {markdown_cell(problem)}" for problem in run.problems)
     for result, doubts in zip(run.results, run.doubts, strict=True):
-        yield from (f"- **doubt** about {_cell(result.test.name)}: {doubt}" for doubt in doubts)
+        yield from (f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts)
     yield ""
-    yield "| " + " | ".join(_COLUMNS) + " |"
-    yield "|" + " --- |" * len(_COLUMNS)
-    for row in overview(run.results):
-        yield "| " + " | ".join(_cell(str(_value(row, field))) for field in _COLUMNS.values()) + " |"
+    rows = ([str(_value(row, field)) for field in _COLUMNS.values()] for row in overview(run.results))
+    yield from markdown_table(tuple(_COLUMNS), rows)
     yield ""
     simulated = sorted(
         {result.conditions.testbed.in_words for result in run.results if result.conditions.testbed.is_simulated}
@@ -273,9 +271,18 @@ def _markdown_lines(run: Run) -> Iterator[str]:
     yield ""
 
 
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Formats a table as lines of Markdown."""
+    yield "| " + " | ".join(header) + " |"
+    yield "|" + " --- |" * len(header)
+    for row in rows:
+        yield "| " + " | ".join(markdown_cell(cell) for cell in row) + " |"
+
+
 def _value(row: OverviewRow, field: str) -> object:
     return getattr(row, field)
 
 
-def _cell(text: str) -> str:
+def markdown_cell(text: str) -> str:
+    """Text as a cell of a Markdown table, in one line."""
     return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())

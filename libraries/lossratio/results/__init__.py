@@ -39,7 +39,7 @@ from lossratio.results.findings import (
 )
 from lossratio.results.frame_integrity import faults_with_sizes, integrity_of, low_rate_check
 from lossratio.results.kinds import Kind, kind_names, kind_of, kind_of_journal, view_of
-from lossratio.results.model import WITHOUT_DIGEST, Outcome, TestIdentity, TestResult, TestRun
+from lossratio.results.model import INTERRUPTED, WITHOUT_DIGEST, Outcome, TestIdentity, TestResult, TestRun
 from lossratio.results.repair import damages_in, repair, results_lost, results_set_aside
 from lossratio.results.run_directory import (
     RunDirectory,
@@ -54,6 +54,7 @@ from lossratio.results.view import Finding, Picture, View, failure_line, number_
 
 __all__ = [
     "FORCED",
+    "INTERRUPTED",
     "LABEL_WIDTH",
     "ROUNDING",
     "STALL",

@@ -24,6 +24,10 @@ WITHOUT_DIGEST: Literal["lossratio-result/1"] = "lossratio-result/1"
 """Format of the files of earlier versions: the same, but without a digest."""
 
 
+INTERRUPTED = "somebody stopped the run by force"
+"""The error of a measurement that somebody interrupted."""
+
+
 class Outcome(str, Enum):
     """The outcome of a test's measurement."""
 

@@ -11,7 +11,7 @@ from robot.api import SuiteVisitor
 
 from lossratio.dut import CABLE
 from lossratio.errors import JobError, TrafficError
-from lossratio.keywords import Catalogue
+from lossratio.keywords import SuiteExpander
 from lossratio.runs.job import Job, JobSelection, Testbed, TesterDemand, job_tests, load_job
 from lossratio.runs.request import RunRequest
 from lossratio.testbed import open_testbed
@@ -65,7 +65,7 @@ def assignments_of(request: RunRequest) -> list[Assignment]:
 
 def _of_suites(request: RunRequest, file: Path) -> Assignment:
     name = " ".join(str(suite) for suite in request.suites)
-    return Assignment(name, file, load_topology(file), request.suites, Catalogue(str(file)))
+    return Assignment(name, file, load_topology(file), request.suites, SuiteExpander(str(file)))
 
 
 def _of_job(job: Job, testbed: Testbed) -> Assignment:

@@ -19,7 +19,7 @@ from robot.running.builder import TestSuiteBuilder
 
 from lossratio.errors import JobError
 from lossratio.input_file import MOST_RECORDED_BYTES, read_input_file
-from lossratio.keywords import Catalogue
+from lossratio.keywords import SuiteExpander
 from lossratio.topology import TestbedKind, Topology, load_topology
 from lossratio.units import parse_frame_rate
 from lossratio.yaml_file import Problem, load_yaml_file
@@ -232,7 +232,7 @@ def _is_job(file: Path) -> bool:
 
 
 class JobSelection(SuiteVisitor):  # type: ignore[misc]
-    """Expands suites as `Catalogue` does, and chooses a job's tests on a testbed; a modifier before a run.
+    """Expands suites as `SuiteExpander` does, and chooses a job's tests on a testbed; a modifier before a run.
 
     A suite that the job names several times runs as often, each time as a suite of its own within the suite.
     """
@@ -268,7 +268,7 @@ class JobSelection(SuiteVisitor):  # type: ignore[misc]
 
     def _choose(self, suite: TestSuite, tests: JobTests) -> None:
         suite.visit(
-            Catalogue(
+            SuiteExpander(
                 str(self._file),
                 frame_sizes=",".join(tests.frame_sizes) or None,
                 cores=",".join(str(count) for count in tests.cores) or None,
@@ -305,7 +305,7 @@ def suite_tests(suites: tuple[Path, ...], file: Path, include: tuple[str, ...] =
         JobError: If suites cannot be read, or no test is selected.
     """
     root = _built(suites)
-    root.visit(Catalogue(str(file)))
+    root.visit(SuiteExpander(str(file)))
     root.filter(included_tags=list(include) or None)
     if not root.test_count:
         raise JobError(f"No test in {', '.join(map(str, suites))} has the tags {', '.join(include)}.")

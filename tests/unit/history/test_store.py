@@ -115,7 +115,7 @@ def test_a_history_that_cannot_be_written_is_an_error_that_says_where(tmp_path):
 
 
 def test_a_missing_package_is_named_with_what_to_do():
-    with pytest.raises(ReportError, match=r"needs the Python package 'no_such_thing'.*lossratio\[history\]"):
+    with pytest.raises(ReportError, match=r"needs the Python package 'no_such_thing'.*pip install '\.\[history\]'"):
         store.required("no_such_thing.parquet")
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from xml.etree import ElementTree
 
@@ -8,6 +9,7 @@ from lossratio.errors import ReportError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.trend import TrendVerdict, describe_trend, trends_of
 from lossratio.history.trend_report import draw_trend
+from lossratio.units import Unit
 
 STEADY = [100e3, 100.2e3, 99.9e3, 100.1e3, 99.8e3, 100.0e3, 100.1e3, 99.9e3]
 
@@ -21,6 +23,10 @@ def trend(values, known=(), kinds=None, **options):
     ("newest", "verdict"),
     [
         ([100.1e3], TrendVerdict.STEADY),
+        ([90e3], TrendVerdict.UNCONFIRMED),
+        ([90e3, 90.2e3], TrendVerdict.REGRESSION),
+        ([90e3, 100.1e3, 89.9e3], TrendVerdict.REGRESSION),
+        ([90e3, 100.1e3, 99.9e3, 89.9e3], TrendVerdict.UNCONFIRMED),
         ([90e3, 90.2e3, 89.9e3], TrendVerdict.REGRESSION),
         ([110e3, 110.2e3, 109.9e3], TrendVerdict.PROGRESSION),
         ([90e3, 90.1e3, 90.2e3, 89.9e3, 90.1e3, 90e3], TrendVerdict.STEADY),
@@ -41,6 +47,26 @@ def test_a_regression_says_since_when_and_how_much():
     assert describe_trend(newest) == (
         "regression: Suite.64B-ndrpdr, NDR, on lab-1: 100.00 kfps to 90.000 kfps (-10.00 %) since 2026-01-09 03:00 UTC"
     )
+
+
+def test_one_bad_result_is_an_alarm_where_no_other_one_must_confirm_it():
+    one = [*STEADY, 90e3]
+    assert not trend(one).is_alarm
+    assert describe_trend(trend(one)).startswith("one bad result: Suite.64B-ndrpdr, NDR, on lab-1: 100.00 kfps to")
+    assert trend(one, confirm=1).verdict is TrendVerdict.REGRESSION
+    assert trend([*STEADY, 90e3, 90.1e3], confirm=3).verdict is TrendVerdict.UNCONFIRMED
+    assert trend([*STEADY, 90e3, 90.1e3, 90.2e3], confirm=3).verdict is TrendVerdict.REGRESSION
+
+
+def test_a_value_that_was_zero_and_grows_is_judged_too():
+    lower_is_better = Unit("s", lower_is_better=True)
+
+    def newest(*values):
+        zeros = replace(series([0.0] * 8 + list(values)), unit=lower_is_better)
+        return trends_of([zeros])[0].verdict
+
+    assert newest(0.5, 0.51) is TrendVerdict.REGRESSION
+    assert newest(0.5) is TrendVerdict.UNCONFIRMED
 
 
 def test_a_small_step_raises_no_alarm_unless_asked_for():

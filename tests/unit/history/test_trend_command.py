@@ -23,6 +23,7 @@ def history_of(path, values):
     [
         ([], 0, "1 steady"),
         ([90e3, 90.1e3, 90.2e3], 3, "regression: Suite.64B-ndrpdr, NDR, on lab-1"),
+        ([90e3], 0, "one bad result: Suite.64B-ndrpdr, NDR, on lab-1"),
         ([None], 3, "no value any more"),
     ],
 )
@@ -30,6 +31,11 @@ def test_a_trend_that_fell_is_a_regression(tmp_path, newest, status, text):
     answer = CliRunner().invoke(trend, [history_of(tmp_path, STEADY + newest)])
     assert answer.exit_code == status, answer.output
     assert text in answer.output
+
+
+def test_one_bad_night_is_an_alarm_if_it_need_not_be_confirmed(tmp_path):
+    history = history_of(tmp_path, [*STEADY, 90e3])
+    assert CliRunner().invoke(trend, [history, "--confirm=1"]).exit_code == 3
 
 
 def test_too_few_results_are_undecided(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from robot.api import TestSuite as Suite
 from robot_runs import ROOT, RobotRun
 
 from lossratio.errors import TopologyError
-from lossratio.keywords import Catalogue
+from lossratio.keywords import Catalogue, SuiteExpander
 
 SUITE = """
 *** Settings ***
@@ -106,7 +107,32 @@ def test_two_duts_are_three_nodes_unless_asked_for_one():
     file = str(ROOT / "topologies" / "local-3n.yaml")
     assert "3_node_single_link_topo" in expanded(Catalogue(file)).tests[0].tags
     with pytest.raises(TopologyError, match="no unused link between DUT1 and TG"):
-        Catalogue(file, duts="1")
+        SuiteExpander(file, duts="1")
+
+
+@pytest.mark.parametrize(
+    ("argument", "error"),
+    [
+        ("nope.yaml", "Cannot read nope.yaml: No such file"),
+        ("{lab}:framesizes=64B", "There is no argument 'framesizes'. There are topology, frame_sizes"),
+        ("framesizes=64B", "There is no argument 'framesizes'"),
+        ("{lab}:duts=two", "duts=two: 'two' is not a number"),
+        ("{lab}:cores=1,x", "cores=x: 'x' is not a number"),
+        ("{lab}:duts=3", "DUT"),
+        ("{lab}:frame_sizes=64 X", "64 X"),
+    ],
+)
+def test_a_wrong_argument_is_one_error_and_runs_nothing(tmp_path, argument, error):
+    file = tmp_path / "bridge.robot"
+    file.write_text(SUITE.lstrip())
+    console = io.StringIO()
+    modifier = f"lossratio.keywords.Catalogue:{argument.format(lab=ROOT / 'topologies' / 'simulated.yaml')}"
+    path = str(ROOT / "libraries")
+    options = {"prerunmodifier": modifier, "pythonpath": path, "stdout": console, "stderr": console, "output": None}
+    assert robot.run(str(file), outputdir=str(tmp_path), log=None, report=None, **options) == 252
+    assert error in console.getvalue()
+    assert "Traceback" not in console.getvalue()
+    assert "no tests after model modifiers" in console.getvalue()
 
 
 def test_a_suite_runs_with_and_without_the_catalogue(tmp_path):

@@ -192,6 +192,38 @@ Too Little
     )
 
 
+def test_a_search_without_a_lower_bound_fails_unless_it_is_allowed(tmp_path):
+    tests = """
+Too Slow
+    Find NDR And PDR    64B
+Allowed
+    Find NDR And PDR    64B    must_find=False
+Smaller
+    Find NDR And PDR    64B    min_load=900 fps
+One Goal
+    Find Conditional Throughput    QUICK_NDR    frame_size=64B
+"""
+    settings = "Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=5 kfps"
+    run = run_suite(write_suite(tmp_path, tests, settings), GOALS="quick")
+    assert [test.name for test in run.tests.values() if not test.passed] == ["Too Slow", "One Goal"]
+    for name in ("Too Slow", "One Goal"):
+        assert "QUICK_NDR, irregular: " in run.tests[name].message
+        assert "e.g. min_load=900 fps" in run.tests[name].message
+        assert "must_find=False" in run.tests[name].message
+    results = {result.test.name: result for result in RunDirectory(run.directory).results()}
+    assert len(results) == 4
+    assert results["Smaller"].goals[0].result.regular
+
+
+def test_goals_that_do_not_exist_are_one_error_of_the_set_up(tmp_path):
+    run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n"), GOALS="fast")
+    message = run.tests["A Test"].message
+    assert message.startswith("Parent suite setup failed:")
+    assert "There is no set of search goals 'fast'. Say csit or quick" in message
+    assert "No keyword" not in message
+    assert run.errors == []
+
+
 def test_an_irregular_result_is_a_warning_and_says_why(tmp_path):
     settings = "Suite Setup    Set Up Testbed    ${TOPOLOGY}    dut=linux_bridge    police=900 kfps"
     run = run_suite(write_suite(tmp_path, "A Test\n    Find NDR And PDR    64B\n", settings), GOALS="quick")

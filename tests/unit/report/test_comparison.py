@@ -10,9 +10,10 @@ from report_examples import conditions, mrr, throughput
 
 from lossratio.commands.report import compare as compare_command
 from lossratio.errors import ReportError
-from lossratio.report.comparison import Verdict, compare, comparison_table
+from lossratio.report.comparison import Verdict, compare, comparison_markdown, comparison_table
 from lossratio.report.difference import Sample, adjusted, difference
 from lossratio.report.run import Run
+from lossratio.results import INTERRUPTED
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -68,6 +69,32 @@ def test_a_test_that_has_no_value_any_more_is_a_regression():
     failed = [Run("failed", (mrr(error="agent lost").model_copy(update={"test": with_rate(1.0).test}),))]
     (quantity,) = compare(runs(100e3), failed).quantities
     assert (quantity.verdict, quantity.note) == (Verdict.REGRESSION, "B has no value: agent lost")
+
+
+def test_an_interrupted_test_is_no_regression():
+    name = {"test": with_rate(1.0).test}
+    interrupted = [Run("b", (mrr(error=INTERRUPTED).model_copy(update=name),))]
+    comparison = compare(runs(100e3), interrupted)
+    (quantity,) = comparison.quantities
+    assert quantity.verdict is Verdict.NOT_COMPARABLE
+    assert quantity.note == "B was interrupted: resume it with lossratio run --resume"
+    assert comparison.regressions == ()
+    # Another run of the test that failed by itself still counts.
+    failed = Run("c", (mrr(error="agent lost").model_copy(update=name),))
+    (quantity,) = compare(runs(100e3), [*interrupted, failed]).quantities
+    assert quantity.verdict is Verdict.REGRESSION
+
+
+def test_markdown_has_the_regressions_first():
+    before = [Run(f"a{n}", (with_rate(100e3 + n), with_rate(50e3 + n, name="a|b"))) for n in range(3)]
+    after = [Run(f"b{n}", (with_rate(100e3 + n), with_rate(40e3 + n, name="a|b"))) for n in range(3)]
+    lines = comparison_markdown(compare(before, after)).splitlines()
+    assert lines[0].startswith("Testbed simulated: 1 regression, 1 no change.")
+    table = [line for line in lines if line.startswith("|")]
+    assert table[0].startswith("| test | goal | A | B |")
+    assert table[2].startswith("| Performance.Linux Bridge.a\\|b | MRR |")
+    assert table[2].endswith("| regression |")
+    assert table[3].endswith("| no change |")
 
 
 def test_tests_of_one_side_only_are_said_and_prove_nothing():

@@ -195,6 +195,25 @@ def test_a_morning_alarms_on_what_got_worse_and_not_on_too_few_results(checkout,
     assert shell(checkout, "ci/morning", RESULTS="s3://bucket").returncode == status
 
 
+def test_the_summary_has_trend_and_comparison_first_each_in_a_form_that_markdown_shows(checkout):
+    (checkout / "results" / "night" / "results").mkdir(parents=True)
+    stands_in(
+        checkout,
+        """case $1 in
+        report) [ "$4" = junit ] || echo "# the night" >results/night/summary.md ;;
+        fetch) echo a-night ;;
+        compare) echo "| $* |"; exit 3 ;;
+        trend) echo "regression: a  b" ;;
+        esac""",
+    )
+    shell(checkout, "ci/morning", RESULTS="s3://bucket")
+    lines = [line for line in (checkout / "results" / "night" / "summary.md").read_text().splitlines() if line]
+    assert lines[:4] == ["## Trend", "```text", "regression: a  b", "```"]
+    assert lines[4] == "## Compared with the nights before"
+    assert lines[5].endswith("results/night --format md |")
+    assert lines[6] == "# the night"
+
+
 def test_gitlab_reports_a_regression_of_the_morning(checkout):
     stands_in(checkout, "case $1 in run) mkdir -p results/night/results ;; trend) exit 3 ;; esac")
     script = "\n".join(yaml.safe_load(GITLAB.read_text())["night"]["script"])

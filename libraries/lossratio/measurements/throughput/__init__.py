@@ -8,6 +8,7 @@ from lossratio.measurements.throughput.measure import (
     Throughput,
     find_conditional_throughput,
     repeat_search,
+    require_lower_bounds,
     require_throughput,
 )
 from lossratio.measurements.throughput.result import Goal, ThroughputResult, search_goal
@@ -29,6 +30,7 @@ __all__ = [
     "goal_from",
     "goal_set_from",
     "repeat_search",
+    "require_lower_bounds",
     "require_throughput",
     "search_goal",
 ]

@@ -43,6 +43,7 @@ from lossratio.measurements.throughput.result import (
     search_goal,
 )
 from lossratio.mlrsearch import MLRsearch, SearchGoal
+from lossratio.records import Rate
 from lossratio.results import (
     MaxLoad,
     Outcome,
@@ -302,6 +303,29 @@ def require_throughput(result: TestResult, least: float, goal: str | None = None
             f"{report.goal.name} is {format_frames_per_second(throughput.per_interface_fps)} per interface "
             f"({format_regularity(report)}); it should be at least {format_frames_per_second(least)}."
         )
+
+
+def require_lower_bounds(result: ThroughputResult) -> None:
+    """Checks that the search found a relevant lower bound for each goal.
+
+    Raises:
+        AssertionError: If a goal has none; the message has the way out.
+    """
+    missing = [report for report in result.goals if report.result is None or report.result.relevant_lower_bound is None]
+    if not missing:
+        return
+    goals = "; ".join(f"{report.goal.name}, {format_regularity(report)}" for report in missing)
+    least = format_frame_rate(result.min_load.per_interface_fps)
+    raise AssertionError(
+        f"No load was found that meets the goal: {goals}. The smallest load of the search was {least} per interface. "
+        f"If the device may be slower, search from a smaller load, e.g. min_load={_smaller(result.min_load)}. "
+        "If a search without such a load is no failure, say must_find=False."
+    )
+
+
+def _smaller(least: Rate) -> str:
+    """A tenth of a load, in the form of an argument."""
+    return f"{least.per_interface_fps / 10.0:.3g} fps"
 
 
 def spread_of(results: Sequence[ThroughputResult]) -> tuple[GoalSpread, ...]:
