@@ -13,8 +13,8 @@ from lossratio.builds.measuring import BuildRecord
 from lossratio.errors import ReservationError
 from lossratio.history.annotations import KnownChange, load_known_changes
 from lossratio.history.entries import SeriesKey
-from lossratio.measurements.throughput.goals import load_goals
-from lossratio.mlrsearch import MLRsearch, SearchGoal
+from lossratio.measurements.throughput.goals import GoalSet, load_goals
+from lossratio.mlrsearch import MLRsearch
 from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import Run, read_run
 from lossratio.results.findings import message
@@ -173,8 +173,8 @@ def _work_with_profile(profile: TrafficProfile) -> None:
     json.dumps(profile.description_in_full(), allow_nan=False).encode()
 
 
-def _work_with_goals(goals: tuple[SearchGoal, ...]) -> None:
-    MLRsearch(goals, 1000.0, 1e6).next_trial()
+def _work_with_goals(goals: GoalSet) -> None:
+    MLRsearch(goals.goals, 1000.0, 1e6).next_trial()
 
 
 def _work_with_changes(changes: tuple[KnownChange, ...]) -> None:
