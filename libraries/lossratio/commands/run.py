@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lossratio.commands.parameters import DURATION
-from lossratio.exit_status import with_trouble
+from lossratio.exit_status import ExitStatus, with_trouble
 
 if TYPE_CHECKING:
     from lossratio.runs import TestVerdict
@@ -106,6 +107,10 @@ def run(
         status = with_trouble(status)
     for trouble in outcome.troubles:
         click.echo(f"Error: {trouble}", err=True)
+    if outcome.status is ExitStatus.INTERRUPTED and outcome.directory is not None:
+        click.echo(
+            f"To go on with it: {shlex.join(['lossratio', 'run', '--resume', str(outcome.directory)])}", err=True
+        )
     if outcome.error is None:
         click.echo(_summary(outcome.verdicts, int(status)), err=True)
     else:

@@ -2,12 +2,11 @@
 
 from lossratio.keywords.catalogue import Catalogue, SuiteExpander
 from lossratio.keywords.library import LossRatio
-from lossratio.keywords.measuring import measured, show_progress
+from lossratio.keywords.measuring import measured
 
 __all__ = [
     "Catalogue",
     "LossRatio",
     "SuiteExpander",
     "measured",
-    "show_progress",
 ]

@@ -9,7 +9,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
-from lossratio.keywords.measuring import announce, describe_profile, measured, show_progress
+from lossratio.keywords.measuring import announce, describe_profile, measured
 from lossratio.keywords.session import Keywords
 from lossratio.measurements.reconfiguration import (
     RECONFIGURATION_GOAL,
@@ -119,5 +119,5 @@ class DeviceKeywords(Keywords):
         return measured(
             self.session,
             f"Measuring the loss of a reconfiguration: {describe_profile(search.profile)}",
-            lambda testbed, place: measure_reconfiguration_loss(testbed, request, place, show_progress),
+            lambda testbed, place, show: measure_reconfiguration_loss(testbed, request, place, show),
         )

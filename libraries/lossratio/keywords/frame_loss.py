@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
-from lossratio.keywords.measuring import describe_profile, measured, show_progress
+from lossratio.keywords.measuring import describe_profile, measured
 from lossratio.keywords.session import Keywords
 from lossratio.measurements.frame_loss import (
     LARGEST_STEP,
@@ -51,6 +51,6 @@ class FrameLossKeywords(Keywords):
         return measured(
             self.session,
             f"Measuring the frame loss rate: {describe_profile(traffic)}",
-            lambda testbed, place: measure_frame_loss_rate(testbed, request, place, show_progress),
+            lambda testbed, place, show: measure_frame_loss_rate(testbed, request, place, show),
             resume,
         )

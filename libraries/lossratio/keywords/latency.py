@@ -9,6 +9,7 @@ from robot.api import logger
 
 from lossratio.errors import SearchError, TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
+from lossratio.keywords.live_view import say
 from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
 from lossratio.keywords.session import Keywords, Search
 from lossratio.measurements.latency import (
@@ -75,7 +76,7 @@ class LatencyKeywords(Keywords):
         result = measured(
             self.session,
             f"Measuring latency: {describe_profile(traffic)}",
-            lambda testbed, place: measure_latency(testbed, request, place, _show),
+            lambda testbed, place, _: measure_latency(testbed, request, place, _show),
         )
         _require_some(result.latency)
         return result
@@ -104,7 +105,7 @@ class LatencyKeywords(Keywords):
 
 
 def _show(latency: LatencyAtLoad) -> None:
-    logger.console("\n".join(latency_lines([latency])))
+    say("\n".join(latency_lines([latency])))
     for fault in latency.faults:
         logger.warn(f"Latency at {name_load(latency)} is not known: {fault}")
 

@@ -10,8 +10,9 @@ from urllib.parse import quote
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
+from lossratio.keywords.live_view import Show, live_view, say
 from lossratio.keywords.session import Session
-from lossratio.measurements import InWords, TestPlace
+from lossratio.measurements import TestPlace
 from lossratio.results import RunDirectory, TestResult, faults_with_sizes, integrity_of, message, view_of
 from lossratio.testbed import MAX_LOAD_REMARK, Testbed
 from lossratio.traffic import TrafficProfile
@@ -21,12 +22,7 @@ ResultT = TypeVar("ResultT", bound=TestResult)
 
 def announce(text: str) -> None:
     """Shows on the console what begins now, on a line of its own."""
-    logger.console(f"\n{text}")
-
-
-def show_progress(progress: InWords) -> None:
-    """Shows on the console where a measurement is after a trial, in one line."""
-    logger.console(progress.line())
+    say(f"\n{text}")
 
 
 def describe_profile(profile: TrafficProfile) -> str:
@@ -68,14 +64,15 @@ def _links(test_name: str, directory: RunDirectory) -> str:
 
 
 def measured(
-    session: Session, what: str, measure: Callable[[Testbed, TestPlace], ResultT], resume: Path | None = None
+    session: Session, what: str, measure: Callable[[Testbed, TestPlace, Show], ResultT], resume: Path | None = None
 ) -> ResultT:
     """Measures something, keeps the result as the suite's last one, and shows it.
 
     Args:
         session: The suite's session.
         what: What is announced.
-        measure: Measures it on the testbed, and writes its files where the place says.
+        measure: Measures it on the testbed, writes its files where the place says, and calls the third argument after
+            each trial.
         resume: Directory of an earlier run to continue, in place of the one for the whole suite.
 
     Raises:
@@ -83,7 +80,9 @@ def measured(
     """
     place = session.place(resume)
     announce(what)
-    result = measure(session.ready_testbed(), place)
+    testbed = session.ready_testbed()
+    with live_view() as show:
+        result = measure(testbed, place, show)
     session.last_result = result
     show_result(result, place.directory)
     return result

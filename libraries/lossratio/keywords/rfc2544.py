@@ -12,7 +12,8 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.errors import SearchError, TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
 from lossratio.keywords.catalogue import RFC2544_FRAME_SIZES
-from lossratio.keywords.measuring import announce, describe_profile, measured, show_progress
+from lossratio.keywords.live_view import live_view
+from lossratio.keywords.measuring import announce, describe_profile, measured
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import seconds_in_words
 from lossratio.measurements.back_to_back import (
@@ -113,7 +114,7 @@ class Rfc2544Keywords(Keywords):
         return measured(
             self.session,
             f"Measuring back-to-back frames: {describe_profile(traffic)}",
-            lambda testbed, place: measure_back_to_back(testbed, request, place, show_progress),
+            lambda testbed, place, show: measure_back_to_back(testbed, request, place, show),
             resume,
         )
 
@@ -164,7 +165,7 @@ class Rfc2544Keywords(Keywords):
         return measured(
             self.session,
             f"Measuring system recovery: {describe_profile(traffic)}",
-            lambda testbed, place: measure_recovery(testbed, request, place, show_progress),
+            lambda testbed, place, show: measure_recovery(testbed, request, place, show),
             resume,
         )
 
@@ -222,7 +223,7 @@ class Rfc2544Keywords(Keywords):
         return measured(
             self.session,
             f"Measuring the reset time: {describe_profile(traffic)}",
-            lambda testbed, place: measure_reset(testbed, request, place, show_progress),
+            lambda testbed, place, show: measure_reset(testbed, request, place, show),
             resume,
         )
 
@@ -261,14 +262,15 @@ class Rfc2544Keywords(Keywords):
             profiles, tests or ALL_TESTS, QUICK if quick else FULL, max_load, reset, name, integrity
         )
         place = self.session.place(resume)
-        run = run_rfc2544(
-            self.session.ready_testbed(),
-            request,
-            place,
-            on_forecast=_show_forecast,
-            on_progress=show_progress,
-            on_part=_show_part,
-        )
+        with live_view() as show:
+            run = run_rfc2544(
+                self.session.ready_testbed(),
+                request,
+                place,
+                on_forecast=_show_forecast,
+                on_progress=show,
+                on_part=_show_part,
+            )
         for path in write_rfc2544_report(run, place.directory.path):
             logger.info(f'Report: <a href="{path.name}">{path.name}</a>', html=True)
             logger.console(f"lossratio: {path}")

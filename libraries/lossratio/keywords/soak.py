@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, seconds, typed_keyword
-from lossratio.keywords.measuring import describe_profile, measured, show_progress
+from lossratio.keywords.measuring import describe_profile, measured
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import warm_up_like
 from lossratio.measurements.soak import (
@@ -91,6 +91,6 @@ class SoakKeywords(Keywords):
         return measured(
             self.session,
             f"Searching for the load with loss ratio {format_ratio(target_loss_ratio)}: {describe_profile(traffic)}",
-            lambda testbed, place: find_critical_load(testbed, request, place, show_progress),
+            lambda testbed, place, show: find_critical_load(testbed, request, place, show),
             resume,
         )

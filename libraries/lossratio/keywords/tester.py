@@ -9,7 +9,8 @@ from pathlib import Path
 from robot.api import logger
 
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, typed_keyword
-from lossratio.keywords.measuring import announce, describe_profile, show_progress
+from lossratio.keywords.live_view import live_view
+from lossratio.keywords.measuring import announce, describe_profile
 from lossratio.keywords.session import Keywords
 from lossratio.measurements.self_test import SelfTest, SelfTestRequest, find_tester_limit
 from lossratio.results import format_frames_per_second, view_of
@@ -50,7 +51,8 @@ class TesterKeywords(Keywords):
         place = self.session.place(None)
         announce(f"Testing the tester: {describe_profile(traffic)}")
         request = SelfTestRequest(traffic, max_load, record)
-        test = find_tester_limit(self.session.ready_testbed(), request, place, show_progress)
+        with live_view() as show:
+            test = find_tester_limit(self.session.ready_testbed(), request, place, show)
         for picture in islice(view_of(test.result).pictures(test.result), 1):
             logger.info(picture.svg, html=True)
         logger.info(str(test), also_console=True)

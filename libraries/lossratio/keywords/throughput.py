@@ -11,7 +11,8 @@ from robot.api.deco import keyword
 
 from lossratio.history import FRESH, LEAST_CHANGE
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
-from lossratio.keywords.measuring import announce, describe_profile, measured, show_progress, show_result
+from lossratio.keywords.live_view import live_view
+from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import TestPlace, warm_up_like
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, MrrRequest, MrrResult, measure_mrr
@@ -169,7 +170,7 @@ class ThroughputKeywords(Keywords):
         return measured(
             self.session,
             f"Measuring MRR: {describe_profile(traffic)}",
-            lambda testbed, place: measure_mrr(testbed, request, place, show_progress),
+            lambda testbed, place, show: measure_mrr(testbed, request, place, show),
             resume,
         )
 
@@ -201,7 +202,8 @@ class ThroughputKeywords(Keywords):
             results.append(result)
 
         testbed = self.session.ready_testbed()
-        last = repeat_search(testbed, request, begin, times, on_progress=show_progress, on_result=keep)
+        with live_view() as show:
+            last = repeat_search(testbed, request, begin, times, on_progress=show, on_result=keep)
         for result in results if must_find else ():
             require_lower_bounds(result)
         return last

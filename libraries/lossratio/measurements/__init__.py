@@ -13,7 +13,15 @@ from lossratio.measurements.measure import (
     warm_up_like,
 )
 from lossratio.measurements.measurement import Measurement, Span, TestPlace, perform, what_stopped
-from lossratio.measurements.progress import OnProgress, Progress, progress_line, seconds_in_words, trial_in_words
+from lossratio.measurements.progress import (
+    OnProgress,
+    Progress,
+    heading,
+    progress_line,
+    seconds_in_words,
+    status_line,
+    trial_in_words,
+)
 
 __all__ = [
     "CsitExportError",
@@ -31,12 +39,14 @@ __all__ = [
     "TestPlace",
     "WarmUp",
     "csit_rate",
+    "heading",
     "known_throughput",
     "measure",
     "perform",
     "progress_line",
     "run_warm_up",
     "seconds_in_words",
+    "status_line",
     "trial_in_words",
     "warm_up_like",
     "what_stopped",

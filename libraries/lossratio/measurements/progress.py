@@ -7,10 +7,17 @@ from dataclasses import dataclass
 
 from lossratio.mlrsearch import Forecast, GoalBounds
 from lossratio.results import format_interval, format_loss
-from lossratio.trials import TrialResult
-from lossratio.units import format_frame_rate
+from lossratio.trials import TrialInput, TrialResult
+from lossratio.units import format_frame_rate, format_ratio
 
 _INTERVAL_WIDTH = 22
+_HEAD = "{:>3} {:>11} {:>6} {:>8}"
+"""A row's columns: number, load, duration and loss ratio of the trial."""
+_SHORT_WIDTH = 19
+"""Columns of a goal and its bounds in few columns."""
+_LEAST_PURPOSE = 12
+"""Columns that are worth the beginning of a purpose."""
+_WIDEST_BAR, _NARROWEST_BAR = 20, 8
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,8 @@ class Progress:
         time_left: The expected time of the remaining trials, with its range; None: not known.
         purpose: Why the trial was chosen; None: the controller gives no reason, or there is nothing to choose.
         rule: Name of the rule that chose the trial; None: as for the purpose, or the trial is a warm-up.
+        elapsed: Seconds that all trials so far took; None: not known.
+        following: The trial that comes next; None: none, or not known.
     """
 
     number: int
@@ -32,13 +41,112 @@ class Progress:
     time_left: Forecast | None
     purpose: str | None = None
     rule: str | None = None
+    elapsed: float | None = None
+    following: TrialInput | None = None
 
     def line(self) -> str:
         """The line that the console shows."""
         return progress_line(self.number, self.trial, self.bounds, self.time_left, self.purpose, rule=self.rule)
 
+    def row(self, width: int) -> str:
+        """The row that a terminal shows: as much as fits into so many columns, and the bounds of goals first."""
+        trial = self.trial
+        # After an early verdict the loss ratio is a lower limit.
+        loss = (">" if trial.is_early else "") + format_ratio(trial.loss_ratio)
+        text = _HEAD.format(self.number, format_frame_rate(trial.load), f"{trial.duration:.4g} s", loss)
+        goals = [(f"{bounds.goal} {_interval(bounds)}", f"{bounds.goal} {_short(bounds)}") for bounds in self.bounds]
+        long = "".join(f"  {full:<{_INTERVAL_WIDTH + 4}}" for full, _ in goals)
+        if goals and len(text) + len(long) <= width:
+            text += long
+        elif goals:
+            text = _filled(text, [short for _, short in goals], width)
+        else:
+            text = _filled(text, [f"forwarded {format_frame_rate(trial.forwarding_rate)}"], width)
+        unsent = trial.output.unsent_frames
+        rest = [f"{unsent:,} unsent"] if unsent else []
+        rest += [part for part in (self.rule, self.purpose) if part is not None]
+        room = width - len(text) - 2
+        more = "  ".join(rest)
+        if more and room >= min(len(more), _LEAST_PURPOSE):
+            text += "  " + (more if len(more) <= room else more[: room - 1] + "…")
+        return text.rstrip()
+
 
 OnProgress = Callable[[Progress], None]
+
+
+def heading(width: int) -> str:
+    """The heading over the rows of `Progress.row`, in so many columns."""
+    return (_HEAD.format("", "load", "for", "loss") + "  per interface; ~ is not proved yet")[:width]
+
+
+def status_line(progress: Progress, seconds: float, width: int) -> str:
+    """The line below the rows: how much of the time is done, how much is left, and the trial that runs; else empty.
+
+    Args:
+        progress: The progress after the last trial.
+        seconds: How long the next trial has run.
+        width: Columns that it may have.
+    """
+    left, following = progress.time_left, progress.following
+    if following is None:
+        return ""
+    passed = min(seconds, following.duration)
+    parts = [
+        f"trial {progress.number + 1}: {format_frame_rate(following.load)}, "
+        f"{passed:.{1 if following.duration < 100 else 0}f} of {following.duration:.4g} s"
+    ]
+    if left is not None:
+        # The estimate was made when the trial began.
+        now = Forecast(*(max(0.0, time - seconds) for time in (left.seconds, left.low, left.high)))
+        parts.append(_time_left(now))
+        if progress.elapsed is not None:
+            room = width - len("  ".join(parts)) - len("[]  100 %  ")
+            done = progress.elapsed + seconds
+            parts.insert(0, _bar(done / max(done + now.seconds, 1e-9), min(_WIDEST_BAR, room)))
+    return "  ".join(part for part in parts if part)[:width]
+
+
+def _bar(share: float, width: int) -> str:
+    done = f"{100.0 * share:.0f} %"
+    if width < _NARROWEST_BAR:
+        return done
+    filled = round(share * width)
+    return f"[{'#' * filled}{'-' * (width - filled)}] {done}"
+
+
+def _filled(text: str, parts: list[str], width: int) -> str:
+    """Appends the parts that fit, and the number of those that do not."""
+    for gap, least in (("  ", _SHORT_WIDTH), (" ", 0)):
+        whole = text + "".join(f"{gap}{part:<{least}}" for part in parts)
+        if len(whole.rstrip()) <= width:
+            return whole[:width]
+    for number, part in enumerate(parts):
+        rest = f"  +{len(parts) - number}"
+        if len(text) + 2 + len(part) + (len(rest) if number < len(parts) - 1 else 0) > width:
+            return text + rest if len(text) + len(rest) <= width else text
+        text += f"  {part}"
+    return text
+
+
+def _short(bounds: GoalBounds) -> str:
+    """An interval in few columns, e.g. ``~149.8-150.5k``."""
+    is_proved = None not in (bounds.proved.lower, bounds.proved.upper)
+    shown = bounds.proved if is_proved else bounds.leaning
+    mark = "" if is_proved else "~"
+    low, high = (None if bound is None else _short_rate(bound) for bound in (shown.lower, shown.upper))
+    if low is None and high is None:
+        return "?"
+    if low is None or high is None:
+        return f"{mark}>{low}" if low is not None else f"{mark}<{high}"
+    return f"{mark}{low[:-1] if low[-1] == high[-1] and low[-1].isalpha() else low}-{high}"
+
+
+def _short_rate(rate: float) -> str:
+    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if rate >= scale:
+            return f"{rate / scale:.4g}{prefix}"
+    return f"{rate:.4g}"
 
 
 def progress_line(

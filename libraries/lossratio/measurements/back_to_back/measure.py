@@ -239,7 +239,15 @@ class BackToBack(MeasuredKind[BackToBackRequest, BurstSearch, Progress, BackToBa
     def progress(self, request: BackToBackRequest, controller: BurstSearch, trial: TrialResult) -> Progress:
         """The time left: each remaining burst takes as long as those so far on average."""
         left = controller.remaining * controller.elapsed / controller.trials
-        return Progress(controller.trials, trial, (), Forecast(left, left, left), controller.purpose)
+        return Progress(
+            controller.trials,
+            trial,
+            (),
+            Forecast(left, left, left),
+            controller.purpose,
+            elapsed=controller.elapsed,
+            following=controller.next_trial(),
+        )
 
     def measurer(self, request: BackToBackRequest, testbed: Testbed, ready: Ready) -> Measurer:
         """Waits after each burst."""

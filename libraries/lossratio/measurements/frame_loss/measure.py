@@ -102,7 +102,14 @@ class FrameLossRate(MeasuredKind[FrameLossRequest, PlannedTrials, Progress, Fram
     def progress(self, request: FrameLossRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
         """The time left is that of all trials that may follow; it is less if two loads in a row lose nothing before."""
         most = controller.remaining * trial.elapsed
-        return Progress(controller.trials, trial, (), Forecast(most, 0.0, most))
+        return Progress(
+            controller.trials,
+            trial,
+            (),
+            Forecast(most, 0.0, most),
+            elapsed=controller.elapsed,
+            following=controller.next_trial(),
+        )
 
     def build(
         self,

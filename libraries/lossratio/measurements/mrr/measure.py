@@ -80,7 +80,14 @@ class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrRe
     def progress(self, request: MrrRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
         """The time left: each remaining trial takes as long as the trials so far on average."""
         time_left = controller.remaining * controller.elapsed / controller.trials
-        return Progress(controller.trials, trial, (), Forecast(time_left, time_left, time_left))
+        return Progress(
+            controller.trials,
+            trial,
+            (),
+            Forecast(time_left, time_left, time_left),
+            elapsed=controller.elapsed,
+            following=controller.next_trial(),
+        )
 
     def build(
         self,

@@ -107,7 +107,14 @@ class Recovery(MeasuredKind[RecoveryRequest, PlannedTrials, Progress, RecoveryRe
     def progress(self, request: RecoveryRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
         """The time left: all trials take the same time."""
         left = controller.remaining * controller.elapsed / controller.trials
-        return Progress(controller.trials, trial, (), Forecast(left, left, left))
+        return Progress(
+            controller.trials,
+            trial,
+            (),
+            Forecast(left, left, left),
+            elapsed=controller.elapsed,
+            following=controller.next_trial(),
+        )
 
     def build(
         self,

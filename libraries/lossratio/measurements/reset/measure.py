@@ -205,7 +205,14 @@ class Reset(MeasuredKind[ResetRequest, PlannedTrials, Progress, ResetResult]):
     def progress(self, request: ResetRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
         """The time left: all trials take the same time."""
         left = controller.remaining * controller.elapsed / controller.trials
-        return Progress(controller.trials, trial, (), Forecast(left, left, left))
+        return Progress(
+            controller.trials,
+            trial,
+            (),
+            Forecast(left, left, left),
+            elapsed=controller.elapsed,
+            following=controller.next_trial(),
+        )
 
     def build(
         self,

@@ -165,7 +165,14 @@ class Throughput(MeasuredKind[SearchRequest, MLRsearch, Progress, ThroughputResu
 
     def progress(self, request: SearchRequest, controller: MLRsearch, trial: TrialResult) -> Progress:
         """The progress of the search, as the controller sees it."""
-        so_far = Progress(controller.trials, trial, controller.bounds, controller.forecast())
+        so_far = Progress(
+            controller.trials,
+            trial,
+            controller.bounds,
+            controller.forecast(),
+            elapsed=controller.elapsed,
+            following=controller.next_trial(),
+        )
         purpose = controller.last_purpose
         return so_far if purpose is None else replace(so_far, purpose=str(purpose), rule=purpose.rule)
 

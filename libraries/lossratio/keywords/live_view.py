@@ -1,0 +1,158 @@
+"""The console while a measurement runs: a row for each trial, and a line below that moves.
+
+Rows fit the terminal. Where standard output is no terminal, there is a plain line for each trial. With another
+``--console`` than ``verbose`` there is nothing: Robot Framework's own output is then all that the user asked for.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from robot.api import logger
+from robot.errors import ExecutionFailed
+from robot.libraries.BuiltIn import BuiltIn
+from robot.output import LOGGER
+
+from lossratio.measurements import InWords, Progress, heading, status_line
+
+Show = Callable[[InWords], None]
+"""Shows the progress of a measurement after a trial."""
+
+_TICK = 0.5
+"""Seconds between two looks at the clock while a trial runs: the line moves, and costs no CPU time to speak of."""
+
+_SPARING = ("Dotted", "Quiet", "None")
+"""Beginnings of the names of Robot Framework's consoles that show nothing within tests."""
+
+_CLEAR = "\r\x1b[K"
+"""Back to the beginning of the line, and erase it."""
+
+
+def is_verbose() -> bool:
+    """Whether Robot Framework's console shows what happens within tests: its option ``--console verbose``."""
+    # Robot Framework has no public name for this; versions differ in the names of the classes and in a wrapper.
+    console = getattr(LOGGER, "_console", None)
+    console = getattr(console, "listener", console)
+    return not type(console).__name__.startswith(_SPARING)
+
+
+def say(text: str) -> None:
+    """Shows text on the console, if it shows what happens within tests."""
+    if is_verbose():
+        logger.console(text)
+
+
+@contextmanager
+def live_view() -> Iterator[Show]:
+    """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, how to go on with it."""
+    stdout = sys.__stdout__
+    try:
+        if not is_verbose():
+            yield lambda progress: None
+        elif stdout is None or not stdout.isatty():
+            yield lambda progress: logger.console(progress.line())
+        else:
+            with Terminal(stdout).moving() as terminal:
+                yield terminal.show
+    except ExecutionFailed as error:
+        # Robot Framework's form of Ctrl-C within a keyword.
+        directory = BuiltIn().get_variable_value("${OUTPUT DIR}")
+        command = resuming_command(sys.argv, Path(directory)) if error.exit else None
+        if command is not None:
+            say(f"\nTo go on with it: {command}")
+        raise
+
+
+def resuming_command(arguments: list[str], directory: Path) -> str | None:
+    """The command that goes on with a run of plain ``robot``; None: another program began it.
+
+    Args:
+        arguments: The command line that began it.
+        directory: Its directory.
+    """
+    program = Path(arguments[0])
+    words = ["robot"]
+    if program.name == "__main__.py" and program.parent.name == "robot":
+        words = ["python", "-m", "robot"]
+    elif program.name != "robot":
+        return None
+    return shlex.join([*words, "--variable", f"RESUME:{directory}", *arguments[1:]])
+
+
+class Terminal:
+    """Rows of trials on a terminal, and below them the line that moves.
+
+    Args:
+        stream: The terminal.
+        columns: Its columns; asked for each time, as a window changes.
+        clock: Seconds.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stream = stream
+        self._columns = columns
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._progress: Progress | None = None
+        self._began = 0.0
+
+    def show(self, progress: InWords) -> None:
+        """Shows a trial that has ended, and below it the next one."""
+        width = self._columns() - 1
+        with self._lock:
+            if isinstance(progress, Progress):
+                rows = [heading(width)] if self._progress is None else []
+                rows.append(progress.row(width))
+                self._progress, self._began = progress, self._clock()
+            else:
+                rows = [progress.line()]
+            self._stream.write(_CLEAR + "".join(f"{row[:width]}\n" for row in rows) + self._status(width))
+            self._stream.flush()
+
+    def tick(self) -> None:
+        """Writes the moving line anew."""
+        with self._lock:
+            if self._progress is not None:
+                self._stream.write(_CLEAR + self._status(self._columns() - 1))
+                self._stream.flush()
+
+    def close(self) -> None:
+        """Removes the moving line."""
+        with self._lock:
+            self._progress = None
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+
+    def _status(self, width: int) -> str:
+        return "" if self._progress is None else status_line(self._progress, self._clock() - self._began, width)
+
+    @contextmanager
+    def moving(self) -> Iterator[Terminal]:
+        """Moves the line until the block ends, and removes it then."""
+        ended = threading.Event()
+
+        def move() -> None:
+            while not ended.wait(_TICK):
+                self.tick()
+
+        thread = threading.Thread(target=move, name="live view", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            ended.set()
+            thread.join()
+            self.close()

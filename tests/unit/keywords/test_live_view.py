@@ -1,0 +1,149 @@
+"""The console while a measurement runs: rows that fit, a line that moves, and the command that goes on with it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from robot_runs import ROOT, SIMULATED, write_suite
+
+from lossratio.keywords.live_view import Terminal, resuming_command
+from lossratio.measurements import Progress, heading, status_line
+from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, Forecast, GoalBounds, MLRsearch, RelevantBounds
+from lossratio.trials import TrialInput, TrialOutput, TrialResult
+
+WIDTHS = (80, 100, 120, 200)
+
+
+def progress(goals=(NDR, PDR), loss_ratio=0.0012, unsent=None, following=True):
+    return Progress(
+        number=12,
+        trial=TrialResult(TrialInput(1.0, 1_234_567.0), TrialOutput(loss_ratio, unsent_frames=unsent)),
+        bounds=tuple(
+            GoalBounds(goal, RelevantBounds(1_198_765.0, None), RelevantBounds(1_198_765.0, 1_234_567.0))
+            for goal in goals
+        ),
+        time_left=Forecast(80.0, 60.0, 150.0),
+        purpose="NDR: prove the lower bound in 21 s; expected to be one",
+        rule="proof",
+        elapsed=20.0,
+        following=TrialInput(10.0, 1_200_000.0) if following else None,
+    )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("goals", [(), (NDR,), (NDR, PDR), (NDR, PDR, RFC2544, TST009)], ids=len)
+@pytest.mark.parametrize("unsent", [None, 123_456])
+def test_a_row_fits_with_the_bounds_of_each_goal(width, goals, unsent):
+    row = progress(goals, unsent=unsent).row(width)
+    assert len(row) <= width
+    assert row.split()[:4] == ["12", "1.2346", "Mfps", "1"]
+    shown = [str(goal) for goal in goals if f"{goal} ~" in row]
+    assert len(shown) == len(goals) or f"+{len(goals) - len(shown)}" in row
+    assert len(shown) >= min(2, len(goals))
+
+
+def test_a_wide_row_has_whole_bounds_and_the_purpose():
+    row = progress().row(200)
+    assert "NDR ~1.1988 to 1.2346 Mfps" in row
+    assert "proof  NDR: prove the lower bound in 21 s" in row
+    assert "NDR ~1.199-1.235M" in progress().row(80)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_moving_line_fits_and_shows_trial_bar_and_time_left(width):
+    begun, later = (status_line(progress(), seconds, width) for seconds in (0.0, 5.0))
+    assert max(len(begun), len(later)) <= width
+    assert "20 %" in begun
+    assert "25 %" in later
+    assert "trial 13: 1.2000 Mfps, 5.0 of 10 s" in later
+    assert "1min 15s left (55s to 2min 25s)" in later
+
+
+def test_nothing_moves_after_the_last_trial():
+    assert status_line(progress(following=False), 1.0, 80) == ""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_terminal_gets_one_row_for_each_trial(width):
+    screen, now = io.StringIO(), [0.0]
+    terminal = Terminal(screen, lambda: width, lambda: now[0])
+    terminal.tick()
+    terminal.show(progress())
+    now[0] = 4.0
+    terminal.tick()
+    terminal.show(progress())
+    terminal.close()
+    text = screen.getvalue()
+    rows = text.split("\n")
+    visible = [row.rpartition("\x1b[K")[2] for row in rows]
+    assert visible == [heading(width - 1), *[progress().row(width - 1)] * 2, ""]
+    assert "4.0 of 10 s" in text
+    assert all(len(part) < width for row in rows for part in row.split("\r\x1b[K"))
+
+
+def run_robot(tmp_path, *options):
+    """Runs a search with quick goals on a terminal of 80 columns, and returns what it showed."""
+    file = write_suite(
+        tmp_path,
+        "One\n    Find NDR And PDR    64B\n",
+        settings="Suite Setup    Set Up Testbed    ${TOPOLOGY}",
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "robot",
+        "--pythonpath",
+        str(ROOT / "libraries"),
+        "--variable",
+        f"TOPOLOGY:{SIMULATED}",
+    ]
+    command += ["--variable", "GOALS:quick", "--outputdir", str(tmp_path / "out"), *options, str(file)]
+    main, end = pty.openpty()
+    done = subprocess.Popen(command, stdout=end, stderr=end, env={**os.environ, "COLUMNS": "80"})
+    os.close(end)
+    shown = b""
+    try:
+        while block := os.read(main, 1 << 16):
+            shown += block
+    except OSError:
+        # The other end is closed.
+        pass
+    finally:
+        os.close(main)
+    assert done.wait(60) == 0
+    return shown.decode()
+
+
+def test_robot_on_a_terminal_shows_rows_that_fit_and_nothing_of_them_when_quiet(tmp_path):
+    rows = [line for line in run_robot(tmp_path).split("\r\n") if re.search(r"kfps +0\.5 s", line)]
+    assert len(rows) >= 5
+    assert all(row.count("QUICK_") >= 2 for row in rows)
+    assert all(len(row.rpartition("\x1b[K")[2]) < 80 for row in rows)
+    assert "kfps" not in run_robot(tmp_path, "--console", "quiet")
+
+
+def test_the_command_that_goes_on_is_exact():
+    words = ["/venv/bin/robot", "--include", "64B", "my suite.robot"]
+    assert resuming_command(words, Path("out")) == "robot --variable RESUME:out --include 64B 'my suite.robot'"
+    words[0] = "/lib/robot/__main__.py"
+    assert resuming_command(words, Path("out")).startswith("python -m robot --variable RESUME:out --include")
+    assert resuming_command(["/venv/bin/lossratio", "run"], Path("out")) is None
+
+
+def test_the_next_trial_is_the_one_that_follows():
+    from lossratio.measurements.throughput.measure import SearchRequest, Throughput
+    from lossratio.traffic import load_profile
+
+    controller = MLRsearch([NDR], 1e4, 1e6)
+    result = TrialResult(controller.next_trial(), TrialOutput(0.0, elapsed=1.25))
+    controller.record(result)
+    shown = Throughput().progress(SearchRequest([NDR], load_profile("ethip4-udp", frame_size=64)), controller, result)
+    assert shown.elapsed == 1.25
+    assert shown.following == controller.next_trial()
