@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "libraries" / "lossratio"
-ON_NODES = ("traffic/agent", "testbed/reservation/keeper")
+ON_NODES = ("traffic/agent", "testbed/reservation/keeper", "dut/xdp/device")
 """Folders of programs that are sent to nodes: their modules import each other only, and rooms that go with them."""
 
 WITH_THEM = "lossratio.bpf"

@@ -18,7 +18,7 @@ from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.interfaces import read_links
 from lossratio.dut.linux.kernel_dut import PolicedOptions
-from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
+from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, Sockets, detach_afterwards
 from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
 from lossratio.errors import DutError
 from lossratio.nodes import DutNode
@@ -154,7 +154,7 @@ class CardPort:
     queues: int
 
 
-class OvsOptions(ProgramOptions, PolicedOptions):
+class OvsOptions(SocketOptions, PolicedOptions):
     """The options of Open vSwitch."""
 
     forwarding: OvsForwarding = OvsForwarding.OPENFLOW
@@ -170,13 +170,16 @@ class OvsOptions(ProgramOptions, PolicedOptions):
         return self
 
 
-def bridge_arguments(bridge: str, ports: Sequence[str], cards: Sequence[CardPort]) -> Iterator[str]:
+def bridge_arguments(
+    bridge: str, ports: Sequence[str], cards: Sequence[CardPort], sockets: Sockets = Sockets.PACKET
+) -> Iterator[str]:
     """Arguments of ovs-vsctl that make the bridge and its two ports.
 
     Args:
         bridge: Name of the bridge.
         ports: Names of the ports, west and east. Without cards these are the names of the kernel's interfaces.
         cards: The cards, west and east; empty: the ports are interfaces of the kernel.
+        sockets: How it gets the frames of the kernel's interfaces.
     """
     yield from ("add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev", "fail_mode=secure")
     yield from ("protocols=OpenFlow13", "other-config:disable-in-band=true")
@@ -185,6 +188,8 @@ def bridge_arguments(bridge: str, ports: Sequence[str], cards: Sequence[CardPort
         if cards:
             yield from ("type=dpdk", f"options:dpdk-devargs={cards[index].address}")
             yield f"options:n_rxq={cards[index].queues}"
+        elif sockets is Sockets.AF_XDP:
+            yield "type=afxdp"
 
 
 def dpdk_settings(cores: CoreChoice) -> tuple[str, ...]:
@@ -293,6 +298,8 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         changes.run(*control.vsctl("--no-wait", "init"))
         if self.uses_cards:
             changes.run(*control.vsctl("--no-wait", "set", "Open_vSwitch", ".", *dpdk_settings(cores)))
+        if self.options.sockets is Sockets.AF_XDP:
+            detach_afterwards(changes, self.node, self.kernel_interfaces)
         # The datapath's TAP devices stay when the switch ends.
         for tap in (self.stem, _DATAPATH_TAP):
             changes.clean_up("ip", "link", "delete", "dev", tap)
@@ -300,7 +307,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         bridge = self.stem
         queues = self.options.queues or len(cores.workers)
         cards = tuple(CardPort(address, queues) for address in (self.west, self.east)) if self.uses_cards else ()
-        changes.run(*control.vsctl(*bridge_arguments(bridge, self._ports, cards)))
+        changes.run(*control.vsctl(*bridge_arguments(bridge, self._ports, cards, self.options.sockets)))
         if self.options.forwarding is OvsForwarding.LEARNING:
             for port, neighbour in zip(self._ports, (west_mac, east_mac), strict=True):
                 changes.run(*control.appctl("fdb/add", bridge, port, "0", neighbour))
@@ -340,11 +347,11 @@ class OpenVswitch(ProgramDut[OvsOptions]):
             transmitted={side: port["tx"]["pkts"] for side, port in sides.items()},
             dropped={
                 **{f"{side} socket, full": self._socket_drops(name) for side, name in self._named_sides().items()},
-                **{f"{side} port, going out": port["tx"]["drop"] for side, port in sides.items()},
+                **{f"{side} port, going out": port["tx"].get("drop", 0) for side, port in sides.items()},
                 **self._metered(control),
                 **parse_coverage(self.node.run(*control.appctl("coverage/show"))),
             },
-            details={f"{side} port, rx dropped": port["rx"]["drop"] for side, port in sides.items()},
+            details={f"{side} port, rx dropped": port["rx"].get("drop", 0) for side, port in sides.items()},
         )
 
     def reconfigure(self, entries: int) -> None:

@@ -32,6 +32,7 @@ _KINDS = PluginGroup(
             ("ovs", "lossratio.dut.ovs:OpenVswitch"),
             ("testpmd", "lossratio.dut.testpmd:Testpmd"),
             ("vpp", "lossratio.dut.vpp:Vpp"),
+            ("xdp", "lossratio.dut.xdp:XdpDevice"),
         )
     ),
 )

@@ -15,11 +15,10 @@ from lossratio.dut.changes import Changes
 from lossratio.dut.daemon import Daemon
 from lossratio.dut.linux.cores import CoreChoice
 from lossratio.dut.linux.interfaces import existing_links
-from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
-from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
+from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, Sockets, detach_afterwards
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, PYTHON, Tool
 from lossratio.errors import DutError
 
-PYTHON = Tool(("python3", "--version"), "python3")
 # It has no option for its version. Its telemetry reports it.
 TESTPMD = Tool(("sh", "-c", "command -v dpdk-testpmd"), "dpdk-dev")
 
@@ -61,7 +60,7 @@ class ForwardMode(str, Enum):
     """Checksums are computed again, and MAC addresses change as with ``mac``."""
 
 
-class TestpmdOptions(ProgramOptions):
+class TestpmdOptions(SocketOptions):
     """The options of testpmd."""
 
     __test__ = False
@@ -99,6 +98,8 @@ class Testpmd(ProgramDut[TestpmdOptions]):
             *self._of_testpmd(cores, west_mac, east_mac),
         )
         daemon = Daemon(self.node, directory, "testpmd", command)
+        if self.options.sockets is Sockets.AF_XDP:
+            detach_afterwards(changes, self.node, self.kernel_interfaces)
         daemon.start(changes, lambda: self._forwards(_telemetry_socket(directory)))
         return [daemon]
 
@@ -159,9 +160,11 @@ class Testpmd(ProgramDut[TestpmdOptions]):
             return (*common, "--allow", self.west, "--allow", self.east)
         frame = max(_FRAME_BYTES, _power_of_two(self.options.largest_frame + _RING_HEADROOM))
         ring = f"blocksz={max(frame, 4096)},framesz={frame},framecnt={_FRAMES},qpairs={self._queues(cores)}"
-        devices = (
-            f"--vdev=net_af_packet{number},iface={name},{ring}" for number, name in enumerate((self.west, self.east))
-        )
+        kind, settings = "net_af_packet", ring
+        if self.options.sockets is Sockets.AF_XDP:
+            kind, settings = "net_af_xdp", f"queue_count={self._queues(cores)}"
+        names = enumerate((self.west, self.east))
+        devices = (f"--vdev={kind}{number},iface={name},{settings}" for number, name in names)
         return (*common, "--no-huge", "-m", str(_MEMORY_MEGABYTES), "--no-pci", *devices)
 
     def _of_testpmd(self, cores: CoreChoice, west_mac: str, east_mac: str) -> tuple[str, ...]:

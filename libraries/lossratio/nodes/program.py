@@ -85,14 +85,22 @@ class NodeProgram:
         Raises:
             NodeError: If the connection is lost.
         """
-        line = base64.b64encode(zlib.compress(json.dumps(self.sources).encode())).decode()
-        # Errors and lists of processes show the beginning of a command.
-        code = f"# {self.name}\n{_START}"
-        process = start(python, *options, "-c", code, self.name, self.main, str(len(line) + 1))
+        process = start(*self.command(python, *options))
         # A process that ended at once wrote the reason to standard error; the first read reports it.
         with suppress(NodeError):
-            process.write_line(line)
+            process.write_line(self.line)
         return process
+
+    @property
+    def line(self) -> str:
+        """Its sources: the first line that it reads. All that follows is the program's own."""
+        return base64.b64encode(zlib.compress(json.dumps(self.sources).encode())).decode()
+
+    def command(self, python: str, *options: str) -> tuple[str, ...]:
+        """The command that starts it, and reads `line`; the arguments are those of `start`."""
+        # Errors and lists of processes show the beginning of a command.
+        code = f"# {self.name}\n{_START}"
+        return (python, *options, "-c", code, self.name, self.main, str(len(self.line) + 1))
 
 
 def pack_program(folder: str, name: str, main: str, rooms: Sequence[str] = ()) -> NodeProgram:

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from lossratio.bpf import why_impossible
 from lossratio.dut.ovs import parse_coverage, parse_meters, parse_ports, parse_socket_drops
 from lossratio.errors import DutError
 
@@ -16,6 +17,7 @@ if shutil.which("ovs-vswitchd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is
 elif os.geteuid() != 0:
     WHY_NOT = "Open vSwitch's userspace datapath takes root (TAP devices)"
 needs_ovs = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
 pytestmark = pytest.mark.netns
 
 
@@ -26,7 +28,9 @@ def set_up(dut_lab):
 
 
 @needs_ovs
-@pytest.mark.parametrize("options", [{}, {"rules": 100}, {"forwarding": "learning"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"rules": 100}, {"forwarding": "learning"}, pytest.param({"sockets": "af_xdp"}, marks=needs_bpf)]
+)
 def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, options):
     dut_lab.assert_accounted_for(set_up(**options))
 

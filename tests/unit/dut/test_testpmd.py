@@ -6,6 +6,9 @@ import shutil
 
 import pytest
 
+from lossratio.bpf import why_impossible
+from lossratio.dut.changes import Changes
+from lossratio.dut.linux.program_dut import detach_afterwards
 from lossratio.errors import DutError
 
 pytestmark = [
@@ -23,6 +26,23 @@ def set_up(dut_lab):
 @pytest.mark.parametrize("mode", ["io", "mac", "5tswap"])
 def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, mode):
     dut_lab.assert_accounted_for(set_up(mode=mode))
+
+
+@pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
+def test_frames_pass_sockets_of_xdp_and_the_program_of_these_goes_when_testpmd_was_killed(dut_lab, set_up):
+    before = dut_lab.snapshot()
+    dut = set_up(sockets="af_xdp")
+    dut_lab.assert_accounted_for(dut)
+    assert all("xdp" in dut_lab.links()[name] for name in ("dut0", "dut1"))
+    with pytest.raises(DutError, match=r"interface dut0 has an XDP program already \(\d+\), and AF_XDP needs"):
+        detach_afterwards(Changes(dut.node), dut.node, ["dut0"])
+    with pytest.raises(
+        DutError, match="sockets=af_xdp is for interfaces of the kernel, and the topology file has cards"
+    ):
+        detach_afterwards(Changes(dut.node), dut.node, [])
+    dut_lab.kill(*dut.daemons)
+    dut.tear_down()
+    assert dut_lab.snapshot() == before
 
 
 def test_it_says_with_what_it_forwards(set_up):

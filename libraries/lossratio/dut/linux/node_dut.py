@@ -196,6 +196,17 @@ class NodeDut(Dut[OptionsT_co]):
         names = tuple(dict.fromkeys((self.west, self.east, *self.interfaces)))
         self._present = replace(present, state=_read_state(self.node, names, present.changes.settings))
 
+    def quieten(self, changes: Changes) -> None:
+        """Keeps the kernel from sending frames of its own, and lets the interfaces take frames to any address."""
+        links = existing_links(self.node, *self.kernel_interfaces)
+        for name in self.kernel_interfaces:
+            # With IPv6 the kernel would send frames of its own during a trial.
+            changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
+            if "PROMISC" not in links[name]["flags"]:
+                # Programs switch it on, and some do not switch it off again.
+                set_link = ("ip", "link", "set", "dev", name, "promisc")
+                changes.run(*set_link, "on", undo=(*set_link, "off"))
+
     def verify(self) -> None:
         """Checks that the state of the set-up has not changed."""
         check_unchanged(self.node, self.present.state)

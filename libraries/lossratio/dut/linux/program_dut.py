@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
+from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field
@@ -37,6 +38,22 @@ class ProgramOptions(DutOptions):
     queues: int | None = Field(default=None, ge=1, le=64)
     """Receive queues of each interface; where missing, one for each hardware thread that forwards if the program polls
     cards, and one on interfaces of the kernel."""
+
+
+class Sockets(str, Enum):
+    """How a program gets the frames of the kernel's interfaces."""
+
+    PACKET = "packet"
+    """By packet sockets: AF_PACKET."""
+    AF_XDP = "af_xdp"
+    """By sockets of an XDP program, past the kernel's network stack: AF_XDP."""
+
+
+class SocketOptions(ProgramOptions):
+    """The options of a program that can use both kinds of sockets."""
+
+    sockets: Sockets = Sockets.PACKET
+    """How it gets the frames of the kernel's interfaces: ``packet`` or ``af_xdp``. Cards have no sockets."""
 
 
 OptionsT_co = TypeVar("OptionsT_co", bound=ProgramOptions, covariant=True)
@@ -133,14 +150,7 @@ class ProgramDut(NodeDut[OptionsT_co]):
     def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
         """Takes the cards, keeps the kernel quiet on its interfaces, and starts the program."""
         self.daemons = []
-        links = existing_links(self.node, *self.kernel_interfaces)
-        for name in self.kernel_interfaces:
-            # With IPv6 the kernel would send frames of its own during a trial.
-            changes.write(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1", optional=True)
-            if "PROMISC" not in links[name]["flags"]:
-                # Programs switch it on, and some do not switch it off again.
-                set_link = ("ip", "link", "set", "dev", name, "promisc")
-                changes.run(*set_link, "on", undo=(*set_link, "off"))
+        self.quieten(changes)
         cores = self._choose_cores()
         directory = make_directory(changes, self.kind)
         if self.uses_cards:
@@ -193,6 +203,31 @@ class ProgramDut(NodeDut[OptionsT_co]):
         port = self.hop.west.interface
         near = numa_node_of(self.node, name=port.name, pci_address=port.pci_address if self.uses_cards else None)
         return choose_cores(read_cores(self.node), self.options.cores, near, where=self.node.name)
+
+
+def detach_afterwards(changes: Changes, node: DutNode, interfaces: Sequence[str]) -> None:
+    """Records that interfaces have no XDP program once all changes after this call have been undone.
+
+    Libraries for AF_XDP attach one, which a program that is killed may leave behind.
+
+    Raises:
+        DutError: If an interface has a program already, which it names, or there are cards instead of interfaces.
+    """
+    if not interfaces:
+        raise DutError(
+            f"{node.name}: sockets=af_xdp is for interfaces of the kernel, and the topology file has cards "
+            f"for DPDK: leave sockets out, or give the interfaces a 'name' and no 'driver'."
+        )
+    links = existing_links(node, *interfaces)
+    for name in interfaces:
+        if "xdp" in links[name]:
+            number = links[name]["xdp"].get("prog", {}).get("id", "unknown")
+            raise DutError(
+                f"{node.name}: interface {name} has an XDP program already ({number}), and AF_XDP needs its own. "
+                f"If it is not needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
+            )
+        for mode in ("xdp", "xdpgeneric"):
+            changes.clean_up("ip", "link", "set", "dev", name, mode, "off")
 
 
 def card_driver(driver: str | None, uio_driver: str | None) -> str:

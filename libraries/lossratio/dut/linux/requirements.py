@@ -31,6 +31,7 @@ IP = Tool(("ip", "-V"), "iproute2")
 BRIDGE = Tool(("bridge", "-V"), "iproute2")
 NFT = Tool(("nft", "--version"), "nftables")
 ETHTOOL = Tool(("ethtool", "--version"), "ethtool")
+PYTHON = Tool(("python3", "--version"), "python3")
 
 
 def check_tools(node: DutNode, tools: Sequence[Tool]) -> None:

@@ -1,0 +1,349 @@
+"""Devices made of XDP: programs in the kernel in front of its network stack, ours or a user's own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from lossratio.dut.base import EASTWARD, WESTWARD, DestinationMacs, DutCounters, DutOptions
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon, make_directory, write_file
+from lossratio.dut.linux import NodeDut
+from lossratio.dut.linux.interfaces import check_interfaces, existing_links
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, PYTHON
+from lossratio.errors import DutError
+from lossratio.nodes import CommandRunner, NodeProgram, pack_program
+from lossratio.topology import Hop
+
+_SETTLE_TIME = 0.005
+_PYTHON = "python3"
+_SIDES = ("west", "east")
+_OWN_PROGRAM = "lossratio-xdp"
+_FEWEST = 4
+"""The least value of ``every``: three faults have a frame each, and one frame passes."""
+
+_DECODE = 'base64 -d > "$1"'
+
+
+class XdpForwarding(str, Enum):
+    """The devices of lossratio."""
+
+    REDIRECT = "redirect"
+    """Frames leave by the other interface, and are not changed."""
+    MAC = "mac"
+    """Frames also get the leaving interface's own and the neighbour's MAC address."""
+    FILTER = "filter"
+    """Rules and a table examine the source address of each IPv4 frame first."""
+
+
+class XdpFault(str, Enum):
+    """What happens to some frames."""
+
+    DROP = "drop"
+    DUPLICATE = "duplicate"
+    DELAY = "delay"
+
+
+class XdpAttachment(str, Enum):
+    """How programs are attached."""
+
+    AUTO = "auto"
+    """In the driver, if both drivers also send frames of programs at present; else behind the driver."""
+    NATIVE = "native"
+    """In the driver."""
+    GENERIC = "generic"
+    """Behind the driver: slower, with any driver."""
+
+
+def _listed(value: Any) -> Any:
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+class XdpOptions(DutOptions):
+    """The options of a device made of XDP."""
+
+    forwarding: XdpForwarding = XdpForwarding.REDIRECT
+    """``redirect`` (the default), ``mac`` or ``filter``."""
+    rules: int | None = Field(default=None, ge=0, le=10_000)
+    """Rules of the filter. Each rule compares the source address of each IPv4 frame, and no rule drops test traffic."""
+    faults: Annotated[tuple[XdpFault, ...], BeforeValidator(_listed)] = ()
+    """``drop``, ``duplicate`` and ``delay``, e.g. ``drop,duplicate``."""
+    every: int | None = Field(default=None, ge=_FEWEST, le=1_000_000_000)
+    """One frame of so many in each direction has each of the faults, another frame for each fault."""
+    delay: float = Field(default=0.002, gt=0.0, le=10.0)
+    """Seconds for which delayed frames are held. Frames that come meanwhile overtake them."""
+    attach: XdpAttachment = XdpAttachment.AUTO
+    """``native`` (in the driver), ``generic`` (behind it) or ``auto``."""
+    object: Path | None = None
+    """A BPF object file (ELF) on the machine that runs the suite, with a program for both interfaces."""
+    section: str = "xdp"
+    """The section of the object file that has the program."""
+    pinned: str | None = None
+    """Path of a pinned program on the node, in place of an object file."""
+    map: str | None = None
+    """Name of a map of the user's program that leads to interfaces: its entry 0, and the entry of the arriving
+    interface's number, get the number of the leaving interface."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the program is one of lossratio's."""
+        return self.object is None and self.pinned is None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> XdpOptions:
+        if self.object is not None and self.pinned is not None:
+            raise ValueError("object and pinned name two programs; give one of them")
+        if self.rules is not None and self.forwarding is not XdpForwarding.FILTER:
+            raise ValueError("rules need forwarding=filter")
+        if bool(self.faults) != (self.every is not None) or len(set(self.faults)) != len(self.faults):
+            raise ValueError("faults and every go together: different faults, and one frame of how many has each")
+        ours = {"forwarding", "rules", "faults", "every", "delay"}
+        if not self.is_own and (given := sorted(name for name in ours & self.model_fields_set if getattr(self, name))):
+            raise ValueError(f"{', '.join(given)} are of lossratio's own programs, and this one is yours")
+        if self.is_own and self.map is not None:
+            raise ValueError("map is one of an object or a pinned program; give object or pinned, too")
+        return self
+
+
+class XdpDevice(NodeDut[XdpOptions]):
+    """An XDP program on each of both interfaces.
+
+    Programs of lossratio are assembled and attached by a process on the node, and end with that process. A user's
+    program is attached by ``ip``, and detached by the tear-down.
+    """
+
+    kind = "xdp"
+    options_type = XdpOptions
+    tools = (IP, NFT, ETHTOOL, PYTHON)
+
+    def __init__(self, session: CommandRunner, hop: Hop, options: XdpOptions) -> None:
+        super().__init__(session, hop, options)
+        self.daemons: list[Daemon] = []
+        """The process that has attached lossratio's programs."""
+        self._mode = XdpAttachment.GENERIC
+
+    @property
+    def settle_time(self) -> float:
+        """Seconds for which frames may stay inside: some milliseconds, and those of delayed frames."""
+        return _SETTLE_TIME + (self.options.delay if XdpFault.DELAY in self.options.faults else 0.0)
+
+    def check_ports(self) -> None:
+        """Checks the interfaces, the right to load programs, and that nobody else has a program on an interface."""
+        check_interfaces(self.node, (self.west, self.east))
+        answer = self._ask("check")
+        if answer["impossible"] is not None:
+            raise DutError(f"{self.node.name}: there can be no XDP program. {answer['impossible']}.")
+        for name, program in answer["attached"].items():
+            raise DutError(
+                f"{self.node.name}: interface {name} has an XDP program already: {program}. It stays as it is. "
+                f"If it is not needed, end its owner, or detach it (ip link set dev {name} xdp off, or xdpgeneric off)."
+            )
+
+    def check_kind(self) -> None:
+        """Checks that the object file is one, and that ``ip`` can load it."""
+        if self.options.object is None:
+            return
+        self._read_object(self.options.object)
+        version = self.node.run(*IP.ask_version)
+        if "libbpf" not in version:
+            raise DutError(
+                f"{self.node.name}: this ip cannot load BPF objects ({version.strip()}). Install one with libbpf there "
+                f"(Debian 12's iproute2), or load and pin the program yourself, and give 'pinned'."
+            )
+
+    def check_running(self) -> None:
+        """Checks that the process lives that has attached the programs."""
+        for daemon in self.daemons:
+            daemon.check_alive()
+
+    def build(self, changes: Changes, west_mac: str, east_mac: str) -> None:
+        """Attaches the programs."""
+        self.daemons = []
+        self.quieten(changes)
+        self._mode = self.options.attach
+        if self._mode is XdpAttachment.AUTO:
+            sends = self._ask("check")["sends"].values()
+            self._mode = XdpAttachment.NATIVE if all(sends) else XdpAttachment.GENERIC
+        directory = make_directory(changes, self.kind)
+        if self.options.is_own:
+            self._start(changes, directory, west_mac, east_mac)
+        else:
+            self._attach(changes, directory)
+
+    def restart(self) -> None:
+        """Kills the process that has attached the programs, and attaches them anew."""
+        present = self.present
+        if not self.daemons:
+            super().restart()
+        for daemon in self.daemons:
+            self.node.run(*daemon.program.stop("KILL"))
+        self._start(present.changes, make_directory(present.changes, self.kind), *present.neighbours)
+        self.take_state()
+
+    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
+        """Its own addresses if it puts them on frames, otherwise the opposite neighbours' addresses."""
+        if self.options.forwarding is XdpForwarding.MAC:
+            return self.own_macs()
+        return DestinationMacs(from_west=east_mac, from_east=west_mac)
+
+    def own_macs(self) -> DestinationMacs:
+        """MAC addresses of its own interfaces."""
+        links = existing_links(self.node, self.west, self.east)
+        return DestinationMacs(from_west=links[self.west]["address"], from_east=links[self.east]["address"])
+
+    def facts(self) -> dict[str, Any]:
+        """How the programs are attached, their names and digests; of an object file its digest."""
+        programs = {
+            name: {key: account[key] for key in ("id", "name", "tag")} for name, account in self._ask("report").items()
+        }
+        file = self.options.object
+        digest = None if file is None else hashlib.sha256(self._read_object(file)).hexdigest()
+        return {"attached": self._mode.value, "programs": programs, "object_sha256": digest}
+
+    def read_counters(self) -> DutCounters:
+        """Reads the interfaces' counters, and those of lossratio's own programs."""
+        _ = self.present
+        self.check_running()
+        links = existing_links(self.node, self.west, self.east)
+        stats = {side: links[name]["stats64"] for side, name in zip(_SIDES, (self.west, self.east), strict=True)}
+        accounts = self._ask("report")
+        counts = {
+            direction: accounts[name]["counts"] for direction, name in ((EASTWARD, self.west), (WESTWARD, self.east))
+        }
+        return DutCounters(
+            received={side: int(counters["rx"]["packets"]) for side, counters in stats.items()},
+            transmitted={side: int(counters["tx"]["packets"]) for side, counters in stats.items()},
+            dropped={
+                **{
+                    f"{place} {direction}": frames[place]
+                    for direction, frames in counts.items()
+                    for place in ("dropped", "filtered")
+                    if frames
+                },
+                **{f"{side} interface, going out": int(count["tx"]["dropped"]) for side, count in stats.items()},
+            },
+            details={
+                f"{place} {direction}": frames[place]
+                for direction, frames in counts.items()
+                for place in ("seen", "duplicated", "delayed")
+                if frames
+            },
+        )
+
+    def reconfigure(self, entries: int) -> None:
+        """Adds addresses, which no test traffic has, to the table of a filter."""
+        _ = self.present
+        if self.options.forwarding is not XdpForwarding.FILTER:
+            super().reconfigure(entries)
+        self._ask("filter", entries=entries)
+
+    @contextmanager
+    def telemetry(self) -> Iterator[dict[str, Any]]:
+        """The programs' run time and run count, and the contents of their maps, besides the reports of the node.
+
+        Run time and run count are None where the node does not count them (``kernel.bpf_stats_enabled``).
+        """
+        before = self._ask("report")
+        with super().telemetry() as report:
+            yield report
+        report["xdp"] = {name: _since(account, before[name]) for name, account in self._ask("report").items()}
+
+    def _start(self, changes: Changes, directory: str, west_mac: str, east_mac: str) -> None:
+        """Starts the process that attaches lossratio's own programs."""
+        program, options = _packed(), self.options
+        macs = None
+        if options.forwarding is XdpForwarding.MAC:
+            own = self.own_macs()
+            ways = ((east_mac, own.from_east), (west_mac, own.from_west))
+            macs = ["".join(way).replace(":", "") for way in ways]
+        request = {
+            "macs": macs,
+            "rules": (options.rules or 0) if options.forwarding is XdpForwarding.FILTER else None,
+            "faults": [fault.value for fault in options.faults],
+            "every": options.every or 1,
+            "delay": options.delay,
+            "mode": self._mode.value,
+        }
+        # A program in the background has no other input, and its command is shown if it dies.
+        write_file(changes, f"{directory}/request", self._input(program, "serve", request))
+        write_file(changes, f"{directory}/device", f"exec {shlex.join(program.command(_PYTHON))} < request")
+        daemon = Daemon(self.node, directory, _OWN_PROGRAM, ("sh", f"{directory}/device"))
+        try:
+            daemon.start(changes, lambda: "attached" in self.node.read_files(daemon.program.log).values())
+        except DutError as cause:
+            raise self._refused(cause) from cause
+        self.daemons = [daemon]
+
+    def _attach(self, changes: Changes, directory: str) -> None:
+        """Attaches the user's program."""
+        way = "xdpdrv" if self._mode is XdpAttachment.NATIVE else "xdpgeneric"
+        if self.options.object is not None:
+            path = f"{directory}/object.o"
+            content = base64.b64encode(self._read_object(self.options.object)).decode()
+            changes.run("sh", "-c", _DECODE, "object", path, stdin=content)
+            source = ["object", path, "section", self.options.section]
+        else:
+            source = ["pinned", str(self.options.pinned)]
+        for name in (self.west, self.east):
+            set_link = ("ip", "link", "set", "dev", name, way)
+            try:
+                changes.run(*set_link, *source, undo=(*set_link, "off"))
+            except DutError as cause:
+                raise self._refused(cause) from cause
+        if self.options.map is not None:
+            self._ask("fill", map=self.options.map)
+
+    def _refused(self, cause: DutError) -> DutError:
+        if self._mode is XdpAttachment.GENERIC:
+            return cause
+        return DutError(
+            f"{cause} A driver refuses programs if it has no XDP of its own, with an MTU beyond a page, with "
+            f"offloads that join frames (ethtool -K ... lro off), or with too few queues. Or give attach=generic."
+        )
+
+    def _read_object(self, path: Path) -> bytes:
+        try:
+            content = path.read_bytes()
+        except OSError as cause:
+            raise DutError(f"The BPF object {path} cannot be read: {cause.strerror}.") from cause
+        if not content.startswith(b"\x7fELF"):
+            raise DutError(
+                f"{path} is no BPF object: compile it with clang -O2 -g -target bpf -c, and give the .o file."
+            )
+        return content
+
+    def _ask(self, what: str, **request: Any) -> dict[str, Any]:
+        """The answer of lossratio's program on the node."""
+        program = _packed()
+        result = self.node.attempt(*program.command(_PYTHON), stdin=self._input(program, what, request))
+        if result.exit_status != 0:
+            lines = result.stderr.strip().splitlines() or [f"exit status {result.exit_status}"]
+            raise DutError(f"{self.node.name}: {lines[-1]}")
+        answer: dict[str, Any] = json.loads(result.stdout)
+        return answer
+
+    def _input(self, program: NodeProgram, what: str, request: dict[str, Any]) -> str:
+        asked = {"do": what, "interfaces": [self.west, self.east], **request}
+        return f"{program.line}\n{json.dumps(asked)}\n"
+
+
+def _packed() -> NodeProgram:
+    return pack_program("dut/xdp/device", _OWN_PROGRAM, "device", rooms=("bpf",))
+
+
+def _since(account: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """A program's account, with the times and counts since an earlier one."""
+    # A program that has not run is one that the node does not count.
+    times = {name: account[name] - before[name] or None for name in ("runs", "run_nanoseconds")}
+    counts = {name: count - before["counts"][name] for name, count in account["counts"].items()}
+    kept = {name: account[name] for name in ("id", "name", "tag", "maps")}
+    return {**kept, **times, "counts": counts}

@@ -1,0 +1,206 @@
+"""An XDP device on its node: checks, programs that are attached as long as this process lives, reports, changes.
+
+A request is a line of JSON behind the program's own line, and the answer is one, too. Errors end the program.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import json
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, Dict
+
+from lossratio.bpf import (
+    SENDS,
+    BpfError,
+    Table,
+    XdpLink,
+    XdpMode,
+    attached_program,
+    program_info,
+    why_impossible,
+    xdp_features,
+)
+
+from .forwarding import COUNTERS, FILTERED_FROM, Forwarder, Way, filtered_addresses
+
+Request = Dict[str, Any]
+
+_MOST_ENTRIES = 64
+_RECEIVE_BUFFER, _ALL = 33, 3
+_PACKET, _AUXILIARY_DATA, _VLAN_VALID = 263, 8, 0x10
+_BUFFER_BYTES = 1 << 26
+_LONGEST_FRAME = 1 << 14
+_MACS = 12
+_ADDED_FROM = FILTERED_FROM + (1 << 24)
+
+
+def main() -> None:
+    """Answers the request, or is the device until it is killed."""
+    request = json.loads(sys.stdin.readline())
+    actions = {"check": check, "report": report, "fill": fill, "filter": add_filtered}
+    try:
+        if request["do"] == "serve":
+            serve(request)
+        print(json.dumps(actions[request["do"]](request)))
+    except (BpfError, OSError) as error:
+        sys.exit(str(error))
+
+
+def check(request: Request) -> Request:
+    """What is in the way of programs here, and each interface's program and ability to send frames of programs."""
+    impossible = why_impossible()
+    sends, attached = {}, {}
+    for name in request["interfaces"] if impossible is None else ():
+        index = socket.if_nametoindex(name)
+        features, number = xdp_features(index), attached_program(index)
+        sends[name] = features is None or bool(features & SENDS)
+        if number is not None:
+            attached[name] = f"{number} ({program_info(number).name})"
+    return {"impossible": impossible, "sends": sends, "attached": attached}
+
+
+def report(request: Request) -> Request:
+    """By interface, the kernel's account of its program, and what is in the program's maps."""
+    return {name: _account(socket.if_nametoindex(name)) for name in request["interfaces"]}
+
+
+def fill(request: Request) -> Request:
+    """Has a map of the program on each interface lead to the other one."""
+    west, east = request["interfaces"]
+    for name, other in ((west, east), (east, west)):
+        index, leaving = socket.if_nametoindex(name), socket.if_nametoindex(other)
+        table = _map_of(index, request["map"])
+        for key in (0, index):
+            try:
+                table.update(key.to_bytes(table.key_bytes, sys.byteorder), leaving.to_bytes(4, sys.byteorder))
+            except BpfError as error:
+                # A map of few places has none for an interface of a large number.
+                if key == 0 or error.error_number != errno.E2BIG:
+                    raise
+    return {}
+
+
+def add_filtered(request: Request) -> Request:
+    """Adds addresses, which no traffic has, to the table of a filter."""
+    table = _map_of(socket.if_nametoindex(request["interfaces"][0]), "lossratio_drop")
+    for number in range(request["entries"]):
+        table.update((_ADDED_FROM + number).to_bytes(4, "big"), bytes(4))
+    return {}
+
+
+def serve(request: Request) -> None:
+    """Attaches the programs of both directions, says so, and delays frames until it is killed."""
+    interfaces = request["interfaces"]
+    indices = [socket.if_nametoindex(name) for name in interfaces]
+    filtered = filtered_addresses() if request["rules"] is not None else None
+    links = []
+    for place, side in enumerate(("west", "east")):
+        macs = request["macs"] and bytes.fromhex(request["macs"][place])
+        way = Way(
+            name=f"lossratio_{side}",
+            leaving=indices[1 - place],
+            macs=macs,
+            rules=request["rules"],
+            every=request["every"],
+            faults=tuple(request["faults"]),
+        )
+        forwarder = Forwarder(way, filtered)
+        links.append(XdpLink(forwarder.program, indices[place], XdpMode[request["mode"].upper()]))
+    delay = Delay(interfaces, request["delay"]) if "delay" in request["faults"] else None
+    print("attached", flush=True)
+    while delay is None:
+        signal.pause()
+    delay.work()
+
+
+class Delay:
+    """Frames that programs pass on to this process, which sends them at the other side some time later.
+
+    Args:
+        interfaces: Names of the interfaces, west and east.
+        seconds: How long frames are held.
+    """
+
+    def __init__(self, interfaces: list[str], seconds: float) -> None:
+        self._seconds = seconds
+        self._held: list[tuple[float, int, socket.socket, bytes]] = []
+        self._number = 0
+        ports = []
+        for name in interfaces:
+            port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+            port.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER, _BUFFER_BYTES)
+            port.setsockopt(_PACKET, _AUXILIARY_DATA, 1)
+            port.bind((name, _ALL))
+            ports.append(port)
+        self._opposite = dict(zip(ports, reversed(ports)))
+
+    def work(self) -> None:
+        """Receives, holds and sends, without an end."""
+        while True:
+            wait = self._held[0][0] - time.monotonic() if self._held else None
+            for port in select.select(list(self._opposite), [], [], wait and max(0.0, wait))[0]:
+                for frame in _receive(port):
+                    self._number += 1
+                    due = time.monotonic() + self._seconds
+                    heapq.heappush(self._held, (due, self._number, self._opposite[port], frame))
+            while self._held and self._held[0][0] <= time.monotonic():
+                _, _, port, frame = heapq.heappop(self._held)
+                port.send(frame)
+
+
+def _receive(port: socket.socket) -> Iterator[bytes]:
+    """A frame that has arrived, with the tag of its VLAN, which the kernel takes off; none if it is one that leaves."""
+    frame, ancillary, _, (_, _, kind, *_) = port.recvmsg(_LONGEST_FRAME, 256)
+    for _, _, data in ancillary:
+        status, _, _, _, _, tag, ethertype = struct.unpack_from("=IIIHHHH", data)
+        if status & _VLAN_VALID:
+            frame = frame[:_MACS] + struct.pack(">HH", ethertype, tag) + frame[_MACS:]
+    if kind != socket.PACKET_OUTGOING:
+        yield frame
+
+
+def _map_of(interface: int, name: str) -> Table:
+    number = attached_program(interface)
+    tables = [] if number is None else [Table.open(one) for one in program_info(number).maps]
+    for table in tables:
+        # The kernel keeps 15 characters.
+        if table.name == name[:15]:
+            return table
+    names = ", ".join(table.name for table in tables) or "none"
+    raise OSError(f"The XDP program has no map {name!r}; it has {names}.")
+
+
+def _account(interface: int) -> Request:
+    number = attached_program(interface)
+    if number is None:
+        raise OSError("There is no XDP program any more.")
+    info = program_info(number)
+    tables = [Table.open(one) for one in info.maps]
+    words = [
+        value for table in tables if table.name == "lossratio_count" for value in (table.entries(1) or {}).values()
+    ]
+    return {
+        "id": number,
+        "name": info.name,
+        "tag": info.tag,
+        "runs": info.runs,
+        "run_nanoseconds": info.run_nanoseconds,
+        "counts": {
+            name: count for one in words for name, count in zip(COUNTERS, struct.unpack(f"={len(one) // 8}Q", one))
+        },
+        "maps": {table.name: _contents(table) for table in tables},
+    }
+
+
+def _contents(table: Table) -> Request:
+    entries = table.entries(_MOST_ENTRIES)
+    contents = None if entries is None else {key.hex(): value.hex() for key, value in entries.items()}
+    return {"type": table.kind, "most_entries": table.most_entries, "entries": contents}

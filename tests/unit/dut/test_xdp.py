@@ -1,0 +1,292 @@
+"""Devices made of XDP in a network namespace, and real frames through them."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+
+import bpf_objects
+import pytest
+from dut_lab import NamespaceShell
+from local_session import PYTHON, LocalSession
+from waiting import wait_until
+
+from lossratio.bpf import Table, XdpAction, kernel, program_info, why_impossible
+from lossratio.dut.xdp.device.forwarding import FILTERED_FROM, Forwarder, Way, filtered_addresses
+from lossratio.errors import DutError
+from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
+
+NO_BPF = why_impossible()
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(NO_BPF is not None, reason=f"no BPF here: {NO_BPF}")]
+
+EVERY = 50
+
+
+@pytest.fixture
+def set_up(dut_lab):
+    with dut_lab.setting_up("xdp") as set_up:
+        yield set_up
+
+
+@pytest.fixture
+def native(dut_lab):
+    """The TG's ends of the links take frames that a driver sends for a program."""
+    for name in ("tg0", "tg1"):
+        dut_lab.lab.run("tg", "ethtool", "-K", name, "gro", "on")
+    return dut_lab
+
+
+@pytest.fixture
+def write_object(dut_lab, tmp_path):
+    """Writes an object file, with a program for the interfaces of the lab."""
+
+    def write(name="forward.o", **options):
+        numbers = [dut_lab.links()[name]["ifindex"] for name in ("dut0", "dut1")]
+        path = tmp_path / name
+        path.write_bytes(bpf_objects.elf(bpf_objects.redirect(*numbers), **options))
+        return path
+
+    return write
+
+
+def programs(dut_lab):
+    """Numbers of the programs on the interfaces."""
+    return {name: link["xdp"]["prog"]["id"] for name, link in dut_lab.links().items() if "xdp" in link}
+
+
+@pytest.mark.parametrize("options", [{}, {"forwarding": "mac"}, {"forwarding": "filter", "rules": 1000}])
+def test_frames_pass_both_ways_and_every_one_is_accounted_for(dut_lab, set_up, options):
+    device = set_up(**options)
+    assert device.facts()["attached"] == "generic"
+    dut_lab.assert_accounted_for(device)
+
+
+@pytest.mark.parametrize("options", [{}, {"forwarding": "mac"}])
+def test_programs_are_in_the_driver_where_both_drivers_send_for_programs(native, set_up, options):
+    device = set_up(**options)
+    assert device.describe()["attached"] == "native"
+    native.assert_accounted_for(device)
+
+
+def test_addresses_are_those_of_a_forwarder(dut_lab, set_up):
+    device = set_up(forwarding="mac")
+    entry = device.destination_macs(*dut_lab.macs).from_west
+    assert entry == dut_lab.lab.mac("dut", "dut0")
+    first = dut_lab.flood("west", entry, frames=5).first
+    assert first[:6].hex(":") == dut_lab.macs[1]
+    assert first[6:12].hex(":") == dut_lab.lab.mac("dut", "dut1")
+
+
+def test_tear_down_brings_back_exactly_what_was_there(dut_lab, set_up, write_object):
+    before = dut_lab.snapshot()
+    for options in ({"faults": "delay", "every": 9}, {"object": write_object()}):
+        device = set_up(**options)
+        assert set(programs(dut_lab)) == {"dut0", "dut1"}
+        device.verify()
+        device.tear_down()
+        device.tear_down()
+        assert dut_lab.snapshot() == before
+    assert not any(daemon.is_alive() for daemon in device.daemons)
+
+
+def test_programs_go_with_their_process_and_the_next_set_up_is_fresh(dut_lab, set_up):
+    device = set_up()
+    dut_lab.kill(*device.daemons)
+    wait_until(lambda: not programs(dut_lab))
+    with pytest.raises(DutError, match=r"the XDP program of interface dut0 was .*, and is none"):
+        device.verify()
+    with pytest.raises(
+        DutError, match=r"lossratio-xdp has died .sh /tmp/.*/device.\. It wrote last: attached .*set it up again"
+    ):
+        device.read_counters()
+    device.tear_down()
+    device.set_up(*dut_lab.macs)
+    device.verify()
+
+
+def test_a_restart_attaches_the_programs_anew(dut_lab, set_up, write_object):
+    device = set_up()
+    killed = programs(dut_lab)
+    device.restart()
+    assert set(programs(dut_lab).values()).isdisjoint(killed.values())
+    device.verify()
+    dut_lab.assert_accounted_for(device)
+    device.tear_down()
+    with pytest.raises(DutError, match="a xdp has nothing to restart"):
+        set_up(object=write_object()).restart()
+
+
+def test_a_program_of_somebody_else_is_named_and_stays(dut_lab, set_up, write_object):
+    theirs = ("object", str(write_object()), "section", "xdp")
+    dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "xdpgeneric", *theirs)
+    there = programs(dut_lab)
+    with pytest.raises(DutError, match=rf"interface dut1 has an XDP program already: {there['dut1']} .forward."):
+        set_up()
+    assert programs(dut_lab) == there
+    dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "xdpgeneric", "off")
+    set_up()
+
+
+def test_frames_pass_a_users_object_and_one_that_was_detached_does_not_verify(dut_lab, set_up, write_object):
+    device = set_up(object=write_object(section="xdp/mine"), section="xdp/mine")
+    dut_lab.assert_accounted_for(device)
+    facts = device.facts()
+    assert {program["name"] for program in facts["programs"].values()} == {"forward"}
+    assert len(facts["object_sha256"]) == 64
+    with pytest.raises(DutError, match="a xdp has no table to add 3 entries to"):
+        device.reconfigure(3)
+    dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "xdpgeneric", "off")
+    with pytest.raises(DutError, match=r"the XDP program of interface dut1 was .*, and is none"):
+        device.verify()
+
+
+class OldIp(NamespaceShell):
+    """A shell of a node whose ``ip`` was built without libbpf."""
+
+    def run(self, *command, **given):
+        result = super().run(*command, **given)
+        return type(result)(result.command, result.exit_status, result.stdout.replace("libbpf", "old"), result.stderr)
+
+
+def test_an_object_that_cannot_be_loaded_is_one_error_and_nothing_is_changed(dut_lab, set_up, write_object, tmp_path):
+    before = dut_lab.snapshot()
+    (tmp_path / "source.c").write_text("int main;")
+    for options, message in (
+        ({"object": tmp_path / "missing.o"}, r"The BPF object .*missing.o cannot be read: No such file"),
+        ({"object": tmp_path / "source.c"}, r"source.c is no BPF object: compile it with clang"),
+        ({"object": write_object(), "section": "tc"}, r"ip link set dev dut0 .* failed"),
+        ({"pinned": "/sys/fs/bpf/nothing"}, r"ip link set dev dut0 .* pinned /sys/fs/bpf/nothing failed"),
+    ):
+        with pytest.raises(DutError, match=message):
+            set_up(**options)
+        assert dut_lab.snapshot() == before
+    dut_lab.shell = OldIp(dut_lab.lab, "dut")
+    with pytest.raises(DutError, match=r"this ip cannot load BPF objects .*Install one with libbpf"):
+        set_up(object=write_object())
+
+
+PIN = """
+import ctypes, struct, sys
+from lossratio.bpf import *
+from lossratio.bpf import kernel
+table = Table.create(TableType.DEVICES, 4, 4, 64, "tx_port")
+code = Assembler()
+code.ldx(W, R2, R1, 12)
+code.ld_map_fd(R1, table.descriptor)
+code.mov(R3, 0)
+code.call(Helper.REDIRECT_MAP)
+code.exit()
+program = XdpProgram(code.code(), "by_map")
+path = ctypes.create_string_buffer(sys.argv[1].encode())
+kernel._bpf(6, struct.pack("=QI", ctypes.addressof(path), program.descriptor), "a pin")
+"""
+
+
+def test_a_pinned_program_gets_the_interfaces_into_its_map(dut_lab, set_up):
+    dut_lab.on_dut("sh", "-c", "mkdir /run/bpf && mount -t bpf bpf /run/bpf")
+    dut_lab.on_dut(sys.executable, "-c", PIN, "/run/bpf/by_map")
+    device = set_up(pinned="/run/bpf/by_map", map="tx_port")
+    dut_lab.assert_accounted_for(device)
+    with device.telemetry() as report:
+        pass
+    entries = report["xdp"]["dut0"]["maps"]["tx_port"]["entries"]
+    numbers = [dut_lab.links()[name]["ifindex"] for name in ("dut0", "dut1")]
+    (way,) = (value for key, value in entries.items() if key == struct.pack("=I", numbers[0]).hex())
+    assert way[:8] == struct.pack("=I", numbers[1]).hex()
+    device.tear_down()
+    with pytest.raises(DutError, match=r"has no map 'exits'; it has tx_port"):
+        set_up(pinned="/run/bpf/by_map", map="exits")
+
+
+def test_telemetry_has_run_counts_where_the_kernel_counts_and_what_the_maps_hold(dut_lab, set_up):
+    device = set_up(forwarding="filter", rules=3, faults="drop", every=10)
+    macs = device.destination_macs(*dut_lab.macs)
+    with device.telemetry() as report:
+        dut_lab.flood("west", macs.from_west, frames=20)
+    west = report["xdp"]["dut0"]
+    assert west["counts"] == {"seen": 20, "filtered": 0, "dropped": 2, "duplicated": 0, "delayed": 0}
+    assert set(west["maps"]) == {"lossratio_count", "lossratio_drop"}
+    enable_stats = 32
+    stats, _ = kernel._bpf(enable_stats, struct.pack("=I", 0), "counting")
+    with device.telemetry() as report:
+        dut_lab.flood("west", macs.from_west, frames=20)
+    os.close(stats)
+    assert report["xdp"]["dut0"]["runs"] >= 20
+    assert report["xdp"]["dut0"]["run_nanoseconds"] > 0
+    json.dumps(report)
+
+
+def test_a_reconfiguration_updates_the_table_of_a_filter_and_traffic_goes_on(dut_lab, set_up):
+    device = set_up(forwarding="filter")
+    device.reconfigure(700)
+    dut_lab.assert_accounted_for(device)
+    device.verify()
+    (program,) = (number for name, number in programs(dut_lab).items() if name == "dut0")
+    (table,) = (table for table in map(Table.open, program_info(program).maps) if table.name == "lossratio_drop")
+    assert len(table.entries(1000)) == 700
+    device.tear_down()
+    with pytest.raises(DutError, match="a xdp has no table to add 3 entries to"):
+        set_up().reconfigure(3)
+
+
+def frame_from(source):
+    """An IPv4 frame with this source address."""
+    return bytes(12) + b"\x08\x00\x45" + bytes(11) + struct.pack(">I", source) + bytes(34)
+
+
+@pytest.mark.parametrize(
+    ("source", "verdict"),
+    [
+        (0xC6120001, XdpAction.REDIRECT),
+        (FILTERED_FROM, XdpAction.DROP),
+        (FILTERED_FROM + 99, XdpAction.DROP),
+        (FILTERED_FROM + 100, XdpAction.REDIRECT),
+        (0xC6120099, XdpAction.DROP),
+    ],
+)
+def test_a_filter_drops_what_its_rules_and_its_table_name(source, verdict):
+    table = filtered_addresses()
+    table.update(struct.pack(">I", 0xC6120099), bytes(4))
+    forwarder = Forwarder(Way("filter", leaving=1, macs=None, rules=100, every=1, faults=()), table)
+    assert forwarder.program.run(frame_from(source)) == (verdict.value, frame_from(source))
+    short = frame_from(source)[:33]
+    assert forwarder.program.run(short) == (XdpAction.REDIRECT.value, short)
+
+
+def trial(agent, generator, load=2000.0, duration=0.25):
+    """A trial of both directions, 500 frames each."""
+    traffic = load_profile("ethip4-udp", frame_size=64)
+    pair = PortPair(TrafficPort("port0", "tg0"), TrafficPort("port1", "tg1"))
+    agent.configure(
+        make_configuration(traffic, [pair], settle_time=0.8), generator=generator, options={"catch_up": 10.0}
+    )
+    for _ in range(10):
+        directions = agent.trial(load, duration)
+        if not any(direction.unsent for direction in directions):
+            break
+    return directions
+
+
+@pytest.mark.parametrize("generator", ["afpacket", "xdp"])
+def test_receivers_see_exactly_the_share_that_a_device_drops_duplicates_and_delays(native, set_up, tmp_path, generator):
+    with AgentClient.start(LocalSession(native.lab, "tg", tmp_path), python=PYTHON) as agent:
+        for faults, expected in (
+            ("duplicate", (500, 10, 0)),
+            ("drop,delay", (490, 0, 10)),
+        ):
+            device = set_up(faults=faults, every=EVERY, delay=0.005, attach="native")
+            before = device.read_counters()
+            directions = trial(agent, generator)
+            device.verify()
+            counted = device.read_counters().since(before)
+            device.tear_down()
+            for direction in directions:
+                assert (direction.sent, direction.corrupted, direction.misdelivered) == (500, 0, 0)
+                assert (direction.received, direction.duplicated, direction.reordered) == expected, faults
+            # A trial before may have ended within a round of so many frames.
+            share = pytest.approx(counted.details["seen west>east"] / EVERY, abs=1)
+            assert counted.dropped["dropped west>east"] == (share if "drop" in faults else 0)
+            assert counted.details["duplicated west>east"] == (share if "duplicate" in faults else 0)
+            assert counted.details["delayed west>east"] == (share if "delay" in faults else 0)
