@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lossratio.simulation.sut import RunningSut, Traffic
-from lossratio.trials import MOST_OUTAGES, Outage, StepCounters, Timeline
+from lossratio.trials import MOST_OUTAGES, Outage, Silence, StepCounters, Timeline
 
 BASE_DELAY = 10e-6
 """Seconds that a frame takes through an idle simulated SUT."""
@@ -122,6 +122,7 @@ class Course:
         """The timeline so far. Only outages without any received frame are listed; the others are counted."""
         longest = sorted(self._totals, key=lambda ends: ends[0] - ends[1])[:MOST_OUTAGES]
         last = self._time(self._sent - 1) if self._sent > 1 else None
+        outages = tuple(self._outage(first, last) for first, last in sorted(longest))
         return Timeline(
             name=self._name,
             began=self._began,
@@ -129,8 +130,13 @@ class Course:
             resolution=0.0,
             rate=(self._sent - 1) / last if last else None,
             steps=tuple(self._steps),
-            outages=tuple(self._outage(first, last) for first, last in sorted(longest)),
+            outages=outages,
             outage_count=len(self._totals) + self._scattered,
+            silences=tuple(
+                Silence(outage.start, outage.end)
+                for outage in outages
+                if outage.start is not None and outage.end is not None
+            ),
         )
 
     def as_one_step(self) -> Timeline:

@@ -144,7 +144,8 @@ class TrafficSource(Protocol):
 
         Args:
             load: Frames per second, per interface.
-            watch: Whether losses are located in time: the answer of `stop_traffic` has timelines then.
+            watch: Whether losses are located in time: the answer of `stop_traffic` has timelines then. Links of the DUT
+                may go down meanwhile.
 
         Raises:
             TrafficError: If the generator cannot do this.

@@ -11,9 +11,25 @@ from lossratio.trials import (
     Examination,
     LatencyCounters,
     LatencyOutput,
+    Outage,
+    Silence,
+    StepCounters,
     Timeline,
     with_examination,
 )
+
+
+@dataclass(frozen=True)
+class AgentClock:
+    """The agent's clock that cannot be set, as the controller sees it.
+
+    Attributes:
+        behind: Seconds to add to its times, so that they are those of the controller's own such clock.
+        error: Seconds by which that may be wrong.
+    """
+
+    behind: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -125,6 +141,25 @@ def read_stop(answer: Mapping[str, Any], names: Sequence[str]) -> StoppedTraffic
     return StoppedTraffic(read_counters(answer, names), late)
 
 
+def read_timelines(
+    answer: Mapping[str, Any], counters: Sequence[DirectionCounters], clock: AgentClock
+) -> tuple[Timeline, ...]:
+    """The timelines of an answer to ``schedule``, or to ``stop`` if the traffic was watched.
+
+    Args:
+        answer: The answer.
+        counters: Its counters. If losses were not located, but counted, they are these.
+        clock: The agent's clock.
+
+    Raises:
+        KeyError, TypeError, ValueError: If it is no such answer.
+    """
+    return tuple(
+        _timeline(direction["course"], counted, clock)
+        for direction, counted in zip(answer["directions"], counters, strict=True)
+    )
+
+
 def read_late(answer: Mapping[str, Any], names: Sequence[str]) -> int:
     """An answer to ``late``: frames over all directions.
 
@@ -199,4 +234,30 @@ def _latency(direction: Mapping[str, Any]) -> LatencyCounters:
         hdr=direction["hdr"],
         histogram=tuple((float(edge), int(count)) for edge, count in direction["histogram"]),
         error=direction["error"],
+    )
+
+
+def _timeline(course: Mapping[str, Any], counters: DirectionCounters, clock: AgentClock) -> Timeline:
+    return Timeline(
+        name=counters.name,
+        began=course["began"] + clock.behind,
+        clock_error=clock.error,
+        resolution=course["resolution"],
+        rate=course["rate"],
+        steps=tuple(_step(step, counters) for step in course["steps"]),
+        outages=tuple(Outage(_count(frames), *times) for frames, *times in course["outages"]),
+        outage_count=_count(course["outage_count"]),
+        silences=tuple(Silence(*times) for times in course["silences"]),
+    )
+
+
+def _step(step: Mapping[str, Any], counters: DirectionCounters) -> StepCounters:
+    lost = counters.sent - counters.received if step["lost"] is None else step["lost"]
+    return StepCounters(
+        start=step["start"],
+        elapsed=step["elapsed"],
+        intended=_count(step["intended"]),
+        sent=_count(step["sent"]),
+        lost=_count(lost),
+        last_lost=step["last_lost"],
     )

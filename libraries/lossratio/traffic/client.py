@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -16,21 +17,24 @@ from lossratio.nodes import NodeProgram, Pulse, pack_program
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.core.protocol import PROTOCOL
 from lossratio.traffic.answers import (
+    AgentClock,
     StoppedTraffic,
     WatchedTrial,
     read_counters,
     read_late,
     read_latency,
     read_stop,
+    read_timelines,
     read_watched,
 )
-from lossratio.trials import DirectionCounters, LatencyOutput
+from lossratio.trials import DirectionCounters, LatencyOutput, Timeline, TrialInput
 
 AnswerT = TypeVar("AnswerT")
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 ANSWER_SECONDS = 30.0
 """Seconds that an answer may take longer than the traffic it is about, unless another time is given."""
+_CLOCK_READINGS = 5
 LIFE_SECONDS = 1.0
 """Seconds between signs of life of the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
@@ -141,6 +145,7 @@ class AgentClient:
         self._directions: tuple[str, ...] = ()
         self._last_id = 0
         self._is_open = True
+        self._is_watched = False
         self._pulse: Pulse | None = None
         self.facts = self._hello()
 
@@ -252,13 +257,34 @@ class AgentClient:
         busy = duration + self._settle_time
         return self._read(read_latency, self._ask("latency", busy=busy, load=load, duration=duration))
 
-    def start_traffic(self, load: float) -> None:
+    def timed(self, trial: TrialInput) -> tuple[tuple[DirectionCounters, ...], tuple[Timeline, ...]]:
+        """Performs a burst or a schedule, and returns counters and timelines of each direction.
+
+        Raises:
+            AgentRefusalError: If the generator has no bursts or schedules, or the counters are worth nothing.
+            TrafficError: If the agent does not answer as it should.
+        """
+        steps = [{"load": step.load, "duration": step.duration} for step in trial.parts]
+        is_burst = trial.frames is not None
+        # A generator that cannot keep the rate of a burst takes longer.
+        busy = (2.0 if is_burst else 1.0) * trial.duration + self._settle_time
+        answer = self._ask("schedule", busy=busy, steps=steps, burst=is_burst)
+        counters = self._read(read_counters, answer)
+        clock = self._clock()
+        return counters, self._read(lambda answer, _: read_timelines(answer, counters, clock), answer)
+
+    def start_traffic(self, load: float, *, watch: bool = False) -> None:
         """Begins traffic of a constant load, in frames per second in each direction, until `stop_traffic`.
+
+        Args:
+            load: The load.
+            watch: Whether losses are located in time.
 
         Raises:
             TrafficError: If that is not possible.
         """
-        self._ask("start", load=load)
+        self._ask("start", load=load, watch=watch)
+        self._is_watched = watch
         self._pulse = Pulse(LIFE_SECONDS, self._show_life)
         self._pulse.start()
 
@@ -273,7 +299,13 @@ class AgentClient:
         """
         self._stop_pulse()
         busy = self._settle_time + late_wait
-        return self._read(read_stop, self._ask("stop", busy=busy, late_wait=late_wait))
+        answer = self._ask("stop", busy=busy, late_wait=late_wait)
+        stopped = self._read(read_stop, answer)
+        if not self._is_watched:
+            return stopped
+        clock = self._clock()
+        timelines = self._read(lambda answer, _: read_timelines(answer, stopped.directions, clock), answer)
+        return replace(stopped, timelines=timelines)
 
     def late_frames(self, wait: float) -> int:
         """Frames of the trial before that came back too late, and were counted as lost; over all directions.
@@ -291,6 +323,16 @@ class AgentClient:
         self._is_open = False
         self._stop_pulse()
         self._process.close()
+
+    def _clock(self) -> AgentClock:
+        """Compares the clocks: the quickest answer gives the least error."""
+        readings = []
+        for _ in range(_CLOCK_READINGS):
+            before = time.monotonic()
+            now = self._read(lambda answer, _: float(answer["now"]), self._ask("clock"))
+            after = time.monotonic()
+            readings.append(AgentClock((before + after) / 2 - now, (after - before) / 2))
+        return min(readings, key=lambda reading: reading.error)
 
     def _show_life(self) -> None:
         # An agent that hears nothing while traffic flows stops it.

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from lossratio.errors import LinkError, TrafficError
+from lossratio.errors import LinkError
 from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.answers import StoppedTraffic
 from lossratio.traffic.client import AgentClient
 from lossratio.trials import (
     START_TOLERANCE,
+    BurstRateError,
     DirectionCounters,
     Examination,
     LatencyCounters,
     LatencyOutput,
     NegativeLoss,
     NegativeLossError,
+    Timeline,
     TrialInput,
     TrialOutput,
     check_integrity,
@@ -42,6 +44,9 @@ Where an early verdict proves wrong because more frames were on their way, as ma
 
 REPEATS = 3
 """How often a trial is measured again, unless said otherwise."""
+
+BURST_LATENESS = 0.005
+"""Share of a burst's duration by which its last frame may leave late."""
 
 CHECK_LOAD = 100.0
 """Frames per second of the check, in each direction."""
@@ -101,8 +106,11 @@ class TrafficMeasurer:
 
         Raises:
             NegativeLossError: If more frames were received than sent, again and again.
+            BurstRateError: If the generator could not keep the rate of a burst, again and again.
             TrafficError: If the trial could not be performed, or there are no counters worth anything.
         """
+        if trial.has_timelines:
+            return self._measure_in_time(trial)
         started = time.monotonic()
         beyond = 0
         for repeats in range(self._repeats):
@@ -143,15 +151,9 @@ class TrafficMeasurer:
         time.sleep(seconds)
 
     def start_traffic(self, load: float, watch: bool = False) -> None:
-        """Begins traffic of a constant load; see `AgentClient.start_traffic`.
-
-        Raises:
-            TrafficError: If losses are to be located in time, which no generator does in running traffic.
-        """
-        if watch:
-            raise TrafficError("No generator locates losses of running traffic in time. Use a simulated testbed.")
+        """Begins traffic of a constant load; see `AgentClient.start_traffic`."""
         self._wait_until_idle()
-        self._agent.start_traffic(load)
+        self._agent.start_traffic(load, watch=watch)
 
     def stop_traffic(self, late_wait: float = 0.0) -> StoppedTraffic:
         """Ends the traffic that `start_traffic` began; see `AgentClient.stop_traffic`."""
@@ -185,9 +187,58 @@ class TrafficMeasurer:
             decided_after=decided_after,
         )
 
+    def _measure_in_time(self, trial: TrialInput) -> TrialOutput:
+        """Performs a burst or a schedule. Any frame may decide a burst, so it is repeated if it was not one."""
+        started = time.monotonic()
+        for attempt in range(self._repeats + 1):
+            is_last = attempt == self._repeats
+            self._wait_until_idle()
+            directions, timelines = self._agent.timed(trial)
+            self._quiet_since = time.monotonic()
+            slow = [timeline for timeline in timelines if trial.frames is not None and not _is_kept(timeline, trial)]
+            if slow and is_last:
+                raise _too_slow(trial, slow)
+            try:
+                output = output_from_counters(
+                    trial,
+                    directions,
+                    tolerance=self._tolerance,
+                    negative_loss=self._negative_loss,
+                    elapsed=self._quiet_since - started,
+                )
+            except NegativeLossError:
+                if is_last:
+                    raise
+                continue
+            if not slow:
+                return replace(output, repeats=attempt, timelines=timelines)
+        raise AssertionError("The last attempt ends the loop.")
+
     def _wait_until_idle(self) -> None:
         quiet = 0.0 if self._quiet_since is None else time.monotonic() - self._quiet_since
         time.sleep(max(0.0, self._idle_time - quiet))
+
+
+def _is_kept(timeline: Timeline, trial: TrialInput) -> bool:
+    """Whether a direction sent all frames of a burst at its rate, as far as that can be known."""
+    (step,) = timeline.steps
+    if step.sent < step.intended:
+        return False
+    if timeline.rate is None:
+        return True
+    load = trial.load * step.intended / (trial.frames or step.intended)
+    late = (step.sent - 1) / timeline.rate - (step.sent - 1) / load
+    return late <= max(2.0 * timeline.resolution, BURST_LATENESS * trial.duration)
+
+
+def _too_slow(trial: TrialInput, slow: Sequence[Timeline]) -> BurstRateError:
+    rate = min(timeline.rate or 0.0 for timeline in slow)
+    return BurstRateError(
+        f"The generator cannot send a burst of {trial.frames} frames at {trial.load:.10g} frames/s: in direction "
+        f"{', '.join(timeline.name for timeline in slow)} it kept {rate:.10g} frames/s. Measure at a lower rate, which "
+        "it can keep, and state that this is not the maximum rate of the link.",
+        rate,
+    )
 
 
 def _unsent_share(output: TrialOutput) -> float:

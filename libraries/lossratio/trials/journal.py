@@ -26,7 +26,7 @@ from lossratio.errors import SearchError, StorageError
 from lossratio.input_file import MOST_RECORDED_BYTES, parse_json, read_input_file
 from lossratio.trials.counters import contradictions
 from lossratio.trials.digest import DigestError, DigestMismatchError, add_digest, take_digest
-from lossratio.trials.timeline import Outage, Step, StepCounters, Timeline
+from lossratio.trials.timeline import Outage, Silence, Step, StepCounters, Timeline
 from lossratio.trials.trial import DirectionCounters, Incident, TrialInput, TrialOutput, TrialResult
 
 T = TypeVar("T")
@@ -162,7 +162,7 @@ class _Line:
 
 _RECORDS: Mapping[str, type] = {
     record.__name__: record
-    for record in (TrialInput, Step, TrialOutput, DirectionCounters, Incident, Timeline, StepCounters, Outage)
+    for record in (TrialInput, Step, TrialOutput, DirectionCounters, Incident, Timeline, StepCounters, Outage, Silence)
 }
 
 

@@ -108,8 +108,31 @@ class Outage:
 
 
 @dataclass(frozen=True)
+class Silence:
+    """A time in which no frame came back; times are seconds since the first frame of the trial.
+
+    A device that keeps some frames while it does not forward sends them when it goes on. Then the frames lost say less
+    than the silence (RFC 6201, section 1.3).
+
+    Attributes:
+        start: Receipt of the last frame before.
+        end: Receipt of the first frame after.
+    """
+
+    start: float
+    end: float
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
 class Timeline:
     """The course of one direction's traffic in time. All times but `began` are seconds since `began`.
+
+    The losses of a burst are only counted by real generators: they are in its step, and have no times.
 
     Attributes:
         name: The direction, e.g. ``port0>port1``.
@@ -121,6 +144,8 @@ class Timeline:
         steps: The counters of each step; a burst, or traffic of one load, has one step.
         outages: The longest outages, `MOST_OUTAGES` at most, in the order of time.
         outage_count: The number of all outages, those of single frames among them.
+        silences: The longest times without any frame, `MOST_OUTAGES` at most, in their order; none shorter than a
+            millisecond or a few frames. A burst has none, as its losses are only counted.
     """
 
     name: str
@@ -131,6 +156,7 @@ class Timeline:
     steps: tuple[StepCounters, ...]
     outages: tuple[Outage, ...] = ()
     outage_count: int = 0
+    silences: tuple[Silence, ...] = ()
 
     @property
     def lost(self) -> int:

@@ -1,6 +1,7 @@
 """A device that forwards frames between two interfaces, and does something wrong to some of those going east.
 
-Arguments: west interface, east interface, the fault. Each fiftieth frame from the west gets the fault.
+Arguments: west interface, east interface, the fault, bytes of frames that may wait for the device. Each fiftieth frame
+from the west gets the fault.
 """
 
 import select
@@ -72,11 +73,11 @@ def receive(port: socket.socket) -> tuple[bytes, bool]:
     return frame, kind == socket.PACKET_OUTGOING
 
 
-def main(west_name: str, east_name: str, fault: str) -> None:
+def main(west_name: str, east_name: str, fault: str, buffer: str = "67108864") -> None:
     """Forwards until it is killed."""
     west, east = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) for _ in range(2))
     for port, name in ((west, west_name), (east, east_name)):
-        port.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER, 1 << 26)
+        port.setsockopt(socket.SOL_SOCKET, _RECEIVE_BUFFER, int(buffer))
         port.setsockopt(_PACKET, _AUXILIARY_DATA, 1)
         port.bind((name, 3))
     number, held = 0, []

@@ -3,6 +3,7 @@
 import ast
 import json
 import sys
+import time
 
 import pytest
 from local_session import PYTHON
@@ -13,6 +14,7 @@ from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.ports import same_wire
 from lossratio.traffic.agent.core.protocol import PROTOCOL
 from lossratio.traffic.client import pack_agent
+from lossratio.trials import TrialInput
 
 HELLO = {
     "protocol": PROTOCOL,
@@ -263,3 +265,33 @@ def test_a_wire_is_shared_through_bridges_bonds_and_vlans():
     assert same_wire(12, by_index) == same_wire(2, by_index)
     assert same_wire(4, by_index) == {4, 14}
     assert same_wire(15, by_index) == {15}
+
+
+BURST = {
+    "began": 5000.0,
+    "resolution": 1e-4,
+    "rate": 999.0,
+    "steps": [{"start": 0.0, "elapsed": 0.1, "intended": 9, "sent": 8, "lost": None, "last_lost": None}],
+    "outages": [],
+    "outage_count": 0,
+    "silences": [],
+}
+
+
+def test_a_burst_began_on_the_controller_s_clock_and_lost_the_frames_that_are_missing():
+    clocks = [{"id": number, "result": {"now": 6000.0}} for number in range(4, 9)]
+    agent, process = configured({"id": 3, "result": {"directions": [{**COUNTERS, "course": BURST}]}}, *clocks)
+    before = time.monotonic()
+    counters, (timeline,) = agent.timed(TrialInput.burst(100, 1000.0))
+    assert process.written[2]["steps"] == [{"load": 1000.0, "duration": 0.1}]
+    assert before <= timeline.began + 1000.0 <= time.monotonic()
+    assert 0 < timeline.clock_error < 1.0
+    assert (counters[0].received, timeline.lost, timeline.rate, timeline.last_lost) == (7, 1, 999.0, None)
+
+
+@pytest.mark.parametrize("broken", [{"course": {}}, {}, {"course": {**BURST, "outages": [[1.5, 0, 0, 0, 0]]}}])
+def test_an_answer_without_a_course_is_refused(broken):
+    clocks = [{"id": number, "result": {"now": 6000.0}} for number in range(4, 9)]
+    agent, _ = configured({"id": 3, "result": {"directions": [{**COUNTERS, **broken}]}}, *clocks)
+    with pytest.raises(TrafficError, match="instead of an answer"):
+        agent.timed(TrialInput.burst(100, 1000.0))

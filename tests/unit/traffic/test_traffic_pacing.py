@@ -1,3 +1,4 @@
+import math
 from itertools import cycle
 
 import pytest
@@ -8,6 +9,7 @@ from lossratio.traffic.agent.afpacket.receive import check_countable
 from lossratio.traffic.agent.core.pacing import (
     BATCH,
     CATCH_UP,
+    LONGEST_STALL,
     RAMP_STEPS,
     frames_within,
     grace_after,
@@ -251,3 +253,17 @@ def test_more_frames_than_the_kernel_counts_are_an_error_and_never_taken_for_los
     with pytest.raises(AgentError, match=f"port0>port1 sent {2**32} frames") as error:
         check_countable("port0>port1", 2**32)
     assert error.value.kind == "counters"
+
+
+def test_a_burst_is_sent_to_its_last_frame_however_late():
+    world = World(seconds_per_frame=15e-6, stalls=[(0.01, 0.3)])
+    burst = world.transmit(100_000.0, 0.05, catch_up=math.inf)
+    assert (burst.intended, burst.sent) == (5000, 5000)
+    assert burst.elapsed > 0.3
+
+
+def test_a_burst_that_takes_more_than_twice_its_time_is_given_up():
+    world = World(seconds_per_frame=1e-3)
+    burst = world.transmit(100_000.0, 0.05, catch_up=math.inf)
+    assert burst.sent < burst.intended == 5000
+    assert burst.elapsed == pytest.approx(2 * 0.05 + LONGEST_STALL, abs=0.2)

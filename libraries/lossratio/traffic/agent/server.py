@@ -7,15 +7,16 @@ import os
 import platform
 import signal
 import sys
+import time
 from typing import Callable, cast
 
 from .core.configuration import Configuration
 from .core.early_verdict import Watch
-from .core.generator import Generator, WatchingGenerator, make_generator
+from .core.generator import Generator, TimedGenerator, WatchingGenerator, make_generator
 from .core.links import read_links
 from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
 
-_TEND_SECONDS = 0.2
+_TEND_SECONDS = 0.05
 
 
 def main() -> None:
@@ -70,6 +71,8 @@ class Agent:
             "trial": self._trial,
             "watched_trial": self._watched_trial,
             "latency": self._latency,
+            "schedule": self._schedule,
+            "clock": self._clock,
             "start": self._start,
             "stop": self._stop,
             "late": self._late,
@@ -152,9 +155,20 @@ class Agent:
         load, duration = _positive(request, "load"), _positive(request, "duration")
         return self._idle_generator().latency(load, duration, self._check)
 
+    def _schedule(self, request: Message) -> Message:
+        steps = [(_positive(step, "load"), _positive(step, "duration")) for step in request["steps"]]
+        is_burst = bool(request.get("burst"))
+        return {"directions": self._timed_generator().schedule(steps, is_burst, self._check)}
+
+    def _clock(self, request: Message) -> Message:
+        return {"now": time.monotonic()}
+
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")
-        self._idle_generator().start(load)
+        if request.get("watch"):
+            self._timed_generator().start_watched(load)
+        else:
+            self._idle_generator().start(load)
         self._is_running = True
         return {}
 
@@ -179,6 +193,16 @@ class Agent:
         if self._is_running:
             raise AgentError("busy", "Traffic is running; stop it first.")
         return self._generator
+
+    def _timed_generator(self) -> TimedGenerator:
+        generator = self._idle_generator()
+        if not hasattr(generator, "schedule"):
+            raise AgentError(
+                "unsupported",
+                "This generator cannot send bursts or schedules, nor locate losses in time: its program has no method "
+                "'schedule'. Take another generator, e.g. 'kind: afpacket'.",
+            )
+        return cast(TimedGenerator, generator)
 
 
 def _positive(request: Message, field: str) -> float:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from multiprocessing.connection import wait
 from typing import Any, Callable, Mapping, Sequence
 
-from ..core.configuration import Configuration, Direction
-from ..core.early_verdict import LOOK_SECONDS, SoFar, Watch, is_certain
+from ..core.configuration import Configuration
+from ..core.early_verdict import LOOK_SECONDS, Watch, is_certain
 from ..core.links import Link
-from ..core.pacing import BATCH, CATCH_UP, frames_within
+from ..core.pacing import CATCH_UP, frames_within
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
-from .examination import MOST_EXAMINED, Examiner
-from .frames import build_frames
-from .latency import MOST_FRAMES, NUMBERS, Probe, probe_rate
-from .receive import DIRECTIONS, FrameCounter, check_countable
-from .sender import COUNTING, Sender, SenderReport, SenderSetup, SendOrder, raise_priority
+from .direction import ActiveDirection
+from .examination import MOST_EXAMINED
+from .latency import MOST_FRAMES, NUMBERS, Probe
+from .receive import DIRECTIONS
+from .sender import COUNTING, Sender, SenderReport, SendOrder, raise_priority
 
 _CHECK_SECONDS = 0.1
+_NOTE_SECONDS = 0.05
 _TAG_MASK = 0xFFFFFFFF
 _FAR = 0x80000000
 
@@ -40,6 +42,7 @@ class AfPacketGenerator:
         self._settle_time = configuration.settle_time
         self._ports = configuration.ports
         self._catch_up = catch_up
+        self._links_may_change = False
         self._before = usable_links(configuration)
         self._directions: list[ActiveDirection] = []
         # A random beginning, so that no other agent's frames are taken for this one's.
@@ -72,14 +75,22 @@ class AfPacketGenerator:
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.trial`."""
-        self._begin(load, duration, ramp)
+        self._begin(SendOrder(load, duration, ramp=ramp))
+        return self._counters(self._finish(self._senders(), check))
+
+    def schedule(
+        self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
+    ) -> list[Message]:
+        """See `TimedGenerator.schedule`."""
+        load, duration = max(load for load, _ in steps), sum(duration for _, duration in steps)
+        self._begin(SendOrder(load, duration, steps=tuple(steps), is_logged=True, is_complete=is_burst))
         return self._counters(self._finish(self._senders(), check))
 
     def watched_trial(
         self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
     ) -> Message:
         """See `WatchingGenerator.watched_trial`."""
-        self._begin(load, duration, ramp, is_watched=True)
+        self._begin(SendOrder(load, duration, ramp=ramp, is_watched=True))
         lookout = _Lookout(self._directions, load, duration, watch)
         reports = self._finish(self._senders(), check, lookout)
         counters = self._counters(reports)
@@ -106,7 +117,7 @@ class AfPacketGenerator:
                 ]
             except OSError as error:
                 raise _socket_error(error) from error
-            self._begin(load, duration, probes=probes)
+            self._begin(SendOrder(load, duration), probes)
             senders = [*self._senders(), *(probe.sender for probe in probes)]
             reports = self._finish(senders, check)
             counters = self._counters(reports)
@@ -121,7 +132,12 @@ class AfPacketGenerator:
 
     def start(self, load: float) -> None:
         """See `Generator.start`."""
-        self._begin(load, None)
+        self._begin(SendOrder(load, None))
+
+    def start_watched(self, load: float) -> None:
+        """See `TimedGenerator.start_watched`."""
+        self._begin(SendOrder(load, None, is_logged=True))
+        self._links_may_change = True
 
     def renew(self) -> None:
         """See `Generator.renew`."""
@@ -147,36 +163,30 @@ class AfPacketGenerator:
             direction.close()
         self._directions = []
 
-    def _begin(
-        self,
-        load: float,
-        duration: float | None,
-        ramp: float = 0.0,
-        probes: Sequence[Probe] = (),
-        *,
-        is_watched: bool = False,
-    ) -> None:
+    def _begin(self, wanted: SendOrder, probes: Sequence[Probe] = ()) -> None:
         """Starts all directions.
 
         Args:
-            load: Frames per second.
-            duration: Seconds; None: until they are stopped.
-            ramp: Seconds of growing traffic before that.
+            wanted: The order to a direction that has the whole load, with any tags.
             probes: Senders of latency frames, a part of the load; none, or one for each direction.
-            is_watched: Whether senders show their progress.
         """
+        self._links_may_change = False
         self._before = same_links(self._ports, self._before)
         rates = {probe.name: probe.rate for probe in probes}
         started: list[Sender] = []
         ramp_tag, tag = self._next_tag(), self._next_tag()
         orders: dict[Sender, SendOrder] = {}
         for number, direction in enumerate(self._directions):
-            rate = direction.load(load) - rates.get(direction.name, 0.0)
-            orders[direction.sender] = SendOrder(
-                rate, duration, tag + number, ramp, ramp_tag + number, is_watched=is_watched
+            orders[direction.sender] = replace(
+                wanted,
+                load=direction.load(wanted.load) - rates.get(direction.name, 0.0),
+                steps=tuple((direction.load(load), duration) for load, duration in wanted.steps),
+                tag=tag + number,
+                ramp_tag=ramp_tag + number,
             )
-            direction.watch(orders[direction.sender])
         try:
+            for direction in self._directions:
+                direction.watch(orders[direction.sender])
             for sender, order in orders.items():
                 sender.start(order)
                 started.append(sender)
@@ -187,6 +197,8 @@ class AfPacketGenerator:
             for sender in started:
                 sender.drain()
             raise
+        except OSError as error:
+            raise _socket_error(error) from error
 
     def _finish(
         self, senders: Sequence[Sender], check: Callable[[], None], lookout: _Lookout | None = None
@@ -202,16 +214,18 @@ class AfPacketGenerator:
         reports: dict[Sender, SenderReport] = {}
         try:
             while pending:
-                for connection in wait(list(pending), _CHECK_SECONDS if lookout is None else LOOK_SECONDS):
+                for connection in wait(list(pending), _NOTE_SECONDS if lookout is None else LOOK_SECONDS):
                     sender = pending.pop(connection)
                     reports[sender] = sender.report()
-                links = links_after(self._ports, self._before)
+                links = self._links()
                 if lookout is not None and lookout.is_over(self._before, links):
                     for sender in pending.values():
                         sender.stop()
                 check()
                 for sender in pending.values():
                     sender.renew()
+                for direction in self._directions:
+                    direction.note_arrivals()
             _sleep(self._settle_time, check)
         finally:
             # Senders are only left after an error.
@@ -221,11 +235,15 @@ class AfPacketGenerator:
 
     def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
         received = {direction.name: direction.count() for direction in self._directions}
-        after = links_after(self._ports, self._before)
+        after = self._links()
         return [
             direction.counters(reports[direction.sender], received[direction.name], self._before, after)
             for direction in self._directions
         ]
+
+    def _links(self) -> dict[str, Link]:
+        """All links, after a check of the ports; a device that is reset may take down the link to a port."""
+        return links_after(self._ports, self._before, may_go_down=self._links_may_change)
 
     def _integrity(self) -> Message:
         """Properties of received frames that are checked, and those that are not."""
@@ -325,162 +343,3 @@ def _sleep(seconds: float, check: Callable[[], None]) -> None:
             return
         time.sleep(min(left, _CHECK_SECONDS))
         check()
-
-
-class ActiveDirection:
-    """A direction with its sender, and with counters for this trial's frames and for those of the trial before.
-
-    Args:
-        direction: The direction.
-        links: All interfaces, by name.
-        cpu: The processor for its sender to begin on.
-        catch_up: Seconds of traffic that are made up for after a stall.
-        examines: Whether frames that come back are looked at.
-
-    Raises:
-        OSError: If the kernel does not give the sockets.
-        AgentError: If its frames cannot be sent.
-    """
-
-    def __init__(
-        self, direction: Direction, links: Mapping[str, Link], cpu: int, catch_up: float, *, examines: bool
-    ) -> None:
-        frames = direction.frames
-        source, sink = links[direction.transmit], links[direction.receive]
-        destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
-        cycle = build_frames(frames, source.mac, destination)
-        self.name = direction.name
-        self._direction = direction
-        self._counted: int | None = 0
-        self._counted_before = 0
-        self._counter, self._counter_before = (
-            FrameCounter(sink.name, sink.index, frames.tag_place),
-            FrameCounter(sink.name, sink.index, frames.tag_place),
-        )
-        self._examiner = Examiner(direction, cycle, sink) if examines else None
-        self._source, self._sink = source, sink
-        self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpu, catch_up)
-        self.sender = Sender(self._setup)
-
-    def load(self, load: float) -> float:
-        """Its share of a trial's load, in frames per second."""
-        return load * self._direction.load_share
-
-    def watch(self, order: SendOrder) -> None:
-        """Begins to count frames with an order's tag. All directions do that before any of them sends."""
-        self._counter, self._counter_before = self._counter_before, self._counter
-        # Nothing has asked for the count of a trial that failed.
-        self._counted_before = self._counter_before.read() if self._counted is None else self._counted
-        self._counted = None
-        self._counter.watch(order.tag)
-        if self._examiner is not None:
-            self._examiner.watch(order.tag, order.load, order.duration)
-
-    def renew(self) -> None:
-        """Renews traffic without an end, and keeps room for the frames that come back."""
-        self.sender.renew()
-        if self._examiner is not None:
-            self._examiner.make_room()
-
-    def open_probe(self, load: float, duration: float, tag: int) -> Probe:
-        """Gets latency frames ready that are a part of this direction's traffic.
-
-        Args:
-            load: Frames per second of the trial.
-            duration: Seconds of the trial.
-            tag: Tag of the first latency frame; those above it are for the others.
-
-        Raises:
-            OSError: If the kernel does not give the sockets.
-        """
-        rate = probe_rate(self.load(load), duration)
-        return Probe(self.name, self._setup, self._source, self._sink, tag, rate=rate, duration=duration)
-
-    def so_far(
-        self, load: float, whole: int, in_flight: float, before: Mapping[str, Link], now: Mapping[str, Link]
-    ) -> SoFar:
-        """The counters of a running trial that is watched.
-
-        Args:
-            load: Frames per second of the trial.
-            whole: Frames that the whole trial asks for here.
-            in_flight: Seconds of traffic that may be on their way.
-            before: All interfaces before the trial.
-            now: All interfaces now.
-        """
-        rate, sink, progress = self.load(load), self._direction.receive, self.sender.progress
-        # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
-        sent, unsent, usual = progress.sent, progress.unsent, int(BATCH * rate) + 2
-        return SoFar(
-            whole=whole,
-            sent=sent,
-            unsent=unsent,
-            received=self._counter.read(),
-            in_flight=in_flight * rate,
-            of_generator=max(0, progress.longest_burst - usual) + now[sink].receive_drops - before[sink].receive_drops,
-        )
-
-    def count(self) -> int:
-        """How many frames came back until now."""
-        self._counted = self._counter.read()
-        return self._counted
-
-    def late(self) -> int:
-        """Frames that came back since they were counted; none of a trial that failed before that."""
-        before, now = self._counted, self.count()
-        return 0 if before is None else now - before
-
-    def counters(
-        self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
-    ) -> Message:
-        """The counters of the direction, as `Generator.trial` returns them.
-
-        Args:
-            report: The report of its sender.
-            received: How many frames came back.
-            before: All interfaces before the trial.
-            after: All interfaces after it.
-
-        Raises:
-            AgentError: If it is not known how many frames were sent, or came back.
-        """
-        source, sink = self._direction.transmit, self._direction.receive
-        sent = report.transmission
-        check_countable(self.name, sent.sent)
-        if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
-            raise AgentError(
-                "counters",
-                f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
-                "so that it is not known how many were sent. Another program may use this interface.",
-            )
-        return {
-            "name": self.name,
-            "intended": sent.intended,
-            "sent": sent.sent,
-            "received": received,
-            "unsent": max(0, sent.intended - sent.sent),
-            "generator_drops": after[sink].receive_drops - before[sink].receive_drops,
-            "late_of_trial_before": self._counter_before.read() - self._counted_before,
-            "elapsed": sent.elapsed,
-            "worst_lateness": sent.worst_lateness,
-            "load_share": self._direction.load_share,
-            "examination": None if self._examiner is None else self._examiner.examine(report.first, sent.sent),
-        }
-
-    def close(self) -> None:
-        """Stops its traffic at once."""
-        self.sender.close()
-        self._counter.close()
-        self._counter_before.close()
-        if self._examiner is not None:
-            self._examiner.close()
-
-
-def _mac(text: str) -> bytes:
-    try:
-        mac = bytes.fromhex(text.replace(":", ""))
-    except ValueError:
-        mac = b""
-    if len(mac) != 6:
-        raise AgentError("bad_request", f"{text!r} is not a MAC address.")
-    return mac

@@ -227,14 +227,17 @@ class ClockWatch:
     """Watches the system's clock from now on.
 
     Slewing goes unnoticed, and does no harm: it changes both clocks alike.
+
+    Attributes:
+        ahead: Nanoseconds that it was ahead of the clock that cannot be set.
     """
 
     def __init__(self) -> None:
-        self._ahead = _ahead()
+        self.ahead = _ahead()
 
     def was_set(self) -> bool:
         """Whether it was set since then, by more than a tenth of a millisecond."""
-        return abs(_ahead() - self._ahead) > _READING_ERROR_NS
+        return abs(_ahead() - self.ahead) > _READING_ERROR_NS
 
 
 def _ahead() -> int:

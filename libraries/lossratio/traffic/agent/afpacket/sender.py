@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import mmap
 import multiprocessing
 import os
 import signal
 import time
+from array import array
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Union
+from typing import Callable, Union
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..core.configuration import TagPlace
-from ..core.pacing import Transmission, ramp_up, transmit
+from ..core.pacing import BATCH, Transmission, in_all, ramp_up, transmit
 from ..core.protocol import AgentError
-from .frames import FrameCycle
+from .frames import FrameCycle, Numbers
 from .transmit import ProbeSocket, TransmitRing
 
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
@@ -32,6 +37,8 @@ SENDING = 10
 
 COUNTING = 1
 """Priority of the process that reads counters when frames have had their time to come back."""
+
+_MOST_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -68,14 +75,97 @@ class SendOrder:
         ramp: Seconds of growing traffic before that, which does not count; 0: none.
         ramp_tag: The tag of its frames.
         is_watched: Whether its progress is shown while it lasts.
+        steps: Loads and durations that follow each other instead; none: the load and the duration above.
+        is_logged: Whether it notes when frames leave.
+        is_complete: Whether every frame must leave, however late.
     """
 
     load: float
     duration: float | None
-    tag: int
+    tag: int = 0
     ramp: float = 0.0
     ramp_tag: int = 0
     is_watched: bool = False
+    steps: tuple[tuple[float, float], ...] = ()
+    is_logged: bool = False
+    is_complete: bool = False
+
+    @property
+    def locates(self) -> bool:
+        """Whether lost frames are located in time."""
+        return self.is_logged and not self.is_complete
+
+
+class SendLog:
+    """When which frames left, as far as the sender knows: all frames of a batch at the batch's beginning.
+
+    Args:
+        send: Sends up to so many frames, and returns how many it sent.
+        clock: Returns the time, in seconds.
+    """
+
+    def __init__(self, send: Callable[[int], int], clock: Callable[[], float]) -> None:
+        self._send = send
+        self._clock = clock
+        self._times, self._firsts = array("d"), array("q")
+        self._sent = 0
+        self._every, self._batches = 1, 0
+
+    def offer(self, count: int) -> int:
+        """Sends up to so many frames, notes the time, and returns how many it sent."""
+        now = self._clock()
+        left = self._send(count)
+        if left:
+            if self._batches % self._every == 0:
+                self._note(now)
+            self._batches += 1
+            self._sent += left
+        return left
+
+    def sent_batches(self) -> SentBatches:
+        """The batches so far."""
+        return SentBatches(self._times, self._firsts, BATCH * self._every)
+
+    def _note(self, now: float) -> None:
+        if len(self._times) == _MOST_ENTRIES:
+            # A long time is known less exactly, in the same memory.
+            self._times, self._firsts, self._every = self._times[::2], self._firsts[::2], 2 * self._every
+        self._times.append(now)
+        self._firsts.append(self._sent)
+
+
+@dataclass(frozen=True)
+class SentBatches:
+    """Batches of frames that left.
+
+    Attributes:
+        times: When each batch left, in seconds of the clock that cannot be set.
+        firsts: Number of its first frame.
+        resolution: Seconds by which these times may be wrong where nothing stalls.
+    """
+
+    times: array[float]
+    firsts: array[int]
+    resolution: float
+
+    def time_of(self, numbers: Numbers) -> NDArray[np.float64]:
+        """When frames left, in seconds, by their numbers; there is one batch at least."""
+        places = np.searchsorted(np.frombuffer(self.firsts, dtype=np.int64), numbers, side="right") - 1
+        times: NDArray[np.float64] = np.frombuffer(self.times, dtype=np.float64)[places]
+        return times
+
+
+@dataclass(frozen=True)
+class SentStep:
+    """A step that was sent.
+
+    Attributes:
+        start: When it began, in seconds of the clock that cannot be set.
+        transmission: What was sent.
+    """
+
+    start: float
+    transmission: Transmission
 
 
 @dataclass(frozen=True)
@@ -86,11 +176,15 @@ class SenderReport:
         transmission: What it sent.
         dropped_beyond: How many of the sent frames were lost at the far end of the link.
         first: Number of the first frame, with sequence number 0, in the order of all frames.
+        steps: What it sent in each step; one, if there are no steps.
+        batches: When frames left; None: this was not asked for.
     """
 
     transmission: Transmission
     dropped_beyond: int
     first: int
+    steps: tuple[SentStep, ...]
+    batches: SentBatches | None
 
 
 class Permit:
@@ -288,14 +382,26 @@ def _transmit(
             ramp_up(output.offer, order.load, order.ramp, is_stopped)
         output.tag(order.tag)
         note = progress.note if order.is_watched else None
-        transmission = transmit(output.offer, order.load, order.duration, is_stopped, catch_up, note=note)
+        log = SendLog(output.offer, time.monotonic) if order.is_logged else None
+        offer = output.offer if log is None else log.offer
+        catch_up = math.inf if order.is_complete else catch_up
+        steps = [
+            SentStep(time.monotonic(), transmit(offer, load, duration, is_stopped, catch_up, note=note))
+            for load, duration in order.steps or ((order.load, order.duration),)
+        ]
     except AgentError as error:
         return error
     if is_abandoned:
         return AgentError(
             "abandoned", "The agent did not let its senders go on, so that they have stopped by themselves."
         )
-    return SenderReport(transmission, output.dropped_beyond - dropped_before, output.first)
+    return SenderReport(
+        transmission=in_all([step.transmission for step in steps]),
+        dropped_beyond=output.dropped_beyond - dropped_before,
+        first=output.first,
+        steps=tuple(steps),
+        batches=None if log is None else log.sent_batches(),
+    )
 
 
 def _prepare(cpu: int, parent: int) -> bool:

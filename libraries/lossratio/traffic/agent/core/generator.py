@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Callable, Mapping, Protocol
+from typing import Callable, Mapping, Protocol, Sequence
 
 from .configuration import Configuration
 from .early_verdict import Watch
@@ -114,6 +114,43 @@ class WatchingGenerator(Generator, Protocol):
 
         Raises:
             AgentError: As `trial` does.
+        """
+
+
+class TimedGenerator(Generator, Protocol):
+    """A generator that sends bursts and schedules, and locates losses in time.
+
+    The program of a generator need not be one: it has the methods, or it has not.
+    """
+
+    def schedule(
+        self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
+    ) -> list[Message]:
+        """Performs a trial of steps that follow each other without a gap, or a burst.
+
+        Args:
+            steps: The load of each step in frames per second, and its duration in seconds.
+            is_burst: Whether it is one step of which every frame must leave, however late. Its losses are counted only.
+            check: To be called several times a second; an exception from it ends the trial.
+
+        Returns:
+            The counters as `trial` returns them, and in each direction its ``course``: ``began``, seconds of this
+            node's clock that cannot be set (`time.monotonic`) when the first frame left, all other times are seconds
+            after that; ``resolution``, seconds by which send times may be wrong; ``rate``, frames per second from the
+            first frame to the last, or null; ``steps``, an object for each with ``start``, ``elapsed``, ``intended``,
+            ``sent``, ``lost`` (null: counted only) and ``last_lost``, the send time of its last lost frame or null;
+            ``outages``, the longest runs of lost frames: lists of the number of frames, the send times of the first
+            and the last one, and the times of receipt before and after them, or null; ``outage_count`` of all of them;
+            ``silences``, the longest times without any frame: lists of the times of receipt before and after.
+
+        Raises:
+            AgentError: As `trial` does; of kind ``unsupported`` if this generator cannot do this.
+        """
+
+    def start_watched(self, load: float) -> None:
+        """Begins traffic as `start` does; `stop` then returns a ``course`` in each direction.
+
+        Links to the ports may go down meanwhile, as the device under test may be reset.
         """
 
 

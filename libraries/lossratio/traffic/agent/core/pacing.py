@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Sequence
 
 BATCH = 100e-6
 """Seconds of traffic that are sent in one go: a frame leaves up to this much before or after it is due."""
@@ -22,6 +22,9 @@ Where a duration is below 0.1 s, its last frames may leave late by `BATCH`, whic
 
 RAMP_STEPS = 20
 """Steps in which a ramp grows to the load."""
+
+LONGEST_STALL = 1.0
+"""Seconds beyond twice the duration after which a sender that must send every frame gives up."""
 
 _LONGEST_SLEEP = 20e-3
 _BUSY_WAIT = 20e-6
@@ -70,17 +73,19 @@ def transmit(
         load: Frames per second.
         duration: Seconds; None: until it is stopped.
         is_stopped: Whether it must stop now.
-        catch_up: Seconds of traffic that are made up for after a stall, in one go.
+        catch_up: Seconds of traffic that are made up for after a stall, in one go. Infinite: every frame is sent, if
+            that takes less than twice the duration and `LONGEST_STALL`.
         clock: Tells the time, in seconds.
         sleep: Waits for so many seconds.
         note: Called after each batch with the frames sent and skipped until then; None: nobody watches.
     """
     end = math.inf if duration is None else duration
-    last_call = end if duration is None else end + grace_after(duration, catch_up)
+    is_complete = math.isinf(catch_up)
+    last_call = 2.0 * end + LONGEST_STALL if is_complete or duration is None else end + grace_after(duration, catch_up)
     intended = sys.maxsize if duration is None else frames_within(duration, load)
     last_due = (intended - 1) / load
     # As many frames as may be due within that time, wherever it begins.
-    most = int((BATCH + catch_up) * load) + 1
+    most = sys.maxsize if is_complete else int((BATCH + catch_up) * load) + 1
     start = clock()
     sent = skipped = 0
     worst = 0.0
@@ -110,6 +115,16 @@ def transmit(
     elapsed = clock() - start
     # Only somebody who stops it ends it sooner.
     return Transmission(sent + skipped if elapsed < end else intended, sent, elapsed, worst)
+
+
+def in_all(parts: Sequence[Transmission]) -> Transmission:
+    """Transmissions that followed each other, as one."""
+    return Transmission(
+        intended=sum(part.intended for part in parts),
+        sent=sum(part.sent for part in parts),
+        elapsed=sum(part.elapsed for part in parts),
+        worst_lateness=max(part.worst_lateness for part in parts),
+    )
 
 
 def ramp_up(

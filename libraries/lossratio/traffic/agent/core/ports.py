@@ -229,12 +229,13 @@ def same_links(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Li
     return links
 
 
-def links_after(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, Link]:
+def links_after(names: Iterable[str], before: Mapping[str, Link], *, may_go_down: bool = False) -> dict[str, Link]:
     """All links of the node, by name, after these stayed up, and went on counting.
 
     Args:
         names: The ports.
         before: Links as they were before.
+        may_go_down: Whether a port may be down, or may have been in the meantime.
 
     Raises:
         AgentError: If a port does not exist any more, is another one, has another MTU, is down, or was in the meantime;
@@ -249,7 +250,7 @@ def links_after(names: Iterable[str], before: Mapping[str, Link]) -> dict[str, L
                 f"The counters of interface {name} were set back while traffic was on it: its driver was reset, or "
                 "somebody cleared them. What was dropped is not known.",
             )
-        if now.carrier_changes != then.carrier_changes or not now.is_up:
+        if not may_go_down and (now.carrier_changes != then.carrier_changes or not now.is_up):
             raise AgentError(
                 "interface_down",
                 f"Interface {name} went down (or its link did) while traffic was on it. "

@@ -1,0 +1,219 @@
+"""Frames that arrive, each with its number and time: which ones are lost, when these were sent, and outages."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.configuration import TAG_BYTES, TagPlace
+from ..core.links import Link
+from ..core.protocol import AgentError, Message
+from .frames import Numbers
+from .latency import ClockWatch
+from .receive import ReceiveRing, let_tag_through, ring_slot_bytes
+from .sender import SentBatches, SentStep
+
+MOST_OUTAGES = 1000
+"""Outages that are reported at most: the longest ones; and as many silences."""
+
+LEAST_SILENCE = 1e-3
+"""Seconds without a frame from which on it is a silence, unless frames are rarer than that."""
+
+_ROOM_SECONDS = 0.4
+_LEAST_ROOM, _MOST_ROOM = 1 << 13, 1 << 18
+# A number so far beyond the others belongs to a damaged frame.
+_FARTHEST = 1 << 22
+_FIRST_SIZE = 1 << 16
+_SILENT_INTERVALS = 5
+_NANOSECONDS = 1e9
+
+
+class Reception:
+    """Numbers of frames that arrived, in any order, and the gaps between them in the order of arrival.
+
+    Args:
+        least_silence: Seconds without a frame from which on it is a silence.
+    """
+
+    def __init__(self, least_silence: float = LEAST_SILENCE) -> None:
+        self._least_silence = least_silence
+        self._silences = np.empty((0, 2))
+        self._has_arrived = np.zeros(_FIRST_SIZE, dtype=bool)
+        self._highest = -1
+        self._last_time = np.nan
+        self._gaps: list[NDArray[np.float64]] = [np.empty((0, 3))]
+
+    def add(self, numbers: Numbers, times: NDArray[np.float64]) -> None:
+        """Adds frames.
+
+        Args:
+            numbers: Their numbers, in the order of arrival.
+            times: When each arrived, in seconds.
+        """
+        credible = numbers <= self._highest + _FARTHEST
+        numbers, times = numbers[credible], times[credible]
+        if not len(numbers):
+            return
+        highest = np.maximum.accumulate(np.concatenate(([self._highest], numbers)))
+        if highest[-1] >= len(self._has_arrived):
+            self._has_arrived = np.concatenate((self._has_arrived, np.zeros(highest[-1] + 1, dtype=bool)))
+        self._has_arrived[numbers] = True
+        (places,) = np.nonzero(numbers > highest[:-1] + 1)
+        before = np.concatenate(([self._last_time], times[:-1]))
+        self._gaps.append(np.stack((highest[places] + 1.0, before[places], times[places]), axis=1))
+        self._add_silences(before, times)
+        self._highest, self._last_time = int(highest[-1]), float(times[-1])
+
+    def silences(self) -> NDArray[np.float64]:
+        """The longest times without any frame, in their order: receipt before and after each, in seconds."""
+        return self._silences
+
+    def _add_silences(self, before: NDArray[np.float64], times: NDArray[np.float64]) -> None:
+        (places,) = np.nonzero(times - before >= self._least_silence)
+        if len(places):
+            silences = np.concatenate((self._silences, np.stack((before[places], times[places]), axis=1)))
+            longest = np.argsort(silences[:, 0] - silences[:, 1], kind="stable")[:MOST_OUTAGES]
+            self._silences = silences[np.sort(longest)]
+
+    def lost(self, first: int, end: int) -> Numbers:
+        """Numbers of the frames that did not arrive, from one on and before another."""
+        arrived = self._has_arrived[first:end]
+        missing = np.arange(first + len(arrived), end)
+        return np.concatenate((np.flatnonzero(~arrived) + first, missing))
+
+    def outages(self, sent: int) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
+        """Runs of lost frames.
+
+        Args:
+            sent: How many frames were sent.
+
+        Returns:
+            Numbers of the first and the last frame of each run, and the times of receipt before and after it; NaN: no
+            frame was received.
+        """
+        lost = self.lost(0, sent)
+        firsts, lasts = lost[np.diff(lost, prepend=-2) != 1], lost[np.diff(lost, append=sent + 2) != 1]
+        gaps = np.concatenate((*self._gaps, [[self._highest + 1.0, self._last_time, np.nan]]))
+        # Where frames overtook each other, a run is a part of a gap.
+        places = np.searchsorted(gaps[:, 0], firsts, side="right") - 1
+        return firsts, lasts, gaps[places, 1:]
+
+
+class ArrivalLog:
+    """Notes all arriving frames with a tag; `note` is to be called several times a second meanwhile.
+
+    Args:
+        sink: The interface.
+        place: Where the tag is in each frame, with the sequence number.
+        tag: The tag.
+        loads: Frames per second at least, and at most.
+
+    Raises:
+        OSError: If the kernel does not give the ring.
+        AgentError: Of kind ``unsupported``, if the frames have no numbers.
+    """
+
+    def __init__(self, sink: Link, place: TagPlace, tag: int, loads: tuple[float, float]) -> None:
+        least_load, load = loads
+        if not place.is_numbered:
+            raise AgentError(
+                "unsupported",
+                "Losses can only be located in time by sequence numbers, and frames of this profile have no room for "
+                "them. Take larger frames.",
+            )
+        self._place = place
+        self._sink = sink.name
+        self._clock = ClockWatch()
+        self._reception = Reception(max(LEAST_SILENCE, _SILENT_INTERVALS / least_load))
+        room = min(max(_LEAST_ROOM, int(load * _ROOM_SECONDS)), _MOST_ROOM)
+        self._ring = ReceiveRing(sink.name, sink.index, ring_slot_bytes(place.offset + TAG_BYTES), room)
+        let_tag_through(self._ring.socket, place, tag)
+
+    def note(self) -> None:
+        """Takes the frames out of the ring, so that there is room for more."""
+        captured = self._ring.captured()
+        if len(captured):
+            start = self._place.offset + TAG_BYTES // 2
+            words = np.ascontiguousarray(captured.contents(start + 4)[:, start:]).view(">u4")[:, 0]
+            self._reception.add(words.astype(np.int64), (captured.times - self._clock.ahead) / _NANOSECONDS)
+            self._ring.release(len(captured))
+
+    def reception(self) -> Reception:
+        """The frames that arrived until now.
+
+        Raises:
+            AgentError: If it is not known when or whether all of them arrived.
+        """
+        self.note()
+        overlooked = self._ring.overlooked()
+        if overlooked:
+            raise AgentError(
+                "counters",
+                f"The agent could not note {overlooked} of the frames that arrived on {self._sink}, so the losses in "
+                "time are not known. The node is too busy for this load; take a lower one.",
+            )
+        if self._clock.was_set():
+            raise AgentError("counters", "The system's clock was set while frames were on their way. Measure again.")
+        return self._reception
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._ring.close()
+
+
+def course(batches: SentBatches, steps: Sequence[SentStep], reception: Reception | None) -> Message:
+    """The course of a direction's traffic in time, as `Generator.schedule` returns it.
+
+    Args:
+        batches: When frames left.
+        steps: The steps.
+        reception: Frames that arrived; None: they were only counted.
+    """
+    began = batches.times[0] if batches.times else steps[0].start
+    sent = sum(step.transmission.sent for step in steps)
+    span = batches.times[-1] - began if batches.times else 0.0
+    message: Message = {
+        "began": began,
+        "resolution": batches.resolution,
+        # The last batch leaves when its last frame is due.
+        "rate": (sent - 1) / span if span > 0 else None,
+        "steps": [],
+        "outages": [],
+        "outage_count": 0,
+        "silences": [],
+    }
+    first = 0
+    for step in steps:
+        part = step.transmission
+        message["steps"].append(
+            {
+                "start": step.start - began,
+                "elapsed": part.elapsed,
+                "intended": part.intended,
+                "sent": part.sent,
+                **_lost(batches, reception, first, first + part.sent),
+            }
+        )
+        first += part.sent
+    if reception is not None and sent:
+        firsts, lasts, times = reception.outages(sent)
+        longest = np.sort(np.argsort(firsts - lasts, kind="stable")[:MOST_OUTAGES])
+        sent_at = np.stack((batches.time_of(firsts[longest]), batches.time_of(lasts[longest])), axis=1)
+        relative = (np.hstack((sent_at, times[longest])) - began).tolist()
+        frames = (lasts - firsts + 1)[longest].tolist()
+        message["outage_count"] = len(firsts)
+        message["outages"] = [
+            [count, *(None if np.isnan(time) else time for time in row)] for count, row in zip(frames, relative)
+        ]
+        message["silences"] = (reception.silences() - began).tolist()
+    return message
+
+
+def _lost(batches: SentBatches, reception: Reception | None, first: int, end: int) -> Message:
+    if reception is None:
+        return {"lost": None, "last_lost": None}
+    lost = reception.lost(first, end)
+    last = float(batches.time_of(lost[-1:])[0]) - batches.times[0] if len(lost) else None
+    return {"lost": len(lost), "last_lost": last}

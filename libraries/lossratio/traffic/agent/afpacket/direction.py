@@ -1,0 +1,204 @@
+"""One direction of the traffic: its sender, its counters, and the frames that are looked at or noted."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from ..core.configuration import Direction
+from ..core.early_verdict import SoFar
+from ..core.links import Link
+from ..core.pacing import BATCH
+from ..core.protocol import AgentError, Message
+from .arrivals import ArrivalLog, course
+from .examination import Examiner
+from .frames import build_frames
+from .latency import Probe, probe_rate
+from .receive import FrameCounter, check_countable
+from .sender import Sender, SenderReport, SenderSetup, SendOrder
+
+
+class ActiveDirection:
+    """A direction with its sender, and with counters for this trial's frames and for those of the trial before.
+
+    Args:
+        direction: The direction.
+        links: All interfaces, by name.
+        cpu: The processor for its sender to begin on.
+        catch_up: Seconds of traffic that are made up for after a stall.
+        examines: Whether frames that come back are looked at.
+
+    Raises:
+        OSError: If the kernel does not give the sockets.
+        AgentError: If its frames cannot be sent.
+    """
+
+    def __init__(
+        self, direction: Direction, links: Mapping[str, Link], cpu: int, catch_up: float, *, examines: bool
+    ) -> None:
+        frames = direction.frames
+        source, sink = links[direction.transmit], links[direction.receive]
+        destination = sink.mac if direction.destination_mac is None else _mac(direction.destination_mac)
+        cycle = build_frames(frames, source.mac, destination)
+        self.name = direction.name
+        self._direction = direction
+        self._counted: int | None = 0
+        self._counted_before = 0
+        self._counter, self._counter_before = (
+            FrameCounter(sink.name, sink.index, frames.tag_place),
+            FrameCounter(sink.name, sink.index, frames.tag_place),
+        )
+        self._examiner = Examiner(direction, cycle, sink) if examines else None
+        self._source, self._sink = source, sink
+        self._arrivals: ArrivalLog | None = None
+        self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpu, catch_up)
+        self.sender = Sender(self._setup)
+
+    def load(self, load: float) -> float:
+        """Its share of a trial's load, in frames per second."""
+        return load * self._direction.load_share
+
+    def watch(self, order: SendOrder) -> None:
+        """Begins to count frames with an order's tag. All directions do that before any of them sends.
+
+        Raises:
+            OSError: If the kernel does not give the sockets.
+            AgentError: If losses are to be located in time, and the frames have no numbers.
+        """
+        self._stop_noting()
+        self._counter, self._counter_before = self._counter_before, self._counter
+        # Nothing has asked for the count of a trial that failed.
+        self._counted_before = self._counter_before.read() if self._counted is None else self._counted
+        self._counted = None
+        self._counter.watch(order.tag)
+        if self._examiner is not None:
+            self._examiner.watch(order.tag, order.load, order.duration)
+        if order.locates:
+            place = self._direction.frames.tag_place
+            loads = [load for load, _ in order.steps] or [order.load]
+            self._arrivals = ArrivalLog(self._sink, place, order.tag, (min(loads), max(loads)))
+
+    def note_arrivals(self) -> None:
+        """Makes room for frames that arrive, where losses are located in time."""
+        if self._arrivals is not None:
+            self._arrivals.note()
+
+    def renew(self) -> None:
+        """Renews traffic without an end, and keeps room for the frames that come back."""
+        self.sender.renew()
+        if self._examiner is not None:
+            self._examiner.make_room()
+        self.note_arrivals()
+
+    def open_probe(self, load: float, duration: float, tag: int) -> Probe:
+        """Gets latency frames ready that are a part of this direction's traffic.
+
+        Args:
+            load: Frames per second of the trial.
+            duration: Seconds of the trial.
+            tag: Tag of the first latency frame; those above it are for the others.
+
+        Raises:
+            OSError: If the kernel does not give the sockets.
+        """
+        rate = probe_rate(self.load(load), duration)
+        return Probe(self.name, self._setup, self._source, self._sink, tag, rate=rate, duration=duration)
+
+    def so_far(
+        self, load: float, whole: int, in_flight: float, before: Mapping[str, Link], now: Mapping[str, Link]
+    ) -> SoFar:
+        """The counters of a running trial that is watched.
+
+        Args:
+            load: Frames per second of the trial.
+            whole: Frames that the whole trial asks for here.
+            in_flight: Seconds of traffic that may be on their way.
+            before: All interfaces before the trial.
+            now: All interfaces now.
+        """
+        rate, sink, progress = self.load(load), self._direction.receive, self.sender.progress
+        # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
+        sent, unsent, usual = progress.sent, progress.unsent, int(BATCH * rate) + 2
+        return SoFar(
+            whole=whole,
+            sent=sent,
+            unsent=unsent,
+            received=self._counter.read(),
+            in_flight=in_flight * rate,
+            of_generator=max(0, progress.longest_burst - usual) + now[sink].receive_drops - before[sink].receive_drops,
+        )
+
+    def count(self) -> int:
+        """How many frames came back until now."""
+        self._counted = self._counter.read()
+        return self._counted
+
+    def late(self) -> int:
+        """Frames that came back since they were counted; none of a trial that failed before that."""
+        before, now = self._counted, self.count()
+        return 0 if before is None else now - before
+
+    def counters(
+        self, report: SenderReport, received: int, before: Mapping[str, Link], after: Mapping[str, Link]
+    ) -> Message:
+        """The counters of the direction, as `Generator.trial` returns them.
+
+        Args:
+            report: The report of its sender.
+            received: How many frames came back.
+            before: All interfaces before the trial.
+            after: All interfaces after it.
+
+        Raises:
+            AgentError: If it is not known how many frames were sent, or came back.
+        """
+        source, sink = self._direction.transmit, self._direction.receive
+        sent = report.transmission
+        check_countable(self.name, sent.sent)
+        if report.dropped_beyond > after[source].transmit_drops - before[source].transmit_drops:
+            raise AgentError(
+                "counters",
+                f"{source} refused {report.dropped_beyond} frames and does not say that they were dropped, "
+                "so that it is not known how many were sent. Another program may use this interface.",
+            )
+        counters = {
+            "name": self.name,
+            "intended": sent.intended,
+            "sent": sent.sent,
+            "received": received,
+            "unsent": max(0, sent.intended - sent.sent),
+            "generator_drops": after[sink].receive_drops - before[sink].receive_drops,
+            "late_of_trial_before": self._counter_before.read() - self._counted_before,
+            "elapsed": sent.elapsed,
+            "worst_lateness": sent.worst_lateness,
+            "load_share": self._direction.load_share,
+            "examination": None if self._examiner is None else self._examiner.examine(report.first, sent.sent),
+        }
+        if report.batches is None:
+            return counters
+        reception = None if self._arrivals is None else self._arrivals.reception()
+        self._stop_noting()
+        return {**counters, "course": course(report.batches, report.steps, reception)}
+
+    def close(self) -> None:
+        """Stops its traffic at once."""
+        self.sender.close()
+        self._counter.close()
+        self._counter_before.close()
+        if self._examiner is not None:
+            self._examiner.close()
+        self._stop_noting()
+
+    def _stop_noting(self) -> None:
+        if self._arrivals is not None:
+            self._arrivals.close()
+        self._arrivals = None
+
+
+def _mac(text: str) -> bytes:
+    try:
+        mac = bytes.fromhex(text.replace(":", ""))
+    except ValueError:
+        mac = b""
+    if len(mac) != 6:
+        raise AgentError("bad_request", f"{text!r} is not a MAC address.")
+    return mac
