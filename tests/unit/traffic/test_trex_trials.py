@@ -314,3 +314,14 @@ def test_facts_name_the_server_s_version_and_its_ports():
 def test_the_log_of_the_server_is_kept_with_the_results():
     log = generator(Server()).facts()["server_log"]
     assert log[-1] == Path(SETTINGS.log).read_text().splitlines()[-1]
+
+
+@pytest.mark.parametrize(("is_burst", "reason"), [(True, "one more"), (False, "neither numbers nor times")])
+def test_bursts_and_schedules_are_refused_with_the_reason_before_any_frame_is_sent(is_burst, reason):
+    server = Server()
+    with pytest.raises(AgentError, match=reason) as error:
+        generator(server).schedule([(1000.0, 0.1)], is_burst, still_there)
+    assert error.value.kind == "unsupported"
+    with pytest.raises(AgentError, match="cannot locate losses in time"):
+        generator(server).start_watched(1000.0)
+    assert not server.is_transmitting(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -14,8 +15,16 @@ from traffic_lab import EAST, WEST, drop, received_by
 
 from lossratio.bpf import why_impossible
 from lossratio.topology import AutoGenerator
-from lossratio.traffic import AgentClient, AgentRefusalError, PortPair, load_profile, make_configuration
+from lossratio.traffic import (
+    AgentClient,
+    AgentRefusalError,
+    PortPair,
+    TrafficMeasurer,
+    load_profile,
+    make_configuration,
+)
 from lossratio.traffic.generators.xdp import Auto
+from lossratio.trials import Step, TrialInput
 
 pytestmark = [
     pytest.mark.netns,
@@ -228,3 +237,36 @@ def test_a_stopped_agent_sends_nothing_after_the_end(ready, session):
     assert received_by(ready, "dut0") == quiet
     os.kill(pid, signal.SIGKILL)
     agent.close()
+
+
+def test_a_burst_has_all_its_frames_at_its_rate(ready, agent):
+    configure(agent)
+    output = TrafficMeasurer(agent).measure(TrialInput.burst(3000, 100_000.0))
+    assert (output.sent_frames, output.lost_frames, output.unsent_frames) == (6000, 0, 0)
+    for timeline in output.timelines:
+        assert timeline.rate == pytest.approx(100_000.0, rel=0.02)
+        assert abs(timeline.began - time.monotonic()) < 60.0
+
+
+def test_a_policer_passes_the_burst_that_the_arithmetic_gives(ready, agent):
+    drop(ready, "dut0", "limit rate over 20000/second burst 500 packets")
+    configure(agent, bidirectional=False)
+    measurer, known = TrafficMeasurer(agent), math.floor((500 - 0.4) / (1 - 0.4))
+
+    def lost(frames):
+        time.sleep(500 / 20_000)
+        return measurer.measure(TrialInput.burst(frames, 50_000.0)).lost_frames
+
+    # A wake-up of the device that is 0.2 ms late moves the result by 7 frames.
+    assert any(lost(known - 8) == 0 for _ in range(10))
+    assert lost(known + 8) > 0
+
+
+def test_losses_cannot_be_located_in_time(ready, agent):
+    configure(agent)
+    measurer = TrafficMeasurer(agent)
+    with pytest.raises(AgentRefusalError, match=r"xdp cannot locate losses in time.*afpacket"):
+        measurer.measure(TrialInput.schedule(Step(0.1, 1000.0)))
+    with pytest.raises(AgentRefusalError, match="cannot locate losses of running traffic in time"):
+        measurer.start_traffic(1000.0, watch=True)
+    assert agent.trial(1000.0, 0.01)

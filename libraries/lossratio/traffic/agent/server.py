@@ -158,7 +158,7 @@ class Agent:
     def _schedule(self, request: Message) -> Message:
         steps = [(_positive(step, "load"), _positive(step, "duration")) for step in request["steps"]]
         is_burst = bool(request.get("burst"))
-        return {"directions": self._timed_generator().schedule(steps, is_burst, self._check)}
+        return {"directions": self._timed_generator("schedule").schedule(steps, is_burst, self._check)}
 
     def _clock(self, request: Message) -> Message:
         return {"now": time.monotonic()}
@@ -166,7 +166,7 @@ class Agent:
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")
         if request.get("watch"):
-            self._timed_generator().start_watched(load)
+            self._timed_generator("start_watched").start_watched(load)
         else:
             self._idle_generator().start(load)
         self._is_running = True
@@ -194,13 +194,13 @@ class Agent:
             raise AgentError("busy", "Traffic is running; stop it first.")
         return self._generator
 
-    def _timed_generator(self) -> TimedGenerator:
+    def _timed_generator(self, method: str) -> TimedGenerator:
         generator = self._idle_generator()
-        if not hasattr(generator, "schedule"):
+        if not hasattr(generator, method):
+            asked = "send bursts or schedules" if method == "schedule" else "locate losses of running traffic in time"
             raise AgentError(
                 "unsupported",
-                "This generator cannot send bursts or schedules, nor locate losses in time: its program has no method "
-                "'schedule'. Take another generator, e.g. 'kind: afpacket'.",
+                f"This generator cannot {asked}: its program has no method {method!r}. Use 'kind: afpacket'.",
             )
         return cast(TimedGenerator, generator)
 

@@ -8,6 +8,7 @@ from typing import Callable, Mapping, Protocol, Sequence
 
 from .configuration import Configuration
 from .early_verdict import Watch
+from .pacing import BATCH
 from .protocol import AgentError, Message
 
 _OWN = ("afpacket", "trex", "xdp")
@@ -152,6 +153,26 @@ class TimedGenerator(Generator, Protocol):
 
         Links to the ports may go down meanwhile, as the device under test may be reset.
         """
+
+
+def counted_course(began: float, counters: Message) -> Message:
+    """The ``course`` of a burst whose losses were counted only: see `TimedGenerator.schedule`.
+
+    Args:
+        began: When its first frame left, in seconds of this node's clock that cannot be set.
+        counters: Its counters, with ``last``: seconds from then until the last frame left.
+    """
+    sent, last = counters["sent"], counters["last"]
+    step = {name: counters[name] for name in ("elapsed", "intended", "sent")}
+    return {
+        "began": began,
+        "resolution": BATCH,
+        "rate": (sent - 1) / last if sent > 1 and last > 0 else None,
+        "steps": [{**step, "start": 0.0, "lost": None, "last_lost": None}],
+        "outages": [],
+        "outage_count": 0,
+        "silences": [],
+    }
 
 
 def make_generator(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration, Direction
 from ..core.links import Link
@@ -19,6 +19,14 @@ _PORT_FACTS = ("driver", "description", "speed", "numa", "pci_addr")
 _MOST_FRAMES_PER_SECOND = 9000.0
 _MOST_OF_THE_LOAD = 0.1
 _RESOLUTION = 1.0
+_NO_TIMES = (
+    "TRex cannot locate losses in time: its ports count frames, and the frames of a load have neither numbers nor "
+    "times. Measure recovery and reset with 'kind: afpacket'."
+)
+_NO_BURSTS = (
+    "TRex cannot send bursts here: from a rate and a duration it sends rate x duration frames of each stream, or one "
+    "more, and it does not report when the last frame left. Measure back-to-back frames with 'kind: afpacket' or 'xdp'."
+)
 
 
 class TrexGenerator:
@@ -91,6 +99,16 @@ class TrexGenerator:
             self._runner.wait(self._settle_time, check)
             self._counters.clear()
         return self._measure(load, load, duration, check)
+
+    def schedule(
+        self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
+    ) -> list[Message]:
+        """Raises AgentError: see `TimedGenerator.schedule`."""
+        raise AgentError("unsupported", _NO_BURSTS if is_burst else _NO_TIMES)
+
+    def start_watched(self, load: float) -> None:
+        """Raises AgentError: see `TimedGenerator.start_watched`."""
+        raise AgentError("unsupported", _NO_TIMES)
 
     def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
         """See `Generator.latency`."""

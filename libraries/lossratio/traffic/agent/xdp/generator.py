@@ -13,8 +13,9 @@ from typing import Callable, Mapping, Sequence
 from lossratio.bpf import Array, BpfError, XdpMode, why_impossible
 
 from ..core.configuration import Configuration, Direction
+from ..core.generator import counted_course
 from ..core.links import Link
-from ..core.pacing import CATCH_UP, RAMP_STEPS, frames_within, grace_after
+from ..core.pacing import CATCH_UP, LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
 from . import histogram
@@ -73,6 +74,7 @@ class XdpGenerator:
         self._batch = batch
         self._configuration = configuration
         self._catch_up = catch_up
+        self._is_burst = False
         self._before = usable_links(configuration)
         reason = why_impossible()
         if reason is not None:
@@ -113,6 +115,22 @@ class XdpGenerator:
         self._begin(load, duration, ramp)
         self._finish(ramp + duration, check)
         return self._counters(load, duration, len(_ramp(ramp)))
+
+    def schedule(
+        self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
+    ) -> list[Message]:
+        """See `TimedGenerator.schedule`: bursts only."""
+        if not is_burst:
+            raise AgentError("unsupported", _NO_TIMES)
+        ((load, duration),) = steps
+        self._is_burst = True
+        try:
+            directions = self.trial(load, duration, 0.0, check)
+        finally:
+            self._is_burst = False
+        return [
+            {**direction, "course": counted_course(self._start / _NANOSECONDS, direction)} for direction in directions
+        ]
 
     def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
         """See `Generator.latency`: every frame of the load measures its latency."""
@@ -263,13 +281,17 @@ class XdpGenerator:
     def _segment(self, rate: float, duration: float | None, begin: float, tag: int, share: tuple[int, int]) -> Segment:
         first, step = share
         frames = FOREVER >> 2 if duration is None else frames_within(duration, rate)
+        catch_up = math.inf if self._is_burst else self._catch_up
         last_call = math.inf if duration is None else begin + duration + grace_after(duration, self._catch_up)
+        if self._is_burst:
+            # A sender that cannot keep the rate sends what it can in this time, and the rest is unsent.
+            last_call = begin + (duration or 0.0) + LONGEST_STALL
         return Segment(
             interval=step * _NANOSECONDS / rate,
             frames=-(-max(0, frames - first) // step),
             begin=(begin + first / rate) * _NANOSECONDS,
             last_call=last_call * _NANOSECONDS,
-            catch_up=self._catch_up * _NANOSECONDS,
+            catch_up=catch_up * _NANOSECONDS,
             tag=tag,
         )
 
@@ -371,6 +393,7 @@ class XdpGenerator:
             "late_of_trial_before": sum(self._reception.late(stream.number) for stream in streams),
             "elapsed": elapsed or max(duration or 0.0, *(part.last for part in parts)),
             "worst_lateness": max(part.lateness for part in parts),
+            "last": max(part.last for part in parts),
             "load_share": direction.load_share,
             "examination": self._examination(direction, received, streams) if self._configuration.examines else None,
         }
@@ -421,6 +444,10 @@ class XdpGenerator:
         }
 
 
+_NO_TIMES = (
+    "The generator xdp cannot locate losses in time: its programs in the kernel count frames, and keep no times of "
+    "single ones. Measure recovery and reset with 'kind: afpacket'."
+)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
 
 
