@@ -1,8 +1,9 @@
 # ruff: noqa: F401 - what scripts import from here is imported for type checkers only, until a script asks for it
 """Benchmarks the data plane throughput of software networking with MLRsearch (RFC 9971) and PLRsearch.
 
-The package is a Robot Framework keyword library (`lossratio.keywords`) and the Python API below it. A script imports
-all that it needs from here::
+The package is a Robot Framework keyword library (`lossratio.keywords`) and the Python API below it. A line
+measures, also in a notebook: ``with open_testbed("topologies/local.yaml") as testbed: testbed.ndr_pdr("64B")``. With
+all settings, a script imports what it needs from here::
 
     from pathlib import Path
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_loss_rate
     from lossratio.measurements.latency import LatencyRequest, measure_latency
     from lossratio.measurements.mrr import MrrRequest, measure_mrr
+    from lossratio.measurements.open_testbed import OpenTestbed, open_testbed
     from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
     from lossratio.measurements.reset import ResetRequest, measure_reset
     from lossratio.measurements.soak import SoakRequest, find_critical_load
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     )
     from lossratio.plrsearch import PLRsearch, estimate
     from lossratio.results import RunDirectory, TestIdentity, read_result
-    from lossratio.testbed import Testbed, open_testbed, start_traffic
+    from lossratio.testbed import Testbed, start_traffic
     from lossratio.traffic import TrafficProfile, load_profile
     from lossratio.trials import Controller, Journal, Measurer, TrialInput, TrialOutput, TrialResult, run_search
 
@@ -54,6 +56,7 @@ __version__ = "0.2.0"
 _ROOMS = {
     "lossratio.errors": ("LossRatioError",),
     "lossratio.measurements": ("TestPlace",),
+    "lossratio.measurements.open_testbed": ("OpenTestbed", "open_testbed"),
     "lossratio.measurements.back_to_back": ("BackToBackRequest", "measure_back_to_back"),
     "lossratio.measurements.frame_loss": ("FrameLossRequest", "measure_frame_loss_rate"),
     "lossratio.measurements.latency": ("LatencyRequest", "measure_latency"),
@@ -74,7 +77,7 @@ _ROOMS = {
     ),
     "lossratio.plrsearch": ("PLRsearch", "estimate"),
     "lossratio.results": ("RunDirectory", "TestIdentity", "read_result"),
-    "lossratio.testbed": ("Testbed", "open_testbed", "start_traffic"),
+    "lossratio.testbed": ("Testbed", "start_traffic"),
     "lossratio.traffic": ("TrafficProfile", "load_profile"),
     "lossratio.trials": ("Controller", "Journal", "Measurer", "TrialInput", "TrialOutput", "TrialResult", "run_search"),
 }

@@ -48,13 +48,16 @@ def test_the_example_measurer_finds_its_own_limit(tmp_path, monkeypatch):
     assert (tmp_path / "search.jsonl").exists()
 
 
-def test_the_first_script_measures(tmp_path, monkeypatch):
-    (script,) = blocks(DOCS / "how-to" / "measure-from-python.md", "python")
-    assert re.findall(r"^from (lossratio\S*)", script, re.M) == ["lossratio"]
+def test_the_first_scripts_measure(tmp_path, monkeypatch):
+    scripts = blocks(DOCS / "how-to" / "measure-from-python.md", "python")
+    assert len(scripts) == 2
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    exec(script.replace("topologies/local.yaml", str(DOCS.parent / "topologies" / "simulated.yaml")), names)  # noqa: S102
-    assert all(report.result.regular for report in names["result"].goals)
+    for script in scripts:
+        assert re.findall(r"^from (lossratio\S*)", script, re.M) == ["lossratio"]
+        names: dict[str, object] = {}
+        exec(re.sub(r"topologies/\w+.yaml", str(DOCS.parent / "topologies" / "simulated.yaml"), script), names)  # noqa: S102
+        assert all(report.result.regular for report in names["result"].goals)
+    assert (tmp_path / "trials.csv").read_text().startswith(",number,")
 
 
 def test_the_example_topology_is_usable(tmp_path):

@@ -7,6 +7,7 @@ Tables, comparisons and trends use findings.
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,6 +52,24 @@ _DIGEST_LENGTH = 16
 def message(result: TestResult) -> str:
     """The message of a Robot test: a few lines of plain text with the result and its caveats."""
     return "\n".join((*view_of(result).lines(result), *_closing_lines(result)))
+
+
+def findings_html(result: TestResult) -> str:
+    """The quantities of a result as a table, for notebooks: plain HTML without style."""
+    rows = []
+    for finding in findings_of([result]):
+        bounds = (finding.lower_bound, finding.upper_bound)
+        low, high = (bound.per_interface_fps if isinstance(bound, Rate) else None for bound in bounds)
+        interval = "" if low is None and high is None else format_interval(low, high)
+        rows.append((finding.quantity, finding.in_short, interval, finding.reason or ""))
+    head = ("quantity", "value per interface", "bounds per interface", "reason")
+    used = [column for column in range(len(head)) if any(row[column] for row in rows)]
+    lines = [
+        f"<tr>{''.join(f'<{tag}>{html.escape(row[column])}</{tag}>' for column in used)}</tr>"
+        for tag, row in (("th", head), *(("td", row) for row in rows))
+    ]
+    name = html.escape(f"{result.test.name}: {result.outcome.value}, {len(result.trials)} trials")
+    return f"<table><caption>{name}</caption>{''.join(lines)}</table>"
 
 
 def format_frames_per_second(rate: float) -> str:

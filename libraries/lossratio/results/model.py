@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
+from lossratio.errors import ReportError
 from lossratio.records import FrameCount, Record, UtcTime
 from lossratio.results.conditions import Conditions, MaxLoad
 from lossratio.results.trials import Trial
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from lossratio.results.view import Picture
 
 FORMAT: Literal["lossratio-result/2"] = "lossratio-result/2"
 """Format of the files that this version writes."""
@@ -92,6 +98,55 @@ class TestResult(Record):
     The late frames of another trial are with the trial after it."""
     guilty: Literal["TG", "wire", "DUT"] | None = None
     """The part of the testbed that made the measurement fail; null: not known."""
+
+    def __repr__(self) -> str:
+        # Imported here because findings are about results.
+        from lossratio.results.findings import findings_of
+
+        values = ", ".join(f"{finding.quantity} {finding.in_short}" for finding in findings_of([self]))
+        return f"<{type(self).__name__} {self.test.name}: {values}>"
+
+    def _repr_html_(self) -> str:
+        """The result as a table of its quantities, for notebooks."""
+        from lossratio.results.findings import findings_html
+
+        return findings_html(self)
+
+    def plot(self, title: str | None = None) -> Picture:
+        """A picture of the result, which notebooks show; its `svg` is the picture as text.
+
+        Args:
+            title: Title of the picture, as the page has it; None: the first picture.
+
+        Raises:
+            ReportError: If there is no such picture; names those that there are.
+        """
+        from lossratio.results.kinds import view_of
+
+        pictures = {picture.title: picture for picture in view_of(self).pictures(self) if picture.svg}
+        if title is None and pictures:
+            return next(iter(pictures.values()))
+        if title not in pictures:
+            known = ", ".join(pictures) or "none"
+            raise ReportError(f"{self.test.full_name} has no picture {title or 'at all'!r}; there are: {known}.")
+        return pictures[title]
+
+    def to_frame(self) -> DataFrame:
+        """The trials as a data frame of pandas, one row for each; columns are the fields of `Trial` with one value.
+
+        Raises:
+            ReportError: If pandas is not there.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ReportError(
+                "A data frame needs pandas: pip install pandas. Without it, the trials are in 'trials'."
+            ) from error
+        rows = (trial.model_dump() for trial in self.trials)
+        return pandas.DataFrame(
+            [{name: value for name, value in row.items() if not isinstance(value, tuple | list | dict)} for row in rows]
+        )
 
     @model_validator(mode="after")
     def _a_failure_has_an_error(self) -> TestResult:

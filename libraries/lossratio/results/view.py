@@ -16,7 +16,7 @@ from lossratio.records import Rate, Record
 from lossratio.results.doubts import Doubt, generator_stalls
 from lossratio.results.model import Outcome, TestResult
 from lossratio.results.trials import Trial
-from lossratio.units import FRAMES_PER_SECOND, Unit
+from lossratio.units import FRAMES_PER_SECOND, Unit, format_frame_rate
 
 ResultT = TypeVar("ResultT", bound=TestResult)
 
@@ -54,6 +54,17 @@ class Finding:
     unit: Unit = FRAMES_PER_SECOND
 
     @property
+    def in_short(self) -> str:
+        """The value per interface in a few words, or the outcome where there is none."""
+        if isinstance(self.value, Rate):
+            value = format_frame_rate(self.value.per_interface_fps)
+        elif self.value is not None:
+            value = self.unit.format(self.value)
+        else:
+            return self.outcome.value
+        return value if self.outcome is Outcome.MEASURED else f"{value} ({self.outcome.value})"
+
+    @property
     def theoretical_share(self) -> float | None:
         """The value as a share of the link limit (what the links can carry); None: not known, or no rate."""
         maximum = self.result.max_load.theoretical_maximum
@@ -77,6 +88,10 @@ class Picture:
     svg: str
     about: str = ""
     table: str = ""
+
+    def _repr_svg_(self) -> str:
+        """The picture, for notebooks."""
+        return self.svg
 
 
 def number_of(value: Rate | float | None) -> float | None:

@@ -15,7 +15,7 @@ from lossratio.testbed.loads import (
 )
 from lossratio.testbed.running_traffic import DEFAULT_LATE_WAIT, RunningTraffic, describe_stopped, start_traffic
 from lossratio.testbed.set_up import describe_traffic, threads_and_cores
-from lossratio.testbed.testbed import Ready, Testbed, TrafficSource
+from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest, TrafficSource, dut_request
 
 __all__ = [
     "DEFAULT_LATE_WAIT",
@@ -25,6 +25,7 @@ __all__ = [
     "Ready",
     "RunningTraffic",
     "Testbed",
+    "TestbedRequest",
     "TesterLimit",
     "TrafficSource",
     "candidate",
@@ -32,6 +33,7 @@ __all__ = [
     "describe_node",
     "describe_stopped",
     "describe_traffic",
+    "dut_request",
     "guilty_of",
     "inspect_nodes",
     "load_limits",

@@ -1,0 +1,109 @@
+"""The face for notebooks: a testbed with methods that measure, and results that show themselves."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+
+import pytest
+from measurement_examples import ROOT
+
+from lossratio import LossRatioError, find_conditional_throughput, open_testbed
+from lossratio.errors import DutError, ReportError
+from lossratio.results import read_result
+
+SIMULATED = ROOT / "topologies" / "simulated.yaml"
+
+
+@pytest.fixture(scope="module")
+def testbed(tmp_path_factory):
+    with open_testbed(SIMULATED, results=tmp_path_factory.mktemp("results")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def result(testbed):
+    return testbed.ndr_pdr("64B", goals="quick")
+
+
+def test_a_search_takes_one_line(testbed, result):
+    assert [report.goal.name for report in result.goals] == ["QUICK_NDR", "QUICK_PDR"]
+    assert result.test.full_name == "simulated.64B QUICK_NDR, QUICK_PDR"
+    again = testbed.ndr_pdr(64, goals=("QUICK_NDR", "QUICK_PDR"), max_load="100 kfps")
+    assert again.max_load.rate.per_interface_fps == 100e3
+    assert testbed.ndr_pdr("64B", goals="quick").test.name == "64B QUICK_NDR, QUICK_PDR (2)"
+
+
+def test_the_other_measurements_take_one_line(testbed):
+    assert testbed.mrr("64B").kind == "mrr"
+    assert testbed.frame_loss("IMIX").kind == "frame_loss"
+    soak = testbed.critical_load("64B", timeout=60.0)
+    assert soak.target_loss_ratio == 1e-7
+
+
+def test_results_are_short_in_words_and_a_table_in_notebooks(result):
+    assert repr(result).startswith("<ThroughputResult 64B QUICK_NDR, QUICK_PDR: QUICK_NDR ")
+    assert len(repr(result)) < 150
+    table = result._repr_html_()
+    assert table.count("<tr>") == 3
+    assert "kfps" in table
+    assert "<th>bounds per interface</th>" in table
+
+
+def test_a_name_is_no_markup(testbed):
+    assert "&lt;b&gt;" in testbed.mrr("64B", name="<b>")._repr_html_()
+
+
+def test_plots(result):
+    assert result.plot()._repr_svg_().startswith("<svg")
+    assert result.plot("Search").svg
+    with pytest.raises(ReportError, match=r"no picture 'Serach'; there are: .*Search"):
+        result.plot("Serach")
+
+
+def test_frames(result, monkeypatch):
+    frame = result.to_frame()
+    assert len(frame) == len(result.trials)
+    assert list(frame["loss_ratio"]) == [trial.loss_ratio for trial in result.trials]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ReportError, match="pip install pandas"):
+        result.to_frame()
+
+
+def test_it_is_a_testbed_too(testbed, result, tmp_path):
+    assert repr(testbed) == "<testbed simulated>"
+    assert read_result(testbed._directory.result_path(result.test.full_name)) == result
+    assert callable(find_conditional_throughput)
+    assert testbed.duts == ()
+
+
+def test_another_kind_of_dut_is_set_up_once_and_a_wrong_option_changes_nothing(tmp_path):
+    with open_testbed(SIMULATED, results=tmp_path) as testbed:
+        before = testbed._testbed
+        with pytest.raises(DutError, match="polize"):
+            testbed.mrr("64B", dut="linux_bridge", options={"polize": 1})
+        assert testbed._testbed is before
+        testbed.mrr("64B", dut="linux_bridge", options={"police": "50 kfps"})
+        other = testbed._testbed
+        assert other is not before
+        testbed.mrr("64B", dut="linux_bridge", options={"police": "50 kfps"})
+        assert testbed._testbed is other
+        assert repr(testbed) == "<testbed simulated, linux_bridge police=50 kfps>"
+
+
+@pytest.mark.parametrize("wrong", [{"goals": "slow"}, {"max_load": "many"}, {"profile": "no-such"}, {"min_load": -1}])
+def test_wrong_arguments_are_errors_before_anything_is_measured(testbed, wrong):
+    with pytest.raises((LossRatioError, ValueError)):
+        testbed.ndr_pdr("64B", **wrong)
+
+
+def test_the_notebook_shows_what_its_cells_give():
+    path = ROOT / "docs" / "how-to" / "execute_notebook.py"
+    module = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location("execute_notebook", path))
+    spec.loader.exec_module(module)
+    written = json.loads(module.NOTEBOOK.read_text())
+    outputs = [output for cell in written["cells"] for output in cell.get("outputs", ())]
+    assert len(outputs) == 4
+    now = module.executed(json.loads(json.dumps(written)))
+    assert now == written
