@@ -57,6 +57,18 @@ class Direction(Record):
     misdelivered_frames: FrameCount = 0
     """Frames that came back with other addresses, and frames of other directions that arrived here; both do not count
     as received."""
+    flows_with_loss: FrameCount | None = None
+    """Flows of which a frame was lost or came back with a fault; None: the generator does not count flows."""
+    displacement_frames: FrameCount | None = None
+    """The most sequence numbers by which a frame was behind one before it; None: not known for every frame."""
+    latency_median_us: float | None = None
+    """Median latency of all received frames; None: not known for every frame."""
+    latency_99_us: float | None = None
+    """99th percentile of these latencies."""
+    latency_most_us: float | None = None
+    """The largest of these latencies."""
+    jitter_us: float | None = None
+    """Mean difference (absolute) between the latencies of successive frames (RFC 3393)."""
 
 
 class TestbedChange(Record):
@@ -203,6 +215,12 @@ def describe_direction(counters: DirectionCounters) -> Direction:
         corrupted_frames=counters.corrupted,
         wrong_length_frames=counters.wrong_length,
         misdelivered_frames=counters.misdelivered,
+        flows_with_loss=counters.flows_with_loss,
+        displacement_frames=counters.displacement,
+        latency_median_us=counters.latency_median,
+        latency_99_us=counters.latency_99,
+        latency_most_us=counters.latency_most,
+        jitter_us=counters.jitter,
     )
 
 
@@ -225,6 +243,12 @@ def counters_of(direction: Direction) -> DirectionCounters:
         corrupted=direction.corrupted_frames,
         wrong_length=direction.wrong_length_frames,
         misdelivered=direction.misdelivered_frames,
+        flows_with_loss=direction.flows_with_loss,
+        displacement=direction.displacement_frames,
+        latency_median=direction.latency_median_us,
+        latency_99=direction.latency_99_us,
+        latency_most=direction.latency_most_us,
+        jitter=direction.jitter_us,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lossratio.trials import (
@@ -17,6 +17,9 @@ from lossratio.trials import (
     Timeline,
     with_examination,
 )
+
+_OF_EVERY_FRAME = ("flows_with_loss", "displacement", "latency_median", "latency_99", "latency_most", "jitter")
+"""Fields that a generator reports which looks at every frame."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,8 @@ def _direction_counters(direction: Mapping[str, Any]) -> DirectionCounters:
         lateness=direction.get("worst_lateness"),
         stretch=direction.get("stretch"),
     )
+    looked_at: dict[str, Any] = {name: direction.get(name) for name in _OF_EVERY_FRAME}
+    counters = replace(counters, **looked_at)
     seen = direction["examination"]
     if seen is None:
         return counters

@@ -127,6 +127,14 @@ class DirectionCounters:
         corrupted: Frames that came back with other contents.
         wrong_length: Frames that came back truncated or padded.
         misdelivered: Frames that came back with other addresses, and frames of other directions that arrived here.
+        flows_with_loss: Flows of which a frame was lost or came back with a fault; None: the generator does not count
+            flows.
+        displacement: The most sequence numbers by which a frame was behind one before it; None: not known for every
+            frame.
+        latency_median: Median latency of all received frames, in microseconds; None: not known for every frame.
+        latency_99: 99th percentile of these latencies, in microseconds.
+        latency_most: The largest of them, in microseconds.
+        jitter: Mean difference (absolute) between the latencies of successive frames (RFC 3393), in microseconds.
     """
 
     name: str
@@ -146,6 +154,12 @@ class DirectionCounters:
     corrupted: int = 0
     wrong_length: int = 0
     misdelivered: int = 0
+    flows_with_loss: int | None = None
+    displacement: int | None = None
+    latency_median: float | None = None
+    latency_99: float | None = None
+    latency_most: float | None = None
+    jitter: float | None = None
 
     @property
     def faulty(self) -> int:

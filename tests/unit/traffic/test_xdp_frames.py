@@ -13,7 +13,7 @@ from frame_samples import DESTINATION_MAC, SOURCE_MAC, cycle, smallest_size, spe
 from lossratio.bpf import Array, XdpAction, why_impossible
 from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import profile_names
-from lossratio.traffic.agent.afpacket.frames import number_bytes, number_parts, tag_bytes
+from lossratio.traffic.agent.afpacket.frames import FrameOrder, number_bytes, number_parts, tag_bytes
 from lossratio.traffic.agent.core.protocol import AgentError
 from lossratio.traffic.agent.xdp import histogram
 from lossratio.traffic.agent.xdp.frame_code import FrameCode
@@ -37,9 +37,9 @@ def times():
 class Bench:
     """A sender and a receiver of one stream, which are run by hand."""
 
-    def __init__(self, description, times, first=0, step=1):
+    def __init__(self, description, times, first=0, step=1, flows=None):
         self.frames = FrameCode(FramePlan(description, SOURCE_MAC, DESTINATION_MAC))
-        self.stream = SendStream(self.frames, 1, times, first, step)
+        self.stream = SendStream(self.frames, 1, times, first, step, flows)
         self.sender = SendProgram([self.stream])
         self.template = self.sender.template
         self.reception = Reception(1, 64)
@@ -97,6 +97,28 @@ def test_frames_are_those_of_the_embedded_generator_and_come_back_intact(profile
             assert sent == as_afpacket_sends(description, range(40), first)
             assert bench.arrive(*sent) == [XdpAction.DROP] * 40
             assert bench.counts() == {"arrived": 40, "intact": 40}
+
+
+@pytest.mark.parametrize(("profile", "size"), [("ethip4-udp", 64), ("ethip4-udp", "IMIX_v4_1"), ("ethip4-ip4base", 64)])
+@pytest.mark.parametrize("frames", [0, 1, 100, 1524, 5000, 12345])
+def test_frames_of_each_flow_are_known_by_the_number_of_all(profile, size, frames):
+    description = spec(profile, size)
+    flows = FrameOrder(description).flow_numbers(np.arange(frames))
+    expected = np.bincount(flows, minlength=description.flows).tolist()
+    assert FramePlan(description, SOURCE_MAC, DESTINATION_MAC).sent_by_flow(frames) == expected
+
+
+@needs_bpf
+def test_received_frames_are_counted_by_flow(times):
+    description = spec()
+    flows = Array(4 * description.flows, "flows")
+    with Bench(description, times, flows=flows) as bench:
+        frames = [bench.send() for _ in range(300)]
+        bench.arrive(*(frame for number, frame in enumerate(frames) if number not in (3, 257)), frames[5])
+        counts = flows.memory[: 4 * description.flows].cast("I").tolist()
+        expected = bench.frames.plan.sent_by_flow(300)
+        assert [flow for flow in range(254) if counts[flow] < expected[flow]] == [3]
+        assert sum(expected) - sum(counts) == 2
 
 
 @needs_bpf
@@ -247,6 +269,14 @@ def test_an_interval_is_at_most_one_percent_wide(value):
     below = max(edge for edge in edges if edge <= value)
     above = min((edge for edge in edges if edge > value), default=1 << 34)
     assert above - below <= max(1, 0.01 * value)
+
+
+def test_percentiles_are_those_of_all_frames():
+    counts = [0] * histogram.INTERVALS
+    counts[100], counts[200], counts[histogram.INTERVALS - 1] = 50, 49, 1
+    assert [histogram.percentile(counts, percent) for percent in (1, 50, 50.1, 99)] == [100, 100, 200, 200]
+    assert histogram.percentile(counts, 100) == histogram.edge(histogram.INTERVALS - 1)
+    assert histogram.percentile([0] * 9, 50) == 0
 
 
 @needs_bpf

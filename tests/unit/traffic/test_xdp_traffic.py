@@ -87,6 +87,11 @@ def test_loss_of_one_direction_is_its_own(ready, agent):
     east, west = agent.trial(4_000, 0.25)
     assert (east.sent, east.received) == (1_000, 750)
     assert (west.sent, west.received) == (1_000, 1_000)
+    # Each fourth frame of 254 flows in turn: those of every other flow.
+    assert (east.flows_with_loss, west.flows_with_loss) == (127, 0)
+    assert (east.displacement, west.displacement) == (0, 0)
+    assert 0 < west.latency_median <= west.latency_99 * 1.01 <= west.latency_most * 1.03
+    assert west.jitter > 0
 
 
 def test_the_latency_of_every_frame_is_known(ready, agent):

@@ -12,6 +12,7 @@ from lossratio.bpf import SENDS, BpfError, XdpLink, XdpMode, XdpProgram, attache
 from ..core.links import Link
 from ..core.protocol import AgentError
 
+_POSSIBLE_CPUS = "/sys/devices/system/cpu/possible"
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 
 
@@ -107,3 +108,12 @@ def _allowed(status: str) -> set[int]:
         first, _, last = part.partition("-")
         cpus |= set(range(int(first), int(last or first) + 1))
     return cpus
+
+
+def possible_cpus() -> int:
+    """How many processors the machine may have."""
+    try:
+        with open(_POSSIBLE_CPUS, encoding="ascii") as file:
+            return int(file.read().strip().split(",")[-1].split("-")[-1]) + 1
+    except OSError:
+        return os.cpu_count() or 1

@@ -274,6 +274,18 @@ class FrameCode:
         code.xor(R0, 0xFFFF)
         code.to_be(R0, 16)
 
+    def count_flow(self, code: Assembler, counts: Array) -> None:
+        """Counts a frame that `compare` has let through for its flow: four bytes in memory for each flow."""
+        code.ldx(DW, R3, R10, _FLOW)
+        past = code.new_label("flow")
+        code.jge(R3, self.plan.flows, past)
+        code.lsh(R3, 2)
+        code.ld_map_value(R4, counts.descriptor)
+        code.add(R4, R3)
+        code.mov(R2, 1)
+        code.atomic_add(W, R4, 0, R2)
+        code.label(past)
+
     # Comparing
 
     def compare(self, code: Assembler, place: tuple[Register, int], faults: Faults, first: int, step: int) -> None:

@@ -112,6 +112,14 @@ class FramePlan:
         """After how many frames everything repeats."""
         return len(self.pattern) * self.flows
 
+    def sent_by_flow(self, frames: int) -> list[int]:
+        """How many of the first frames belong to each flow."""
+        rounds, rest = divmod(frames, self.round)
+        # Flows slip by one each time both patterns come round together.
+        slip = rounds % (self.period // self.round)
+        whole = rounds * (self.round // self.flows) + rest // self.flows
+        return [whole + ((flow - slip) % self.flows < rest % self.flows) for flow in range(self.flows)]
+
     def _covered(self, checksum: ChecksumField) -> tuple[int, ...]:
         regions = [(checksum.start, max(self.lengths) if checksum.end is None else checksum.end)]
         if checksum.pseudo_header is not None:

@@ -19,10 +19,10 @@ from ..core.pacing import CATCH_UP, LONGEST_STALL, RAMP_STEPS, frames_within, gr
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
 from . import histogram
-from .devices import attach, check_can_send, check_may_attach
+from .devices import attach, check_can_send, check_may_attach, possible_cpus
 from .frame_code import FrameCode
 from .frames import FramePlan
-from .receive_program import DIRECTIONS, ReceivedFrames, ReceiveProgram, ReceiveStream, Reception
+from .receive_program import DIRECTIONS, ReceivedFrames, ReceiveProgram, ReceiveStream, Reception, merged
 from .send_program import FOREVER, RING_BITS, Segment, SendProgram, SendStream
 from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, prepare_main_thread, share_out
 
@@ -34,6 +34,9 @@ An agent that ends or is stopped ends its senders at once: they are its threads.
 
 LINGER_SECONDS = 0.05
 """Seconds after a trial in which senders stay in the kernel: going there takes some milliseconds."""
+
+MOST_COUNTED_FLOWS = 1 << 16
+"""Flows up to which lost frames are counted by flow: more take longer to compare than trials should."""
 
 EXACT_BATCH, FAST_BATCH = 4, 16
 """How many runs of a sender's program pass before frames are handed over: for exact times, and for high rates."""
@@ -47,7 +50,6 @@ _POLL_SECONDS = 0.0005
 _TAG_MASK = 0xFFFFFFFF
 _NANOSECONDS = 1e9
 _MICROSECOND = 1000.0
-_POSSIBLE_CPUS = "/sys/devices/system/cpu/possible"
 
 
 class XdpGenerator:
@@ -190,10 +192,11 @@ class XdpGenerator:
     def _open(self) -> None:
         directions = self._configuration.directions
         self._streams = share_out(len(directions), len(self._cpus))
-        self._reception = Reception(len(self._streams), _possible_cpus())
+        self._reception = Reception(len(self._streams), possible_cpus())
         self._opened.callback(self._reception.close)
-        codes = [self._frame_code(direction) for direction in directions]
-        parts = [self._send_stream(stream, codes[stream.direction]) for stream in self._streams]
+        self._codes = [self._frame_code(direction) for direction in directions]
+        self._flows = [self._flow_counts(number) for number in range(len(directions))]
+        parts = [self._send_stream(stream) for stream in self._streams]
         for port in dict.fromkeys(direction.receive for direction in directions):
             here = [
                 ReceiveStream(part, stream.number, self._before[port].mac)
@@ -218,12 +221,22 @@ class XdpGenerator:
         self._opened.callback(code.close)
         return code
 
-    def _send_stream(self, stream: Share, code: FrameCode) -> SendStream:
+    def _flow_counts(self, number: int) -> Array | None:
+        """Memory for the counts of a direction's flows, if these are neither one nor very many."""
+        flows = self._codes[number].plan.flows
+        if not 1 < flows <= MOST_COUNTED_FLOWS or len(self._of(number)) > 1:
+            return None
+        counts = Array(4 * flows, "lossratio_flows")
+        self._opened.callback(counts.close)
+        return counts
+
+    def _send_stream(self, stream: Share) -> SendStream:
         times = Array(8 << RING_BITS, "lossratio_times")
         self._opened.callback(times.close)
         direction = self._configuration.directions[stream.direction]
         first, step = stream.share
-        return SendStream(code, self._before[direction.transmit].index, times, first, step)
+        code, flows = self._codes[stream.direction], self._flows[stream.direction]
+        return SendStream(code, self._before[direction.transmit].index, times, first, step, flows)
 
     def _integrity(self) -> Message:
         if not self._configuration.examines:
@@ -242,6 +255,8 @@ class XdpGenerator:
         self._before = same_links(self._configuration.ports, self._before)
         self._counted = None
         ramp_tag, tag = self._next_tag(), self._next_tag()
+        for flows in filter(None, self._flows):
+            flows.memory[:] = bytes(len(flows.memory))
         self._reception.watch(tag, ramp_tag)
         schedules: list[list[list[Segment]]] = [[] for _ in self._senders]
         for stream in self._streams:
@@ -352,7 +367,7 @@ class XdpGenerator:
     def _counters(self, load: float, duration: float | None, segment: int, elapsed: float = 0.0) -> list[Message]:
         arrived = self._arrived()
         self._received = [
-            _merge([self._reception.received(stream.number) for stream in self._of(number)])
+            merged([self._reception.received(stream.number) for stream in self._of(number)])
             for number in range(len(self._configuration.directions))
         ]
         self._counted = arrived
@@ -396,7 +411,33 @@ class XdpGenerator:
             "last": max(part.last for part in parts),
             "load_share": direction.load_share,
             "examination": self._examination(direction, received, streams) if self._configuration.examines else None,
+            **self._of_every_frame(number, sent, received),
         }
+
+    def _of_every_frame(self, number: int, sent: int, received: ReceivedFrames) -> Message:
+        """Findings that need a look at every frame; none where frames have no numbers."""
+        if not self._configuration.directions[number].frames.is_numbered:
+            return {}
+        answer: Message = {
+            "displacement": received.displacement,
+            "flows_with_loss": self._flows_with_loss(number, sent),
+        }
+        if received.intact and received.latency_least is not None:
+            answer.update(
+                latency_median=histogram.percentile(received.histogram, 50) / _MICROSECOND,
+                latency_99=histogram.percentile(received.histogram, 99) / _MICROSECOND,
+                latency_most=received.latency_most / _MICROSECOND,
+                jitter=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
+            )
+        return answer
+
+    def _flows_with_loss(self, number: int, sent: int) -> int | None:
+        flows = self._flows[number]
+        if flows is None:
+            return None
+        plan = self._codes[number].plan
+        counts = flows.memory[: 4 * plan.flows].cast("I")
+        return sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)
 
     def _examination(self, direction: Direction, received: ReceivedFrames, streams: Sequence[Share]) -> Message:
         is_numbered = direction.frames.is_numbered
@@ -451,33 +492,12 @@ _NO_TIMES = (
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
 
 
-def _merge(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
-    """What arrived of a direction, from what arrived of its streams."""
-    values = {name: [getattr(part, name) for part in parts] for name in vars(parts[0])}
-    sums = {name: sum(column) for name, column in values.items() if name not in ("histogram", "latency_least")}
-    least = [value for value in values["latency_least"] if value is not None]
-    return ReceivedFrames(
-        **{**sums, "displacement": max(values["displacement"]), "latency_most": max(values["latency_most"])},
-        latency_least=min(least, default=None),
-        histogram=tuple(map(sum, zip(*values["histogram"]))),
-    )
-
-
 def _ramp(seconds: float) -> list[tuple[float, float, float]]:
     """The steps of a ramp: seconds from its start, seconds, and share of the load."""
     if not seconds:
         return []
     length = seconds / RAMP_STEPS
     return [(step * length, length, (step + 1) / (RAMP_STEPS + 1)) for step in range(RAMP_STEPS)]
-
-
-def _possible_cpus() -> int:
-    """How many processors the machine may have."""
-    try:
-        with open(_POSSIBLE_CPUS, encoding="ascii") as file:
-            return int(file.read().strip().split(",")[-1].split("-")[-1]) + 1
-    except OSError:
-        return os.cpu_count() or 1
 
 
 def _mac(text: str) -> bytes:

@@ -63,3 +63,13 @@ def filled(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
     for interval, number in enumerate(counts):
         if number:
             yield edge(interval), number
+
+
+def percentile(counts: Sequence[int], percent: float) -> int:
+    """The lowest latency of the interval that holds a percentile, in nanoseconds; 0 where there are no frames."""
+    wanted, passed = percent / 100.0 * sum(counts), 0
+    for value, number in filled(counts):
+        passed += number
+        if passed >= wanted:
+            return value
+    return 0

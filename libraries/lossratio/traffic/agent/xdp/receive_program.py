@@ -111,6 +111,18 @@ class ReceivedFrames:
     histogram: tuple[int, ...]
 
 
+def merged(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
+    """What arrived of a direction, from what arrived of its streams."""
+    values = {name: [getattr(part, name) for part in parts] for name in vars(parts[0])}
+    sums = {name: sum(column) for name, column in values.items() if name not in ("histogram", "latency_least")}
+    least = [value for value in values["latency_least"] if value is not None]
+    return ReceivedFrames(
+        **{**sums, "displacement": max(values["displacement"]), "latency_most": max(values["latency_most"])},
+        latency_least=min(least, default=None),
+        histogram=tuple(map(sum, zip(*values["histogram"]))),
+    )
+
+
 class Reception:
     """Memory that all programs of the receiving ports share: tags, and counters for each stream and processor.
 
@@ -382,6 +394,8 @@ class ReceiveProgram:
         code.label(is_positive)
         self._assemble_latency(code)
         self._assemble_order(code, one)
+        if one.stream.flows is not None:
+            one.stream.frames.count_flow(code, one.stream.flows)
         histogram.count(code, R7, _HISTOGRAM, "drop")
 
     def _assemble_latency(self, code: Assembler) -> None:

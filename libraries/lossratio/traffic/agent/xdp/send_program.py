@@ -73,6 +73,7 @@ class SendStream:
         times: When each of the latest frames was sent: see `RING_BITS` and `WRAP_BITS`.
         first: Which of the direction's frames is its first one.
         step: By how many of the direction's frames its frames are apart.
+        flows: Counts of received frames by flow, four bytes each; None: flows are not counted.
     """
 
     frames: FrameCode
@@ -80,6 +81,7 @@ class SendStream:
     times: Array
     first: int = 0
     step: int = 1
+    flows: Array | None = None
 
 
 @dataclass(frozen=True)
