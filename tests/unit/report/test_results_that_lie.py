@@ -25,6 +25,10 @@ SCHEMA = Path(__file__).parents[3] / "docs" / "schema" / "result.schema.json"
 SAMPLES = sorted((EARLIER / "results").glob("*.json"))
 FORMAT_2 = EARLIER.with_name("format_2")
 """Results and journals of version 0.2.0, with the schema of that version: see README.md there."""
+OF_EVERY_FRAME = (
+    *("flows_with_loss", "displacement_frames"),
+    *("latency_median_us", "latency_99_us", "latency_most_us", "jitter_us"),
+)
 FORMAT_2_SAMPLES = sorted((FORMAT_2 / "results").glob("*.json"))
 
 
@@ -44,6 +48,9 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
     # Each trial has a rule now, and the time of an early verdict, and so the digest is another one.
     added = [(trial.pop("rule"), trial.pop("decided_after_s")) for trial in again["trials"]]
     assert added == [(None, None)] * len(as_written["trials"])
+    # And each direction has findings of generators that look at every frame.
+    directions = [direction for trial in again["trials"] for direction in trial["directions"]]
+    assert {direction.pop(name) for direction in directions for name in OF_EVERY_FRAME} <= {None}
     assert {**again, "digest": None} == {**as_written, "digest": None}
     schema = json.loads((FORMAT_2 / "result.schema.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(as_written)
