@@ -18,11 +18,11 @@ from ..core.links import Link
 from ..core.pacing import CATCH_UP, LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
-from . import histogram
 from .devices import attach, check_can_send, check_may_attach, possible_cpus
+from .findings import latency_of, merged, times_of
 from .frame_code import FrameCode
 from .frames import FramePlan
-from .receive_program import DIRECTIONS, ReceivedFrames, ReceiveProgram, ReceiveStream, Reception, merged
+from .receive_program import DIRECTIONS, ReceivedFrames, ReceiveProgram, ReceiveStream, Reception
 from .send_program import FOREVER, RING_BITS, Segment, SendProgram, SendStream
 from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, prepare_main_thread, share_out
 
@@ -49,7 +49,6 @@ _LATE_END_SECONDS = 5.0
 _POLL_SECONDS = 0.0005
 _TAG_MASK = 0xFFFFFFFF
 _NANOSECONDS = 1e9
-_MICROSECOND = 1000.0
 
 
 class XdpGenerator:
@@ -137,13 +136,11 @@ class XdpGenerator:
     def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
         """See `Generator.latency`: every frame of the load measures its latency."""
         directions = self.trial(load, duration, 0.0, check)
-        return {
-            "directions": directions,
-            "latency": [
-                self._latency(number, counters["sent"], counters["received"])
-                for number, counters in enumerate(directions)
-            ],
-        }
+        latency = [
+            latency_of(counters["name"], counters["sent"], received, is_numbered=direction.frames.is_numbered)
+            for counters, received, direction in zip(directions, self._received, self._configuration.directions)
+        ]
+        return {"directions": directions, "latency": latency}
 
     def start(self, load: float) -> None:
         """See `Generator.start`."""
@@ -418,18 +415,7 @@ class XdpGenerator:
         """Findings that need a look at every frame; none where frames have no numbers."""
         if not self._configuration.directions[number].frames.is_numbered:
             return {}
-        answer: Message = {
-            "displacement": received.displacement,
-            "flows_with_loss": self._flows_with_loss(number, sent),
-        }
-        if received.intact and received.latency_least is not None:
-            answer.update(
-                latency_median=histogram.percentile(received.histogram, 50) / _MICROSECOND,
-                latency_99=histogram.percentile(received.histogram, 99) / _MICROSECOND,
-                latency_most=received.latency_most / _MICROSECOND,
-                jitter=received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
-            )
-        return answer
+        return {**times_of(received), "flows_with_loss": self._flows_with_loss(number, sent)}
 
     def _flows_with_loss(self, number: int, sent: int) -> int | None:
         flows = self._flows[number]
@@ -450,38 +436,6 @@ class XdpGenerator:
             "wrong_length": received.wrong_length,
             "wrong_mac": received.wrong_mac,
             "strayed": sum(self._reception.strayed(stream.number) for stream in streams),
-        }
-
-    def _latency(self, number: int, sent: int, arrived: int) -> Message:
-        """The latency of a direction, as `Generator.latency` returns it."""
-        received = self._received[number]
-        direction = self._configuration.directions[number]
-        answer: Message = {
-            "name": direction.name,
-            "sent": sent,
-            "received": received.intact,
-            "out_of_order": received.reordered,
-            "duplicates": received.duplicated,
-            "min_us": None,
-            "average_us": None,
-            "max_us": None,
-            "jitter_us": None,
-            "hdr": None,
-            "histogram": [],
-            "resolution_us": 1 / _MICROSECOND,
-            "error": None,
-        }
-        if not direction.frames.is_numbered:
-            return {**answer, "error": "The frames have no room for sequence numbers."}
-        if not received.intact or received.latency_least is None:
-            return {**answer, "error": f"None of {sent} frames came back intact."}
-        return {
-            **answer,
-            "min_us": received.latency_least / _MICROSECOND,
-            "average_us": received.latency_sum / received.intact / _MICROSECOND,
-            "max_us": received.latency_most / _MICROSECOND,
-            "jitter_us": received.jitter_sum / max(1, received.jitter_count) / _MICROSECOND,
-            "histogram": [[edge / _MICROSECOND, count] for edge, count in histogram.filled(received.histogram)],
         }
 
 

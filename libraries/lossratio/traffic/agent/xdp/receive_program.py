@@ -111,18 +111,6 @@ class ReceivedFrames:
     histogram: tuple[int, ...]
 
 
-def merged(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
-    """What arrived of a direction, from what arrived of its streams."""
-    values = {name: [getattr(part, name) for part in parts] for name in vars(parts[0])}
-    sums = {name: sum(column) for name, column in values.items() if name not in ("histogram", "latency_least")}
-    least = [value for value in values["latency_least"] if value is not None]
-    return ReceivedFrames(
-        **{**sums, "displacement": max(values["displacement"]), "latency_most": max(values["latency_most"])},
-        latency_least=min(least, default=None),
-        histogram=tuple(map(sum, zip(*values["histogram"]))),
-    )
-
-
 class Reception:
     """Memory that all programs of the receiving ports share: tags, and counters for each stream and processor.
 
