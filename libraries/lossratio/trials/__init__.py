@@ -26,7 +26,6 @@ from lossratio.trials.journal import (
 )
 from lossratio.trials.timeline import (
     MOST_OUTAGES,
-    BurstLengthError,
     BurstRateError,
     Outage,
     Silence,
@@ -51,7 +50,6 @@ __all__ = [
     "MOST_OUTAGES",
     "NO_DIGESTS",
     "START_TOLERANCE",
-    "BurstLengthError",
     "BurstRateError",
     "Controller",
     "CountersError",

@@ -28,18 +28,6 @@ class BurstRateError(TrafficError):
         self.rate = rate
 
 
-class BurstLengthError(TrafficError):
-    """A burst is longer than the generator can make.
-
-    Attributes:
-        frames: The longest burst that it can make, in frames per interface.
-    """
-
-    def __init__(self, message: str, frames: int) -> None:
-        super().__init__(message)
-        self.frames = frames
-
-
 @dataclass(frozen=True)
 class Step:
     """A part of a trial with a constant load.
