@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 
-from lossratio.bpf import R1, R2, R6, Assembler, Helper, W
+from lossratio.bpf import R0, R1, R2, R3, R6, Assembler, Helper, TableType, W, XdpAction
 
 _HEADER_BYTES, _SECTION_BYTES = 64, 64
 _BPF, _RELOCATABLE = 247, 1
-_PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
+_PROGBITS, _SYMTAB, _STRTAB, _REL = 1, 2, 3, 9
 _WRITABLE, _ALLOCATED, _EXECUTABLE = 1, 2, 4
-_GLOBAL_FUNCTION = 0x12
+_GLOBAL_FUNCTION, _GLOBAL_OBJECT = 0x12, 0x11
+_MAP_RELOCATION, _MAP_BYTES = 1, 32
 
 
 def redirect(west: int, east: int, *, work: int = 0) -> bytes:
@@ -36,18 +37,46 @@ def redirect(west: int, east: int, *, work: int = 0) -> bytes:
     return code.code()
 
 
-def elf(code: bytes, section: str = "xdp", name: str = "forward") -> bytes:
-    """An object file with one program."""
-    strings = b"\0" + name.encode() + b"\0"
+def redirect_by_map(*, loses_half: bool = False) -> bytes:
+    """A program that sends all frames, or a random half, where a map says. Its first instruction names the map."""
+    code = Assembler()
+    code.ld_map_fd(R6, 0)
+    if loses_half:
+        code.call(Helper.GET_PRANDOM_U32)
+        code.jset(R0, 1, "lost")
+    code.mov(R1, R6)
+    code.mov(R2, 0)
+    code.mov(R3, 0)
+    code.call(Helper.REDIRECT_MAP)
+    code.exit()
+    if loses_half:
+        code.label("lost")
+        code.exit(XdpAction.DROP)
+    return code.code()
+
+
+def elf(code: bytes, section: str = "xdp", name: str = "forward", map_name: str | None = None) -> bytes:
+    """An object file with one program, whose first instruction loads the map with this name, if there is one."""
+    strings = b"\0" + b"".join(text.encode() + b"\0" for text in (name, map_name or ""))
     symbols = bytes(24) + struct.pack("<IBBHQQ", 1, _GLOBAL_FUNCTION, 0, 1, 0, len(code))
     parts = [
         (section, _PROGBITS, _ALLOCATED | _EXECUTABLE, code, 0, 0, 0),
         ("license", _PROGBITS, _ALLOCATED | _WRITABLE, b"Apache-2.0\0", 0, 0, 0),
-        (".symtab", _SYMTAB, 0, symbols, 4, 1, 24),
+    ]
+    if map_name is not None:
+        symbols += struct.pack("<IBBHQQ", 2 + len(name), _GLOBAL_OBJECT, 0, 3, 0, _MAP_BYTES)
+        parts += [
+            (".maps", _PROGBITS, _ALLOCATED | _WRITABLE, bytes(_MAP_BYTES), 0, 0, 0),
+            (".BTF", _PROGBITS, 0, _device_map(map_name), 0, 0, 0),
+            (f".rel{section}", _REL, 0, struct.pack("<QII", 0, _MAP_RELOCATION, 2), len(parts) + 4, 1, 16),
+        ]
+    parts += [
+        (".symtab", _SYMTAB, 0, symbols, len(parts) + 2, 1, 24),
         (".strtab", _STRTAB, 0, strings, 0, 0, 0),
+        (".shstrtab", _STRTAB, 0, b"", 0, 0, 0),
     ]
     names, body, headers = b"\0", b"", bytes(_SECTION_BYTES)
-    for title, kind, flags, data, link, info, entry in [*parts, (".shstrtab", _STRTAB, 0, b"", 0, 0, 0)]:
+    for title, kind, flags, data, link, info, entry in parts:
         place = len(names)
         names += title.encode() + b"\0"
         content = data or names
@@ -56,7 +85,29 @@ def elf(code: bytes, section: str = "xdp", name: str = "forward") -> bytes:
         headers += struct.pack("<IIQQQQIIQQ", place, kind, flags, 0, *where, link, info, 8, entry)
         body += content
     body += bytes(-len(body) % 8)
-    count = len(parts) + 2
+    count = len(parts) + 1
     ident = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
     where = (0, 0, _HEADER_BYTES + len(body), 0, _HEADER_BYTES, 0, 0, _SECTION_BYTES, count, count - 1)
     return ident + struct.pack("<HHIQQQIHHHHHH", _RELOCATABLE, _BPF, 1, *where) + body + headers
+
+
+def _device_map(name: str) -> bytes:
+    """The type (BTF) of a map of devices with one entry, as the section ``.maps`` has it."""
+    names = ["", "unsigned int", "type", "max_entries", "key", "value", name, ".maps"]
+    strings = b"".join(text.encode() + b"\0" for text in names)
+    of = {text: len(b"".join(one.encode() + b"\0" for one in names[:place])) for place, text in enumerate(names)}
+    integer, pointer, array, structure, variable, section = 1, 2, 3, 4, 14, 15
+
+    def kind(number: int, name: str, size_or_type: int, *more: int, members: int = 0) -> bytes:
+        return struct.pack(f"<{3 + len(more)}I", of[name], number << 24 | members, size_or_type, *more)
+
+    members = zip(("type", "max_entries", "key", "value"), (3, 5, 6, 6), range(0, 256, 64), strict=True)
+    types = (
+        kind(integer, "unsigned int", 4, 32)
+        + (kind(array, "", 0, 1, 1, TableType.DEVICES.value) + kind(pointer, "", 2))
+        + (kind(array, "", 0, 1, 1, 1) + kind(pointer, "", 4) + kind(pointer, "", 1))
+        + kind(structure, "", _MAP_BYTES, *(n for one, *rest in members for n in (of[one], *rest)), members=4)
+        + kind(variable, name, 7, 1)
+        + kind(section, ".maps", _MAP_BYTES, 8, 0, _MAP_BYTES, members=1)
+    )
+    return struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(strings)) + types + strings

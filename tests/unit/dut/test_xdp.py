@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import struct
 import sys
+from pathlib import Path
 
 import bpf_objects
 import pytest
 from dut_lab import NamespaceShell
 from local_session import PYTHON, LocalSession
+from local_testbeds import local_topology, needs_testbed, own_state
 from waiting import wait_until
 
 from lossratio.bpf import Table, XdpAction, kernel, program_info, why_impossible
@@ -198,6 +202,33 @@ def test_a_pinned_program_gets_the_interfaces_into_its_map(dut_lab, set_up):
     device.tear_down()
     with pytest.raises(DutError, match=r"has no map 'exits'; it has tx_port"):
         set_up(pinned="/run/bpf/by_map", map="exits")
+
+
+def test_an_object_of_a_compiler_gets_the_interfaces_into_its_map(dut_lab, set_up, tmp_path):
+    (tmp_path / "map.o").write_bytes(bpf_objects.elf(bpf_objects.redirect_by_map(), map_name="way_out"))
+    dut_lab.assert_accounted_for(set_up(object=tmp_path / "map.o", map="way_out"))
+
+
+HOW_TO = (Path(__file__).parents[3] / "docs" / "how-to" / "benchmark-an-xdp-program.md").read_text()
+
+
+@needs_testbed
+def test_the_how_to_s_comparison_finds_the_program_that_loses_frames(tmp_path, lossratio):
+    (suite,), (command,) = (
+        re.findall(rf"^```{language}\n(.*?)^```$", HOW_TO, flags=re.MULTILINE | re.DOTALL)
+        for language in ("robotframework", "sh")
+    )
+    (tmp_path / "candidate.robot").write_text(suite.replace("${None}", "2 kpps").replace("trials=3", "trials=1"))
+    for name, loses_half in (("main", False), ("patch", True)):
+        code = bpf_objects.redirect_by_map(loses_half=loses_half)
+        (tmp_path / f"{name}.o").write_bytes(bpf_objects.elf(code, map_name="way_out"))
+    name, *arguments = shlex.split(command)
+    assert name == "lossratio"
+    with own_state():
+        topology = local_topology(tmp_path, "xdp")
+        finished = lossratio(*(str(topology) if argument == "lab.yaml" else argument for argument in arguments))
+    assert finished.status == 3, finished.err
+    assert "64B-mrr MRR: B is slower than A by -" in finished.out
 
 
 def test_telemetry_has_run_counts_where_the_kernel_counts_and_what_the_maps_hold(dut_lab, set_up):

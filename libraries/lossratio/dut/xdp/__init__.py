@@ -106,9 +106,13 @@ class XdpOptions(DutOptions):
             raise ValueError("rules need forwarding=filter")
         if bool(self.faults) != (self.every is not None) or len(set(self.faults)) != len(self.faults):
             raise ValueError("faults and every go together: different faults, and one frame of how many has each")
-        ours = {"forwarding", "rules", "faults", "every", "delay"}
-        if not self.is_own and (given := sorted(name for name in ours & self.model_fields_set if getattr(self, name))):
-            raise ValueError(f"{', '.join(given)} are of lossratio's own programs, and this one is yours")
+        fields = type(self).model_fields
+        # Options that were written down have all fields.
+        ours = [
+            name for name in ("forwarding", "rules", "faults", "delay") if getattr(self, name) != fields[name].default
+        ]
+        if ours and not self.is_own:
+            raise ValueError(f"{', '.join(ours)}: options of lossratio's own programs, and this one is yours")
         if self.is_own and self.map is not None:
             raise ValueError("map is one of an object or a pinned program; give object or pinned, too")
         return self
