@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import groupby
+from statistics import fmean
 
 from robot.api import logger
 
@@ -46,6 +48,7 @@ class LatencyKeywords(Keywords):
         shares: tuple[Share, ...] = _SHARES,
         duration: timedelta = timedelta(seconds=LATENCY_DURATION),
         rest: timedelta = timedelta(),
+        repeats: int = 1,
         integrity: Integrity = Integrity.DOUBT,
     ) -> ThroughputResult | LatencyResult:
         """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
@@ -61,17 +64,23 @@ class LatencyKeywords(Keywords):
         as under `Arguments of measurements`.
         | `Measure Latency`    10 kpps    100 kpps    frame_size=64B
 
+        Each load is measured in as many trials as ``repeats``. RFC 2544, section 26.2, has 20 trials of 120 s at the
+        throughput, and one frame in each; here some frames of the whole trial count, and the log has the average of
+        the repeats.
+        | `Find Conditional Throughput`    RFC2544    frame_size=64B
+        | `Measure Latency`    goal=RFC2544    shares=[1]    duration=2 min    repeats=20
+
         Some frames of the load carry a number. The generator records when each of them leaves and when it comes back;
         the result has the resolution of these times as ``resolution``. For each direction the result has the least,
         mean and largest latency, jitter, percentiles and the whole histogram, frames out of order and duplicates. A
         load or a direction that fails is a warning, and the others stay. If all fail, the keyword fails.
         """
         if not loads:
-            return self._after_search(goal, shares, duration.total_seconds(), integrity, rest.total_seconds())
+            return self._after_search(goal, shares, duration.total_seconds(), integrity, rest.total_seconds(), repeats)
         if frame_size is None:
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
-        points = tuple(LatencyPoint(load) for load in sorted(loads, reverse=True))
+        points = _repeated([LatencyPoint(load) for load in sorted(loads, reverse=True)], repeats)
         request = LatencyRequest(traffic, points, duration.total_seconds(), integrity, rest.total_seconds())
         result = measured(
             self.session,
@@ -79,19 +88,27 @@ class LatencyKeywords(Keywords):
             lambda testbed, place, _: measure_latency(testbed, request, place, _show),
         )
         _require_some(result.latency)
+        _show_average(result.latency, repeats)
         return result
 
     def _after_search(
-        self, goal: str | None, shares: Sequence[float], duration: float, integrity: Integrity, rest: float
+        self,
+        goal: str | None,
+        shares: Sequence[float],
+        duration: float,
+        integrity: Integrity,
+        rest: float,
+        repeats: int,
     ) -> ThroughputResult:
         search = self._last_search()
-        points = points_of(search.result, goal=goal, shares=shares)
+        points = _repeated(points_of(search.result, goal=goal, shares=shares), repeats)
         request = LatencyRequest(search.profile, points, duration, integrity, rest)
         announce(f"Measuring latency: {describe_profile(search.profile)}")
         result = add_latency(self.session.ready_testbed(), request, search.place, search.result, _show)
         self.session.remember_search(result, search.profile, search.place)
         show_result(result, search.place.directory)
         _require_some(result.latency)
+        _show_average(result.latency, repeats)
         return result
 
     def _last_search(self) -> Search:
@@ -113,3 +130,20 @@ def _show(latency: LatencyAtLoad) -> None:
 def _require_some(latency: Sequence[LatencyAtLoad]) -> None:
     if not any(load.is_measured for load in latency):
         raise TrafficError(f"No latency could be measured at any load. {'; '.join(latency[0].faults)}")
+
+
+def _repeated(points: Sequence[LatencyPoint], repeats: int) -> tuple[LatencyPoint, ...]:
+    if repeats < 1:
+        raise SearchError(f"Latency is measured in one trial or more at each load, not in {repeats}.")
+    return tuple(point for point in points for _ in range(repeats))
+
+
+def _show_average(latency: Sequence[LatencyAtLoad], repeats: int) -> None:
+    """Shows the average of the repeats at each load (RFC 2544, section 26.2)."""
+    if repeats == 1:
+        return
+    for load, trials in groupby(latency, key=name_load):
+        means = [one.mean_us for trial in trials for one in trial.directions if one.mean_us is not None]
+        if means:
+            text = f"latency at {load}: {fmean(means):.1f} µs on average of {repeats} repeats and all directions"
+            logger.info(text, also_console=True)

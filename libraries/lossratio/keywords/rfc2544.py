@@ -47,10 +47,12 @@ from lossratio.measurements.rfc2544 import (
     ALL_TESTS,
     FULL,
     QUICK,
+    Modifier,
     Rfc2544Part,
     Rfc2544Request,
     Rfc2544Run,
     Rfc2544Test,
+    modified,
     run_rfc2544,
     write_rfc2544_report,
 )
@@ -236,6 +238,7 @@ class Rfc2544Keywords(Keywords):
         quick: bool = False,
         command: str | None = None,
         keyword: str | None = None,
+        modifier: Modifier | None = None,
         integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,
@@ -248,6 +251,10 @@ class Rfc2544Keywords(Keywords):
         size. ``command`` and ``keyword`` are the reset, as of `Measure Reset Time`. ``quick`` takes a hundredth of the
         time, to try things out.
 
+        ``modifier`` changes the traffic by RFC 2544, section 11 and 12: ``addresses`` has random destinations. The
+        other modifiers of the RFC are refused, with the reason. The RFC wants all tests without any first, and then
+        with each one alone: call the keyword again.
+
         Before the first test, the console has the time that all will take. Each test of each frame size has a result of
         its own; a run that was interrupted continues in the middle. A test that fails does not end the others, and the
         keyword fails at the end. The report is in ``rfc2544.html`` (one page, which prints well), ``rfc2544.json`` and
@@ -256,10 +263,13 @@ class Rfc2544Keywords(Keywords):
         | `Run RFC 2544`
         | `Run RFC 2544`    throughput    back-to-back    frame_sizes=["64B", "1518B", "9000B"]    quick=True
         """
-        profiles = [load_profile(profile, frame_size=size, bidirectional=bidirectional) for size in frame_sizes]
+        profiles = [
+            modified(load_profile(profile, frame_size=size, bidirectional=bidirectional), modifier)
+            for size in frame_sizes
+        ]
         reset, name = _reset(command, keyword)
         request = Rfc2544Request(
-            profiles, tests or ALL_TESTS, QUICK if quick else FULL, max_load, reset, name, integrity
+            profiles, tests or ALL_TESTS, QUICK if quick else FULL, max_load, reset, name, modifier, integrity
         )
         place = self.session.place(resume)
         with live_view() as show:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from robot_runs import run_suite, write_suite
 
@@ -20,6 +22,15 @@ Some Of All
     Should Be Equal    ${run.problems}    ${{()}}
 All With A Reset That Fails
     Run RFC 2544    reset    frame_sizes=["64B"]    quick=True    command=false
+Random Addresses
+    ${run} =    Run RFC 2544    throughput    frame_sizes=["64B"]    quick=True    modifier=addresses
+    Should Contain    ${run.parts[0].result.conditions.traffic.modifiers}    65280 destination addresses in random order
+Broadcast
+    Run RFC 2544    throughput    modifier=broadcast
+Repeated Latency
+    Measure Latency    10 kpps    frame_size=64B    duration=0.1 s    repeats=3
+No Repeats
+    Measure Latency    10 kpps    frame_size=64B    repeats=0
 Throughput Of Other Frames
     Measure System Recovery    128B
 Command And Keyword
@@ -50,6 +61,14 @@ def run(tmp_path_factory):
             "FAIL",
             "TrafficError: 1 of 2 tests have no result: 64B reset: The reset command",
         ),
+        ("Random Addresses", "PASS", ""),
+        (
+            "Broadcast",
+            "FAIL",
+            "SearchError: The modifier 'broadcast' of RFC 2544 is not possible: a traffic profile has",
+        ),
+        ("Repeated Latency", "PASS", "latency at 10.000 kfps per interface"),
+        ("No Repeats", "FAIL", "SearchError: Latency is measured in one trial or more at each load, not in 0."),
         ("Throughput Of Other Frames", "FAIL", "SearchError: The throughput of this traffic is not known"),
         ("Command And Keyword", "FAIL", "SearchError: A reset is a command or a keyword; give one of them."),
         ("Command That Does Nothing", "FAIL", "TrafficError: No frame was lost after the reset (command: true)"),
@@ -66,3 +85,13 @@ def test_the_report_of_all_tests_is_beside_the_page_and_the_log_links_to_it(run)
     for name in ("rfc2544.html", "rfc2544.json", "rfc2544.csv"):
         assert (run.directory / name).stat().st_size > 100
         assert any(f'<a href="{name}">' in message for message in run.messages)
+
+
+def test_latency_is_averaged_over_its_repeats(run):
+    average = "latency at 10.000 kfps per interface: 10.0 µs on average of 3 repeats and all directions"
+    assert average in run.messages
+
+
+def test_each_test_has_a_report_of_its_own(run):
+    tests = [json.loads((run.directory / f"{name}.json").read_text())["test"] for name in ("rfc2544", "rfc2544-2")]
+    assert [test.rpartition(".")[2] for test in tests] == ["Some Of All", "All With A Reset That Fails"]

@@ -15,9 +15,11 @@ from lossratio.errors import DutError, SearchError, StorageError
 from lossratio.measurements.rfc2544 import (
     FULL,
     QUICK,
+    Modifier,
     Rfc2544Request,
     Rfc2544Test,
     forecast_of,
+    modified,
     rfc2544_report,
     run_rfc2544,
     write_rfc2544_report,
@@ -211,6 +213,26 @@ def test_where_the_throughput_is_not_known_what_needs_it_is_not_measured(testbed
     assert results["throughput"]
     assert not any(results[test] for test in ("latency", "back-to-back", "recovery", "reset"))
     assert "64B latency: the throughput is not known" in run.problems
+
+
+@pytest.mark.parametrize("modifier", [modifier for modifier in Modifier if modifier is not Modifier.ADDRESSES])
+def test_modifiers_that_no_traffic_profile_can_have_are_refused_with_the_reason(modifier):
+    with pytest.raises(SearchError, match=f"modifier '{modifier.value}' of RFC 2544 is not possible: .+"):
+        modified(PROFILES[0], modifier)
+
+
+def test_random_addresses_are_those_of_ipv4_only():
+    directions = modified(PROFILES[0], Modifier.ADDRESSES).directions
+    assert [direction.headers.flows for direction in directions] == [65280, 65280]
+    with pytest.raises(SearchError, match=r"ethip6-udp: random addresses need plain IPv4"):
+        modified(load_profile("ethip6-udp", frame_size=78), Modifier.ADDRESSES)
+
+
+def test_the_report_names_the_modifier_and_counts_it_as_done(whole):
+    run = replace(whole[0], modifier=Modifier.ADDRESSES)
+    assert "modifier: addresses" in rfc2544_report(run).html
+    statuses = {item.section: item.status for item in requirements_of(run)}
+    assert (statuses["11"], statuses["12"]) == (Status.DIFFERENT, Status.DONE)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Literal
 from lossratio.measurements.back_to_back import BackToBackResult
 from lossratio.measurements.latency import LatencyResult
 from lossratio.measurements.reset import ResetResult
-from lossratio.measurements.rfc2544.run import FULL, Rfc2544Run, Rfc2544Test
+from lossratio.measurements.rfc2544.run import FULL, Modifier, Rfc2544Run, Rfc2544Test
 from lossratio.results import Conditions, TestResult
 
 ETHERNET_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
@@ -57,7 +57,7 @@ def requirements_of(run: Rfc2544Run) -> tuple[Requirement, ...]:
     facts = _Facts(run)
     return (
         *_conditions(facts),
-        *_modifiers(),
+        *_modifiers(run.modifier),
         *_trials(facts),
         *_tests(facts),
         *_back_to_back(facts),
@@ -165,9 +165,16 @@ def _conditions(facts: _Facts) -> Iterator[Requirement]:
     )
 
 
-def _modifiers() -> Iterator[Requirement]:
-    none = "this run has no modifiers"
-    yield _done("11", "SHOULD", "all tests without modifiers first", "these are they")
+def _modifiers(modifier: Modifier | None) -> Iterator[Requirement]:
+    none = "this run has no such modifier"
+    yield _if(
+        modifier is None,
+        "11",
+        "SHOULD",
+        "all tests without modifiers first, then with each one alone",
+        "these are those without",
+        "these are those with a modifier; those without are a run of their own",
+    )
     for section, text in (
         ("11.1", "broadcast frames: 1 %"),
         ("11.2", "management frames: a query as the first frame of each second"),
@@ -176,7 +183,14 @@ def _modifiers() -> Iterator[Requirement]:
     ):
         yield _different(section, "SHOULD", text, none)
     yield _no_case("11.3", "MUST", "two alternating routing updates", none)
-    yield _different("12", "SHOULD", "then random addresses of 256 networks", "see the addresses under conditions")
+    yield _if(
+        modifier is Modifier.ADDRESSES,
+        "12",
+        "SHOULD",
+        "then random addresses of 256 networks",
+        "see the addresses under conditions",
+        "see the addresses under conditions; the modifier 'addresses' has them",
+    )
 
 
 def _trials(facts: _Facts) -> Iterator[Requirement]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lossratio.drawing import LINE_HEIGHT, Axis, Plot, drawing, element, html_fragment, in_unit, series_colour, text_at
+from lossratio.drawing import html_fragment
 from lossratio.errors import StorageError
+from lossratio.input_file import parse_json
 from lossratio.measurements import seconds_in_words
 from lossratio.measurements.back_to_back import BackToBackResult
 from lossratio.measurements.frame_loss import FrameLossResult
@@ -20,7 +22,8 @@ from lossratio.measurements.latency import LatencyResult
 from lossratio.measurements.recovery import RecoveryResult
 from lossratio.measurements.reset import ResetResult
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
-from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test, throughput_of
+from lossratio.measurements.rfc2544.graphs import draw_loss, draw_throughput, theoretical_rate
+from lossratio.measurements.rfc2544.run import Rfc2544Part, Rfc2544Run, Rfc2544Test
 from lossratio.measurements.throughput import ThroughputResult
 from lossratio.records import Rate
 from lossratio.results import MaxLoad, findings_of, message, number_of, write_whole
@@ -32,8 +35,6 @@ REPORT_FORMAT = "lossratio-rfc2544/1"
 NAME = "rfc2544"
 """Name of the files, without their suffix."""
 
-_WIDTH, _HEIGHT = 900.0, 340.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 90.0, 880.0, 30.0, 280.0
 _DEFINITION = (
     "Latency is the time between two stamps of the same frame: one when it leaves the TG, one when it comes back. For "
     "frames of one size and links of one speed this is the definition of RFC 1242 for bit forwarding devices; that for "
@@ -109,14 +110,16 @@ def rfc2544_report(run: Rfc2544Run) -> Rfc2544Report:
 
 
 def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
-    """Writes the report into a directory, in three files.
+    """Writes the report into a directory, in three files: ``rfc2544``, or ``rfc2544-2`` where another test has these.
 
     Raises:
         StorageError: If a file cannot be written.
     """
     report = rfc2544_report(run)
     texts = {"html": report.html, "json": report.json, "csv": report.csv}
-    paths = {suffix: directory / f"{NAME}.{suffix}" for suffix in texts}
+    names = (NAME if number == 1 else f"{NAME}-{number}" for number in itertools.count(1))
+    name = next(name for name in names if _is_free(directory / f"{name}.json", run.test.full_name))
+    paths = {suffix: directory / f"{name}.{suffix}" for suffix in texts}
     for suffix, path in paths.items():
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -126,6 +129,17 @@ def write_rfc2544_report(run: Rfc2544Run, directory: Path) -> tuple[Path, ...]:
                 f"Cannot write the report {path}: {error.strerror}. Make room, and resume the run."
             ) from error
     return tuple(paths.values())
+
+
+def _is_free(path: Path, test_name: str) -> bool:
+    """Whether a report's file is missing, or is of the same test, whose run was continued."""
+    try:
+        return bool(parse_json(path.read_bytes()).get("test") == test_name)
+    except OSError:
+        return True
+    except (ValueError, AttributeError):
+        # Somebody else's file of that name.
+        return False
 
 
 def _throughput(run: Rfc2544Run) -> Chapter:
@@ -143,7 +157,7 @@ def _throughput(run: Rfc2544Run) -> Chapter:
         "Throughput (section 26.1)",
         "The highest rate of each transmitting interface at which no frame is lost.",
         Table(columns, tuple(_throughput_row(part) for part in run.of(Rfc2544Test.THROUGHPUT))),
-        _draw_throughput(run),
+        draw_throughput(run),
     )
 
 
@@ -154,7 +168,7 @@ def _throughput_row(part: Rfc2544Part) -> tuple[str, ...]:
     load, outcome = result.max_load, result.goals[0].result
     rate = None if outcome is None else outcome.conditional_throughput
     is_whole = rate is not None and _is_most(rate, load)
-    share = "" if rate is None or load.theoretical_maximum is None else rate.per_interface_fps / _theoretical(load)
+    share = "" if rate is None or load.theoretical_maximum is None else rate.per_interface_fps / theoretical_rate(load)
     reason = None if outcome is None else outcome.reason
     return (
         part.frame_size,
@@ -170,10 +184,6 @@ def _throughput_row(part: Rfc2544Part) -> tuple[str, ...]:
 
 def _is_most(rate: Rate, load: MaxLoad) -> bool:
     return rate.per_interface_fps >= load.rate.per_interface_fps * (1.0 - 1e-9)
-
-
-def _theoretical(load: MaxLoad) -> float:
-    return (load.theoretical_maximum or load.rate).per_interface_fps
 
 
 def _latency(run: Rfc2544Run) -> Chapter:
@@ -232,7 +242,7 @@ def _frame_loss(run: Rfc2544Run) -> Chapter:
                 )
             )
     about = "From the maximum load downwards, until two loads in a row lose nothing."
-    return Chapter("Frame loss rate (section 26.3)", about, Table(columns, tuple(rows)), _draw_loss(run))
+    return Chapter("Frame loss rate (section 26.3)", about, Table(columns, tuple(rows)), draw_loss(run))
 
 
 def _back_to_back(run: Rfc2544Run) -> Chapter:
@@ -371,70 +381,6 @@ def _fps(rate: Rate | None) -> str:
     return "" if rate is None else f"{rate.per_interface_fps:,.0f}"
 
 
-def _draw_throughput(run: Rfc2544Run) -> str:
-    """The graph of section 26.1: frame rate over frame size, theoretical and measured."""
-    theoretical: list[tuple[float, float]] = []
-    measured: list[tuple[float, float]] = []
-    for part in run.of(Rfc2544Test.THROUGHPUT):
-        if isinstance(part.result, ThroughputResult):
-            size = part.result.conditions.traffic.average_frame_size_bytes
-            theoretical.append((size, _theoretical(part.result.max_load)))
-            rate = throughput_of(part.result)
-            measured += [] if rate is None else [(size, rate)]
-    if len(theoretical) < 2:
-        return ""
-    known = all(
-        part.result is None or part.result.max_load.theoretical_maximum is not None
-        for part in run.of(Rfc2544Test.THROUGHPUT)
-    )
-    upper = (
-        "theoretical maximum of the links" if known else "theoretical maximum, or maximum load where it is not known"
-    )
-    highest = max(rate for _, rate in theoretical) * 1.05
-    plot = Plot(Axis(0.0, theoretical[-1][0] * 1.02, _LEFT, _RIGHT), Axis(0.0, highest, _BOTTOM, _TOP))
-    plot.frame([size for size, _ in theoretical], plot.y.ticks(8), in_unit(1), in_unit(1))
-    plot.line(theoretical, series_colour(1), dash="6 3")
-    plot.line(measured, series_colour(0))
-    names = ((upper, series_colour(1), "6 3"), ("throughput", series_colour(0), None))
-    return _finish(plot, names, "frame rate, frames per second per interface", "frame size, bytes", "Throughput")
-
-
-def _draw_loss(run: Rfc2544Run) -> str:
-    """The graph of section 26.3: both axes from 0 to 100 %."""
-    lines: list[tuple[str, list[tuple[float, float]]]] = []
-    for part in run.of(Rfc2544Test.FRAME_LOSS):
-        if isinstance(part.result, FrameLossResult) and part.result.frame_loss is not None:
-            share = part.result.max_load.rate.per_interface_fps / _theoretical(part.result.max_load)
-            points = [
-                (100 * share * loss.share_of_max_load_ratio, 100 * loss.frame_loss_ratio)
-                for loss in part.result.frame_loss.loads
-            ]
-            lines.append((part.frame_size, points))
-    if not lines:
-        return ""
-    plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0, _BOTTOM, _TOP))
-    plot.frame(plot.x.ticks(11), plot.y.ticks(11), in_unit(1), in_unit(1))
-    dashes = (None, "6 3", "2 3", "8 3 2 3")
-    names = []
-    for place, (name, points) in enumerate(lines):
-        colour, dash = series_colour(place), dashes[place % len(dashes)]
-        plot.line(points, colour, dash=dash)
-        names.append((name, colour, dash))
-    return _finish(plot, names, "frame loss rate, %", "load, % of the theoretical maximum", "Frame loss rate")
-
-
-def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x: str, title: str) -> str:
-    captions = [text_at(4.0, 14.0, y), text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, x, text_anchor="middle")]
-    keys: list[str] = []
-    columns = 2 if len(names) < 3 else 4
-    for place, (name, colour, dash) in enumerate(names):
-        left = _LEFT + (place % columns) * (_RIGHT - _LEFT) / columns
-        top = _BOTTOM + 54.0 + LINE_HEIGHT * (place // columns)
-        line = {"stroke": colour, "stroke_width": 1.6, "stroke_dasharray": dash, "fill": "none"}
-        keys += [element("path", d=f"M{left:.0f} {top - 4:.0f}h26", **line), text_at(left + 34, top, name)]
-    return drawing(_WIDTH, _HEIGHT + LINE_HEIGHT, f"{title}.", [*captions, *plot.parts, *keys])
-
-
 def _values(part: Rfc2544Part) -> Iterator[dict[str, Any]]:
     """The quantities of a part, as numbers: rates are aggregates, in frames per second."""
     for finding in findings_of([part.result]) if part.result is not None else ():
@@ -468,6 +414,7 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
         "started": run.started.isoformat(),
         "ended": run.ended.isoformat(),
         "forecast_s": run.forecast.seconds,
+        "modifier": None if run.modifier is None else run.modifier.value,
         "settings": settings,
         "compliance": verdict_of(tuple(requirements)),
         "requirements": [asdict(item) for item in requirements],

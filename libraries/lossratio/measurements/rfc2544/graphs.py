@@ -1,0 +1,83 @@
+"""The graphs of the report that RFC 2544 asks for: throughput over frame size, and frame loss rate over load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lossratio.drawing import LINE_HEIGHT, Axis, Plot, drawing, element, in_unit, series_colour, text_at
+from lossratio.measurements.frame_loss import FrameLossResult
+from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test, throughput_of
+from lossratio.measurements.throughput import ThroughputResult
+from lossratio.results import MaxLoad
+
+_WIDTH, _HEIGHT = 900.0, 340.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 90.0, 880.0, 30.0, 280.0
+
+
+def theoretical_rate(load: MaxLoad) -> float:
+    """The most frames per second per interface that the links carry; the maximum load where that is not known."""
+    return (load.theoretical_maximum or load.rate).per_interface_fps
+
+
+def draw_throughput(run: Rfc2544Run) -> str:
+    """The graph of section 26.1: frame rate over frame size, theoretical and measured."""
+    theoretical: list[tuple[float, float]] = []
+    measured: list[tuple[float, float]] = []
+    for part in run.of(Rfc2544Test.THROUGHPUT):
+        if isinstance(part.result, ThroughputResult):
+            size = part.result.conditions.traffic.average_frame_size_bytes
+            theoretical.append((size, theoretical_rate(part.result.max_load)))
+            rate = throughput_of(part.result)
+            measured += [] if rate is None else [(size, rate)]
+    if len(theoretical) < 2:
+        return ""
+    known = all(
+        part.result is None or part.result.max_load.theoretical_maximum is not None
+        for part in run.of(Rfc2544Test.THROUGHPUT)
+    )
+    upper = (
+        "theoretical maximum of the links" if known else "theoretical maximum, or maximum load where it is not known"
+    )
+    highest = max(rate for _, rate in theoretical) * 1.05
+    plot = Plot(Axis(0.0, theoretical[-1][0] * 1.02, _LEFT, _RIGHT), Axis(0.0, highest, _BOTTOM, _TOP))
+    plot.frame([size for size, _ in theoretical], plot.y.ticks(8), in_unit(1), in_unit(1))
+    plot.line(theoretical, series_colour(1), dash="6 3")
+    plot.line(measured, series_colour(0))
+    names = ((upper, series_colour(1), "6 3"), ("throughput", series_colour(0), None))
+    return _finish(plot, names, "frame rate, frames per second per interface", "frame size, bytes", "Throughput")
+
+
+def draw_loss(run: Rfc2544Run) -> str:
+    """The graph of section 26.3: both axes from 0 to 100 %."""
+    lines: list[tuple[str, list[tuple[float, float]]]] = []
+    for part in run.of(Rfc2544Test.FRAME_LOSS):
+        if isinstance(part.result, FrameLossResult) and part.result.frame_loss is not None:
+            share = part.result.max_load.rate.per_interface_fps / theoretical_rate(part.result.max_load)
+            points = [
+                (100 * share * loss.share_of_max_load_ratio, 100 * loss.frame_loss_ratio)
+                for loss in part.result.frame_loss.loads
+            ]
+            lines.append((part.frame_size, points))
+    if not lines:
+        return ""
+    plot = Plot(Axis(0.0, 100.0, _LEFT, _RIGHT), Axis(0.0, 100.0, _BOTTOM, _TOP))
+    plot.frame(plot.x.ticks(11), plot.y.ticks(11), in_unit(1), in_unit(1))
+    dashes = (None, "6 3", "2 3", "8 3 2 3")
+    names = []
+    for place, (name, points) in enumerate(lines):
+        colour, dash = series_colour(place), dashes[place % len(dashes)]
+        plot.line(points, colour, dash=dash)
+        names.append((name, colour, dash))
+    return _finish(plot, names, "frame loss rate, %", "load, % of the theoretical maximum", "Frame loss rate")
+
+
+def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x: str, title: str) -> str:
+    captions = [text_at(4.0, 14.0, y), text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, x, text_anchor="middle")]
+    keys: list[str] = []
+    columns = 2 if len(names) < 3 else 4
+    for place, (name, colour, dash) in enumerate(names):
+        left = _LEFT + (place % columns) * (_RIGHT - _LEFT) / columns
+        top = _BOTTOM + 54.0 + LINE_HEIGHT * (place // columns)
+        line = {"stroke": colour, "stroke_width": 1.6, "stroke_dasharray": dash, "fill": "none"}
+        keys += [element("path", d=f"M{left:.0f} {top - 4:.0f}h26", **line), text_at(left + 34, top, name)]
+    return drawing(_WIDTH, _HEIGHT + LINE_HEIGHT, f"{title}.", [*captions, *plot.parts, *keys])
