@@ -9,13 +9,16 @@ from lossratio.dut.base import (
     DutCounters,
     DutOptions,
 )
+from lossratio.dut.black_box import BLACK_BOX, BlackBox
 from lossratio.dut.plugins import create_dut, dut_kinds, load_kind, parse_options
 from lossratio.nodes import CommandRunner
 
 __all__ = [
+    "BLACK_BOX",
     "CABLE",
     "EASTWARD",
     "WESTWARD",
+    "BlackBox",
     "CommandRunner",
     "DestinationMacs",
     "Dut",

@@ -27,6 +27,7 @@ _KINDS = PluginGroup(
         EntryPoint(name, value, _GROUP)
         for name, value in (
             ("none", "lossratio.dut.base:Cable"),
+            ("black_box", "lossratio.dut.black_box:BlackBox"),
             ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
             ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
             ("ovs", "lossratio.dut.ovs:OpenVswitch"),

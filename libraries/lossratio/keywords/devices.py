@@ -15,6 +15,7 @@ from lossratio.measurements.reconfiguration import (
     RECONFIGURATION_GOAL,
     ReconfigurationRequest,
     ReconfigurationResult,
+    check_reconfigurable,
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
@@ -115,6 +116,8 @@ class DeviceKeywords(Keywords):
             else:
                 BuiltIn().run_keyword(keyword)
 
+        if keyword is None:
+            check_reconfigurable(self.session.ready_testbed())
         request = ReconfigurationRequest(search, reconfigure)
         return measured(
             self.session,

@@ -13,7 +13,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from lossratio.keywords.live_view import Show, live_view, say
 from lossratio.keywords.session import Session
 from lossratio.measurements import TestPlace
-from lossratio.results import RunDirectory, TestResult, faults_with_sizes, integrity_of, message, view_of
+from lossratio.results import MEMORY_REMARK, RunDirectory, TestResult, faults_with_sizes, integrity_of, message, view_of
 from lossratio.testbed import MAX_LOAD_REMARK, Testbed
 from lossratio.traffic import TrafficProfile
 
@@ -46,7 +46,7 @@ def show_result(result: TestResult, directory: RunDirectory) -> None:
     if seen is not None and seen.faults:
         logger.warn(f"{result.test.full_name}: frames did not come back as they were sent: {faults_with_sizes(seen)}")
     for remark in result.remarks:
-        if remark.startswith(MAX_LOAD_REMARK):
+        if remark.startswith((MAX_LOAD_REMARK, MEMORY_REMARK)):
             logger.warn(f"{result.test.full_name}: {remark}")
     logger.info(_links(result.test.full_name, directory), html=True)
     if BuiltIn().get_variable_value("${TEST NAME}") is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from lossratio.errors import SearchError
 from lossratio.measurements.measurement import Measurement, TestPlace, perform
 from lossratio.mlrsearch import SearchGoalWarning
-from lossratio.results import Kind, MaxLoad, TestResult
+from lossratio.results import MEMORY_REMARK, Kind, MaxLoad, TestResult
 from lossratio.trials import Controller, Integrity, Measurer, TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
 
@@ -88,6 +88,63 @@ def run_warm_up(testbed: Testbed, warm_up: WarmUp, load: float) -> str:
         f"interface with the traffic profile {warm_up.profile.name}; it lost {format_ratio(output.loss_ratio)}, which "
         "counts for nothing"
     )
+
+
+MEMORY_DURATION = 0.5
+"""Seconds of a trial that looks for memory of the device."""
+
+MEMORY_REST = 4.0
+"""Seconds of rest after which a device is taken for rested; a longer memory is not seen."""
+
+MEMORY_SHARE = 0.01
+"""Smaller relative differences of the forwarded frames are no memory."""
+
+_MEMORY_REPEATS = 2
+
+
+def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[str, ...]:
+    """Looks whether a black box remembers trials: at one load after a rest, and right after another trial.
+
+    "Right after" is after the rest that trials of this measurement have in any case. A difference must be greater than
+    the spread of both sides.
+
+    Args:
+        testbed: The testbed.
+        request: The settings of the measurement.
+        load: Frames per second, per interface: the largest load, which empties a policer's bucket soonest.
+
+    Returns:
+        The observation, for the reader of the numbers; empty if the devices are no black boxes.
+
+    Raises:
+        LossRatioError: If the traffic cannot be generated, or does not get through.
+    """
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.dut import BLACK_BOX
+
+    dut = testbed.request.dut
+    if dut is None or dut.kind != BLACK_BOX:
+        return ()
+    usual = max(dut.options.recovery_time, request.rest)
+    with testbed.ready_for(request.profile, rest=usual) as ready:
+
+        def forwarded(rest: float) -> int:
+            ready.source.wait(max(0.0, rest - usual))
+            output = ready.measurer.measure(TrialInput(MEMORY_DURATION, load))
+            return sum(direction.received for direction in output.directions)
+
+        pairs = [(forwarded(MEMORY_REST), forwarded(0.0)) for _ in range(_MEMORY_REPEATS)]
+        rested, unrested = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+        seen = (
+            f"in trials of {MEMORY_DURATION:g} s at {format_frame_rate(load)} per interface it forwarded {rested:,} "
+            f"frames after {MEMORY_REST:g} s of rest, and {unrested:,} after {usual:g} s"
+        )
+        if rested - unrested <= max(MEMORY_SHARE * rested, 1.0):
+            return (f"the device does not seem to remember trials: {seen}",)
+        rest = max(usual, 0.125)
+        while rest < MEMORY_REST and forwarded(rest) < (1.0 - MEMORY_SHARE) * rested:
+            rest *= 2.0
+    return (f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s serves (rest=)",)
 
 
 class Request:
@@ -271,6 +328,7 @@ def measure(
     advice = (*(str(warning.message) for warning in caught), *kind.remarks(request, controller))
     if request.warm_up is not None:
         advice = (*advice, run_warm_up(testbed, request.warm_up, loads.max_load))
+    advice = (*advice, *remarks_on_memory(testbed, request, loads.max_load))
     watch = kind.watch()
 
     def after(trial: TrialResult) -> None:

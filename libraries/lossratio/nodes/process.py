@@ -13,6 +13,7 @@ import paramiko
 
 from lossratio.errors import NodeError
 from lossratio.nodes.connection import within
+from lossratio.nodes.namespaces import Channel
 
 CHUNK = 1 << 16
 """Bytes that are requested from a channel at once."""
@@ -51,7 +52,7 @@ class StreamReader(threading.Thread):
         return bytes(self._kept)
 
 
-def feed(channel: paramiko.Channel, data: bytes) -> None:
+def feed(channel: paramiko.Channel | Channel, data: bytes) -> None:
     """Sends the whole standard input of a command and closes it."""
     # The command or the connection may end meanwhile. The caller waits for the exit status, and sees which one it was.
     with suppress(OSError, *BROKEN):
@@ -59,14 +60,14 @@ def feed(channel: paramiko.Channel, data: bytes) -> None:
         channel.shutdown_write()
 
 
-def close(channel: paramiko.Channel) -> None:
+def close(channel: paramiko.Channel | Channel) -> None:
     """Closes a channel, also when its connection breaks at that moment."""
     # paramiko marks the channel as closed before it sends the end to the node, and sending may fail.
     with suppress(OSError, *BROKEN):
         channel.close()
 
 
-def is_lost(channel: paramiko.Channel) -> bool:
+def is_lost(channel: paramiko.Channel | Channel) -> bool:
     """Whether a closed channel ended because its connection was lost, and not because the node closed it."""
     return not channel.eof_received or not channel.get_transport().is_active()
 
@@ -103,7 +104,7 @@ _MEANWHILE = 1.0
 class NodeProcess:
     """A long-lived process on a node that reads and writes lines over one channel; get it from `NodeSession.start`."""
 
-    def __init__(self, node_name: str, command: tuple[str, ...], channel: paramiko.Channel) -> None:
+    def __init__(self, node_name: str, command: tuple[str, ...], channel: paramiko.Channel | Channel) -> None:
         self.node_name = node_name
         self.command = command
         self._channel = channel

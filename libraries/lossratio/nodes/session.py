@@ -1,4 +1,4 @@
-"""A log-in on a node: runs commands, writes and reads files, starts processes."""
+"""A log-in on a node, or the way into a namespace: runs commands, writes and reads files, starts processes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import paramiko
 
 from lossratio.errors import NodeError
 from lossratio.nodes.connection import NO_CREDENTIALS, Credentials, open_client, within
+from lossratio.nodes.namespaces import Channel, Client, open_namespace
 from lossratio.nodes.process import (
     BROKEN,
     CHUNK,
@@ -81,7 +82,7 @@ class NodeSession:
         prefix: Arguments that `start` puts before each command, e.g. ``env NAME=value``; empty unless it is set.
     """
 
-    def __init__(self, name: str, node: Node, client: paramiko.SSHClient, credentials: Credentials) -> None:
+    def __init__(self, name: str, node: Node, client: paramiko.SSHClient | Client, credentials: Credentials) -> None:
         self.name = name
         self.node = node
         self.prefix: tuple[str, ...] = ()
@@ -91,7 +92,7 @@ class NodeSession:
 
     @classmethod
     def connect(cls, name: str, node: Node, credentials: Credentials = NO_CREDENTIALS) -> NodeSession:
-        """Logs in on a node.
+        """Logs in on a node, or enters its namespace on this machine.
 
         Args:
             name: The node's name in the topology.
@@ -100,9 +101,9 @@ class NodeSession:
 
         Raises:
             NodeError: If the node cannot be reached within its ``connect_timeout``, its host key is unknown or has
-                changed, or the log-in is refused.
+                changed, or the log-in is refused; or if there is no such namespace or container.
         """
-        return cls(name, node, open_client(name, node, credentials.completed(name)), credentials)
+        return cls(name, node, _opened(name, node, credentials), credentials)
 
     def __enter__(self) -> NodeSession:
         return self
@@ -111,7 +112,7 @@ class NodeSession:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<NodeSession {self.name} {self.node.host}:{self.node.port}>"
+        return f"<NodeSession {self.name} {self.node.place}>"
 
     def restore(self) -> None:
         """Logs in again if the connection was lost; a session that was closed stays closed.
@@ -126,7 +127,7 @@ class NodeSession:
             close(self._open_channel(("restore",), self.node.connect_timeout))
         except NodeError:
             self._client.close()
-            self._client = open_client(self.name, self.node, self._credentials.completed(self.name))
+            self._client = _opened(self.name, self.node, self._credentials)
 
     def close(self) -> None:
         """Closes the connection; the standard input of every process started over it closes with it."""
@@ -227,7 +228,7 @@ class NodeSession:
             raise NodeError(self._lost(command))
         return _Output(exit_status, stdout, stderr.data())
 
-    def _open_channel(self, command: tuple[str, ...], timeout: float) -> paramiko.Channel:
+    def _open_channel(self, command: tuple[str, ...], timeout: float) -> paramiko.Channel | Channel:
         transport = self._client.get_transport()
         if transport is None:
             why = "the connection is lost" if self._is_open else "the session is closed"
@@ -238,8 +239,11 @@ class NodeSession:
             why = "the connection is lost" if not self._is_connected() else f"no channel: {str(cause).rstrip('.')}"
             raise NodeError(f"Node {self.name}: {why}; cannot run {shown(command)}.") from cause
 
-    def _exec(self, channel: paramiko.Channel, command: tuple[str, ...], *, reads_nothing: bool = False) -> None:
-        line = shlex.join(("sudo", "-n", "--", *command) if self.node.sudo else command)
+    def _exec(
+        self, channel: paramiko.Channel | Channel, command: tuple[str, ...], *, reads_nothing: bool = False
+    ) -> None:
+        # A namespace of this machine is entered with sudo already.
+        line = shlex.join(("sudo", "-n", "--", *command) if self.node.sudo and self.node.host else command)
         try:
             # To close the input of a command that ends at the same moment may break the connection: paramiko
             # may send the end of the input after the end of the channel, which OpenSSH takes for a broken client.
@@ -254,6 +258,12 @@ class NodeSession:
     def _is_connected(self) -> bool:
         transport = self._client.get_transport()
         return transport is not None and transport.is_active()
+
+
+def _opened(name: str, node: Node, credentials: Credentials) -> paramiko.SSHClient | Client:
+    if node.netns is not None or node.container is not None:
+        return open_namespace(name, node)
+    return open_client(name, node, credentials.completed(name))
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,15 @@ from lossratio.results.findings import (
 )
 from lossratio.results.frame_integrity import faults_with_sizes, integrity_of, low_rate_check
 from lossratio.results.kinds import Kind, kind_names, kind_of, kind_of_journal, view_of
-from lossratio.results.model import INTERRUPTED, WITHOUT_DIGEST, Outcome, TestIdentity, TestResult, TestRun
+from lossratio.results.model import (
+    INTERRUPTED,
+    MEMORY_REMARK,
+    WITHOUT_DIGEST,
+    Outcome,
+    TestIdentity,
+    TestResult,
+    TestRun,
+)
 from lossratio.results.repair import damages_in, repair, results_lost, results_set_aside
 from lossratio.results.run_directory import (
     RunDirectory,
@@ -56,6 +64,7 @@ __all__ = [
     "FORCED",
     "INTERRUPTED",
     "LABEL_WIDTH",
+    "MEMORY_REMARK",
     "ROUNDING",
     "STALL",
     "WITHOUT_DIGEST",

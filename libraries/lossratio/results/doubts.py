@@ -48,6 +48,8 @@ class DoubtKind(str, Enum):
     """The generator stalled and then sent a burst. Without that burst, a trial may have met its goal."""
     INTEGRITY = "frame integrity"
     """Frames came back more than once, changed, truncated, padded or elsewhere; they do not count as received."""
+    MEMORY = "memory of the device"
+    """The device forwards less right after a trial than after a rest, and trials rest too short for that."""
     TESTBED_CHANGED = "testbed changed"
     """A node was suspended, starved or paused around a trial that counts nevertheless."""
 

@@ -30,7 +30,7 @@ from lossratio.results.doubts import (
 )
 from lossratio.results.frame_integrity import FrameIntegrity, faults_with_sizes, integrity_lines, integrity_of
 from lossratio.results.kinds import view_of
-from lossratio.results.model import Outcome, TestResult
+from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
 from lossratio.results.trials import STALL, dropped_by_generator
 from lossratio.results.view import Finding, View
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
@@ -270,6 +270,9 @@ def _doubts(result: TestResult, results: Sequence[TestResult]) -> Iterator[Doubt
     for doubt in (drift_in(trials), two_bands_in(trials), late, *of_generator, testbed_changed(trials)):
         if doubt is not None:
             yield doubt
+    for remark in result.remarks:
+        if remark.startswith(MEMORY_REMARK):
+            yield Doubt(DoubtKind.MEMORY, remark)
     integrity = integrity_of(result)
     if integrity is not None and integrity.faults:
         yield Doubt(DoubtKind.INTEGRITY, _integrity(integrity))

@@ -34,6 +34,10 @@ INTERRUPTED = "somebody stopped the run by force"
 """The error of a measurement that somebody interrupted."""
 
 
+MEMORY_REMARK = "the device remembers trials: "
+"""Beginning of the remark that a device forwards less right after a trial, and that trials rest too short for that."""
+
+
 class Outcome(str, Enum):
     """The outcome of a test's measurement."""
 

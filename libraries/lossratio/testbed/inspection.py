@@ -5,7 +5,7 @@ Before a measurement: presence, speeds of links, room for frames. On demand: all
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -109,13 +109,14 @@ def read_ports(ports: Sequence[Port], sessions: Mapping[str, NodeSession]) -> tu
     return tuple(port_states)
 
 
-def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState]) -> None:
+def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState], nodes: Collection[str]) -> None:
     """Checks that nodes have the interfaces of the path.
 
     Args:
         file: The topology file.
         path: The path of the test traffic.
         states: The states of its ports, from `read_ports`.
+        nodes: The nodes that were asked; nobody knows the interfaces of others.
 
     Raises:
         TopologyError: If interfaces are missing; names file, line and field of each.
@@ -134,7 +135,7 @@ def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState]) -
             f"node {port.node_name} has no interface {known_as(port.interface)!r}; correct it in the topology file",
         )
         for port in path.ports
-        if str(port) not in present
+        if port.node_name in nodes and str(port) not in present
     ]
     if problems:
         raise TopologyError("\n".join(problems))
@@ -218,13 +219,13 @@ class NodeReport:
 
 
 def inspect_nodes(topology: Topology) -> tuple[NodeReport, ...]:
-    """Logs in on every node and inspects it. A local testbed that is not up is built for that.
+    """Logs in on every node that can be reached, and inspects it. A local testbed that is not up is built for that.
 
     Raises:
         LossRatioError: If a local testbed cannot be built. Problems of a node are in its report.
     """
     with ExitStack() as undo:
-        return tuple(_inspect(name, node) for name, node in reachable(topology, undo).nodes.items())
+        return tuple(_inspect(name, node) for name, node in reachable(topology, undo).nodes.items() if node.place)
 
 
 def describe_node(report: NodeReport) -> str:

@@ -94,14 +94,14 @@ class LiveTestbed:
             if lease is not None:
                 undo.enter_context(lease)
             # All paths go through the same nodes.
-            dut_names = [hop.node_name for hop in paths[0].hops]
+            dut_names = [hop.node_name for hop in paths[0].hops if topology.nodes[hop.node_name].place]
             sessions = {
                 topology.tg_name: tg,
                 **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
             }
             ports = read_ports([port for path in paths for port in path.ports], sessions)
             for path in paths:
-                check_presence(request.file, path, ports)
+                check_presence(request.file, path, ports, sessions)
             check_link_speeds(ports)
             paths = tuple(with_names(path, ports) for path in paths)
             duts = checked_duts(request.dut, paths, sessions)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lossratio.dut import DutCounters
+from lossratio.dut import BlackBox, DutCounters
 from lossratio.errors import DutError
 from lossratio.testbed.changes import Side
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint
@@ -122,7 +122,12 @@ class _BlackBox:
 
 def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> list[_Loss]:
     """Sends frames again, and follows them by the counters of the hops. Returns one loss for each dead direction."""
-    ways: list[Sequence[_Counter]] = [link.duts or [_BlackBox(hop, nodes) for hop in link.path.hops] for link in links]
+    ways: list[Sequence[_Counter]] = [
+        [_BlackBox(hop, nodes) for hop in link.path.hops]
+        if not link.duts or isinstance(link.duts[0], BlackBox)
+        else link.duts
+        for link in links
+    ]
     before = [[hop.read_counters() for hop in way] for way in ways]
     directions = {direction.name: direction for direction in agent.trial(CHECK_LOAD, CHECK_DURATION)}
     losses: list[_Loss] = []

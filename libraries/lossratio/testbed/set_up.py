@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from lossratio.dut import DestinationMacs, Dut, DutOptions, create_dut
+from lossratio.dut import BLACK_BOX, BlackBox, CommandRunner, DestinationMacs, Dut, DutOptions, create_dut
 from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
 from lossratio.errors import DutError, NodeError
-from lossratio.nodes import NodeSession
+from lossratio.nodes import CommandResult, NodeSession
 from lossratio.results import (
     Conditions,
     FrameSizeShare,
@@ -113,8 +113,15 @@ def checked_duts(
     if request is None:
         return ((),) * len(paths)
     options = request.options.model_dump()
+    missing = sorted({hop.node_name for path in paths for hop in path.hops} - sessions.keys())
+    if missing and request.kind != BLACK_BOX:
+        raise DutError(
+            f"{', '.join(missing)}: a {request.kind} is set up by commands, and the topology file says no way to reach "
+            f"the node. Add 'host', 'netns' or 'container'; or measure it as it is, with dut={BLACK_BOX}."
+        )
     duts = tuple(
-        tuple(create_dut(request.kind, sessions[hop.node_name], hop, options) for hop in path.hops) for path in paths
+        tuple(create_dut(request.kind, _session(hop.node_name, sessions), hop, options) for hop in path.hops)
+        for path in paths
     )
     _check_cores(duts)
     for dut in itertools.chain(*duts):
@@ -122,6 +129,25 @@ def checked_duts(
             execute_last_wills(sessions[dut.hop.node_name])
         dut.check()
     return duts
+
+
+class _Unreachable:
+    """Stands for the log-in on a node that has none: a black box runs nothing there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def run(self, *command: str, **options: Any) -> CommandResult:
+        """Refuses.
+
+        Raises:
+            NodeError: Always.
+        """
+        raise NodeError(f"Node {self.name} cannot be reached: the topology file says no way to it.")
+
+
+def _session(name: str, sessions: Mapping[str, NodeSession]) -> CommandRunner:
+    return sessions[name] if name in sessions else _Unreachable(name)
 
 
 def _check_cores(duts: Sequence[Sequence[Dut[DutOptions]]]) -> None:
@@ -160,6 +186,8 @@ def set_up_duts(
         return None
     addressing = address_path(duts, west_mac, east_mac)
     for dut, neighbours in zip(duts, addressing.neighbours, strict=True):
+        if isinstance(dut, BlackBox):
+            continue
         session = sessions[dut.hop.node_name]
         if isinstance(dut, NodeDut):
             dut.node.will = LastWill(session)

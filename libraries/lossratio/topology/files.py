@@ -106,8 +106,14 @@ def _node_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Prob
         yield (*where, "generator"), f"kind {node.generator.kind!r} does not go with 'testbed: {testbed.value}'"
     if node.sut is not None and not simulated:
         yield (*where, "sut"), "a model of the SUT only goes with 'testbed: simulated'"
-    if node.host is None and testbed is TestbedKind.LAB:
-        yield where, "no 'host' to reach the node at"
+    ways = [way for way in ("host", "netns", "container") if getattr(node, way) is not None]
+    if not ways and testbed is TestbedKind.LAB and node.type is NodeType.TG:
+        yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
+    if len(ways) > 1:
+        yield (*where, ways[1]), f"{' and '.join(ways)} contradict each other; a node is reached in one way"
+    for way in ways if testbed is not TestbedKind.LAB else ():
+        if way != "host":
+            yield (*where, way), f"does not go with 'testbed: {testbed.value}'; leave that out"
 
 
 def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Problem]:
@@ -120,7 +126,7 @@ def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator
             names.add(interface.name)
         elif testbed is TestbedKind.LOCAL:
             yield where, "an interface of a local testbed needs a 'name'"
-        elif testbed is TestbedKind.LAB and interface.pci_address is None:
+        elif testbed is TestbedKind.LAB and interface.pci_address is None and node.place:
             yield where, "neither a 'name' nor a 'pci_address'"
 
 

@@ -23,6 +23,7 @@ from lossratio.topology.quantities import (
     FrameRate,
     HostName,
     Label,
+    NamespaceName,
     NodePath,
     UserName,
 )
@@ -46,12 +47,16 @@ class NodeType(str, Enum):
 
 
 class Node(FileModel):
-    """A machine (or namespace) of the testbed, and how to reach it by SSH."""
+    """A machine, namespace or container of the testbed, and how to reach it."""
 
     type: NodeType
     """TG (traffic generator) or DUT (device under test)."""
     host: HostName | None = None
     """Host name or address of its sshd."""
+    netns: NamespaceName | None = None
+    """Network namespace of this machine, instead of a host: a name in ``/run/netns``, e.g. ``clab-lab1-r1``."""
+    container: NamespaceName | None = None
+    """Container of docker or podman on this machine, instead of a host: its network namespace is entered."""
     port: int = Field(default=22, ge=1, le=65535)
     """TCP port of its sshd."""
     username: UserName | None = None
@@ -80,6 +85,14 @@ class Node(FileModel):
     """Interfaces by port name."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
+
+    @property
+    def place(self) -> str:
+        """How it is reached, in a few words; empty if it is not."""
+        if self.host is not None:
+            return f"{self.host}:{self.port}"
+        named = {"namespace": self.netns, "container": self.container}
+        return next((f"{kind} {name}" for kind, name in named.items() if name is not None), "")
 
     @model_validator(mode="before")
     @classmethod

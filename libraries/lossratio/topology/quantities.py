@@ -48,6 +48,9 @@ Label = Annotated[str, Field(pattern=r"^\S(.*\S)?$", max_length=100)]
 HostName = Annotated[str, Field(pattern=r"^[^-\s/@][^\s/@]*$", max_length=255)]
 """Name or address of a machine."""
 
+NamespaceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.|-]*$", max_length=255)]
+"""Name of a network namespace or of a container."""
+
 UserName = Annotated[str, Field(pattern=r"^[^-\s:/][^\s:/]*$", max_length=255)]
 """User to log in as."""
 

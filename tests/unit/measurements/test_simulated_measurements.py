@@ -16,7 +16,9 @@ from lossratio.measurements.throughput.view import Compliance, ThroughputView, c
 from lossratio.mlrsearch import NDR, PDR, SearchGoal
 from lossratio.mlrsearch.classification import Tally
 from lossratio.results.conditions import LoadOrigin
-from lossratio.results.model import Outcome
+from lossratio.results.doubts import DoubtKind
+from lossratio.results.findings import doubts_of
+from lossratio.results.model import MEMORY_REMARK, Outcome
 from lossratio.results.run_directory import read_result
 from lossratio.testbed.live import open_testbed
 from lossratio.traffic import load_profile
@@ -450,3 +452,38 @@ def test_a_search_with_early_verdicts_is_continued_as_one_and_not_as_another(tmp
         trial.load_per_interface_fps for trial in whole.trials[:8]
     ]
     assert [report.result for report in continued.goals] == [report.result for report in whole.goals]
+
+
+BUCKET = """
+format: lossratio-topology/1
+name: box
+testbed: simulated
+nodes:
+  TG:
+    type: TG
+    generator: {kind: simulated, max_rate: 40 kfps}
+    interfaces: {p0: {link: l0}, p1: {link: l1}}
+  DUT1:
+    type: DUT
+    sut: {model: policer, rate: 8400, burst: 8400}
+    interfaces: {p0: {link: l0}, p1: {link: l1}}
+"""
+
+
+@pytest.mark.parametrize(("rest", "remembers"), [(0.0, True), (2.0, False)])
+def test_a_black_box_that_remembers_trials_is_found_before_the_search(tmp_path, rest, remembers):
+    file = tmp_path / "box.yaml"
+    file.write_text(BUCKET)
+    box = open_testbed(file, dut="black_box")
+    request = replace(REQUEST, rest=rest, min_load=100.0)
+    result = find_conditional_throughput(box, request, place(tmp_path))
+    (remark,) = (remark for remark in result.remarks if "in trials of 0.5 s at 40.000 kfps" in remark)
+    assert remark.startswith(MEMORY_REMARK) is remembers
+    doubts = [doubt.kind for doubt in doubts_of([result])[0]]
+    assert (DoubtKind.MEMORY in doubts) is remembers
+    if remembers:
+        # The bucket is full again after one second.
+        assert "a rest of 1 s serves (rest=)" in remark
+    by_option = open_testbed(file, dut="black_box", options={"rest": "2 s"})
+    same = find_conditional_throughput(by_option, replace(request, rest=0.0), place(tmp_path, "by option"))
+    assert not any(remark.startswith(MEMORY_REMARK) for remark in same.remarks)

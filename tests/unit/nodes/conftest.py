@@ -1,7 +1,14 @@
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 from ssh_server import Server
+from waiting import wait_until
+
+from lossratio.nodes import NodeSession
+from lossratio.topology import Node
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +23,27 @@ def server(tmp_path_factory):
     server.close()
 
 
-@pytest.fixture
-def session(server):
-    with server.connect() as session:
+@pytest.fixture(scope="session")
+def namespace(tmp_path_factory):
+    """A directory with the name ``lab`` of a network namespace, as containerlab makes such names."""
+    if os.geteuid() != 0:
+        pytest.skip("only root enters namespaces without a log-in")
+    with subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as holder:
+        names = tmp_path_factory.mktemp("netns")
+        wait_until(lambda: os.readlink(f"/proc/{holder.pid}/ns/net") != os.readlink("/proc/self/ns/net"))
+        (names / "lab").symlink_to(f"/proc/{holder.pid}/ns/net")
+        yield names
+        holder.stdin.close()
+
+
+@pytest.fixture(params=["ssh", "namespace"])
+def session(request, monkeypatch):
+    """A session over SSH, and one in a namespace of this machine: both behave in the same way."""
+    if request.param == "ssh":
+        with request.getfixturevalue("server").connect() as session:
+            yield session
+        return
+    monkeypatch.setattr("lossratio.nodes.namespaces.NETNS_DIRECTORY", request.getfixturevalue("namespace"))
+    node = Node(type="DUT", netns="lab", interfaces={"west": {"name": "eth1"}})
+    with NodeSession.connect("DUT1", node) as session:
         yield session

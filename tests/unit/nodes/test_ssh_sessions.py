@@ -7,6 +7,8 @@ import pytest
 from ssh_server import needs_sshd
 
 from lossratio.errors import NodeError
+from lossratio.nodes import NodeSession
+from lossratio.topology import Node
 
 
 class TestCommands:
@@ -128,7 +130,8 @@ class TestProcesses:
                 process.write_line("hello?")
 
     def test_silence_is_an_error_and_a_late_answer_can_still_be_read(self, session):
-        with session.start("sh", "-c", "echo slow >&2; read line; echo $line") as process:
+        with session.start("sh", "-c", "echo slow >&2; echo ready; read line; echo $line") as process:
+            assert process.read_line(30.0) == "ready"
             with pytest.raises(NodeError, match=r"no answer within 0\.2 s: slow"):
                 process.read_line(0.2)
             process.write_line("late")
@@ -162,3 +165,43 @@ class TestProcesses:
     def test_a_line_with_a_line_feed_is_refused(self, session):
         with session.start("cat") as process, pytest.raises(ValueError, match="line feed"):
             process.write_line("two\nlines")
+
+
+class TestNamespaces:
+    def test_a_session_sees_the_interfaces_of_its_namespace_only(self, namespace, monkeypatch):
+        with opened(namespace, monkeypatch, netns="lab") as session:
+            assert session.run("ls", "/sys/class/net").stdout.split() == ["lo"]
+
+    def test_a_namespace_that_is_not_there_is_named_beside_those_that_are(self, namespace, monkeypatch):
+        with pytest.raises(NodeError, match=r"Node DUT1: there is no network namespace 'lba' .*There are: lab\."):
+            opened(namespace, monkeypatch, netns="lba")
+
+    def test_a_name_whose_process_has_died_is_no_namespace(self, tmp_path, monkeypatch):
+        (tmp_path / "lab").symlink_to("/proc/1073741824/ns/net")
+        with pytest.raises(NodeError, match="there is no network namespace 'lab'"):
+            opened(tmp_path, monkeypatch, netns="lab")
+
+    @pytest.fixture
+    def podman(self, namespace, tmp_path, monkeypatch):
+        """A stand-in for podman with one container that runs, and one that does not."""
+        pid = os.readlink(namespace / "lab").split("/")[2]
+        script = f'case $6 in up) echo {pid} ;; down) echo 0 ;; *) echo "no such container" >&2; exit 125 ;; esac'
+        (tmp_path / "podman").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "podman").chmod(0o755)
+        (tmp_path / "docker").write_text("#!/bin/sh\necho 'no daemon' >&2; exit 1\n")
+        (tmp_path / "docker").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def test_a_container_is_entered_by_the_process_that_its_runtime_names(self, namespace, monkeypatch, podman):
+        with opened(namespace, monkeypatch, container="up") as session:
+            assert session.run("ls", "/sys/class/net").stdout.split() == ["lo"]
+
+    @pytest.mark.parametrize(("name", "why"), [("down", "podman: it does not run"), ("gone", "no such container")])
+    def test_a_container_that_cannot_be_entered_says_why(self, namespace, monkeypatch, podman, name, why):
+        with pytest.raises(NodeError, match=rf"container '{name}' cannot be entered: docker: no daemon; .*{why}"):
+            opened(namespace, monkeypatch, container=name)
+
+
+def opened(names, monkeypatch, **place):
+    monkeypatch.setattr("lossratio.nodes.namespaces.NETNS_DIRECTORY", names)
+    return NodeSession.connect("DUT1", Node(type="DUT", interfaces={"west": {"name": "eth1"}}, **place))

@@ -107,7 +107,9 @@ def edited(old: str, new: str) -> str:
         (edited("name: eth2", "name: eth1"), 10, "another interface of TG has the name 'eth1'"),
         (edited("    type: DUT", "    type: TG"), 3, "exactly one node of type TG, and there are 2"),
         (edited("10 Gbps", "10 Gigs"), 9, "not a bit rate"),
-        (edited("    host: 192.0.2.2\n", ""), 11, "nodes.DUT1: no 'host'"),
+        (edited("    host: 192.0.2.1\n", ""), 4, "nodes.TG: no 'host'"),
+        (edited("    host: 192.0.2.2\n", "    host: a\n    netns: b\n"), 14, "host and netns contradict each other"),
+        (edited("    host: 192.0.2.2\n", "    netns: a/b\n"), 13, "nodes.DUT1.netns: "),
         (edited("{name: eth2, link: right}", "{link: right}"), 10, "neither a 'name' nor a 'pci_address'"),
         (edited("    host: 192.0.2.2", "    host: a\n    password: hunter2"), 11, "nodes.DUT1: has a password"),
         (edited("    type: DUT", "    type: DUT\n    sut: {model: x}"), 13, "only goes with 'testbed: simulated'"),
@@ -131,7 +133,7 @@ def test_a_password_in_the_file_is_not_shown(tmp_path):
 
 
 def test_all_problems_are_reported_at_once(tmp_path):
-    path = write(tmp_path, edited("name: eth2", "name: eth1").replace("    host: 192.0.2.2\n", ""))
+    path = write(tmp_path, edited("name: eth2", "name: eth1").replace("    host: 192.0.2.1\n", ""))
     with pytest.raises(TopologyError) as caught:
         load_topology(path)
     assert len(str(caught.value).splitlines()) == 2

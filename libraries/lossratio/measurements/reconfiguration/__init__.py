@@ -4,6 +4,7 @@ from lossratio.measurements.reconfiguration.measure import (
     RECONFIGURATION_GOAL,
     Reconfiguration,
     ReconfigurationRequest,
+    check_reconfigurable,
     measure_reconfiguration_loss,
     reconfigure_duts,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "Reconfiguration",
     "ReconfigurationRequest",
     "ReconfigurationResult",
+    "check_reconfigurable",
     "measure_reconfiguration_loss",
     "reconfigure_duts",
 ]

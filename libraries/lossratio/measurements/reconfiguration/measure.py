@@ -82,6 +82,25 @@ def reconfigure_duts(testbed: Testbed, entries: int) -> None:
         dut.reconfigure(entries)
 
 
+def check_reconfigurable(testbed: Testbed) -> None:
+    """Checks before a search that the DUTs can be reconfigured at all.
+
+    Raises:
+        DutError: If there is no DUT that lossratio configures, or its kind has no table.
+    """
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.dut import Dut
+
+    if not testbed.duts:
+        raise DutError("There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up.")
+    for dut in testbed.duts:
+        if type(dut).reconfigure is Dut.reconfigure:
+            raise DutError(
+                f"{dut.hop.node_name}: a {dut.kind} has no table to add entries to, so nothing was measured. Give a "
+                "keyword that reconfigures the device."
+            )
+
+
 def measure_reconfiguration_loss(
     testbed: Testbed, request: ReconfigurationRequest, place: TestPlace, on_progress: OnProgress | None = None
 ) -> ReconfigurationResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import secrets
 import socket
 from dataclasses import dataclass
@@ -90,10 +91,13 @@ def make_claim(topology: Topology, *, purpose: str = "", seconds: float | None =
     if reservation is None or topology.testbed is TestbedKind.SIMULATED:
         return None
     default = _LOCAL_DIRECTORY if topology.testbed is TestbedKind.LOCAL else _LAB_DIRECTORY
+    tg = topology.nodes[topology.tg_name]
+    # All namespaces of a machine share its directory of reservations.
+    place = tg.netns or tg.container
     return Claim(
-        name=reservation.name,
+        name=reservation.name if place is None else re.sub(r"[^A-Za-z0-9_-]", "-", f"{reservation.name}-{place}")[:100],
         directory=reservation.directory or default,
-        python=getattr(topology.nodes[topology.tg_name].generator, "python", "python3"),
+        python=getattr(tg.generator, "python", "python3"),
         seconds=seconds or reservation.lease,
         owner=os.environ.get(OWNER_VARIABLE) or f"{getpass.getuser()}@{socket.gethostname()}",
         purpose=purpose,

@@ -1,0 +1,281 @@
+"""Nodes that are network namespaces or containers of this machine: programs are started in them, without an SSH server.
+
+A `Client` and its channels have the face of paramiko's that sessions use, so a session does not see the difference. A
+program keeps its own file system, so a container needs neither Python nor a shell: only its network is entered.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from lossratio.errors import NodeError
+from lossratio.topology import Node
+
+NETNS_DIRECTORY = Path("/run/netns")
+"""Where names of network namespaces are."""
+
+_RUNTIMES = ("docker", "podman")
+_INSPECT_SECONDS = 20.0
+_PIPE_BYTES = 1 << 20
+
+# /sys shows the interfaces of the namespace that mounted it.
+_ENTER = 'mount -t sysfs sysfs /sys && exec sh -c "$1"'
+
+
+def enter_command(name: str, node: Node) -> tuple[str, ...]:
+    """The command that runs a line of shell code, which follows it, in a node's network namespace.
+
+    Args:
+        name: The node's name in the topology.
+        node: The node, with ``netns`` or ``container``.
+
+    Raises:
+        NodeError: If there is no such namespace, or the container does not run.
+    """
+    sudo = ("sudo", "-n", "--") if node.sudo else ()
+    path = _of_container(name, node.container, sudo) if node.container is not None else _of_name(name, str(node.netns))
+    mount = ("unshare", "--mount", "--", "sh", "-c", _ENTER, "sh")
+    return (*sudo, "nsenter", f"--net={path}", "--", *mount)
+
+
+def _of_name(name: str, netns: str) -> Path:
+    path = NETNS_DIRECTORY / netns
+    try:
+        # A name stays behind when its process has died; only opening it shows that.
+        with path.open("rb"):
+            return path
+    except OSError as error:
+        there = ", ".join(sorted(entry.name for entry in NETNS_DIRECTORY.glob("*"))) or "none"
+        raise NodeError(
+            f"Node {name}: there is no network namespace {netns!r} ({error.strerror}). There are: {there}. Is the lab "
+            "up? See 'ip netns list'."
+        ) from error
+
+
+def _of_container(name: str, container: str, sudo: Sequence[str]) -> Path:
+    reasons = []
+    for runtime in _RUNTIMES:
+        command = (*sudo, runtime, "inspect", "--type", "container", "-f", "{{.State.Pid}}", container)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_INSPECT_SECONDS, check=False)
+        except FileNotFoundError:
+            reasons.append(f"{command[0]} is not installed")
+            continue
+        except subprocess.TimeoutExpired:
+            reasons.append(f"{runtime} does not answer")
+            continue
+        pid = done.stdout.strip()
+        if done.returncode == 0 and pid.isdecimal() and pid != "0":
+            return Path("/proc", pid, "ns", "net")
+        reasons.append(
+            f"{runtime}: {'it does not run' if pid == '0' else ' '.join(done.stderr.split()) or 'no answer'}"
+        )
+    raise NodeError(f"Node {name}: container {container!r} cannot be entered: {'; '.join(reasons)}.")
+
+
+class Channel:
+    """A program in a namespace, with the face of `paramiko.Channel`.
+
+    Attributes:
+        exit_status: Its exit status; -1: it has not ended, or a signal has ended it.
+        status_event: Set when it has ended, or the channel is closed.
+        closed: Whether nobody reads and writes any more.
+        eof_received: True: unlike a connection, a namespace of this machine is never lost.
+    """
+
+    eof_received = True
+
+    def __init__(self, enter: Sequence[str], client: Client) -> None:
+        self.exit_status = -1
+        self.status_event = threading.Event()
+        self.closed = False
+        self._enter = enter
+        self._client = client
+        self._timeout: float | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._woken, self._wake = os.pipe()
+
+    def get_transport(self) -> Client:
+        """What it belongs to."""
+        return self._client
+
+    def settimeout(self, timeout: float | None) -> None:
+        """Sets how many seconds `recv` and `sendall` may take; None: no limit."""
+        self._timeout = timeout
+
+    def exec_command(self, line: str) -> None:
+        """Starts a line of shell code.
+
+        Raises:
+            OSError: If it cannot be started.
+        """
+        # In a session of its own, so that Ctrl-C at the controller's terminal does not end it.
+        self._process = subprocess.Popen(
+            [*self._enter, line],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        process = self._started
+        for pipe in filter(None, (process.stdin, process.stdout)):
+            # As much as an SSH connection takes from a program whose output nobody reads at the moment.
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        os.set_blocking(self._started.stdin.fileno(), False)  # type: ignore[union-attr]
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def exit_status_ready(self) -> bool:
+        """Whether it has ended."""
+        return self.status_event.is_set()
+
+    def recv_exit_status(self) -> int:
+        """Waits for its end, and returns the exit status; -1 after a signal."""
+        self.status_event.wait()
+        return self.exit_status
+
+    def recv(self, size: int) -> bytes:
+        """Reads from its standard output; empty at the end.
+
+        Raises:
+            TimeoutError: If nothing came in time.
+        """
+        return self._receive(self._started.stdout.fileno(), size, self._timeout)  # type: ignore[union-attr]
+
+    def recv_stderr(self, size: int) -> bytes:
+        """Reads from its standard error; empty at the end."""
+        return self._receive(self._started.stderr.fileno(), size, None)  # type: ignore[union-attr]
+
+    def sendall(self, data: bytes) -> None:
+        """Writes to its standard input.
+
+        Raises:
+            TimeoutError: If it does not read in time.
+            OSError: If it reads no more.
+        """
+        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        stdin = self._started.stdin
+        if stdin is None or stdin.closed:
+            raise OSError("the standard input is closed")
+        while data:
+            try:
+                data = data[os.write(stdin.fileno(), data) :]
+            except BlockingIOError:
+                left = None if deadline is None else deadline - time.monotonic()
+                if not self._ready(stdin.fileno(), select.POLLOUT, left):
+                    raise OSError("the channel is closed") from None
+
+    def shutdown_write(self) -> None:
+        """Closes its standard input."""
+        stdin = self._started.stdin
+        if stdin is not None:
+            # Closing a pipe whose reader has ended is no error.
+            with suppress(OSError):
+                stdin.close()
+
+    def close(self) -> None:
+        """Closes its standard input, and ends all waiting; the program itself ends or goes on."""
+        if self.closed:
+            return
+        self.closed = True
+        self.status_event.set()
+        os.write(self._wake, b".")
+        if self._process is not None:
+            self.shutdown_write()
+
+    def __del__(self) -> None:
+        os.close(self._wake)
+        os.close(self._woken)
+
+    @property
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise OSError("nothing was started in the channel")
+        return self._process
+
+    def _wait(self) -> None:
+        status = self._started.wait()
+        if not self.closed:
+            self.exit_status = max(status, -1)
+        self.status_event.set()
+
+    def _receive(self, file: int, size: int, timeout: float | None) -> bytes:
+        return os.read(file, size) if self._ready(file, select.POLLIN, timeout) else b""
+
+    def _ready(self, file: int, event: int, timeout: float | None) -> bool:
+        """Waits until a file can be read or written; False: the channel is closed.
+
+        Raises:
+            TimeoutError: If it cannot in time.
+        """
+        poll = select.poll()
+        poll.register(file, event)
+        poll.register(self._woken, select.POLLIN)
+        events = poll.poll(None if timeout is None else 1000.0 * max(timeout, 0.0))
+        if not events:
+            raise TimeoutError("timed out")
+        return any(ready == file for ready, _ in events)
+
+
+class Client:
+    """The way into a namespace, with the face of `paramiko.SSHClient` and its transport; see `open_namespace`."""
+
+    def __init__(self, enter: Sequence[str]) -> None:
+        self._enter = enter
+        self._channels: list[Channel] = []
+        self._is_open = True
+
+    def get_transport(self) -> Client | None:
+        """Itself; None if it is closed."""
+        return self if self._is_open else None
+
+    def is_active(self) -> bool:
+        """Whether it is open."""
+        return self._is_open
+
+    def open_session(self, timeout: float | None = None) -> Channel:
+        """A channel for one program. It takes no time, so there is no timeout."""
+        channel = Channel(self._enter, self)
+        self._channels = [other for other in self._channels if not other.closed]
+        self._channels.append(channel)
+        return channel
+
+    def close(self) -> None:
+        """Closes all channels."""
+        self._is_open = False
+        for channel in self._channels:
+            channel.close()
+        self._channels.clear()
+
+
+def open_namespace(name: str, node: Node) -> Client:
+    """Finds the namespace of a node, and makes sure that it can be entered.
+
+    Raises:
+        NodeError: If there is none, or this user may not enter it.
+    """
+    enter = enter_command(name, node)
+    try:
+        done = subprocess.run(
+            [*enter, "true"], capture_output=True, text=True, timeout=node.connect_timeout, check=False
+        )
+    except FileNotFoundError as error:
+        raise NodeError(f"Node {name}: {enter[0]} is missing on this machine (Debian package util-linux).") from error
+    except subprocess.TimeoutExpired as error:
+        raise NodeError(
+            f"Node {name}: its namespace could not be entered within {node.connect_timeout:g} s."
+        ) from error
+    if done.returncode != 0:
+        raise NodeError(
+            f"Node {name}: {' '.join(done.stderr.split()).rstrip('.')}. A namespace is entered as root: run this as "
+            "root, or allow 'sudo -n' and write 'sudo: true'."
+        )
+    return Client(enter)

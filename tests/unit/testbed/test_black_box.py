@@ -1,0 +1,75 @@
+"""The how-to about black boxes, executed as it stands in namespaces that nobody else sees."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lossratio.dut import DestinationMacs
+from lossratio.errors import DutError
+from lossratio.results.run_directory import RunDirectory
+from lossratio.testbed.live import open_testbed
+from lossratio.testbed.set_up import checked_duts
+from lossratio.testbed.testbed import dut_request
+from lossratio.topology import load_topology
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs" / "how-to" / "measure-a-black-box.md").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def topology(tmp_path):
+    file = tmp_path / "box.yaml"
+    file.write_text(blocks("yaml")[0])
+    return file
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces without a log-in")
+def test_the_how_to_is_true(tmp_path, topology):
+    (tmp_path / "box.robot").write_text(blocks("robotframework")[0])
+    build, run = blocks("sh")
+    options = f"--pythonpath {ROOT / 'libraries'} --outputdir {tmp_path / 'run'}"
+    robot = run.replace("robot ", f"{sys.executable} -m robot {options} ")
+    lines = f"mount -t tmpfs tmpfs /run\nset -e\n{build}\n{robot}"
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", lines], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = {result.test.name: result for result in RunDirectory(tmp_path / "run").results()}
+    (remark,) = (remark for remark in results["Without Rest"].remarks if remark.startswith("the device remembers"))
+    assert re.search(r"a rest of [\d.]+ s serves", remark)
+    assert "remembers trials" in done.stdout + done.stderr
+    rested = results["With Rest"]
+    assert not any(remark.startswith("the device remembers") for remark in rested.remarks)
+    # A trial of half a second passes the rate and the bucket.
+    bound = rested.goals[0].result.relevant_lower_bound.per_interface_fps
+    assert bound == pytest.approx(2000 + 3000 / 0.5, rel=0.1)
+    assert rested.conditions.duts["BOX"]["hold"] == 0.1
+
+
+def test_options_of_a_black_box_are_checked_before_anything_is_touched(topology):
+    assert load_topology(topology).nodes["BOX"].place == ""
+    with pytest.raises(DutError, match="DUT black_box cannot be set up so: it has no option 'rst'"):
+        open_testbed(topology, dut="black_box", options={"rst": True})
+
+
+def test_only_a_black_box_needs_no_way_to_its_node(topology):
+    paths = load_topology(topology).paths(1)
+    with pytest.raises(DutError, match=r"^BOX: a linux_bridge is set up by commands, .* dut=black_box\.$"):
+        checked_duts(dut_request("linux_bridge", {}), paths, {})
+    ((box,),) = checked_duts(dut_request("black_box", {"west_mac": "02:00:00:00:00:01"}), paths, {})
+    assert box.destination_macs("02:00:00:00:00:0a", "02:00:00:00:00:0b") == DestinationMacs(
+        from_west="02:00:00:00:00:01", from_east="02:00:00:00:00:0a"
+    )
+    with pytest.raises(DutError, match=r"BOX: a black_box cannot be reset before each trial.*rest=2 s"):
+        checked_duts(dut_request("black_box", {"reset": "true"}), paths, {})
