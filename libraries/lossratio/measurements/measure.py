@@ -126,24 +126,24 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
     if dut is None or dut.kind != BLACK_BOX:
         return ()
     usual = max(dut.options.recovery_time, request.rest)
-    with testbed.ready_for(request.profile, rest=usual) as ready:
 
-        def forwarded(rest: float) -> int:
-            ready.source.wait(max(0.0, rest - usual))
-            output = ready.measurer.measure(TrialInput(MEMORY_DURATION, load))
-            return sum(direction.received for direction in output.directions)
+    def forwarded(rest: float) -> list[int]:
+        """Frames forwarded by trials that each come after this rest, also if they are measured again."""
+        with testbed.ready_for(request.profile, rest=rest) as ready:
+            # The first one puts the device into the state after a trial.
+            trials = [ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(1 + _MEMORY_REPEATS)]
+        return [sum(direction.received for direction in output.directions) for output in trials[1:]]
 
-        pairs = [(forwarded(MEMORY_REST), forwarded(0.0)) for _ in range(_MEMORY_REPEATS)]
-        rested, unrested = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
-        seen = (
-            f"in trials of {MEMORY_DURATION:g} s at {format_frame_rate(load)} per interface it forwarded {rested:,} "
-            f"frames after {MEMORY_REST:g} s of rest, and {unrested:,} after {usual:g} s"
-        )
-        if rested - unrested <= max(MEMORY_SHARE * rested, 1.0):
-            return (f"the device does not seem to remember trials: {seen}",)
-        rest = max(usual, 0.125)
-        while rest < MEMORY_REST and forwarded(rest) < (1.0 - MEMORY_SHARE) * rested:
-            rest *= 2.0
+    rested, unrested = min(forwarded(MEMORY_REST)), max(forwarded(usual))
+    seen = (
+        f"in trials of {MEMORY_DURATION:g} s at {format_frame_rate(load)} per interface it forwarded {rested:,} "
+        f"frames after {MEMORY_REST:g} s of rest, and {unrested:,} after {usual:g} s"
+    )
+    if rested - unrested <= max(MEMORY_SHARE * rested, 1.0):
+        return (f"the device does not seem to remember trials: {seen}",)
+    rest = max(usual, 0.5)
+    while rest < MEMORY_REST and max(forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested:
+        rest *= 2.0
     return (f"{MEMORY_REMARK}{seen}. Results depend on the order of trials; a rest of {rest:.3g} s serves (rest=)",)
 
 
