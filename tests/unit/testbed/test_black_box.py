@@ -39,7 +39,7 @@ def test_the_how_to_is_true(tmp_path, topology):
     (tmp_path / "box.robot").write_text(blocks("robotframework")[0])
     build, run = blocks("sh")
     # The other test of the page takes a minute, and a simulated bucket proves the same.
-    options = f"--test With?Rest --pythonpath {ROOT / 'libraries'} --outputdir {tmp_path / 'run'}"
+    options = f"--test WithRest --pythonpath {ROOT / 'libraries'} --outputdir {tmp_path / 'run'}"
     robot = run.replace("robot ", f"{sys.executable} -m robot {options} ")
     lines = f"mount -t tmpfs tmpfs /run\nset -e\n{build}\n{robot}"
     done = subprocess.run(
