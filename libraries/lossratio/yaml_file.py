@@ -43,6 +43,7 @@ def load_yaml_file(
     error: type[LossRatioError],
     check: Callable[[ModelT], Iterable[Problem]] = lambda loaded: (),
     convert: Callable[[dict[str, Any], Path], dict[str, Any]] = lambda data, path: data,
+    rewrite: Callable[[str], str] = lambda text: text,
 ) -> ModelT:
     """Reads a YAML file and checks it against a model.
 
@@ -52,12 +53,13 @@ def load_yaml_file(
         error: The class of the error to raise.
         check: Yields the problems of a file whose single fields are valid.
         convert: Turns the data of another format into the model's fields. A field of both formats keeps its place.
+        rewrite: Turns the text of another format into YAML, line by line.
 
     Raises:
         LossRatioError: Of the given class, with one line per problem: file, line, field, problem.
     """
     path = Path(path)
-    loader, node = _compose(path, error)
+    loader, node = _compose(path, error, rewrite)
     # Before the data are made: making them replaces merge keys (<<) in the nodes by their targets.
     problems = [] if node is None else list(_duplicates(node))
     try:
@@ -92,7 +94,9 @@ def describe_problem(path: str | Path, location: Location, text: str) -> str:
     return _describe(path, {} if node is None else dict(_lines(node)), location, text)
 
 
-def _compose(path: Path, error: type[LossRatioError]) -> tuple[_BoundedLoader, yaml.Node | None]:
+def _compose(
+    path: Path, error: type[LossRatioError], rewrite: Callable[[str], str] = lambda text: text
+) -> tuple[_BoundedLoader, yaml.Node | None]:
     """Reads a file as far as its structure."""
     data = read_input_file(path, error, _MOST_BYTES)
     try:
@@ -101,7 +105,7 @@ def _compose(path: Path, error: type[LossRatioError]) -> tuple[_BoundedLoader, y
         line = data.count(b"\n", 0, cause.start) + 1
         raise error(f"{path}:{line}: not UTF-8 ({cause.reason}); save the file as UTF-8") from cause
     try:
-        loader = _BoundedLoader(text)
+        loader = _BoundedLoader(rewrite(text))
         return loader, loader.get_single_node()
     except yaml.YAMLError as cause:
         raise error(_broken_yaml(path, cause)) from cause

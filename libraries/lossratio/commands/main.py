@@ -26,6 +26,7 @@ COMMANDS = {
     },
     "Testbeds": {
         "check": ("testbed:check", "Check a topology FILE, and draw what it describes."),
+        "import": ("lab:import_command", "Write a topology file for the lab in FILE, which another TOOL made."),
         "testbed": ("testbed:testbed", "Build and take down local testbeds: network namespaces of this machine."),
         "reserve": ("reserve:reserve", "Reserve the testbed of a topology FILE for some time, e.g. to work by hand."),
         "release": ("reserve:release", "End the reservation of the testbed of a topology FILE."),

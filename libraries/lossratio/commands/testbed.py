@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lossratio.errors import NodeError, TopologyError
-from lossratio.testbed.local import LocalTestbed, describe
+from lossratio.testbed.local import LocalTestbed, describe, join, part
 from lossratio.testbed.local import status as running_testbeds
 from lossratio.topology import (
     RealGenerator,
@@ -78,6 +78,23 @@ def status() -> None:
         click.echo(describe(running))
     if not testbeds:
         click.echo("No testbed is up.")
+
+
+@testbed.command("join")
+@click.argument("file", type=_TOPOLOGY_FILE)
+def join_lab(file: Path) -> None:
+    """Join the generator's own namespace to a running lab, as lossratio import wrote the topology FILE."""
+    made = join(load_topology(file))
+    click.echo("\n".join(made) if made else "It is joined already.")
+
+
+@testbed.command("part")
+@click.argument("file", type=_TOPOLOGY_FILE)
+def part_lab(file: Path) -> None:
+    """Remove the namespace and the links that `lossratio testbed join FILE` made."""
+    topology = load_topology(file)
+    was_there = part(topology)
+    click.echo(f"{topology.name}: {'the namespace is removed.' if was_there else 'there is no namespace.'}")
 
 
 def _problems(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ Field names are those of FD.io CSIT's topology files wherever both mean the same
 """
 
 from lossratio.topology.addressing import EAST, WEST, Side, default_networks, split_sides
+from lossratio.topology.containerlab import read_containerlab
 from lossratio.topology.files import generator_problems, load_topology, twin_problems
 from lossratio.topology.generators import (
     ADDED_GENERATORS,
@@ -17,6 +18,7 @@ from lossratio.topology.generators import (
     TrexGenerator,
     XdpGenerator,
 )
+from lossratio.topology.lab_graph import import_lab
 from lossratio.topology.model import (
     NIC_MODELS,
     NicLimits,
@@ -28,6 +30,7 @@ from lossratio.topology.model import (
     Topology,
     draw_topology,
 )
+from lossratio.topology.netlab import read_netlab
 from lossratio.topology.path import Hop, Interface, Port, TrafficPath
 from lossratio.topology.quantities import Duration, FileModel, FrameRate
 
@@ -63,7 +66,10 @@ __all__ = [
     "default_networks",
     "draw_topology",
     "generator_problems",
+    "import_lab",
     "load_topology",
+    "read_containerlab",
+    "read_netlab",
     "split_sides",
     "twin_problems",
 ]

@@ -1,5 +1,6 @@
 """The local testbed: network namespaces of this machine, with an SSH server in each."""
 
+from lossratio.testbed.local.joining import join, part
 from lossratio.testbed.local.requirements import TestbedUnavailableError, find_tools, is_privileged, why_unavailable
 from lossratio.testbed.local.testbed import LocalTestbed, describe, find, reachable, status
 
@@ -10,6 +11,8 @@ __all__ = [
     "find",
     "find_tools",
     "is_privileged",
+    "join",
+    "part",
     "reachable",
     "status",
     "why_unavailable",

@@ -1,0 +1,362 @@
+"""Reads labs of containerlab: ``*.clab.yml``, and ``topology-data.json`` of a deployed lab.
+
+Rules of names, merging, links and interfaces are those of containerlab 0.79 and its published schema. A file that
+containerlab itself accepts is read, also where the schema is stricter.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lossratio.errors import TopologyError
+from lossratio.topology.lab_graph import JOINED, Lab, LabEnd, LabNode
+from lossratio.yaml_file import Problem, load_yaml_file
+
+TOOL = "containerlab"
+
+_VARIABLE = re.compile(
+    r"\$(?:\$|(?P<bare>[A-Za-z_]\w*)|\{(?P<name>[A-Za-z_]\w*)(?:(?P<how>:?[-=+])(?P<word>[^}]*))?\})"
+)
+_LINKS_IN_WORDS = MappingProxyType(
+    {
+        "mgmt-net": "it goes to the management network",
+        "macvlan": "it goes to an interface of this machine",
+        "host": "it goes to this machine",
+        "vxlan": "its other end is on another machine",
+        "vxlan-stitch": "its other end is on another machine",
+        "dummy": "it goes nowhere",
+    }
+)
+"""Types of links that lead no frames to another node of the lab."""
+
+_JOINED_BY = MappingProxyType(
+    {
+        **dict.fromkeys(("linux", "ext-container", "rare", "vyosnetworks_vyos", "juniper_crpd", "crpd"), JOINED),
+        **dict.fromkeys(("nokia_srlinux", "srl"), "e1-{}"),
+        **dict.fromkeys(("arista_ceos", "ceos", "sonic-vs", "fdio_vpp"), "eth{}"),
+    }
+)
+"""Kinds that take another link while they run, with the names of its interface."""
+
+_NO_CONTAINERS = frozenset({"bridge", "ovs-bridge", "host", "k8s-kind"})
+
+_JUNOS = r"(?:et|xe|ge)-0/0/(?P<port>\d+)$"
+_IOS = r"(?:Gi|GigabitEthernet)\s?(?P<port>\d+)$"
+_XR = r"(?:Gi|GigabitEthernet|Te|TenGigE|TenGigabitEthernet)\s?0/0/0/(?P<port>\d+)$"
+_ALIASES = tuple(
+    (frozenset(kinds.split()), re.compile(pattern), offset)
+    for kinds, pattern, offset in (
+        ("cisco_asav cisco_ftdv", r"(?:GigabitEthernet|Gi)\s?0/(?P<port>\d+)$", 0),
+        ("cisco_vios", _IOS, 0),
+        ("cisco_c8000v cisco_csr1000v vr-csr vr-cisco_csr1000v", _IOS, 2),
+        ("cisco_cat9kv", r"(?:Gi|GigabitEthernet)\s?1/0/(?P<port>\d+)$", 1),
+        ("cisco_n9kv vr-n9kv vr-cisco_n9kv", r"(?:Ethernet|Et)\s?1/(?P<port>\d+)$", 1),
+        ("cisco_xrv vr-xrv vr-cisco_xrv cisco_xrv9k vr-xrv9k vr-cisco_xrv9k cisco_xrd_vrouter", _XR, 0),
+        ("cjunosevolved juniper_cjunosevolved", r"et-0/0/(?P<port>\d+)$", -3),
+        (
+            "juniper_vjunosevolved juniper_vjunosrouter juniper_vjunosswitch juniper_vmx vr-vmx vr-juniper_vmx "
+            "juniper_vqfx vr-vqfx vr-juniper_vqfx juniper_vsrx vr-vsrx vr-juniper_vsrx",
+            _JUNOS,
+            0,
+        ),
+        ("arista_veos vr-veos vr-arista_veos", r"(?:Et|Ethernet)1/(?P<port>\d+)$", 1),
+        ("aruba_aoscx vr-aoscx vr-aruba_aoscx", r"1/1/(?P<port>\d+)$", 1),
+        ("ciena_saos vr-ciena_saos", r"(?P<port>[1-9]\d*)$", 1),
+        ("f5_bigip-ve", r"1\.(?P<port>\d+)$", 1),
+        ("fortinet_fortigate", r"port(?P<port>\d+)$", 2),
+        ("freebsd", r"vtnet(?P<port>\d+)$", 1),
+        ("openbsd", r"vio(?P<port>\d+)$", 1),
+        ("mikrotik_ros vr-ros vr-mikrotik_ros", r"ether(?P<port>\d+)$", 2),
+        ("nokia_sros vr-sros vr-nokia_sros", r"1/1/(?:c(?=\d+/1$))?(?P<port>\d+)(?:/1)?$", 1),
+        ("nvidia_cumulusvx", r"swp(?P<port>\d+)$", 1),
+        ("paloalto_panos vr-pan vr-paloalto_panos", r"Ethernet1/(?P<port>\d+)$", 1),
+        ("spirent_stc", r"port(?P<port>[1-9])$", 0),
+    )
+)
+"""Names that kinds give to ports, and the number of the first port: port 3 of offset 1 is eth3."""
+
+_SRLINUX = re.compile(r"ethernet-(?P<card>\d+)/(?P<port>\d+)(?:/(?P<channel>\d+))?$")
+_SRSIM = re.compile(r"(?P<card>\d+)/(?:x(?P<xiom>\d+)/)?(?P<mda>\d+)(?:/c(?P<connector>\d+))?/(?P<port>\d+)$")
+_IOL = re.compile(r"(?:e|Ethernet)\s?(?P<slot>\d+)/(?P<port>\d+)$")
+_LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
+
+
+class _Part(BaseModel):
+    """A part of a lab's file; fields that do not matter here are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Settings(_Part):
+    """What a node, a group, a kind or the defaults set."""
+
+    kind: str | None = None
+    group: str | None = None
+    image: str | None = None
+    network_mode: str | None = Field(default=None, alias="network-mode")
+
+
+class _Topology(_Part):
+    defaults: _Settings | None = None
+    kinds: dict[str, _Settings | None] | None = None
+    groups: dict[str, _Settings | None] | None = None
+    nodes: dict[str, _Settings | None] | None = None
+    links: list[dict[str, Any]] | None = None
+
+
+class _File(_Part):
+    name: str
+    prefix: str | None = None
+    topology: _Topology
+
+
+class _Deployed(_Part):
+    """The file ``topology-data.json`` of a lab that runs."""
+
+    name: str
+    nodes: dict[str, dict[str, Any]]
+    links: list[dict[str, Any]] | None = None
+
+
+def read_containerlab(path: str | Path, environment: Mapping[str, str] = os.environ) -> Lab:
+    """Reads a lab of containerlab.
+
+    Args:
+        path: Its file: ``*.clab.yml``, or ``topology-data.json`` of the deployed lab.
+        environment: Variables that the file may name.
+
+    Raises:
+        TopologyError: If the file cannot be read, or containerlab would not take it; each problem with its line.
+    """
+    path = Path(path)
+    if path.suffix == ".gotmpl":
+        raise TopologyError(
+            f"{path}: this is a template of a lab, which containerlab fills in. Deploy the lab, and import its "
+            "clab-LAB/topology-data.json."
+        )
+    if path.suffix == ".json":
+        return _deployed_lab(load_yaml_file(path, _Deployed, TopologyError, _deployed_problems))
+    loaded = load_yaml_file(
+        path, _File, TopologyError, _problems, rewrite=lambda text: _VARIABLE.sub(_value_in(environment), text)
+    )
+    return _Reader(loaded).lab()
+
+
+def _value_in(environment: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
+    def value(match: re.Match[str]) -> str:
+        name = match["bare"] or match["name"]
+        if name is None:
+            return "$"
+        known, how, word = environment.get(name), match["how"] or "", match["word"] or ""
+        is_set = bool(known) if how.startswith(":") else known is not None
+        if how.endswith("+"):
+            return word.strip('"') if is_set else ""
+        if is_set:
+            return known or ""
+        # Most variables are parts of images and licences: one that is not set does no harm as a text.
+        return word.strip('"') if how else match[0]
+
+    return value
+
+
+def _problems(file: _File) -> Iterator[Problem]:
+    if "__git" in file.name:
+        yield ("name",), "containerlab fills it in from git; import clab-LAB/topology-data.json of the deployed lab"
+        return
+    for field, text in (("name", file.name), ("prefix", file.prefix or "")):
+        if "$" in text:
+            yield (field,), f"{text!r} has a variable that is not set in the environment; set it as for the lab"
+    reader = _Reader(file)
+    for name in file.topology.nodes or {}:
+        if reader.kind(name) is None:
+            yield ("topology", "nodes", name), "no kind: neither the node, its group nor the defaults have one"
+    for number, link in enumerate(file.topology.links or ()):
+        try:
+            reader.ends(link)
+        except ValueError as error:
+            yield ("topology", "links", number), str(error)
+
+
+class _Reader:
+    """A lab's file, with the rules by which its parts come together."""
+
+    def __init__(self, file: _File) -> None:
+        self._file = file
+        topology = file.topology
+        self._nodes = topology.nodes or {}
+        self._kinds, self._groups = topology.kinds or {}, topology.groups or {}
+        self._defaults = topology.defaults or _Settings()
+
+    def kind(self, name: str) -> str | None:
+        """The kind of a node; None: nothing gives it one."""
+        node = self._nodes.get(name) or _Settings()
+        own_group = self._groups.get(node.group or "") or _Settings()
+        common_group = self._groups.get(self._defaults.group or "") or _Settings()
+        return node.kind or own_group.kind or common_group.kind or self._defaults.kind
+
+    def lab(self) -> Lab:
+        """The lab as a graph."""
+        nodes = {name: self._node(name) for name in self._nodes}
+        links, left_out = [], []
+        for link in self._file.topology.links or ():
+            type_, ends = self.ends(link)
+            if type_ in _LINKS_IN_WORDS or len(ends) < 2:
+                shown = " -- ".join(f"{end.node}:{end.interface}" for end in ends)
+                left_out.append(f"link {shown} ({type_}): {_LINKS_IN_WORDS.get(type_, 'it has one end only')}")
+                continue
+            links.append((self._in_its_namespace(ends[0]), self._in_its_namespace(ends[1])))
+        return Lab(self._file.name, TOOL, nodes, links, left_out)
+
+    def ends(self, link: Mapping[str, Any]) -> tuple[str, tuple[LabEnd, ...]]:
+        """Type and ends of a link, in any form of the schema.
+
+        Raises:
+            ValueError: If it has no such form, or names a node that is not there.
+        """
+        type_ = link.get("type", "veth")
+        endpoints = link.get("endpoints", [] if link.get("endpoint") is None else [link["endpoint"]])
+        if not isinstance(type_, str) or type_ not in {"veth", "veth-stitch", *_LINKS_IN_WORDS}:
+            raise ValueError(f"there is no link of type {type_!r}")
+        wanted = 1 if type_ in _LINKS_IN_WORDS else 2
+        if not isinstance(endpoints, list) or len(endpoints) != wanted:
+            raise ValueError(f"a link of type {type_} has {wanted} end{'s' * (wanted > 1)}")
+        ends = []
+        for number, endpoint in enumerate(endpoints):
+            facts = {field: link[field][number] for field in ("ipv4", "ipv6") if _has_item(link.get(field), number)}
+            special, end = self._end(endpoint, facts, is_brief="type" not in link)
+            type_ = special or type_
+            ends.append(end)
+        return type_, tuple(ends)
+
+    def _end(self, endpoint: Any, facts: dict[str, Any], *, is_brief: bool) -> tuple[str | None, LabEnd]:
+        if isinstance(endpoint, str):
+            node, colon, interface = endpoint.partition(":")
+            if not colon or not interface:
+                raise ValueError(f"{endpoint!r} is no end of a link; it must be like 'node:eth1'")
+            if is_brief and node.lower() in ("host", "mgmt-net", "macvlan"):
+                return node.lower(), LabEnd(node, interface)
+            mac_address = None
+        elif isinstance(endpoint, dict):
+            node, interface = str(endpoint.get("node", "")), str(endpoint.get("interface", ""))
+            mac_address = endpoint.get("mac")
+            facts = {**facts, **{field: endpoint[field] for field in ("ipv4", "ipv6") if endpoint.get(field)}}
+        else:
+            raise ValueError("an end of a link is like 'node:eth1', or {node: ..., interface: ...}")
+        if node not in self._nodes:
+            raise ValueError(f"there is no node {node!r}")
+        name = linux_name(self.kind(node) or "", interface)
+        if name != interface:
+            facts = {**facts, "alias": interface}
+        return None, LabEnd(node, name, facts, None if mac_address is None else str(mac_address))
+
+    def _node(self, name: str) -> LabNode:
+        kind = self.kind(name) or ""
+        return _lab_node(name, kind, self._reach(name), self._setting(name, "image"))
+
+    def _setting(self, name: str, field: str) -> str:
+        node, kind = self._nodes.get(name) or _Settings(), self._kinds.get(self.kind(name) or "") or _Settings()
+        group = self._groups.get(node.group or kind.group or self._defaults.group or "") or _Settings()
+        values = (getattr(settings, field) for settings in (node, group, kind, self._defaults))
+        return next((str(value) for value in values if value is not None), "")
+
+    def _reach(self, name: str) -> dict[str, Any]:
+        mode = self._setting(name, "network_mode")
+        kind = self.kind(name)
+        if mode.startswith("container:"):
+            other = mode.removeprefix("container:")
+            return self._reach(other) if other in self._nodes and other != name else {"netns": other}
+        if mode == "host" or kind in _NO_CONTAINERS:
+            return {}
+        return {"netns": name if kind == "ext-container" else self._container(name)}
+
+    def _container(self, name: str) -> str:
+        prefix, lab = self._file.prefix, self._file.name
+        if prefix == "":
+            return name
+        if prefix == "__lab-name":
+            return f"{lab}-{name}"
+        return f"{'clab' if prefix is None else prefix}-{lab}-{name}"
+
+    def _in_its_namespace(self, end: LabEnd) -> LabEnd:
+        """The end at the node that has the namespace, where several nodes share one."""
+        owner = self._setting(end.node, "network_mode").removeprefix("container:")
+        if self.kind(end.node) in _NO_CONTAINERS or owner == end.node or owner not in self._nodes:
+            return end
+        return LabEnd(owner, end.interface, end.facts, end.mac_address)
+
+
+def _lab_node(name: str, kind: str, reach: Mapping[str, Any], image: str) -> LabNode:
+    joined_by = _JOINED_BY.get(kind) if reach else None
+    return LabNode(name, kind, reach, kind in ("linux", "ext-container"), image, joined_by)
+
+
+def _has_item(value: Any, number: int) -> bool:
+    return isinstance(value, list) and number < len(value) and bool(value[number])
+
+
+def linux_name(kind: str, interface: str) -> str:
+    """The name in Linux of an interface that a kind of node calls otherwise.
+
+    Raises:
+        ValueError: If the kind has no such interface.
+    """
+    for kinds, pattern, offset in _ALIASES:
+        match = pattern.match(interface) if kind in kinds else None
+        if match:
+            number = int(match["port"]) - offset + (0 if kind == "spirent_stc" else 1)
+            if number < 1:
+                raise ValueError(f"{interface!r} is no interface for traffic on a node of kind {kind}")
+            return f"eth{number}"
+    if kind in ("srl", "nokia_srlinux") and (match := _SRLINUX.match(interface)):
+        return "-".join(("e" + match["card"], match["port"], *([match["channel"]] if match["channel"] else [])))
+    if kind == "nokia_srsim" and (match := _SRSIM.match(interface)):
+        parts = [f"e{match['card']}", f"x{match['xiom']}", match["mda"], f"c{match['connector']}", match["port"]]
+        return "-".join(part for part in parts if not part.endswith("None"))
+    if kind == "cisco_iol" and (match := _IOL.match(interface)):
+        return f"eth{4 * int(match['slot']) + int(match['port'])}"
+    if not _LINUX_NAME.match(interface):
+        raise ValueError(f"{interface!r} is no interface of a node of kind {kind or 'unknown'}, and no name in Linux")
+    return interface
+
+
+def _deployed_problems(deployed: _Deployed) -> Iterator[Problem]:
+    for number, link in enumerate(deployed.links or ()):
+        for side, end in _deployed_ends(link).items():
+            if not isinstance(end, dict) or not end.get("node") or not end.get("interface"):
+                yield ("links", number), f"its end {side} has no 'node' and 'interface'"
+
+
+def _deployed_ends(link: Mapping[str, Any]) -> dict[str, Any]:
+    endpoints = link.get("endpoints", link)
+    return {side: endpoints.get(side) for side in ("a", "z")} if isinstance(endpoints, dict) else {"a": None}
+
+
+def _deployed_lab(deployed: _Deployed) -> Lab:
+    nodes = {}
+    for name, data in deployed.nodes.items():
+        kind = str(data.get("kind", ""))
+        reach = {} if kind in _NO_CONTAINERS else {"netns": str(data.get("longname", name))}
+        nodes[name] = _lab_node(name, kind, reach, str(data.get("image", "")))
+    links, left_out = [], []
+    for link in deployed.links or ():
+        one, other = (
+            LabEnd(
+                end["node"],
+                end["interface"],
+                {field: end[field] for field in ("ipv4", "ipv6") if end.get(field)},
+                end.get("mac") or None,
+            )
+            for end in _deployed_ends(link).values()
+        )
+        if one.node in nodes and other.node in nodes:
+            links.append((one, other))
+        else:
+            left_out.append(f"link {one.node}:{one.interface} -- {other.node}:{other.interface}: it leaves the lab")
+    return Lab(deployed.name, TOOL, nodes, links, left_out)

@@ -1,0 +1,334 @@
+"""A lab of another tool as a graph, the path of the test traffic through it, and the topology file that this makes."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lossratio.errors import TopologyError
+
+_ROUTERS = re.compile(r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ovs", re.IGNORECASE)
+"""Images and names of `linux` nodes that forward traffic, and are no hosts."""
+
+_LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
+
+JOINED = "lr{}"
+"""Names of the interfaces by which a namespace is joined to nodes that take any name."""
+
+
+@dataclass(frozen=True)
+class LabNode:
+    """A node of a lab.
+
+    Attributes:
+        name: Its name in the lab.
+        kind: Its kind or device, in the words of the lab's tool.
+        reach: Fields of the topology file that say how commands reach it; empty: it is only a device to send through.
+        is_linux: Whether it is a Linux container without an operating system of a router.
+        image: The image that it is made from; empty: not known.
+        joined_by: Name of an interface that it takes while it runs, with a place for the number; None: it takes none.
+    """
+
+    name: str
+    kind: str
+    reach: Mapping[str, Any] = field(default_factory=dict)
+    is_linux: bool = False
+    image: str = ""
+    joined_by: str | None = None
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it is an end system, and can have the generator."""
+        return self.is_linux and bool(self.reach) and not _ROUTERS.search(f"{self.image} {self.name}")
+
+
+@dataclass(frozen=True)
+class LabEnd:
+    """An end of a link.
+
+    Attributes:
+        node: The node.
+        interface: Name of the Linux interface.
+        facts: Further facts, such as addresses.
+        mac_address: The MAC address if the lab sets it.
+    """
+
+    node: str
+    interface: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    mac_address: str | None = None
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab of another tool.
+
+    Attributes:
+        name: Its name.
+        tool: The tool, in words.
+        nodes: Its nodes by name, in the order of its file.
+        links: Links that frames can take from one node to another.
+        left_out: Links and nodes that no test traffic can take, each with the reason.
+    """
+
+    name: str
+    tool: str
+    nodes: Mapping[str, LabNode]
+    links: Sequence[tuple[LabEnd, LabEnd]]
+    left_out: Sequence[str] = ()
+
+    def links_of(self, node: str) -> Iterator[tuple[LabEnd, LabEnd]]:
+        """The links of a node, its own end first."""
+        for one, other in self.links:
+            if one.node == other.node:
+                continue
+            if one.node == node:
+                yield one, other
+            elif other.node == node:
+                yield other, one
+
+    def way(self, stops: Sequence[str], closed: Collection[str]) -> list[str] | None:
+        """The nodes of the shortest way over some nodes in this order; no node comes twice.
+
+        Args:
+            stops: The nodes to pass, with both ends of the way.
+            closed: Nodes that it must not pass.
+        """
+        nodes = [stops[0]]
+        for number, (here, there) in enumerate(pairwise(stops)):
+            part = self._shortest(here, there, {*closed, *nodes, *stops[number + 2 :]} - {here, there})
+            if part is None:
+                return None
+            nodes += part[1:]
+        return nodes
+
+    def _shortest(self, here: str, there: str, closed: Collection[str]) -> list[str] | None:
+        before: dict[str, str] = {here: here}
+        queue = deque([here])
+        while queue:
+            node = queue.popleft()
+            if node == there:
+                way = [there]
+                while way[-1] != here:
+                    way.append(before[way[-1]])
+                return way[::-1]
+            for _, other in self.links_of(node):
+                if other.node not in before and other.node not in closed:
+                    before[other.node] = node
+                    queue.append(other.node)
+        return None
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The way of the test traffic through a lab.
+
+    Attributes:
+        tg: The node with the generator; None: a namespace of lossratio's own.
+        duts: The nodes that it goes through, in order.
+        choices: Other nodes that the generator could be on.
+    """
+
+    tg: str | None
+    duts: Sequence[str]
+    choices: Sequence[str] = ()
+
+
+def import_lab(
+    lab: Lab, source: Path, *, tg: str | None = None, join: Sequence[str] = (), duts: Sequence[str] = ()
+) -> str:
+    """The text of a topology file for a lab, with the path that test traffic takes through it.
+
+    The generator is on a host of the lab with two links into it, or else in a namespace of lossratio's own, which is
+    joined to two nodes.
+
+    Args:
+        lab: The lab.
+        source: The file that describes it, for remarks.
+        tg: The node with the generator; None: it is chosen.
+        join: Both nodes that a namespace of lossratio's own is joined to, or one for both of its ports.
+        duts: Nodes that the path goes through, in this order; others may be between them.
+
+    Raises:
+        TopologyError: If there is no such path; says why, and which option helps.
+    """
+    for name in (*([] if tg is None else [tg]), *join, *duts):
+        if name not in lab.nodes:
+            raise TopologyError(
+                f"{source}: the lab {lab.name} has no node {name!r}; it has {', '.join(lab.nodes) or 'none'}."
+            )
+    path = _chosen_path(lab, source, tg, join, duts)
+    text: str = yaml.safe_dump(_topology(lab, source, path), sort_keys=False, width=120)
+    return "".join(f"# {line}\n" for line in _remarks(lab, source, path)) + text
+
+
+def _chosen_path(lab: Lab, source: Path, tg: str | None, join: Sequence[str], duts: Sequence[str]) -> _Path:
+    if tg is not None and join:
+        raise TopologyError("The generator is either on a node (--tg) or in a namespace of its own (--join), not both.")
+    if tg is not None:
+        if not lab.nodes[tg].reach:
+            raise TopologyError(f"{source}: {tg} is of kind {lab.nodes[tg].kind}: the generator cannot be on it.")
+        way = _round(lab, tg, duts)
+        if way is None:
+            through = f" through {', '.join(duts)}" if duts else ""
+            raise TopologyError(
+                f"{source}: there is no way from {tg} into the lab{through} and back to it by another link. Name "
+                "another node with --tg, or two nodes with --join A --join B."
+            )
+        return _Path(tg, way)
+    if not join:
+        ways = {
+            name: way
+            for name, node in lab.nodes.items()
+            if node.is_host and name not in duts and (way := _round(lab, name, duts)) is not None
+        }
+        if ways:
+            first, *others = ways
+            return _Path(first, ways[first], others)
+        join = _ends(lab, duts)
+        if not join:
+            raise TopologyError(
+                f"{source}: the lab {lab.name} has no place for a generator: no host (a Linux node that is no router) "
+                "has two links into the lab, and no node takes another link while it runs "
+                f"({', '.join(dict.fromkeys(node.kind for node in lab.nodes.values())) or 'there is none'}). "
+                "Add a node of kind linux with two links to the lab."
+            )
+    for name in join:
+        if lab.nodes[name].joined_by is None:
+            raise TopologyError(
+                f"{source}: {name} is of kind {lab.nodes[name].kind}, which takes no other link while it runs. Join "
+                "another node, or add a node of kind linux with two links to the lab."
+            )
+    ends = [join[0], join[-1]]
+    way = lab.way([ends[0], *(dut for dut in duts if dut not in ends), ends[1]], ())
+    if way is None:
+        through = f" through {', '.join(duts)}" if duts else ""
+        raise TopologyError(
+            f"{source}: there is no way from {ends[0]} to {ends[1]}{through} over links that frames can take"
+            f"{_listed_links(lab)}. Join two nodes that have one: --join A --join B."
+        )
+    return _Path(None, way)
+
+
+def _listed_links(lab: Lab) -> str:
+    return "" if lab.links else ", and no link joins two nodes"
+
+
+def _round(lab: Lab, tg: str, duts: Sequence[str]) -> list[str] | None:
+    """The shortest way from a node into the lab, and back to it by another link."""
+    doors = [other.node for _, other in lab.links_of(tg)]
+    ways = []
+    for number, first in enumerate(doors):
+        for last in doors[number + 1 :]:
+            for here, there in {(first, last): None, (last, first): None}:
+                way = lab.way([here, *(dut for dut in duts if dut not in (here, there)), there], {tg})
+                if way is not None and set(duts) <= set(way):
+                    ways.append(way)
+    return min(ways, key=len, default=None)
+
+
+def _ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
+    """Two nodes with a way between them that a namespace can be joined to: routers before hosts, if there are two."""
+    joinable = [name for name, node in lab.nodes.items() if node.joined_by is not None]
+    joinable.sort(key=lambda name: lab.nodes[name].is_host)
+    for number, first in enumerate(joinable):
+        for last in joinable[number + 1 :]:
+            if lab.way([first, *(dut for dut in duts if dut not in (first, last)), last], ()) is not None:
+                return first, last
+    return tuple(joinable[:1])
+
+
+def _topology(lab: Lab, source: Path, path: _Path) -> dict[str, Any]:
+    own = f"lossratio-{lab.name}"
+    names = _node_names(path.duts)
+    stops = ["", *path.duts, ""]
+    interfaces: dict[str, dict[str, Any]] = {name: {} for name in stops}
+
+    def add(link: str, end: LabEnd) -> None:
+        # A device's own name for a port, where it has none in Linux, is the port's name only.
+        is_name = _LINUX_NAME.match(end.interface)
+        entry: dict[str, Any] = {**({"name": end.interface} if is_name else {}), "link": link}
+        if end.mac_address is not None:
+            entry["mac_address"] = end.mac_address
+        if end.facts:
+            entry["other"] = dict(end.facts)
+        interfaces["" if end.node == path.tg else end.node][end.interface] = entry
+
+    if path.tg is None:
+        for number, dut in enumerate((path.duts[0], path.duts[-1])):
+            own_name, name = JOINED.format(number), _free_name(lab, dut, interfaces[dut])
+            interfaces[""][own_name] = {"name": own_name, "link": f"join{number}"}
+            interfaces[dut][name] = {"name": name, "link": f"join{number}"}
+    nodes = stops if path.tg is None else [path.tg, *path.duts, path.tg]
+    taken: list[tuple[LabEnd, LabEnd]] = []
+    for here, there in dict.fromkeys(pairwise(nodes)):
+        if here == "" or there == "":
+            continue
+        for link in lab.links_of(here):
+            if link[1].node == there and link not in taken and link[::-1] not in taken:
+                taken.append(link)
+                for end in link:
+                    add(f"link{len(taken)}", end)
+    return {
+        "format": "lossratio-topology/1",
+        "name": re.sub(r"[^A-Za-z0-9_.-]", "_", lab.name).lstrip("_.-") or "lab",
+        "description": f"Lab {lab.name} of {lab.tool}, from {source.name}.",
+        "nodes": {
+            "TG": {
+                "type": "TG",
+                **({"netns": own} if path.tg is None else lab.nodes[path.tg].reach),
+                "generator": {"kind": "afpacket"},
+                "interfaces": interfaces[""],
+            },
+            **{
+                names[dut]: {
+                    "type": "DUT",
+                    **lab.nodes[dut].reach,
+                    "model": lab.nodes[dut].kind,
+                    "interfaces": interfaces[dut],
+                }
+                for dut in path.duts
+            },
+        },
+    }
+
+
+def _free_name(lab: Lab, node: str, taken: Collection[str]) -> str:
+    """The first name of an interface that a node does not have yet."""
+    pattern = lab.nodes[node].joined_by or JOINED
+    used = {*taken, *(end.interface for link in lab.links for end in link if end.node == node)}
+    return next(name for number in count(0 if pattern == JOINED else 1) if (name := pattern.format(number)) not in used)
+
+
+def _node_names(duts: Sequence[str]) -> dict[str, str]:
+    """Names of the nodes in the topology file, which differ from each other and from the TG's."""
+    names: dict[str, str] = {}
+    for dut in duts:
+        name = re.sub(r"[^A-Za-z0-9_.-]", "-", dut).lstrip("_.-") or "node"
+        while name == "TG" or name in names.values():
+            name += "_"
+        names[dut] = name
+    return names
+
+
+def _remarks(lab: Lab, source: Path, path: _Path) -> Iterator[str]:
+    yield f"Made from {source.name} by lossratio import: the lab {lab.name} of {lab.tool}."
+    if path.tg is None:
+        ends = " and ".join(dict.fromkeys((path.duts[0], path.duts[-1])))
+        yield f"The generator is in a namespace of its own, joined to {ends} by veth: lossratio testbed join FILE."
+    else:
+        also = f" It could also be on {', '.join(path.choices)}: --tg NODE." if path.choices else ""
+        yield f"The generator is on {path.tg}.{also}"
+    yield f"The path goes through {', '.join(path.duts)}."
+    others = [name for name in lab.nodes if name != path.tg and name not in path.duts]
+    if others:
+        yield f"Not on the path: {', '.join(others)}. Choose nodes for the path with --dut NODE."
+    for reason in lab.left_out:
+        yield f"Left out: {reason}."

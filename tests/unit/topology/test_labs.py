@@ -1,0 +1,323 @@
+"""Topology files are made from labs of containerlab and netlab as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+from local_testbeds import needs_testbed
+
+from lossratio.errors import TopologyError
+from lossratio.topology import import_lab, load_topology, read_containerlab, read_netlab
+
+ROUND = """\
+name: round
+topology:
+  nodes:
+    tester: {kind: linux, image: "alpine:3"}
+    r1: {kind: nokia_srlinux}
+    r2: {kind: nokia_srlinux}
+  links:
+    - endpoints: ["tester:eth1", "r1:e1-1"]
+    - endpoints: ["r1:ethernet-1/2", "r2:e1-1"]
+      mtu: 1500
+    - endpoints: ["r2:e1-2", "tester:eth2"]
+      ipv4: ["192.0.2.1/30", "192.0.2.2/30"]
+"""
+
+
+@pytest.fixture
+def lab(tmp_path):
+    def read(text, name="a.clab.yml", reader=read_containerlab, **options):
+        path = tmp_path / name
+        path.write_text(text)
+        return yaml.safe_load(import_lab(reader(path), path, **options))
+
+    return read
+
+
+def path_of(topology):
+    return [name for name in topology["nodes"] if name != "TG"]
+
+
+def interfaces(topology, node):
+    return list(topology["nodes"][node]["interfaces"])
+
+
+def test_the_generator_is_on_a_host_with_two_links_and_the_path_goes_round(lab):
+    topology = lab(ROUND)
+    assert topology["nodes"]["TG"]["netns"] == "clab-round-tester"
+    assert path_of(topology) == ["r1", "r2"]
+    assert interfaces(topology, "r1") == ["e1-1", "e1-2"]
+    assert topology["nodes"]["r1"]["interfaces"]["e1-2"]["other"] == {"alias": "ethernet-1/2"}
+    assert topology["nodes"]["r2"]["interfaces"]["e1-2"]["other"] == {"ipv4": "192.0.2.1/30"}
+
+
+def test_a_namespace_of_its_own_is_joined_to_routers_where_no_host_has_two_links(lab):
+    topology = lab(
+        ROUND.replace('    - endpoints: ["r2:e1-2", "tester:eth2"]', '    - endpoints: ["r2:e1-2", "r2:e1-9"]')
+    )
+    assert topology["nodes"]["TG"]["netns"] == "lossratio-round"
+    assert interfaces(topology, "TG") == ["lr0", "lr1"]
+    assert path_of(topology) == ["r1", "r2"]
+    assert topology["nodes"]["r1"]["interfaces"]["e1-3"] == {"name": "e1-3", "link": "join0"}
+
+
+def test_the_path_goes_through_the_duts_that_are_asked_for(lab):
+    direct = '    - endpoints: ["tester:eth3", "r1:e1-3"]\n'
+    assert path_of(lab(ROUND + direct)) == ["r1"]
+    assert path_of(lab(ROUND + direct, duts=["r2"])) == ["r1", "r2"]
+    assert path_of(lab(ROUND, tg="r1")) == ["tester", "r2"]
+    assert path_of(lab(ROUND, join=["r2"])) == ["r2"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "port", "name"),
+    [
+        ("nokia_srlinux", "ethernet-1/2/3", "e1-2-3"),
+        ("nokia_srsim", "1/x2/3/c4/5", "e1-x2-3-c4-5"),
+        ("cisco_iol", "Ethernet1/2", "eth6"),
+        ("juniper_vmx", "ge-0/0/0", "eth1"),
+        ("cjunosevolved", "et-0/0/0", "eth4"),
+        ("vr-sros", "1/1/3", "eth3"),
+        ("nokia_sros", "1/1/c3/1", "eth3"),
+        ("cisco_xrv9k", "Gi0/0/0/2", "eth3"),
+        ("cisco_csr1000v", "GigabitEthernet3", "eth2"),
+        ("mikrotik_ros", "ether2", "eth1"),
+        ("f5_bigip-ve", "1.2", "eth2"),
+        ("arista_ceos", "eth7", "eth7"),
+    ],
+)
+def test_ports_have_the_names_that_they_have_in_linux(lab, kind, port, name):
+    text = ROUND.replace("r1: {kind: nokia_srlinux}", f"r1: {{kind: {kind}}}").replace("r1:ethernet-1/2", f"r1:{port}")
+    assert name in interfaces(lab(text), "r1")
+
+
+@pytest.mark.parametrize(
+    ("line", "netns"),
+    [
+        ("", "clab-round-tester"),
+        ('prefix: ""\n', "tester"),
+        ("prefix: __lab-name\n", "round-tester"),
+        ("prefix: ${PREFIX:=mine}\n", "mine-round-tester"),
+        ("prefix: ${HOME_PREFIX}\n", "given-round-tester"),
+    ],
+)
+def test_namespaces_are_called_as_containerlab_calls_them(lab, monkeypatch, line, netns):
+    monkeypatch.setenv("HOME_PREFIX", "given")
+    assert lab(line + ROUND)["nodes"]["TG"]["netns"] == netns
+
+
+def test_kinds_come_from_groups_and_defaults_and_namespaces_from_network_modes(lab):
+    text = """\
+name: g
+topology:
+  defaults: {group: routers}
+  groups:
+    hosts: {kind: linux}
+    routers: {kind: nokia_srsim}
+  nodes:
+    t: {group: hosts}
+    card:
+    iom: {network-mode: "container:card"}
+  links:
+    - endpoints: ["t:eth1", "card:1/1/1"]
+    - {type: veth-stitch, endpoints: [{node: t, interface: eth2}, {node: iom, interface: 2/1/c1/1}]}
+"""
+    topology = lab(text)
+    assert path_of(topology) == ["card"]
+    assert interfaces(topology, "card") == ["e1-1-1", "e2-1-c1-1"]
+
+
+def test_a_bridge_is_a_device_and_other_links_are_left_out_with_the_reason(tmp_path):
+    path = tmp_path / "b.clab.yml"
+    path.write_text("""\
+name: b
+topology:
+  nodes:
+    t: {kind: linux}
+    br: {kind: bridge}
+  links:
+    - endpoints: ["t:eth1", "br:p1"]
+    - endpoints: ["br:p2", "t:eth2"]
+    - endpoints: ["t:eth3", "host:p3"]
+    - endpoints: ["t:eth4", "mgmt-net:p4"]
+    - endpoints: ["macvlan:eno1", "t:eth5"]
+    - {type: vxlan, endpoint: {node: t, interface: eth6}, remote: 192.0.2.9, vni: 7, dst-port: 4789}
+    - {type: dummy, endpoint: {node: t, interface: eth7}}
+""")
+    text = import_lab(read_containerlab(path), path)
+    assert yaml.safe_load(text)["nodes"]["br"] == {
+        "type": "DUT",
+        "model": "bridge",
+        "interfaces": {"p1": {"name": "p1", "link": "link1"}, "p2": {"name": "p2", "link": "link2"}},
+    }
+    assert text.count("# Left out: link ") == 5
+    assert "t:eth6 (vxlan): its other end is on another machine" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"r2:e1-1"', '"r3:e1-1"', "links.1: there is no node 'r3'"),
+        ('"r2:e1-1"', '"r2"', "'r2' is no end of a link"),
+        (
+            '"r2:e1-1"',
+            '"r2:GigabitEthernet0/0/0"',
+            "'GigabitEthernet0/0/0' is no interface of a node of kind nokia_srlinux",
+        ),
+        ('"r1:e1-1"]', '"r1:e1-1", "r2:e1-9"]', "links.0: a link of type veth has 2 ends"),
+        ("r2: {kind: nokia_srlinux}", "r2:", "nodes.r2: no kind"),
+        ("name: round", "name: lab-${NOT_SET}", "a variable that is not set"),
+        ("name: round", "name: lab-__gitHash__", "fills it in from git"),
+        ("kind: nokia_srlinux", "kind: cisco_xrv9k", None),
+    ],
+)
+def test_a_wrong_lab_is_refused_with_the_reason(lab, old, new, reason):
+    if reason is None:
+        assert path_of(lab(ROUND.replace(old, new).replace("e1-", "eth").replace("ethernet-1/2", "eth3")))
+        return
+    with pytest.raises(TopologyError, match=reason.replace(".", r"\.")):
+        lab(ROUND.replace(old, new))
+
+
+def test_a_lab_without_a_place_for_a_generator_is_refused(lab):
+    machines = ROUND.replace("nokia_srlinux", "juniper_vmx").replace("{kind: linux, ", "{kind: freebsd, ")
+    text = machines.replace("e1-", "eth").replace("ethernet-1/2", "eth3")
+    with pytest.raises(TopologyError, match=r"no place for a generator.*Add a node of kind linux with two links"):
+        lab(text)
+    with pytest.raises(TopologyError, match="r1 is of kind juniper_vmx, which takes no other link while it runs"):
+        lab(text, join=["r1"])
+    with pytest.raises(TopologyError, match="has no node 'r7'; it has tester, r1, r2"):
+        lab(text, tg="r7")
+
+
+def test_a_template_is_refused_and_the_deployed_lab_is_read(lab):
+    with pytest.raises(TopologyError, match=r"template.*topology-data\.json"):
+        lab(ROUND, name="a.clab.gotmpl")
+    nodes = {name: {"kind": kind, "longname": f"x-{name}"} for name, kind in (("t", "linux"), ("r", "arista_ceos"))}
+    ends = [
+        {
+            "a": {"node": "t", "interface": f"eth{n}", "mac": f"02:00:00:00:00:0{n}"},
+            "z": {"node": "r", "interface": f"eth{n}"},
+        }
+        for n in (1, 2)
+    ]
+    links = [{"endpoints": ends[0]}, ends[1]]
+    topology = lab(json.dumps({"name": "d", "type": "clab", "nodes": nodes, "links": links}), "topology-data.json")
+    assert topology["nodes"]["TG"]["netns"] == "x-t"
+    assert topology["nodes"]["TG"]["interfaces"]["eth1"]["mac_address"] == "02:00:00:00:00:01"
+
+
+NETLAB = {
+    "name": "nl",
+    "provider": "clab",
+    "nodes": {
+        "h": {"device": "linux", "hostname": "clab-nl-h", "interfaces": [{"ifindex": 1, "ifname": "eth1"}]},
+        "r": {
+            "device": "srlinux",
+            "hostname": "clab-nl-r",
+            "interfaces": [{"ifindex": 1, "ifname": "ethernet-1/1", "clab": {"name": "e1-1"}}],
+        },
+        "v": {"device": "iosv", "provider": "libvirt", "mgmt": {"ipv4": "192.168.121.103"}},
+    },
+    "links": [
+        {
+            "type": "lan",
+            "linkindex": 1,
+            "interfaces": [
+                {"node": "h", "ifindex": 1, "ifname": "eth1", "ipv4": "172.16.0.2/24"},
+                {"node": "r", "ifindex": 1, "ifname": "ethernet-1/1", "ipv4": "172.16.0.1/24"},
+            ],
+        },
+        {
+            "type": "p2p",
+            "linkindex": 2,
+            "interfaces": [{"node": "r", "ifname": "e1-2"}, {"node": "v", "ifname": "Gi0/1"}],
+        },
+        {
+            "type": "lan",
+            "linkindex": 3,
+            "bridge": "nl_3",
+            "interfaces": [
+                {"node": "r", "ifname": "e1-3"},
+                {"node": "v", "ifname": "Gi0/2"},
+                {"node": "h", "ifname": "eth2"},
+            ],
+        },
+        {"type": "stub", "linkindex": 4, "interfaces": [{"node": "r", "ifname": "e1-4"}]},
+    ],
+}
+
+
+def test_a_lab_of_netlab_is_read(lab):
+    topology = lab(json.dumps(NETLAB), "lab.json", read_netlab)
+    assert topology["nodes"]["TG"]["netns"] == "clab-nl-h"
+    assert path_of(topology) == ["r", "nl_3"]
+    assert topology["nodes"]["r"]["interfaces"]["e1-1"]["other"] == {"ipv4": "172.16.0.1/24", "alias": "ethernet-1/1"}
+    through = lab(json.dumps(NETLAB), "lab.json", read_netlab, duts=["v"])
+    assert path_of(through) == ["r", "v", "nl_3"]
+    assert "host" not in through["nodes"]["v"]
+    assert through["nodes"]["v"]["interfaces"]["Gi0/1"] == {"link": "link2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        (
+            "topology.yml",
+            "nodes: [a, b]\nlinks: [a-b]\n",
+            "topology.yml:2: links: this is netlab's short form.*netlab create",
+        ),
+        ("topology.yml", "nodes: {a: , b: }\n", "nodes: this is netlab's short form"),
+        ("netlab.snapshot.pickle", "x", "snapshot of Python objects is not read"),
+        ("lab.json", json.dumps({**NETLAB, "nodes": {"h": {"device": "linux"}}}), "there is no node 'r'"),
+    ],
+)
+def test_what_is_no_output_of_netlab_is_refused(lab, name, text, reason):
+    with pytest.raises(TopologyError, match=reason):
+        lab(text, name, read_netlab)
+
+
+def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
+    (tmp_path / "round.clab.yml").write_text(ROUND)
+    arguments = ("import", "containerlab", tmp_path / "round.clab.yml", "--output", tmp_path / "round.yaml")
+    status, out, _ = lossratio(*arguments)
+    assert status == 0
+    assert "The path goes through r1, r2." in out
+    assert [hop.node_name for hop in load_topology(tmp_path / "round.yaml").path().hops] == ["r1", "r2"]
+    status, _, err = lossratio(*arguments)
+    assert (status, "is there already" in err) == (2, True)
+
+
+JOIN = """
+mount -t tmpfs tmpfs /run && ip netns add clab-round-r1 && ip netns add clab-round-r2 && cd "$0" || exit 9
+"$1" -m lossratio testbed join round.yaml && "$1" -m lossratio testbed join round.yaml || exit 8
+ip -n lossratio-round -br link show && ip -n clab-round-r1 -br link show e1-3 && ip -n clab-round-r2 -br link show e1-3
+ip netns exec clab-round-r1 ethtool -k e1-3 | grep tx-checksumming
+"$1" -m lossratio testbed part round.yaml && ip netns list && ip -n clab-round-r1 link show e1-3
+"""
+
+
+@pytest.mark.netns
+@needs_testbed
+def test_a_namespace_is_joined_to_a_lab_and_taken_away(tmp_path):
+    lab = tmp_path / "round.clab.yml"
+    lab.write_text(ROUND)
+    (tmp_path / "round.yaml").write_text(import_lab(read_containerlab(lab), lab, join=["r1", "r2"]))
+    user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    command = ["unshare", *user, "--net", "--mount", "sh", "-c", JOIN, str(tmp_path), sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (
+        "lossratio-round lr0 -- e1-3 clab-round-r1\nlossratio-round lr1 -- e1-3 clab-round-r2\nIt is joined"
+        in done.stdout
+    )
+    assert done.stdout.count(" UP ") == 4, done.stdout + done.stderr
+    assert "tx-checksumming: off" in done.stdout
+    assert "the namespace is removed" in done.stdout
+    assert "lossratio-round" not in done.stdout.rpartition("removed.")[2]
+    assert "does not exist" in done.stderr
