@@ -20,15 +20,16 @@ from typing import Any
 import lossratio
 from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER, SEQUENTIAL, Algorithm
 from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
+from lossratio.arena.hard_families import HARD_FAMILIES
 from lossratio.arena.nights import HINT_ALGORITHMS
 from lossratio.arena.search import GOAL_SETS, Row, search_rows
 from lossratio.arena.suts import Family, Overhead
 from lossratio.errors import SearchError
 
 FAMILY_SETS: Mapping[str, Mapping[str, Family]] = MappingProxyType(
-    {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES}
+    {"development": FAMILIES, "held-out": HELD_OUT_FAMILIES, "hard": HARD_FAMILIES}
 )
-"""Families to improve controllers on, and families to judge controllers by."""
+"""Families to improve controllers on, families to judge controllers by, and families that no search is made for."""
 
 EVERY_ALGORITHM: Mapping[str, Algorithm] = MappingProxyType({**ALGORITHMS, **HINT_ALGORITHMS})
 """All algorithms of a cell, by name."""
@@ -126,7 +127,7 @@ EVERYBODYS_CODE = (
     "trials/counters.py",
     "simulation",
     "arena/baselines/checker.py",
-    *(f"arena/{name}.py" for name in ("algorithms", "families", "outcome", "search", "suts")),
+    *(f"arena/{name}.py" for name in ("algorithms", "families", "hard_families", "outcome", "search", "suts")),
 )
 """Code that the numbers of every algorithm depend on: files and folders of the package."""
 

@@ -41,6 +41,8 @@ class Subject:
         sut: The model.
         min_load: Smallest load of a search, in frames per second.
         max_load: Largest load of a search, in frames per second.
+        max_rate: Frames per second that the generator can send; None: any number. Frames above that are unsent, and
+            count as lost.
     """
 
     family: str
@@ -48,6 +50,7 @@ class Subject:
     sut: Sut
     min_load: float
     max_load: float
+    max_rate: float | None = None
 
     def measurer(self, overhead: Overhead, *stream: int) -> SimulatedMeasurer:
         """A measurer on the SUT, freshly started.
@@ -62,6 +65,7 @@ class Subject:
             seed=int(entropy.generate_state(1, np.uint64)[0]),
             overhead=overhead.seconds,
             count_overhead=overhead.counted,
+            max_rate=self.max_rate,
         )
 
 
@@ -76,6 +80,7 @@ class Family:
             overload ignore it).
         max_loads: Largest loads of searches, in frames per second; one of them is drawn.
         min_load: Smallest load of a search, in frames per second.
+        generator: The share of the largest load that the generator can send; None: all of it.
     """
 
     name: str
@@ -83,13 +88,16 @@ class Family:
     make: Callable[[Draw, float, Overload], Sut]
     max_loads: tuple[float, ...]
     min_load: float
+    generator: float | None = None
 
     def subject(self, seed: int) -> Subject:
         """The SUT of a seed. With an odd seed it forwards less than its capacity in overload."""
         draw = np.random.default_rng((seed, _number(self.name)))
         max_load = float(draw.choice(self.max_loads))
         overload = Overload(drop_cost=draw.uniform(0.05, 0.6), dip=draw.uniform(0.0, 0.1)) if seed % 2 else GRACEFUL
-        return Subject(self.name, seed, self.make(draw, max_load, overload), self.min_load, max_load)
+        sut = self.make(draw, max_load, overload)
+        max_rate = None if self.generator is None else self.generator * max_load
+        return Subject(self.name, seed, sut, self.min_load, max_load, max_rate)
 
 
 def log_uniform(draw: Draw, low: float, high: float) -> float:

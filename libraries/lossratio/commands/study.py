@@ -63,7 +63,8 @@ def _seed_range(ctx: click.Context, param: click.Parameter, value: str | None) -
     type=click.Choice(list(FAMILY_SETS)),
     default="development",
     show_default=True,
-    help="Families of SUTs: those that controllers may be tuned on, or those for judging them.",
+    help="Families of SUTs: those that controllers may be tuned on, those for judging them, or those that break the "
+    "suppositions of a search.",
 )
 @click.option("--family", "families", multiple=True, help="Only this family; may be given several times.")
 @click.option(

@@ -7,13 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from lossratio.arena.search import GOAL_SETS
+from lossratio.arena.algorithms import ALGORITHMS, OURS
+from lossratio.arena.hard_families import Inconstant
+from lossratio.arena.search import GOAL_SETS, search_rows
 from lossratio.arena.study import FAMILY_SETS
 from lossratio.arena.suts import Overhead, Series, Subject
 from lossratio.simulation import GRACEFUL, ConstantLoss, SharpKnee, Traffic
 from lossratio.trials.trial import TrialInput
 
-EVERY_FAMILY = [family for families in FAMILY_SETS.values() for family in families.values()]
+COMMON_SETS = {name: families for name, families in FAMILY_SETS.items() if name != "hard"}
+EVERY_FAMILY = [family for families in COMMON_SETS.values() for family in families.values()]
+HARD = FAMILY_SETS["hard"]
 
 
 def parts_with_overload(sut):
@@ -38,7 +42,7 @@ def test_only_loss_verification_would_be_undone_by_counting_overhead():
     assert [name for name, goal_set in GOAL_SETS.items() if not goal_set.countable_overhead] == ["G3"]
 
 
-@pytest.mark.parametrize("families", FAMILY_SETS.values(), ids=FAMILY_SETS)
+@pytest.mark.parametrize("families", COMMON_SETS.values(), ids=COMMON_SETS)
 def test_half_of_the_suts_of_a_study_forward_less_than_their_capacity_in_overload(families):
     assert len(families) >= 12
     suts = [family.subject(seed).sut for family in families.values() for seed in range(6)]
@@ -53,7 +57,7 @@ def test_held_out_families_are_none_of_those_for_development():
     assert {family.group for family in EVERY_FAMILY} == {"quiet", "jittery", "mix"}
 
 
-@pytest.mark.parametrize("family", EVERY_FAMILY, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [*EVERY_FAMILY, *HARD.values()], ids=lambda family: family.name)
 def test_a_seed_always_makes_the_same_sut_and_another_seed_another(family):
     assert family.subject(3) == family.subject(3)
     assert family.subject(3).sut != family.subject(4).sut
@@ -67,6 +71,38 @@ def test_the_true_throughput_is_within_the_loads_of_the_search(family):
         assert measurer.measure(TrialInput(1.0, subject.min_load)).loss_ratio == 0.0
         truth = subject.sut.truth(loss_ratio=0.0, duration=1.0, exceed_ratio=0.5)
         assert truth is None or subject.min_load < truth < 1.2 * subject.max_load
+
+
+@pytest.mark.parametrize("family", HARD.values(), ids=lambda family: family.name)
+def test_a_search_of_a_hard_sut_ends_with_a_result_that_its_trials_bear_out(family):
+    for seed in range(3):
+        for goals in ("G2", "G4"):
+            (row,) = search_rows(GOAL_SETS[goals], family.subject(seed), Overhead(0.0), ALGORITHMS[OURS], 1)
+            assert row.faults == ""
+            assert row.trials <= 200
+
+
+def lost(sut, *trials, rest=0.0):
+    measurer = Subject("hard", 0, sut, 1.0, 1e6).measurer(Overhead(rest))
+    return [round(measurer.measure(TrialInput(duration, load)).lost_frames) for load, duration in trials]
+
+
+def test_hard_suts_lose_frames_as_they_say():
+    assert lost(Inconstant(1000.0), (900.0, 1.0), (1100.0, 2.0)) == [0, 200]
+    assert lost(Inconstant(1000.0, less=0.1, memory=5.0), (950.0, 1.0), (1100.0, 1.0), (950.0, 1.0)) == [0, 100, 50]
+    assert lost(Inconstant(1000.0, less=0.1, memory=5.0), (1100.0, 1.0), (950.0, 1.0), rest=6.0) == [100, 0]
+    assert lost(Inconstant(1000.0, less=0.5, warm_up=4.0), *[(1000.0, 1.0)] * 5) == [500, 375, 250, 125, 0]
+    assert lost(Inconstant(1000.0, per_trial=-0.1), *[(1000.0, 1.0)] * 3) == [0, 100, 190]
+    assert lost(Inconstant(1e6, every=10.0, stall=0.1), (100.0, 9.0), (100.0, 1.0), (100.0, 20.0)) == [0, 10, 20]
+    assert lost(Inconstant(1e6, share=0.01, plateau=1000.0), (1000.0, 1.0), (1100.0, 1.0)) == [0, 11]
+    assert lost(Inconstant(1e6, frames=1), (1000.0, 1.0), (10.0, 60.0)) == [1, 1]
+
+
+def test_a_generator_that_sends_less_than_it_should_leaves_frames_unsent():
+    subject = HARD["generator-limited"].subject(0)
+    output = subject.measurer(Overhead(0.0)).measure(TrialInput(1.0, subject.max_load))
+    assert output.unsent_frames == pytest.approx(0.2 * subject.max_load, rel=0.01)
+    assert output.loss_ratio >= 0.19
 
 
 def test_streams_of_random_numbers_are_repeatable_and_differ():

@@ -11,7 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mlrsearch_suts import LossRatio, drive, knee
 
+from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER
 from lossratio.arena.baselines.checker import faults
+from lossratio.arena.hard_families import Inconstant
+from lossratio.arena.outcome import MOST_TRIALS
+from lossratio.arena.peer import why_not_installed
+from lossratio.arena.suts import Overhead, Subject
+from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, IrregularReason, MLRsearch, SearchGoal, SearchResult
 from lossratio.mlrsearch.stages import targets_of
 from lossratio.trials.trial import TrialInput, TrialResult
@@ -123,6 +129,39 @@ def test_no_trial_is_asked_for_more_often_than_a_target_needs(goals, sut, earlie
     asked = Counter(trial.input for trial in controller.evidence)
     assert {trial: times for trial, times in asked.items() if times > needed[trial.duration]} == {}
     assert IrregularReason.STALLED not in {goal_result.reason for goal_result in result.values()}
+
+
+inconstant = st.builds(
+    Inconstant,
+    capacity=st.floats(4.5, 7.3).map(lambda exponent: 10.0**exponent),
+    less=st.sampled_from([0.01, 0.05, 0.2, 0.5]),
+    warm_up=st.sampled_from([0.0, 0.0, 10.0, 60.0]),
+    memory=st.sampled_from([0.0, 0.0, 5.0, 18.0, 60.0]),
+    per_trial=st.sampled_from([0.0, 0.0, -3e-4, 3e-4, 5e-3]),
+    every=st.sampled_from([0.0, 0.0, 3.0, 10.0]),
+    stall=st.sampled_from([0.001, 0.05]),
+    share=st.sampled_from([0.0, 0.0, 1e-4, 0.02]),
+    plateau=st.sampled_from([0.0, 1e5, 1e6]),
+    frames=st.sampled_from([0, 0, 1]),
+)
+
+
+@example(GOAL_SETS["RFC 2544"], Inconstant(12e6, every=6.13, stall=0.021))
+@example(GOAL_SETS["TST009"], Inconstant(7.4e6, every=11.5, stall=0.02))
+@given(st.sampled_from([GOAL_SETS[name] for name in ("NDR and PDR", "RFC 2544", "TST009", "quick")]), inconstant)
+@settings(deadline=None, max_examples=25, derandomize=True)
+def test_no_sut_takes_much_more_trials_than_the_peer_needs(goals, sut):
+    missing = why_not_installed()
+    if missing is not None:
+        pytest.skip(missing)
+    subject = Subject("hard", 0, sut, MIN, MAX)
+    ours = ALGORITHMS[OURS].search(goals, subject, subject.measurer(Overhead(0.0)))
+    assert faults(ours.result, ours.trials, min_load=MIN, max_load=MAX) == ()
+    try:
+        theirs = len(ALGORITHMS[PEER].search(goals, subject, subject.measurer(Overhead(0.0))).trials)
+    except SearchError:
+        theirs = MOST_TRIALS
+    assert len(ours.trials) <= 3 * theirs + 20
 
 
 @pytest.mark.parametrize("fail_fast", [True, False])
