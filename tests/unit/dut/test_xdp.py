@@ -226,7 +226,12 @@ def test_the_how_to_s_comparison_finds_the_program_that_loses_frames(tmp_path, l
     assert name == "lossratio"
     with own_state():
         topology = local_topology(tmp_path, "xdp")
-        finished = lossratio(*(str(topology) if argument == "lab.yaml" else argument for argument in arguments))
+        # One testbed for eight measurements.
+        assert lossratio("testbed", "up", topology).status == 0
+        try:
+            finished = lossratio(*(str(topology) if argument == "lab.yaml" else argument for argument in arguments))
+        finally:
+            lossratio("testbed", "down", topology)
     assert finished.status == 3, finished.err
     assert "64B-mrr MRR: B is slower than A by -" in finished.out
 
