@@ -231,7 +231,7 @@ def test_the_how_to_s_comparison_finds_the_program_that_loses_frames(tmp_path, l
         try:
             finished = lossratio(*(str(topology) if argument == "lab.yaml" else argument for argument in arguments))
         finally:
-            lossratio("testbed", "down", topology)
+            lossratio("testbed", "down", topology.stem)
     assert finished.status == 3, finished.err
     assert "64B-mrr MRR: B is slower than A by -" in finished.out
 
