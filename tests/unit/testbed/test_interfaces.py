@@ -47,7 +47,7 @@ def interfaces_of(path, **names):
 
 def test_linux_names_of_pci_addresses_are_asked_from_the_nodes(lab):
     _, path = lab
-    named = with_names(path, interfaces_of(path, TG_p0="ens1", TG_p1="eth7", DUT1_west="ens2", DUT1_east="ens3"), NODES)
+    named = with_names(path, interfaces_of(path, TG_p0="ens1", TG_p1="eth7", DUT1_west="ens2", DUT1_east="ens3"))
     assert [port.interface.name for port in named.ports] == ["ens1", "ens2", None, "eth7"]
     assert [str(port) for port in named.ports] == [str(port) for port in path.ports]
 
@@ -76,4 +76,6 @@ def test_interfaces_of_a_node_that_nobody_asked_are_not_missing(lab):
 
 def test_where_none_is_missing_there_is_nothing_to_say(lab):
     file, path = lab
-    check_presence(file, path, interfaces_of(path, TG_p0="ens1", TG_p1="eth7", DUT1_west="ens2", DUT1_east="ens3"))
+    check_presence(
+        file, path, interfaces_of(path, TG_p0="ens1", TG_p1="eth7", DUT1_west="ens2", DUT1_east="ens3"), NODES
+    )
