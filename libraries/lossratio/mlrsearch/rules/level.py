@@ -14,8 +14,8 @@ NAME = "level"
 FAILURES = 4
 """Loads that long trials must have failed although shorter ones had passed there.
 
-A picture: trials of 1 s pass at 100, 99, 97 and 90 kfps, and those of 8 s fail at each of them, with one frame of 400
-lost. So may one at 9 kfps, which comes next.
+A picture: trials of 1 s pass at 100, 97, 90 and 80 kfps, and those of 8 s fail at each of them, with one frame of 400
+lost. So may one at 9 kfps, the minimum load, which comes next.
 """
 
 FALL = 32
