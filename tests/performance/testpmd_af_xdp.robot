@@ -9,8 +9,15 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    eth    l2xcfwd    base    dpdk    drv_af_xdp    eth-l2xcbase-testpmd-afxdp
-...                   ${FRAME_SIZE}    ${CORES}c
+Test Tags    perftest
+...          eth
+...          l2xcfwd
+...          base
+...          dpdk
+...          drv_af_xdp
+...          eth-l2xcbase-testpmd-afxdp
+...          ${FRAME_SIZE}
+...          ${CORES}c
 
 
 *** Test Cases ***

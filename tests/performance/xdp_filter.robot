@@ -9,7 +9,14 @@ Suite Setup       Set Up Testbed    ${TOPOLOGY}    duts=${DUTS}    nic=${NIC}
 Suite Teardown    Tear Down Testbed
 Test Template     Find NDR And PDR
 
-Test Tags         perftest    eth    l2xcfwd    feature    xdp    eth-l2xcbase-xdp100rules    ${FRAME_SIZE}    ${CORES}c
+Test Tags    perftest
+...          eth
+...          l2xcfwd
+...          feature
+...          xdp
+...          eth-l2xcbase-xdp100rules
+...          ${FRAME_SIZE}
+...          ${CORES}c
 
 
 *** Test Cases ***

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from lossratio.errors import SearchError
 from lossratio.measurements.measurement import Measurement, TestPlace, perform
-from lossratio.mlrsearch import SearchGoalWarning
+from lossratio.measurements.progress import Progress
+from lossratio.mlrsearch import Forecast, SearchGoalWarning
 from lossratio.results import MEMORY_REMARK, Kind, MaxLoad, TestResult
 from lossratio.trials import Controller, Integrity, Measurer, TrialInput, TrialResult
 from lossratio.units import format_frame_rate, format_ratio
@@ -291,6 +292,13 @@ class PlannedTrials:
     def result(self) -> tuple[TrialResult, ...]:
         """All results so far."""
         return tuple(self._results)
+
+    def progress(self, trial: TrialResult) -> Progress:
+        """The progress after the latest trial; each remaining trial takes as long as the trials so far on average."""
+        left = self.remaining * self.elapsed / self.trials
+        return Progress(
+            self.trials, trial, (), Forecast(left, left, left), elapsed=self.elapsed, following=self.next_trial()
+        )
 
 
 def measure(

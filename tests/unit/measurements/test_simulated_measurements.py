@@ -423,8 +423,8 @@ EARLY = replace(REQUEST, early_verdict=True)
 
 
 def test_early_verdicts_are_in_the_trials_the_conditions_and_the_settings(tmp_path):
-    told = []
-    result = find_conditional_throughput(policed(police="50 kfps"), EARLY, place(tmp_path), told.append)
+    progress_reports = []
+    result = find_conditional_throughput(policed(police="50 kfps"), EARLY, place(tmp_path), progress_reports.append)
     plain = find_conditional_throughput(policed(police="50 kfps"), REQUEST, place(tmp_path, "plain"))
     assert [report.result for report in result.goals] == [report.result for report in plain.goals]
     assert read_result(tmp_path / "results" / "a_suite.a_test.json") == result
@@ -435,7 +435,7 @@ def test_early_verdicts_are_in_the_trials_the_conditions_and_the_settings(tmp_pa
     assert ended
     assert all(trial.loss_ratio > PDR.loss_ratio for trial in ended)
     assert all(trial.effective_duration_s == trial.duration_s > trial.elapsed_s for trial in ended)
-    assert f"loss at least {ended[0].loss_ratio * 100:.4g} %" in told[ended[0].number - 1].line()
+    assert f"loss at least {ended[0].loss_ratio * 100:.4g} %" in progress_reports[ended[0].number - 1].line()
     assert "early_verdict" not in plain.settings
     assert plain.conditions.timing.deviations == result.conditions.timing.deviations[:-1]
 

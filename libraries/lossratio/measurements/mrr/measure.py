@@ -24,7 +24,6 @@ from lossratio.measurements.mrr.result import (
     mrr_contradictions,
     mrr_result,
 )
-from lossratio.mlrsearch import Forecast
 from lossratio.results import MaxLoad, View
 from lossratio.trials import Integrity, TrialInput, TrialResult
 
@@ -78,16 +77,8 @@ class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrRe
         }
 
     def progress(self, request: MrrRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The time left: each remaining trial takes as long as the trials so far on average."""
-        time_left = controller.remaining * controller.elapsed / controller.trials
-        return Progress(
-            controller.trials,
-            trial,
-            (),
-            Forecast(time_left, time_left, time_left),
-            elapsed=controller.elapsed,
-            following=controller.next_trial(),
-        )
+        """The time left, from the trials so far."""
+        return controller.progress(trial)
 
     def build(
         self,

@@ -24,7 +24,6 @@ from lossratio.measurements.recovery.result import (
     recovery_result,
     recovery_values,
 )
-from lossratio.mlrsearch import Forecast
 from lossratio.results import MaxLoad, View, differences
 from lossratio.trials import Integrity, Step, TrialInput, TrialResult
 
@@ -105,16 +104,8 @@ class Recovery(MeasuredKind[RecoveryRequest, PlannedTrials, Progress, RecoveryRe
         }
 
     def progress(self, request: RecoveryRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The time left: all trials take the same time."""
-        left = controller.remaining * controller.elapsed / controller.trials
-        return Progress(
-            controller.trials,
-            trial,
-            (),
-            Forecast(left, left, left),
-            elapsed=controller.elapsed,
-            following=controller.next_trial(),
-        )
+        """The time left, from the trials so far."""
+        return controller.progress(trial)
 
     def build(
         self,

@@ -21,7 +21,6 @@ from lossratio.measurements import (
     measure,
 )
 from lossratio.measurements.reset.result import ResetResult, ResetSettings, reset_result, reset_time, reset_values
-from lossratio.mlrsearch import Forecast
 from lossratio.results import MaxLoad, View, differences
 from lossratio.trials import (
     Integrity,
@@ -203,16 +202,8 @@ class Reset(MeasuredKind[ResetRequest, PlannedTrials, Progress, ResetResult]):
         }
 
     def progress(self, request: ResetRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The time left: all trials take the same time."""
-        left = controller.remaining * controller.elapsed / controller.trials
-        return Progress(
-            controller.trials,
-            trial,
-            (),
-            Forecast(left, left, left),
-            elapsed=controller.elapsed,
-            following=controller.next_trial(),
-        )
+        """The time left, from the trials so far."""
+        return controller.progress(trial)
 
     def build(
         self,

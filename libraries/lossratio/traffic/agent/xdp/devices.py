@@ -86,7 +86,7 @@ def attach(program: XdpProgram, port: Link) -> tuple[XdpLink, XdpMode]:
 def pinned_napi_cpus() -> set[int]:
     """Processors that threads of the kernel are bound to which receive for an interface (threaded NAPI).
 
-    A local testbed has one for each DUT. Whoever bound it wants the processor for that.
+    A local testbed has one for each DUT, and keeps the processor for that thread.
     """
     cpus: set[int] = set()
     every = len(os.sched_getaffinity(0))

@@ -38,7 +38,7 @@ from .frame_code import FREE_STACK, Faults
 from .send_program import FOREVER, RING_BITS, WRAP_BITS, SendStream
 
 DIRECTIONS = 0xFF
-"""Bits of a tag that tell the streams of a trial from each other."""
+"""Bits of a tag that distinguish the streams of a trial."""
 
 _NO_TAG = 1 << 32
 _FAMILY, _PREVIOUS, _RAMP, _TAGS = 0, 8, 16, 24
