@@ -36,12 +36,18 @@ def namespace(tmp_path_factory):
         holder.stdin.close()
 
 
+@pytest.fixture
+def ssh_session(server):
+    """A session over SSH."""
+    with server.connect() as session:
+        yield session
+
+
 @pytest.fixture(params=["ssh", "namespace"])
 def session(request, monkeypatch):
     """A session over SSH, and one in a namespace of this machine: both behave in the same way."""
     if request.param == "ssh":
-        with request.getfixturevalue("server").connect() as session:
-            yield session
+        yield request.getfixturevalue("ssh_session")
         return
     monkeypatch.setattr("lossratio.nodes.namespaces.NETNS_DIRECTORY", request.getfixturevalue("namespace"))
     node = Node(type="DUT", netns="lab", interfaces={"west": {"name": "eth1"}})

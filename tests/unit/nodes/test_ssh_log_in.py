@@ -76,8 +76,8 @@ class TestLogIn:
             with pytest.raises(NodeError):
                 server.connect(key_file=None)
 
-    def test_lines_are_sent_without_delay(self, session):
-        transport = session._client.get_transport()
+    def test_lines_are_sent_without_delay(self, ssh_session):
+        transport = ssh_session._client.get_transport()
         assert transport.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 

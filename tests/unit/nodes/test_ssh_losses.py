@@ -11,30 +11,30 @@ from lossratio.errors import NodeError
 class TestLostConnections:
     pytestmark = needs_sshd
 
-    def test_losing_the_connection_during_a_command_is_one_clear_error(self, session):
-        server_pid = sshd_of(session)
+    def test_losing_the_connection_during_a_command_is_one_clear_error(self, ssh_session):
+        server_pid = sshd_of(ssh_session)
         with pytest.raises(NodeError, match="DUT1: the connection was lost while"):
-            session.run("kill", "-9", str(server_pid))
+            ssh_session.run("kill", "-9", str(server_pid))
         with pytest.raises(NodeError, match="the connection is lost; cannot run `true`"):
-            session.run("true")
+            ssh_session.run("true")
 
-    def test_losing_the_connection_while_waiting_for_a_line_is_one_clear_error(self, session):
-        server_pid = sshd_of(session)
-        process = session.start("cat")
+    def test_losing_the_connection_while_waiting_for_a_line_is_one_clear_error(self, ssh_session):
+        server_pid = sshd_of(ssh_session)
+        process = ssh_session.start("cat")
         os.kill(server_pid, signal.SIGKILL)
         with pytest.raises(NodeError, match="DUT1: the connection was lost while `cat` ran"):
             process.read_line(5.0)
         assert process.close() == -1
 
     @pytest.mark.parametrize("error", [EOFError(), paramiko.SSHException("no keys in time")])
-    def test_a_connection_that_breaks_in_mid_sentence_is_one_clear_error(self, session, monkeypatch, error):
+    def test_a_connection_that_breaks_in_mid_sentence_is_one_clear_error(self, ssh_session, monkeypatch, error):
         """It breaks while paramiko sends: a line, or how much more it has room for."""
 
         def break_off(*_):
             raise error
 
-        reading, writing = session.start("seq", "1000000"), session.start("cat")
-        monkeypatch.setattr(session._client.get_transport().packetizer, "write_all", break_off)
+        reading, writing = ssh_session.start("seq", "1000000"), ssh_session.start("cat")
+        monkeypatch.setattr(ssh_session._client.get_transport().packetizer, "write_all", break_off)
         with pytest.raises(NodeError, match="`cat`"):
             writing.write_line("a line")
         with pytest.raises(NodeError, match="`seq 1000000`"):
@@ -42,20 +42,20 @@ class TestLostConnections:
         writing.close(0.1)
         reading.close(0.1)
 
-    def test_output_that_may_be_cut_off_is_none(self, session, monkeypatch):
+    def test_output_that_may_be_cut_off_is_none(self, ssh_session, monkeypatch):
         def break_off(*_):
             raise EOFError
 
         monkeypatch.setattr(paramiko.Channel, "recv", break_off)
         with pytest.raises(NodeError, match="the connection was lost while `echo all` ran"):
-            session.run("echo", "all")
+            ssh_session.run("echo", "all")
 
-    def test_a_server_that_stands_still_is_not_waited_for(self, session):
-        server_pid = sshd_of(session)
+    def test_a_server_that_stands_still_is_not_waited_for(self, ssh_session):
+        server_pid = sshd_of(ssh_session)
         os.kill(server_pid, signal.SIGSTOP)
         try:
             with pytest.raises(NodeError, match="DUT1"):
-                session.run("true", timeout=0.3)
+                ssh_session.run("true", timeout=0.3)
         finally:
             os.kill(server_pid, signal.SIGCONT)
 

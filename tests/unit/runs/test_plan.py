@@ -129,7 +129,11 @@ def test_the_matrix_has_a_job_for_each_testbed(tmp_path):
 def test_the_matrix_of_a_directory_can_be_of_one_kind():
     directory = SIMULATED.parent
     answer = json.loads(CliRunner().invoke(matrix, [str(directory), "--kind", "simulated"]).output)
-    assert answer == {"include": [{"testbed": "simulated", "topology": str(SIMULATED)}]}
+    files = {"simulated": SIMULATED, "simulated-device": SIMULATED.with_name("simulated-device.yaml")}
+    assert {row["testbed"]: row["topology"] for row in answer["include"]} == {
+        name: str(file) for name, file in files.items()
+    }
+    assert len(answer["include"]) == len(files)
 
 
 def test_testbeds_of_the_same_name_are_an_error(tmp_path):
