@@ -39,7 +39,7 @@ def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, 
         exec(source, names)  # noqa: S102 - it is our own notebook
         return []
     exec(compile(ast.Module(statements, []), "cell", "exec"), names)  # noqa: S102
-    value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)  # noqa: S307
+    value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)  # noqa: S307 - it is our own notebook
     if value is None:
         return []
     data = {form: getattr(value, method)() for form, method in _FORMS.items() if hasattr(value, method)}

@@ -113,10 +113,13 @@ def test_several_senders_share_one_direction(ready, agent):
         pytest.skip("one processor")
     facts = configure(agent, bidirectional=False, cpus=cpus)
     assert facts["cpus"] == cpus
-    (east,) = agent.trial(10_001, 0.1)
-    # A sender that a busy machine holds up at the trial's end leaves its last frames unsent.
-    assert 900 <= east.sent <= east.intended == 1_001
-    assert (east.received, east.faulty) == (east.sent, 0)
+    # A sender that a busy machine holds up at a trial's end leaves its last frames unsent: one trial of ten has all.
+    for _ in range(10):
+        (east,) = agent.trial(10_001, 0.1)
+        assert (east.intended, east.received, east.faulty) == (1_001, east.sent, 0)
+        if east.sent == east.intended:
+            break
+    assert east.sent == 1_001
 
 
 def test_frames_of_an_earlier_trial_are_late_and_not_this_ones(ready, agent):

@@ -259,7 +259,7 @@ def _tests(facts: _Facts) -> Iterator[Requirement]:
         "",
         "one frame size makes no graph",
     )
-    latency = [result for result in facts.results if isinstance(result, LatencyResult)]
+    latency = facts.run.results_as(LatencyResult)
     if not latency:
         yield from _left_out("26.2", "latency")
     else:
@@ -293,7 +293,7 @@ def _tests(facts: _Facts) -> Iterator[Requirement]:
 
 
 def _back_to_back(facts: _Facts) -> Iterator[Requirement]:
-    results = [result for result in facts.results if isinstance(result, BackToBackResult)]
+    results = facts.run.results_as(BackToBackResult)
     if not results:
         yield from _left_out("26.4", "back-to-back frames")
         return
@@ -342,7 +342,7 @@ def _recovery_and_reset(facts: _Facts) -> Iterator[Requirement]:
         )
     else:
         yield from _left_out("26.5", "system recovery")
-    resets = [result for result in facts.results if isinstance(result, ResetResult)]
+    resets = facts.run.results_as(ResetResult)
     if not resets:
         yield from _left_out("26.6", "reset")
         return

@@ -23,18 +23,15 @@ def draw_throughput(run: Rfc2544Run) -> str:
     """The graph of section 26.1: frame rate over frame size, theoretical and measured."""
     theoretical: list[tuple[float, float]] = []
     measured: list[tuple[float, float]] = []
-    for part in run.of(Rfc2544Test.THROUGHPUT):
-        if isinstance(part.result, ThroughputResult):
-            size = part.result.conditions.traffic.average_frame_size_bytes
-            theoretical.append((size, theoretical_rate(part.result.max_load)))
-            rate = throughput_of(part.result)
-            measured += [] if rate is None else [(size, rate)]
+    results = run.results_as(ThroughputResult)
+    for result in results:
+        size = result.conditions.traffic.average_frame_size_bytes
+        theoretical.append((size, theoretical_rate(result.max_load)))
+        rate = throughput_of(result)
+        measured += [] if rate is None else [(size, rate)]
     if len(theoretical) < 2:
         return ""
-    known = all(
-        part.result is None or part.result.max_load.theoretical_maximum is not None
-        for part in run.of(Rfc2544Test.THROUGHPUT)
-    )
+    known = all(result.max_load.theoretical_maximum is not None for result in results)
     upper = (
         "theoretical maximum of the links" if known else "theoretical maximum, or maximum load where it is not known"
     )
@@ -51,11 +48,12 @@ def draw_loss(run: Rfc2544Run) -> str:
     """The graph of section 26.3: both axes from 0 to 100 %."""
     lines: list[tuple[str, list[tuple[float, float]]]] = []
     for part in run.of(Rfc2544Test.FRAME_LOSS):
-        if isinstance(part.result, FrameLossResult) and part.result.frame_loss is not None:
-            share = part.result.max_load.rate.per_interface_fps / theoretical_rate(part.result.max_load)
+        result = part.result_as(FrameLossResult)
+        if result is not None and result.frame_loss is not None:
+            share = result.max_load.rate.per_interface_fps / theoretical_rate(result.max_load)
             points = [
                 (100 * share * loss.share_of_max_load_ratio, 100 * loss.frame_loss_ratio)
-                for loss in part.result.frame_loss.loads
+                for loss in result.frame_loss.loads
             ]
             lines.append((part.frame_size, points))
     if not lines:

@@ -162,8 +162,8 @@ def _throughput(run: Rfc2544Run) -> Chapter:
 
 
 def _throughput_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result
-    if not isinstance(result, ThroughputResult):
+    result = part.result_as(ThroughputResult)
+    if result is None:
         return _missing(part, 7)
     load, outcome = result.max_load, result.goals[0].result
     rate = None if outcome is None else outcome.conditional_throughput
@@ -203,8 +203,8 @@ def _latency(run: Rfc2544Run) -> Chapter:
 
 
 def _latency_rows(part: Rfc2544Part) -> Iterator[tuple[str, ...]]:
-    result = part.result
-    if not isinstance(result, LatencyResult):
+    result = part.result_as(LatencyResult)
+    if result is None:
         yield _missing(part, 7)
         return
     known = [at_load for at_load in result.latency if at_load.is_measured]
@@ -227,10 +227,11 @@ def _frame_loss(run: Rfc2544Run) -> Chapter:
     columns = ("frame size", "load, % of the maximum", "load, fps", "frame loss rate, %", "lost frames", "state")
     rows: list[tuple[str, ...]] = []
     for part in run.of(Rfc2544Test.FRAME_LOSS):
-        if not isinstance(part.result, FrameLossResult) or part.result.frame_loss is None:
+        result = part.result_as(FrameLossResult)
+        if result is None or result.frame_loss is None:
             rows.append(_missing(part, 5))
             continue
-        for loss in part.result.frame_loss.loads:
+        for loss in result.frame_loss.loads:
             rows.append(
                 (
                     part.frame_size,
@@ -265,8 +266,8 @@ def _back_to_back(run: Rfc2544Run) -> Chapter:
 
 
 def _back_to_back_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result
-    if not isinstance(result, BackToBackResult) or result.error is not None:
+    result = part.result_as(BackToBackResult)
+    if result is None:
         return _missing(part, 7)
     values, rate = result.back_to_back, _fps(result.max_load.rate)
     if values is None:
@@ -304,8 +305,8 @@ def _recovery(run: Rfc2544Run) -> Chapter:
 
 
 def _recovery_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result
-    if not isinstance(result, RecoveryResult) or result.error is not None:
+    result = part.result_as(RecoveryResult)
+    if result is None:
         return _missing(part, 7)
     if result.recovery is None:
         return (part.frame_size, _fps(result.throughput), *[""] * 5, f"{result.reason}")
@@ -344,8 +345,8 @@ def _reset(run: Rfc2544Run) -> Chapter:
 
 
 def _reset_row(part: Rfc2544Part) -> tuple[str, ...]:
-    result = part.result
-    if not isinstance(result, ResetResult) or result.reset is None:
+    result = part.result_as(ResetResult)
+    if result is None or result.reset is None:
         return _missing(part, 8)
     values = result.reset
     average, spread = values.average_s, (values.least_s, values.most_s, values.stdev_s)

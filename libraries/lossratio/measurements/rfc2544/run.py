@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lossratio.errors import DutError, LossRatioError, ReportError, SearchError
 from lossratio.measurements import InWords, Span, TestPlace
@@ -29,6 +29,8 @@ from lossratio.trials import Integrity
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Testbed
     from lossratio.traffic import TrafficProfile
+
+ResultT = TypeVar("ResultT", bound=TestResult)
 
 
 class Rfc2544Test(str, Enum):
@@ -211,6 +213,10 @@ class Rfc2544Part:
     result: TestResult | None
     problem: str | None = None
 
+    def result_as(self, kind: type[ResultT]) -> ResultT | None:
+        """The result, if it is of this kind; None: there is none, or it is another test's."""
+        return self.result if isinstance(self.result, kind) else None
+
 
 @dataclass(frozen=True)
 class Rfc2544Run:
@@ -244,6 +250,10 @@ class Rfc2544Run:
     def of(self, test: Rfc2544Test) -> tuple[Rfc2544Part, ...]:
         """The parts of one test, by frame size."""
         return tuple(part for part in self.parts if part.test is test)
+
+    def results_as(self, kind: type[ResultT]) -> tuple[ResultT, ...]:
+        """The results of one kind, by frame size."""
+        return tuple(result for part in self.parts if (result := part.result_as(kind)) is not None)
 
 
 _TRIAL_OVERHEAD = 0.3
@@ -285,8 +295,8 @@ def run_rfc2544(
         if test is Rfc2544Test.THROUGHPUT:
             throughput = None
         part = _perform(_Task(testbed, request, profile, test, throughput), place, on_progress)
-        if isinstance(part.result, ThroughputResult):
-            throughput = throughput_of(part.result)
+        if (searched := part.result_as(ThroughputResult)) is not None:
+            throughput = throughput_of(searched)
         parts.append(part)
         if on_part is not None:
             on_part(part)
@@ -463,11 +473,12 @@ def _earlier(place: TestPlace, request: LatencyRequest) -> LatencyResult | None:
         result = read_result(path)
     except ReportError:
         return None
+    if not isinstance(result, LatencyResult):
+        return None
     is_same = (
-        isinstance(result, LatencyResult)
-        and result.outcome is Outcome.MEASURED
+        result.outcome is Outcome.MEASURED
         and [(at.load.per_interface_fps, at.duration_s) for at in result.latency]
         == [(point.load, request.duration) for point in request.points]
         and result.conditions.traffic == describe_traffic(request.profile)
     )
-    return result if is_same and isinstance(result, LatencyResult) else None
+    return result if is_same else None

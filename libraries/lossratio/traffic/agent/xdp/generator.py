@@ -96,6 +96,7 @@ class XdpGenerator:
             self.close()
             raise AgentError("bpf", f"{error} {_WAY_OUT}") from error
         except BaseException:
+            # Also an interrupt must not leave programs attached and threads alive.
             self.close()
             raise
 
@@ -323,6 +324,7 @@ class XdpGenerator:
                 if left < -_LATE_END_SECONDS:
                     raise AgentError("sender_died", "A sender does not come to its end; configure anew.")
         except BaseException:
+            # Also an interrupt ends the traffic.
             for sender in self._senders:
                 sender.program.stop()
             raise
