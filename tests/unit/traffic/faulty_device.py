@@ -29,6 +29,11 @@ def route(frame: bytes) -> bytes:
     return frame[:6] + bytes(6) + frame[12:22] + bytes([ttl, frame[23]]) + checksum.to_bytes(2, "big") + frame[26:]
 
 
+def swap_words(frame: bytes) -> bytes:
+    """The same frame with two words of eight bytes in each other's place, far behind its headers."""
+    return frame[:400] + frame[408:416] + frame[400:408] + frame[416:]
+
+
 CHANGES = {
     "corrupt": lambda frame: frame[:_PAYLOAD] + bytes([frame[_PAYLOAD] ^ 0x10]) + frame[_PAYLOAD + 1 :],
     "zero": lambda frame: frame[:_PAYLOAD] + bytes(len(frame) - _PAYLOAD),
@@ -37,6 +42,11 @@ CHANGES = {
     "addresses": swap_addresses,
     "mac": lambda frame: b"\x02\0\0\0\0\x77" + frame[6:],
     "truncate": lambda frame: frame[:-4],
+    "last byte": lambda frame: frame[:-1] + bytes([frame[-1] ^ 1]),
+    "class": lambda frame: frame[:15] + b"\xb8" + frame[16:],
+    "words": swap_words,
+    "vlan": lambda frame: frame[:12] + b"\x81\0\0\7" + frame[12:],
+    "other vlan": lambda frame: frame[:15] + bytes([frame[15] ^ 1]) + frame[16:],
     "cut": lambda frame: frame[:_NUMBER_END],
     "pad": lambda frame: frame + bytes(6),
     "route": route,
@@ -91,7 +101,10 @@ def main(west_name: str, east_name: str, fault: str, buffer: str = "67108864") -
                 west.send(frame)
                 continue
             for changed in eastward(fault, number, frame, held):
-                (west if fault == "cross" and number % EVERY == 0 else east).send(changed)
+                is_hit = number % EVERY == 0
+                (west if fault == "cross" and is_hit else east).send(changed)
+                if fault == "echo" and is_hit:
+                    west.send(changed)
             number += 1
 
 

@@ -90,6 +90,8 @@ def faults(direction):
         ("mac", {"misdelivered": 10}),
         ("truncate", {"wrong_length": 10}),
         ("pad", {"wrong_length": 10}),
+        ("last byte", {"corrupted": 10}),
+        ("class", {"corrupted": 10}),
     ],
 )
 def test_frames_that_come_back_otherwise_than_they_were_sent_are_counted_apart_and_not_received(
@@ -109,6 +111,28 @@ def test_latency_frames_are_counted_and_not_examined(bridged, agent):
     for counters, latency in zip(output.directions, output.latency, strict=True):
         assert latency.received > 0
         assert (counters.received, counters.examined) == (counters.sent, counters.sent - latency.received)
+
+
+@with_each_generator
+def test_parts_of_long_frames_in_each_other_s_place_are_seen(through):
+    east, west = through("words", frame_size=1518)
+    assert (east.received, faults(east)) == (SENT - 10, {"corrupted": 10})
+    assert (west.received, faults(west)) == (SENT, {})
+
+
+@with_each_generator
+@pytest.mark.parametrize(("fault", "profile"), [("vlan", "ethip4-udp"), ("other vlan", "dot1q-ip4base")])
+def test_frames_that_come_back_in_another_vlan_do_not_count_as_received(through, fault, profile):
+    east, west = through(fault, profile=profile)
+    assert (east.sent, east.received) == (SENT, SENT - 10)
+    assert (west.received, faults(west)) == (SENT, {})
+
+
+@with_each_generator
+def test_frames_that_are_echoed_to_their_sender_are_misdelivered_there(through):
+    east, west = through("echo")
+    assert (east.received, west.received) == (SENT, SENT)
+    assert (faults(east), faults(west)) == ({}, {"misdelivered": 10})
 
 
 @with_each_generator

@@ -118,7 +118,8 @@ def let_probes_through(packets: socket.socket, place: TagPlace, tag: int, mask: 
 def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) -> None:
     """Has a packet socket take only the frames that are to be seen.
 
-    Odd are frames with the tag of another direction of the trial, of another length, or with another destination.
+    Odd are frames with the tag of another direction of the trial, of another length, or with another destination, and
+    those that a device has put into a VLAN.
     """
     start = _start(place)
     program = [
@@ -128,6 +129,8 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
     ]
     for load, offset, value in ((_LOAD_WORD, 0, sample.mac[:4]), (_LOAD_HALF, 4, sample.mac[4:])):
         program += [(load, 0, 0, offset), (_JUMP_IF_EQUAL, 0, _TAKE, int.from_bytes(value, "big"))]
+    if not place.behind_vlan:
+        program += [(_LOAD_WORD, 0, 0, _ANCILLARY_VLAN_PRESENT), (_JUMP_IF_EQUAL, 0, _TAKE, 0)]
     # X is zero in frames that have lost the tag of their VLAN.
     lost = VLAN_TAG_BYTES if place.behind_vlan else 0
     program += [(_LOAD_LENGTH, 0, 0, 0), (_SUBTRACT_X, 0, 0, 0)]
@@ -286,11 +289,12 @@ class CapturedFrames:
         """Those from one number on to before another one."""
         return CapturedFrames(self._slots[start:end])
 
-    def contents(self, end: int) -> Bytes:
-        """The first bytes of each frame, with the tag of its VLAN, which the kernel takes off when it arrives.
+    def contents(self, end: int, *, with_tags: bool = True) -> Bytes:
+        """The first bytes of each frame.
 
         Args:
             end: How many bytes; those behind the end of a shorter frame mean nothing.
+            with_tags: Whether with the tag of its VLAN, which the kernel takes off when it arrives.
         """
         starts = self._halves[:, _MAC_HALF].astype(np.int64)
         if len(starts) and (starts == starts[0]).all():
@@ -298,7 +302,7 @@ class CapturedFrames:
             plain = self._slots[:, starts[0] : starts[0] + end]
         else:
             plain = np.take_along_axis(self._slots, starts[:, np.newaxis] + np.arange(end), axis=1)
-        if not self._has_lost_tag.any():
+        if not with_tags or not self._has_lost_tag.any():
             return plain
         tags = np.stack((self._halves[:, _VLAN_TYPE_HALF], self._halves[:, _VLAN_HALF]), axis=1).astype(">u2")
         whole = np.hstack((plain[:, :_MACS], tags.view(np.uint8), plain[:, _MACS : end - VLAN_TAG_BYTES]))

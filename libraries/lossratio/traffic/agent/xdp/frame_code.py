@@ -402,7 +402,10 @@ class FrameCode:
         code.or_(R1, R0)
 
     def _compare_rest(self, code: Assembler, faults: Faults) -> None:
-        """Compares the sum of the words behind the part that is compared word by word."""
+        """Compares the words behind the part that is compared one by one: their sum, and the sum of all sums before it.
+
+        The first sum changes with each word, the second one also with their order (as in Fletcher's checksum).
+        """
         template = max(self.plan.templates, key=len)
         done = code.new_label("compared")
         lengths = sorted(set(self.plan.lengths))
@@ -416,15 +419,19 @@ class FrameCode:
             code.ldx(DW, R4, R10, faults.end)
             code.jgt(R3, R4, faults.corrupted)
             code.mov(R1, 0)
-            place, total = self._direct, 0
+            code.mov(R0, 0)
+            place, total, total_of_sums = self._direct, 0, 0
             while place < size:
                 width = next(width for width in (8, 4, 2, 1) if place + width <= size)
                 code.ldx(_SIZES[width], R2, R6, place + faults.shift)
                 code.add(R1, R2)
+                code.add(R0, R1)
                 total += int.from_bytes(template[place : place + width], _ORDER)
+                total_of_sums += total
                 place += width
-            code.ld_imm64(R2, total & 0xFFFFFFFFFFFFFFFF)
-            code.jne(R1, R2, faults.corrupted)
+            for register, wanted in ((R1, total), (R0, total_of_sums)):
+                code.ld_imm64(R2, wanted & 0xFFFFFFFFFFFFFFFF)
+                code.jne(register, R2, faults.corrupted)
             if self._has_sizes:
                 code.ja(done)
             code.label(next_size)
