@@ -28,6 +28,7 @@ _KINDS = PluginGroup(
         for name, value in (
             ("none", "lossratio.dut.base:Cable"),
             ("black_box", "lossratio.dut.black_box:BlackBox"),
+            ("frr", "lossratio.dut.frr:FrrRouter"),
             ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
             ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),
             ("ovs", "lossratio.dut.ovs:OpenVswitch"),

@@ -91,7 +91,9 @@ class _Facts:
     def is_router(self) -> bool | None:
         """Whether a DUT routes; None: not known."""
         kinds = [] if self.conditions is None else [dut.get("kind") for dut in self.conditions.duts.values()]
-        return None if None in kinds or not kinds else any("router" in str(kind) or kind == "vpp" for kind in kinds)
+        if None in kinds or not kinds:
+            return None
+        return any("router" in str(kind) or kind in ("frr", "l3fwd", "vpp") for kind in kinds)
 
     @property
     def is_bidirectional(self) -> bool:

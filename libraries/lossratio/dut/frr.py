@@ -1,0 +1,350 @@
+"""A router whose routes come from FRRouting: the kernel forwards, and BGP decides where to.
+
+FRR's zebra and bgpd run on the node, and learn every route to test traffic from one or two peers. A peer is a bgpd in a
+network namespace of its own on the same node, behind a veth pair. It announces the networks of test traffic with the
+TG's ports (or the next DUTs) as next hops, so frames go nowhere else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from lossratio.dut.base import DestinationMacs
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon, make_directory, write_file
+from lossratio.dut.linux import LinuxDut, LinuxOptions
+from lossratio.dut.linux.addressing import RouterSide
+from lossratio.dut.linux.interfaces import check_free
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, Tool
+from lossratio.dut.linux_router import enable_forwarding
+from lossratio.errors import DutError
+from lossratio.nodes import reason
+from lossratio.topology import EAST, WEST
+from lossratio.units import parse_duration
+
+_HOME = "/usr/lib/frr"
+_USER = "frr"
+_NUMBER = "65000"
+"""Number of the autonomous system that the router and its peers are in; it is for private use."""
+_NEIGHBOURS = (-3, -4)
+"""Places in a side's network of the TG's addresses: the next hop of each peer's routes. Both are the same port."""
+_PREFIX = 29
+_LINKS = 16
+"""A link to a peer has the addresses that so many are left after in the network of one side."""
+_MOST_HOSTS = 65_000
+_LEARN_SECONDS = 60.0
+"""Seconds in which routes must come or go. BGP itself takes seconds, 10,000 routes less than one."""
+_POLL = 0.02
+
+_COUNT = """
+for address; do ip -4 route show table main proto bgp | grep -c " via $address " || true; done
+"""
+_SESSION = (f"remote-as {_NUMBER}", "timers connect 1", "advertisement-interval 0")
+"""Settings of each end of a BGP session, so that it comes up at once, and changes are sent at once."""
+_IS_SEPARATE = '[ "$(readlink "/proc/$1/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
+
+
+class Reconfiguration(str, Enum):
+    """What a reconfiguration does."""
+
+    ANNOUNCE = "announce"
+    """A peer announces further routes, to hosts that no test traffic goes to."""
+    WITHDRAW = "withdraw"
+    """The first peer withdraws the routes of test traffic, and announces them again."""
+
+
+def _duration_or_none_at_all(value: Any) -> float:
+    return 0.0 if str(value) in ("0", "0.0") else parse_duration(value)
+
+
+class FrrOptions(LinuxOptions):
+    """The options of a router with FRR."""
+
+    routes: int | None = Field(default=None, ge=2, le=2 * _MOST_HOSTS, multiple_of=2)
+    """Routes to single hosts, half of them to the first hosts of each side's network, which the peers announce. There
+    are no other routes then. Where missing, they announce one route to each side's network."""
+    peers: int = Field(default=1, ge=1, le=2)
+    """BGP peers that announce all routes. The second one's are taken when the first one withdraws its own."""
+    reconfiguration: Reconfiguration = Reconfiguration.ANNOUNCE
+    """What a reconfiguration does: ``announce`` (further routes) or ``withdraw`` (the routes of test traffic)."""
+    outage: Annotated[float, BeforeValidator(_duration_or_none_at_all)] = 0.0
+    """How long withdrawn routes stay withdrawn, e.g. ``1 s``, from when the kernel has none of them."""
+
+    @model_validator(mode="after")
+    def _outage_belongs_to_a_withdrawal(self) -> FrrOptions:
+        if self.outage and self.reconfiguration is not Reconfiguration.WITHDRAW:
+            raise ValueError("outage is the time between withdrawal and announcement; give reconfiguration=withdraw")
+        return self
+
+
+@dataclass(frozen=True)
+class _Peer:
+    """A BGP peer of the router.
+
+    Attributes:
+        number: 0 is the first one, whose routes are preferred.
+        link: The router's end of the link to it.
+        near: The side whose network has the addresses of that link.
+        sides: Both sides.
+        directory: The directory of its files.
+    """
+
+    number: int
+    link: str
+    near: RouterSide
+    sides: tuple[RouterSide, RouterSide]
+    directory: str
+
+    @property
+    def own(self) -> str:
+        """Its address."""
+        return str(self.near.network[-_LINKS + 2])
+
+    @property
+    def router(self) -> str:
+        """The router's address on the link."""
+        return str(self.near.network[-_LINKS + 1])
+
+    @property
+    def next_hops(self) -> tuple[str, str]:
+        """The next hops of its routes, west and east."""
+        west, east = (str(side.network[_NEIGHBOURS[self.number]]) for side in self.sides)
+        return west, east
+
+    def configuration(self, networks: Sequence[str]) -> str:
+        """Its bgpd's configuration, with the networks that it announces."""
+        west, east = self.next_hops
+        preference = 200 - self.number
+        lines = (
+            "ip prefix-list NONE deny any",
+            f"ip prefix-list WEST permit {self.sides[0].network} le 32",
+            *("route-map OUT permit 10", " match ip address prefix-list WEST", f" set ip next-hop {west}"),
+            f" set local-preference {preference}",
+            *("route-map OUT permit 20", f" set ip next-hop {east}", f" set local-preference {preference}"),
+            f"router bgp {_NUMBER}",
+            *(f" bgp router-id {self.own}", " no bgp network import-check"),
+            *(f" neighbor {self.router} {words}" for words in _SESSION),
+            " address-family ipv4 unicast",
+            *(f"  network {network}" for network in networks),
+            f"  neighbor {self.router} route-map OUT out",
+        )
+        return "".join(f"{line}\n" for line in lines)
+
+
+class FrrRouter(LinuxDut[FrrOptions]):
+    """A router between the networks of the two sides, with the routes that FRR learns by BGP."""
+
+    kind = "frr"
+    options_type = FrrOptions
+    family = "inet"
+    tools = (IP, NFT, ETHTOOL, Tool((f"{_HOME}/zebra", "--version"), "frr"))
+
+    def check_kind(self) -> None:
+        """Checks that the networks of test traffic are free here, and that programs can run as FRR's user."""
+        super().check_kind()
+        check_free(self.node, [side.network for side in self._sides])
+        tried = self.node.attempt("setpriv", "--reuid", _USER, "--regid", _USER, "--clear-groups", "true")
+        if tried.exit_status != 0:
+            raise DutError(
+                f"{self.node.name}: FRR's programs run as the user {_USER!r}, and nothing can be run as this user "
+                f"({reason(tried)}). It needs root on the machine itself; the local testbed of an ordinary user cannot "
+                "have it."
+            )
+
+    @property
+    def made_interfaces(self) -> tuple[str, ...]:
+        """The links to the peers."""
+        return tuple(f"{self.stem}.{number}" for number in range(self.options.peers))
+
+    def configure(self, changes: Changes, west_mac: str, east_mac: str) -> None:
+        """Gives both interfaces addresses and neighbours, and starts FRR and the peers, until all routes are there."""
+        enable_forwarding(changes, self.node, (self.west, self.east), 4)
+        for side, mac in zip(self._sides, (west_mac, east_mac), strict=True):
+            side.add(changes, "address", f"{side.address}/{_PREFIX}", "dev", side.interface)
+            for place in _NEIGHBOURS:
+                side.add_neighbour(changes, side.interface, side.network[place], mac)
+            # What zebra leaves behind when it is killed.
+            changes.clean_up("ip", "nexthop", "flush", "dev", side.interface)
+            changes.clean_up("ip", "-4", "route", "flush", "proto", "bgp", "dev", side.interface)
+        directory = make_directory(changes, self.kind)
+        self._expected = self.options.routes or 2
+        networks = list(self._networks())
+        self._peers = tuple(
+            _Peer(number, link, self._sides[number], self._sides, f"{directory}/peer{number}")
+            for number, link in enumerate(self.made_interfaces)
+        )
+        self._directory = f"{directory}/router"
+        changes.run("chown", f"{_USER}:{_USER}", directory)
+        self._daemons = [daemon for peer in self._peers for daemon in self._start_peer(changes, peer, networks)]
+        self._start_router(changes)
+        self._wait_for_routes(self._peers[0])
+
+    def check_running(self) -> None:
+        """Checks that FRR and the peers run, and that the kernel has all routes."""
+        for daemon in (*self._daemons, *self._router):
+            daemon.check_alive()
+        count = self._learned(self._peers[0])
+        if count != self._expected:
+            raise DutError(
+                f"{self.node.name}: the kernel has {count} of the {self._expected} routes that {self.kind} learned "
+                f"from its peer. {self._router[1].last_output()} Tear it down and set it up again."
+            )
+
+    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
+        """The addresses of the router's own interfaces."""
+        return self.own_macs()
+
+    def reconfigure(self, entries: int) -> None:
+        """Lets the first peer announce further routes, or withdraw and announce its own; see `FrrOptions`."""
+        _ = self.present
+        if self.options.reconfiguration is Reconfiguration.WITHDRAW:
+            self._withdraw()
+            return
+        counts = (entries - entries // 2, entries // 2)
+        if max(counts) + (self.options.routes or 0) // 2 + _LINKS > _MOST_HOSTS:
+            raise DutError(f"{self.node.name}: a side has {_MOST_HOSTS} hosts; add fewer routes.")
+        hosts = (
+            f"{side.network[-_LINKS - number]}/32"
+            for side, count in zip(self._sides, counts, strict=True)
+            for number in range(1, count + 1)
+        )
+        # Those of the second peer would be the same routes.
+        peer = self._peers[0]
+        lines = [f"router bgp {_NUMBER}", " address-family ipv4 unicast", *(f"  network {host}" for host in hosts)]
+        self._expected += entries
+        path = f"{peer.directory}/announced"
+        self.node.run("tee", path, stdin="".join(f"{line}\n" for line in lines))
+        self._ask(peer.directory, "-f", path)
+        self._wait_for_routes(peer)
+
+    def restart(self) -> None:
+        """Ends bgpd and zebra, which takes its routes away, and starts both again, until all routes are back."""
+        changes = self.present.changes
+        for daemon in reversed(self._router):
+            self.node.run(*daemon.program.stop())
+        self._start_router(changes)
+        self._wait_for_routes(self._peers[0])
+
+    def facts(self) -> dict[str, Any]:
+        """FRR's configuration and the number of its routes, besides the nftables rules."""
+        configuration = self._ask(self._directory, "-c", "show running-config").splitlines()
+        return {**super().facts(), "configuration": configuration, "learned_routes": self._expected}
+
+    @property
+    def _sides(self) -> tuple[RouterSide, RouterSide]:
+        return RouterSide(self.west, WEST.ipv4), RouterSide(self.east, EAST.ipv4)
+
+    def _networks(self) -> Iterator[str]:
+        for side in self._sides:
+            if self.options.routes is None:
+                yield str(side.network)
+            else:
+                yield from (f"{host}/32" for host in side.hosts(self.options.routes // 2))
+
+    def _start_peer(self, changes: Changes, peer: _Peer, networks: Sequence[str]) -> list[Daemon]:
+        self._make_directory(changes, peer.directory)
+        # The namespace has no name, and ends with this program.
+        space = Daemon(self.node, peer.directory, "namespace", ("unshare", "--net", "sleep", "infinity"))
+
+        def pid() -> str:
+            return self.node.run("cut", "-d", " ", "-f", "1", f"{peer.directory}/namespace.pid").strip()
+
+        space.start(changes, lambda: self.node.attempt("sh", "-c", _IS_SEPARATE, "separate", pid()).exit_status == 0)
+        inside = ("nsenter", f"--net=/proc/{pid()}/ns/net", "--")
+        changes.run(
+            *("ip", "link", "add", "name", peer.link, "type", "veth", "peer", "name", "router", "netns", pid()),
+            undo=("ip", "link", "delete", "dev", peer.link),
+        )
+        for where, address, name in (((), peer.router, peer.link), (inside, peer.own, "router")):
+            changes.run(*where, "ip", "address", "add", f"{address}/30", "dev", name)
+            changes.run(*where, "ip", "link", "set", "dev", name, "up")
+        write_file(changes, f"{peer.directory}/bgpd.conf", peer.configuration(networks))
+        # It installs no routes, so it needs no zebra.
+        return [space, self._start(changes, peer.directory, "bgpd", inside, ("--no_zebra",))]
+
+    def _start_router(self, changes: Changes) -> None:
+        self._make_directory(changes, self._directory)
+        lines = [f"router bgp {_NUMBER}", f" bgp router-id {self._sides[0].address}"]
+        lines += [f" neighbor {peer.own} {words}" for peer in self._peers for words in _SESSION]
+        write_file(changes, f"{self._directory}/zebra.conf", "")
+        write_file(changes, f"{self._directory}/bgpd.conf", "".join(f"{line}\n" for line in lines))
+        self._router = [self._start(changes, self._directory, name) for name in ("zebra", "bgpd")]
+
+    def _make_directory(self, changes: Changes, directory: str) -> None:
+        changes.run("install", "-d", "-o", _USER, "-g", _USER, "-m", "0700", directory)
+        # Without this file vtysh warns.
+        write_file(changes, f"{directory}/vtysh.conf", "")
+
+    def _start(
+        self, changes: Changes, directory: str, name: str, inside: Sequence[str] = (), options: Sequence[str] = ()
+    ) -> Daemon:
+        """Starts a program of FRR, and waits until it takes commands.
+
+        Args:
+            changes: Makes changes that can be undone.
+            directory: The directory of its files.
+            name: Its name.
+            inside: The command that runs it in a namespace; empty: in that of the node.
+            options: Options besides those that all have.
+        """
+        files = ("-f", f"{directory}/{name}.conf", "-i", f"{directory}/{name}.frr", "-z", f"{directory}/zebra.api")
+        common = ("--vty_socket", directory, "-P", "0", "--log", "stdout")
+        command = (*inside, f"{_HOME}/{name}", *options, *files, *common)
+        daemon = Daemon(self.node, directory, name, command)
+        daemon.start(changes, lambda: self.node.attempt("test", "-S", f"{directory}/{name}.vty").exit_status == 0)
+        return daemon
+
+    def _withdraw(self) -> None:
+        """The first peer withdraws its routes, and announces them again after the outage."""
+        first, *others = self._peers
+        for word in ("", "no "):
+            command = f"{word}neighbor {first.router} prefix-list NONE out"
+            steps = ("configure terminal", f"router bgp {_NUMBER}", "address-family ipv4 unicast", command)
+            self._ask(first.directory, *(part for step in steps for part in ("-c", step)))
+            if word:
+                self._wait_for_routes(first)
+                return
+            self._wait_for_routes(first, 0)
+            for other in others:
+                self._wait_for_routes(other, self.options.routes or 2)
+            time.sleep(self.options.outage)
+
+    def _ask(self, directory: str, *arguments: str) -> str:
+        """The answer of the daemons in a directory to commands of vtysh.
+
+        Raises:
+            DutError: If a command is refused.
+        """
+        answer = self.node.run("vtysh", "--config_dir", directory, "--vty_socket", directory, *arguments)
+        refused = [line for line in answer.splitlines() if line.startswith("%")]
+        if refused:
+            raise DutError(f"{self.node.name}: FRR refused {' '.join(arguments)!r}: {refused[0]}")
+        return answer
+
+    def _learned(self, peer: _Peer) -> int:
+        """How many routes of a peer the kernel has."""
+        return sum(map(int, self.node.run("sh", "-c", _COUNT, "count", *peer.next_hops).split()))
+
+    def _wait_for_routes(self, peer: _Peer, wanted: int | None = None) -> None:
+        """Waits until the kernel has so many routes of a peer; None: all.
+
+        Raises:
+            DutError: If it does not in time; with the last lines of bgpd.
+        """
+        wanted = self._expected if wanted is None else wanted
+        deadline = time.monotonic() + _LEARN_SECONDS
+        while (count := self._learned(peer)) != wanted:
+            if time.monotonic() > deadline:
+                raise DutError(
+                    f"{self.node.name}: the kernel has {count} routes of the peer {peer.own} after "
+                    f"{_LEARN_SECONDS:g} s, and not {wanted}. {self._router[1].last_output()}"
+                )
+            for daemon in (*self._daemons, *self._router):
+                daemon.check_alive()
+            time.sleep(_POLL)

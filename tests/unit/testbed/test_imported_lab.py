@@ -1,0 +1,149 @@
+"""A lab of containerlab, as it is: FRR's routers learn their routes, and lossratio imports, joins and measures the lab.
+
+There is no container here. Namespaces have the names that containerlab gives, and FRR runs in them as in its image.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lossratio.results import RunDirectory
+
+needs_frr = pytest.mark.skipif(
+    shutil.which("staticd", path="/usr/lib/frr") is None or os.geteuid() != 0,
+    reason="no FRR here (Debian's package is frr), or not root",
+)
+pytestmark = [pytest.mark.netns, needs_frr]
+
+LAB = """\
+name: two
+topology:
+  kinds:
+    linux: {image: quay.io/frrouting/frr:8.4.4}
+  nodes:
+    tester: {kind: linux, image: "alpine:3"}
+    r1: {kind: linux}
+    r2: {kind: linux}
+  links:
+    - endpoints: ["tester:eth1", "r1:eth1"]
+    - endpoints: ["r1:eth2", "r2:eth2"]
+    - endpoints: ["r2:eth1", "tester:eth2"]
+"""
+NAMESPACES = """
+mount -t tmpfs tmpfs /run
+for node in tester r1 r2; do ip netns add clab-two-$node && ip -n clab-two-$node link set lo up; done
+join() { ip link add "$2" netns "clab-two-$1" type veth peer name "$4" netns "clab-two-$3"; }
+join tester eth1 r1 eth1; join r1 eth2 r2 eth2; join r2 eth1 tester eth2
+for end in tester/eth1 tester/eth2 r1/eth1 r1/eth2 r2/eth1 r2/eth2; do
+    ip netns exec clab-two-${end%/*} sysctl -qw net.ipv6.conf.${end#*/}.disable_ipv6=1
+    ip -n clab-two-${end%/*} link set ${end#*/} up
+done
+mac() { ip -n "clab-two-$1" -br link show "$2" | awk '{print $3}'; }
+"""
+# A router, and the network of test traffic that lies behind the tester's port on its side.
+ROUTER = """
+router() {
+    netns=clab-two-$1 home=/run/$1 network=$2
+    install -d -o frr -g frr $home
+    ip netns exec $netns sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.rp_filter=0
+    ip -n $netns address add 192.0.2.${1#r}/30 dev eth2
+    ip -n $netns address add $network.255.254/30 dev eth1
+    ip -n $netns neighbour add $network.255.253 lladdr $(mac tester eth${1#r}) dev eth1 nud permanent
+    : > $home/zebra.conf; : > $home/vtysh.conf
+    echo "ip route $network.0.0/16 $network.255.253" > $home/staticd.conf
+    cat > $home/bgpd.conf <<END
+router bgp 6500${1#r}
+ no bgp ebgp-requires-policy
+ neighbor 192.0.2.$((3 - ${1#r})) remote-as 6500$((3 - ${1#r}))
+ neighbor 192.0.2.$((3 - ${1#r})) timers connect 1
+ neighbor 192.0.2.$((3 - ${1#r})) advertisement-interval 0
+ address-family ipv4 unicast
+  redistribute static
+END
+    chown frr:frr $home/*
+    for program in zebra staticd bgpd; do
+        ip netns exec $netns /usr/lib/frr/$program -d -f $home/$program.conf -i $home/$program.pid \
+            -z $home/zebra.api --vty_socket $home -P 0 --log file:$home/log
+    done
+}
+trap 'kill $(cat /run/r?/*.pid)' EXIT
+router r1 198.18
+router r2 198.19
+tries=0
+until ip -n clab-two-r1 route | grep -q 'proto bgp' && ip -n clab-two-r2 route | grep -q 'proto bgp'; do
+    tries=$((tries + 1)); [ $tries -lt 300 ] || { cat /run/r?/log; exit 7; }; sleep 0.1
+done
+ip netns exec clab-two-r1 nft -f - <<END
+table ip police { chain forward { type filter hook forward priority 0
+    iifname eth1 limit rate over 2000/second burst 200 packets drop
+    iifname eth2 limit rate over 2000/second burst 200 packets drop
+}
+}
+END
+"""
+MEASURE = """
+import subprocess, sys, time
+from pathlib import Path
+from lossratio import RunDirectory, SearchRequest, TestIdentity, TestPlace, goal_from, load_profile, open_testbed
+from lossratio.measurements.reconfiguration import ReconfigurationRequest, measure_reconfiguration_loss
+
+west, east = sys.argv[1:]
+
+def withdraw():
+    began = time.monotonic()
+    for command in ("no redistribute static", "redistribute static"):
+        vtysh = ("vtysh", "--config_dir", "/run/r2", "--vty_socket", "/run/r2", "-c", "configure terminal", "-c")
+        subprocess.run((*vtysh, "router bgp 65002", "-c", "address-family ipv4 unicast", "-c", command), check=True)
+        gone = command.startswith("no")
+        while ("proto bgp" in subprocess.check_output(("ip", "-n", "clab-two-r1", "route"), text=True)) == gone:
+            time.sleep(0.01)
+        if gone:
+            without = time.monotonic()
+            time.sleep(0.5)
+            least = time.monotonic() - without
+    print("outage", least, time.monotonic() - began)
+
+place = TestPlace(TestIdentity(name="lab", suite="s"), RunDirectory(Path("run")))
+search = SearchRequest((goal_from("QUICK_NDR"),), load_profile("ethip4-ip4base", frame_size=128), None, 4000.0)
+options = {"west_mac": west, "east_mac": east, "hold": "50 ms", "rest": "200 ms"}
+with open_testbed("lab.yaml", dut="black_box", options=options) as testbed:
+    measure_reconfiguration_loss(testbed, ReconfigurationRequest(search, withdraw), place)
+"""
+
+
+def test_a_lab_is_imported_and_measured_through_routers_that_learn_their_routes(tmp_path):
+    (tmp_path / "two.clab.yml").write_text(LAB)
+    (tmp_path / "measure.py").write_text(MEASURE)
+    script = f"""set -e
+{NAMESPACES}{ROUTER}
+"$0" -m lossratio import containerlab two.clab.yml --tg tester --output lab.yaml
+printf 'reservation: null\\n' >> lab.yaml
+"$0" -m lossratio check lab.yaml --connect
+"$0" measure.py $(mac r1 eth1) $(mac r2 eth1)
+"""
+    libraries = Path(__file__).parents[3] / "libraries"
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", script, sys.executable],
+        env={**os.environ, "PYTHONPATH": str(libraries)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "The path goes through r1, r2." in done.stdout
+    results = {result.kind: result for result in RunDirectory(tmp_path / "run").results()}
+    bound = results["throughput"].goals[0].result.relevant_lower_bound.per_interface_fps
+    # A bucket of 200 frames besides 2,000 a second, in trials of half a second; the width is 1 %.
+    assert 2398 * 0.98 <= bound <= 2400
+    loss = results["reconfiguration"].loss
+    # Frames to the withdrawn network are lost, one direction of two, from some time in BGP's work until its end.
+    least, most = map(float, done.stdout.partition("outage ")[2].split())
+    assert least / 2 * 0.98 <= loss.lost_time_s <= most / 2 * 1.02
