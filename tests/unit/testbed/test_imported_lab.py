@@ -81,8 +81,8 @@ until ip -n clab-two-r1 route | grep -q 'proto bgp' && ip -n clab-two-r2 route |
 done
 ip netns exec clab-two-r1 nft -f - <<END
 table ip police { chain forward { type filter hook forward priority 0
-    iifname eth1 limit rate over 2000/second burst 200 packets drop
-    iifname eth2 limit rate over 2000/second burst 200 packets drop
+    iifname eth1 limit rate over 2000/second burst 40 packets drop
+    iifname eth2 limit rate over 2000/second burst 40 packets drop
 }
 }
 END
@@ -141,9 +141,10 @@ printf 'reservation: null\\n' >> lab.yaml
     assert "The path goes through r1, r2." in done.stdout
     results = {result.kind: result for result in RunDirectory(tmp_path / "run").results()}
     bound = results["throughput"].goals[0].result.relevant_lower_bound.per_interface_fps
-    # A bucket of 200 frames besides 2,000 a second, in trials of half a second; the width is 1 %.
-    assert 2398 * 0.98 <= bound <= 2400
+    # A bucket of 40 frames besides 2,000 a second, in trials of half a second; the width is 1 %.
+    assert 2078 * 0.98 <= bound <= 2080
     loss = results["reconfiguration"].loss
-    # Frames to the withdrawn network are lost, one direction of two, from some time in BGP's work until its end.
+    # Frames to the withdrawn network are lost, one direction of two, from some time in BGP's work until its end. The
+    # policer drops a few more, as the traffic takes longer than a trial.
     least, most = map(float, done.stdout.partition("outage ")[2].split())
-    assert least / 2 * 0.98 <= loss.lost_time_s <= most / 2 * 1.02
+    assert least / 2 * 0.98 <= loss.lost_time_s <= most / 2 + 0.15
