@@ -1,6 +1,14 @@
 """MLRsearch (RFC 9971): goals, load classification, search results, and the controller that chooses trials."""
 
 from lossratio.mlrsearch.classification import Bound, Criterion, conditional_throughput
+from lossratio.mlrsearch.constancy import (
+    Change,
+    Inconstancy,
+    LevelLoss,
+    LossUnit,
+    inconstancy_in,
+    level_loss_in,
+)
 from lossratio.mlrsearch.controller import MLRsearch, Purpose
 from lossratio.mlrsearch.evidence import Evidence, RelevantBounds, classify, evidence_of
 from lossratio.mlrsearch.forecast import Forecast
@@ -17,13 +25,17 @@ __all__ = [
     "RFC2544",
     "TST009",
     "Bound",
+    "Change",
     "CoarseTarget",
     "Criterion",
     "Evidence",
     "Forecast",
     "GoalBounds",
     "GoalResult",
+    "Inconstancy",
     "IrregularReason",
+    "LevelLoss",
+    "LossUnit",
     "MLRsearch",
     "Purpose",
     "RelevantBounds",
@@ -35,4 +47,6 @@ __all__ = [
     "conditional_throughput",
     "evidence_of",
     "goal_result",
+    "inconstancy_in",
+    "level_loss_in",
 ]

@@ -19,7 +19,7 @@ from lossratio.results.conditions import (
     with_rest,
 )
 from lossratio.results.contradictions import ROUNDING, differences, same_value
-from lossratio.results.doubts import Doubt, DoubtKind, generator_stalls
+from lossratio.results.doubts import Doubt, DoubtKind, drift_in, generator_stalls
 from lossratio.results.findings import (
     FORCED,
     LABEL_WIDTH,
@@ -98,6 +98,7 @@ __all__ = [
     "differing_aspects",
     "digest_of",
     "doubts_of",
+    "drift_in",
     "dropped_by_generator",
     "failure_line",
     "faults_with_sizes",

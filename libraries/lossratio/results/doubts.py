@@ -49,7 +49,9 @@ class DoubtKind(str, Enum):
     INTEGRITY = "frame integrity"
     """Frames came back more than once, changed, truncated, padded or elsewhere; they do not count as received."""
     MEMORY = "memory of the device"
-    """The device forwards less right after a trial than after a rest, and trials rest too short for that."""
+    """The device forwards less right after a trial, or after loss, than after a rest, and trials rest too short."""
+    LOSS_AT_ANY_LOAD = "loss at any load"
+    """The same is lost in trials at small loads and at large ones, so the load is not the cause."""
     TESTBED_CHANGED = "testbed changed"
     """A node was suspended, starved or paused around a trial that counts nevertheless."""
 

@@ -1,9 +1,13 @@
 import random
+import re
 
 import pytest
 from report_examples import counted_trial, dropping_trial, mrr, throughput, throughput_of
 
-from lossratio.mlrsearch import PDR
+from lossratio.arena.algorithms import ALGORITHMS, OURS
+from lossratio.arena.hard_families import Inconstant
+from lossratio.arena.suts import Overhead, Subject
+from lossratio.mlrsearch import NDR, PDR, TST009
 from lossratio.results.doubts import DoubtKind, drift_in, two_bands_in
 from lossratio.results.findings import doubts_of
 from lossratio.results.trials import describe_trials
@@ -126,6 +130,54 @@ def test_late_frames_of_the_last_trial_are_counted_too():
     whole = throughput_of([late_trial(3), late_trial(0)]).model_copy(update={"late_frames": 4})
     ((doubt,),) = doubts_of([whole])
     assert doubt.reason.startswith("7 frames in 2 trials came back too late")
+
+
+def in_order(sut, goal):
+    """The trials of a search on an inconstant SUT, in the order measured."""
+    subject = Subject("inconstant", 0, sut, 9001.0, 14_880_952.0)
+    return ALGORITHMS[OURS].search([goal], subject, subject.measurer(Overhead(0.0))).trials
+
+
+def test_a_sut_that_remembers_loss_is_a_doubt_with_the_rest_that_would_serve():
+    ((doubt,),) = doubts_of([throughput_of(in_order(Inconstant(1e6, less=0.18, memory=18.0), TST009), (TST009,))])
+    assert doubt.kind is DoubtKind.MEMORY
+    assert re.fullmatch(
+        r"\d+ trials that began (right|up to [\d.]+ s) after a loss forward up to 18 % less than \d+ that began [\d.]+ "
+        r"s after a loss or later, at no lower load; rest=[\d.]+ s between trials would serve",
+        doubt.reason,
+    )
+
+
+COLD = [counted_trial(90_000.0 + 1_000.0 * number, lost=18_000 + 1_000 * number) for number in range(6)]
+WARM = [counted_trial(100_000.0 - number, lost=0, duration=5.0) for number in range(6)]
+
+
+def test_a_sut_that_warms_up_is_a_doubt_with_the_warm_up_that_would_serve():
+    ((doubt,),) = doubts_of([throughput_of([*COLD, *WARM])])
+    assert str(doubt) == (
+        "drift: 6 trials in the first 6 s forward up to 28 % less than 6 later ones at no lower load: the SUT warms "
+        "up; warm_up=6 s would serve"
+    )
+
+
+def test_a_sut_that_becomes_slower_from_load_to_load_is_a_doubt():
+    ((doubt,),) = doubts_of([throughput_of([*WARM, *COLD])])
+    assert (
+        str(doubt)
+        == "drift: 6 trials forward up to 28 % less than 6 earlier ones at no lower load: the SUT gets slower"
+    )
+
+
+def test_a_sut_that_becomes_faster_late_has_no_warm_up_that_would_serve():
+    short = [counted_trial(trial.load, lost=0) for trial in WARM[:5]]
+    ((doubt,),) = doubts_of([throughput_of([*COLD, *short])])
+    assert doubt.reason.endswith("later ones at no lower load: the SUT gets faster")
+
+
+def test_a_frame_that_is_lost_in_each_trial_is_a_doubt_that_load_is_the_cause():
+    ((doubt,),) = doubts_of([throughput_of(in_order(Inconstant(1e6, frames=1), NDR))])
+    assert doubt.kind is DoubtKind.LOSS_AT_ANY_LOAD
+    assert doubt.reason.startswith("frames per interface, 1 in each trial, are lost at each of ")
 
 
 def test_a_sut_that_degrades_under_overload_has_an_mrr_below_its_pdr():

@@ -6,6 +6,7 @@ departures from RFC 2544.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -30,23 +31,37 @@ from lossratio.measurements.throughput.result import (
 )
 from lossratio.measurements.throughput.search_picture import draw_loss, draw_search
 from lossratio.measurements.throughput.spectrum import draw_spectra
-from lossratio.mlrsearch import NDR, PDR, IrregularReason, SearchGoal
+from lossratio.mlrsearch import (
+    NDR,
+    PDR,
+    Change,
+    Inconstancy,
+    IrregularReason,
+    LevelLoss,
+    LossUnit,
+    SearchGoal,
+    inconstancy_in,
+    level_loss_in,
+)
 from lossratio.records import Rate, Record
 from lossratio.results import (
     LABEL_WIDTH,
     Doubt,
+    DoubtKind,
     Finding,
     Outcome,
     Picture,
+    TestResult,
     Trial,
     View,
+    drift_in,
     failure_line,
     format_frames_per_second,
     generator_stalls,
     rate_line,
     trials_in_words,
 )
-from lossratio.units import format_ratio
+from lossratio.units import format_frame_rate, format_ratio
 
 _RFC2544_DURATION_S = 60.0
 
@@ -197,6 +212,10 @@ class ThroughputView(View[ThroughputResult]):
         """Stalls that may have decided whether a load meets a goal."""
         return generator_stalls(trials, [report.goal.loss_ratio for report in result.goals])
 
+    def doubts(self, result: ThroughputResult, results: Sequence[TestResult]) -> Iterator[Doubt]:
+        """The doubts that the SUT stayed the same during the search, and that the load is the cause of loss."""
+        yield from _constancy_doubts(result.trials)
+
     def telemetry(self, result: ThroughputResult) -> Sequence[Record]:
         """The trials before and after which the DUTs were asked."""
         return result.telemetry
@@ -230,6 +249,56 @@ class ThroughputView(View[ThroughputResult]):
             "reached it; the\nrest was not measured, as it could not change the verdict. Grey: the load, and the share "
             "(one less the exceed ratio) at which the\nconditional throughput is read.",
         )
+
+
+def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
+    evidence = [trial for trial in trials if trial.is_evidence]
+    results = [trial.as_result() for trial in trials]
+    found = inconstancy_in(results, {number for number, trial in enumerate(trials) if not trial.is_evidence})
+    if found is not None and found.change is Change.REMEMBERS_LOSS:
+        yield Doubt(DoubtKind.MEMORY, _memory(found))
+    elif found is not None and drift_in(evidence) is None:
+        yield Doubt(DoubtKind.DRIFT, _trend(found, sum(result.elapsed for result in results)))
+    level = level_loss_in([trial.as_result() for trial in evidence])
+    if level is not None:
+        yield Doubt(DoubtKind.LOSS_AT_ANY_LOAD, _level(level))
+
+
+def _memory(found: Inconstancy) -> str:
+    weak = "right after a loss" if found.after == 0.0 else f"up to {found.after:.3g} s after a loss"
+    if math.isinf(found.until):
+        strong, way_out = "before any loss", "a longer rest between trials may serve"
+    else:
+        strong = f"{found.until:.3g} s after a loss or later"
+        way_out = f"rest={found.until:.3g} s between trials would serve"
+    return (
+        f"{found.weak} trials that began {weak} forward up to {format_ratio(found.less)} less than {found.strong} that "
+        f"began {strong}, at no lower load; {way_out}"
+    )
+
+
+def _trend(found: Inconstancy, elapsed: float) -> str:
+    less = f"forward up to {format_ratio(found.less)} less than {found.strong}"
+    if found.change is Change.SLOWER:
+        return f"{found.weak} trials {less} earlier ones at no lower load: the SUT gets slower"
+    if found.after > elapsed / 2.0:
+        return f"{found.weak} trials {less} later ones at no lower load: the SUT gets faster"
+    return (
+        f"{found.weak} trials in the first {found.after:.3g} s {less} later ones at no lower load: the SUT warms up; "
+        f"warm_up={found.after:.3g} s would serve"
+    )
+
+
+def _level(level: LevelLoss) -> str:
+    lost = {
+        LossUnit.SHARE: f"{format_ratio(level.lost)} of the frames are",
+        LossUnit.SECONDS: f"frames for {level.lost * 1e3:.3g} ms are",
+        LossUnit.FRAMES: f"frames per interface, {level.lost:.3g} in each trial, are",
+    }[level.unit]
+    return (
+        f"{lost} lost at each of {level.loads} loads from {format_frame_rate(level.lowest)} to "
+        f"{format_frame_rate(level.highest)} per interface; the load is not the cause"
+    )
 
 
 def compliance_of(result: ThroughputResult) -> list[ComplianceStatement]:

@@ -1,0 +1,107 @@
+"""SUTs that change during a search, and SUTs that do not."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from mlrsearch_suts import measured
+
+from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS
+from lossratio.arena.families import FAMILIES, HELD_OUT_FAMILIES
+from lossratio.arena.hard_families import HARD_FAMILIES, Inconstant
+from lossratio.arena.search import GOAL_SETS
+from lossratio.arena.suts import Overhead, Subject
+from lossratio.mlrsearch import Change, LossUnit, inconstancy_in, level_loss_in
+from lossratio.simulation.constant_capacity import Bucket, Buffer
+from lossratio.trials import TrialInput
+
+MIN, MAX = 9001.0, 14_880_952.0
+
+
+def trials_on(sut, goals, algorithm=OURS):
+    subject = sut if isinstance(sut, Subject) else Subject("inconstant", 0, sut, MIN, MAX)
+    return ALGORITHMS[algorithm].search(GOAL_SETS[goals].goals, subject, subject.measurer(Overhead(0.0))).trials
+
+
+@pytest.mark.parametrize(("less", "memory"), [(0.18, 18.0), (0.05, 40.0), (0.3, 8.0)])
+def test_a_memory_of_loss_is_seen_with_its_size_and_length(less, memory):
+    found = inconstancy_in(trials_on(Inconstant(1e6, less=less, memory=memory), "G3"))
+    assert found.change is Change.REMEMBERS_LOSS
+    assert found.less == pytest.approx(less, rel=0.02)
+    assert found.after < memory <= found.until
+
+
+def test_a_sut_that_warms_up_is_seen_and_so_is_its_time():
+    found = inconstancy_in(trials_on(Inconstant(1e6, less=0.3, warm_up=30.0), "G4"))
+    assert found.change is Change.FASTER
+    assert found.after <= 31.0
+
+
+@pytest.mark.parametrize(("per_trial", "change"), [(-2e-3, Change.SLOWER), (1e-3, Change.FASTER)])
+def test_a_trend_is_seen_over_different_loads(per_trial, change):
+    assert inconstancy_in(trials_on(Inconstant(3e6, per_trial=per_trial), "G1")).change is change
+
+
+def test_nothing_is_seen_in_trials_of_quiet_suts():
+    families = [family for family in (*FAMILIES.values(), *HELD_OUT_FAMILIES.values()) if family.group == "quiet"]
+    subjects = [family.subject(seed) for family in families for seed in (40, 41, 42)]
+    # A queue that is full after a loss is a memory of loss.
+    without_queue = [subject for subject in subjects if not isinstance(subject.sut, Buffer | Bucket)]
+    searches = [
+        trials_on(subject, goals, algorithm)
+        for subject in without_queue
+        for goals in ("G1", "G2", "G3", "G4")
+        for algorithm in (OURS, EARLY)
+    ]
+    assert len(searches) >= 90
+    assert [search for search in searches if inconstancy_in(search) is not None or level_loss_in(search)] == []
+
+
+def test_a_trial_that_is_no_evidence_contradicts_nothing_but_its_loss_is_remembered():
+    def lossy_after_loss(passed_over):
+        trials = [measured(2e6, 1.0, 0.5)]
+        for before, _ in pairwise(range(8)):
+            trials += [measured(1e6, 1.0, 0.1), measured(5e5, 20.0, 0.0), measured(1.1e6, 1.0, 0.0)]
+            trials += [measured(2e6 + before, 1.0, 0.5)]
+        return inconstancy_in(trials, passed_over(len(trials)))
+
+    found = lossy_after_loss(lambda count: range(0, count, 4))
+    assert (found.change, found.weak, found.strong) == (Change.REMEMBERS_LOSS, 7, 7)
+    assert (found.after, found.until) == (0.0, 20.0)
+    assert found.less == pytest.approx(1.0 - 0.9 / 1.1)
+    assert lossy_after_loss(lambda count: range(count)) is None
+
+
+def test_what_an_early_verdict_leaves_open_contradicts_nothing():
+    trials = trials_on(Inconstant(1e6, less=0.18, memory=18.0), "G3", EARLY)
+    assert inconstancy_in(trials) is None
+    assert any(trial.is_early for trial in trials)
+
+
+@pytest.mark.parametrize(
+    ("sut", "unit", "lost"),
+    [
+        (Inconstant(1e6, frames=1), LossUnit.FRAMES, 1.0),
+        (Inconstant(1e6, every=1.0, stall=0.02), LossUnit.SHARE, 0.02),
+        (Inconstant(1e6, share=0.02), LossUnit.SHARE, 0.02),
+    ],
+)
+def test_a_loss_at_any_load_is_seen_with_its_size(sut, unit, lost):
+    subject = Subject("level", 0, sut, MIN, MAX)
+    measurer = subject.measurer(Overhead(0.0))
+    trials = [
+        measured(load, 1.0, measurer.measure(TrialInput(1.0, load)).loss_ratio) for load in (8e5, 4e5, 1e5, 2e4, 9001.0)
+    ]
+    found = level_loss_in(trials)
+    assert (found.unit, found.loads) == (unit, 5)
+    assert found.lost == pytest.approx(lost, rel=0.05)
+    assert found.lowest == 9001.0
+    assert level_loss_in([*trials[:2], measured(9001.0, 1.0, 0.0)]) is None
+
+
+def test_a_frame_in_each_trial_is_seen_in_a_search():
+    found = level_loss_in(trials_on(HARD_FAMILIES["one frame per trial"].subject(3), "G1"))
+    assert found.unit is LossUnit.FRAMES
+    assert math.isclose(found.lost, 1.0, rel_tol=0.01)
