@@ -18,6 +18,7 @@ from lossratio.report import (
     read_runs,
     render,
     runs_in,
+    write_csit,
     write_report,
 )
 from lossratio.results import repair as repair_files
@@ -132,20 +133,30 @@ def compare(before: Path, after: Path, least_change: float, table_format: str, j
 @click.command()
 @click.argument("directory", metavar="DIR", type=RUN_DIRECTORY)
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
-def csit(directory: Path, folder: Path) -> None:
+@click.option("--job", help="Name of the job for all results. Left out, each type of tests has a job of its own.")
+@click.option(
+    "--build",
+    type=click.IntRange(min=0),
+    help="Number of the run, unique within its job. Left out, it is the Unix time of the run's start.",
+)
+def csit(directory: Path, folder: Path, job: str | None, build: int | None) -> None:
     """Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER.
 
-    A result that would mean something else there is refused, with the reason; then the exit status is 1.
+    Files are written as FOLDER/JOB/BUILD/tests/.../TEST.info.json.gz, which is how CSIT keeps them. A result that would
+    mean something else there is refused, with the reason; then the exit status is 1.
     """
     run = read_run(directory)
     refused = [*run.problems, *(f"{test.name} was cut off." for test in run.cut_off)]
+    exports = []
     for result in run.results:
         try:
-            export = csit_export(result)
+            exports.append(csit_export(result))
         except ReportError as error:
             refused.append(str(error))
-        else:
-            click.echo(export.write(folder))
+    if exports:
+        started = min(result.started for result in run.results)
+        for path in write_csit(folder, exports, job=job, build=int(started.timestamp()) if build is None else build):
+            click.echo(path)
     for reason in refused:
         click.echo(f"Not exported: {reason}", err=True)
     if refused:

@@ -1,6 +1,6 @@
 """Measurements: what all kinds share, and a folder for each kind."""
 
-from lossratio.measurements.csit import CsitExportError, CsitNumber, CsitRate, CsitRecord, csit_rate
+from lossratio.measurements.csit import CsitExportError, CsitNumber, CsitRate, CsitRecord, CsitUnknown, csit_rate
 from lossratio.measurements.measure import (
     InWords,
     MeasuredKind,
@@ -28,6 +28,7 @@ __all__ = [
     "CsitNumber",
     "CsitRate",
     "CsitRecord",
+    "CsitUnknown",
     "InWords",
     "MeasuredKind",
     "Measurement",

@@ -20,11 +20,17 @@ class CsitRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class CsitUnknown(CsitRecord):
+    """Result of a failed test."""
+
+    type: Literal["unknown"] = "unknown"
+
+
 class CsitNumber(CsitRecord):
     """A number with its unit."""
 
     value: float
-    unit: Literal["pps", "bps", "packets", "s"]
+    unit: Literal["pps", "bps", "s"]
 
 
 class CsitRate(CsitRecord):

@@ -1,7 +1,7 @@
 """Reports of a run: page, tables, comparison, CSIT's format."""
 
 from lossratio.report.comparison import compare, comparison_cases, comparison_markdown, comparison_table
-from lossratio.report.csit import csit_export
+from lossratio.report.csit import csit_export, write_csit
 from lossratio.report.junit import Case, junit_xml
 from lossratio.report.listener import (
     FILE_NAMES,
@@ -31,6 +31,7 @@ __all__ = [
     "read_runs",
     "render",
     "runs_in",
+    "write_csit",
     "write_report",
     "write_reports",
 ]

@@ -3,32 +3,64 @@
 Rates are aggregates, bandwidths those of layer 1, and ``lower`` is the conditional throughput, as in CSIT's own files.
 A result that would mean something else there, or could not be shown, is refused with the reason.
 
-Names are checked, as the names in CSIT's dashboards are derived from them. A suite is called
-``[1n1l-|2n1l-]{nic}-[driver-]{suite}-{type}``, as in ``2n1l-100ge2p1e810cq-avf-ethip4-ip4base-mrr``; a test
-``{frame size}-{cores}c-{suite}-{type}``, e.g. ``64B-1c-ethip4-ip4base-ndrpdr``.
+The dashboards derive most of what they show from names. A suite is called
+``[1n1l-|2n1l-]{nic}-[driver-]{body}-{type}``, as in
+``2n1l-100ge2p1e810cq-avf-ethip4-ip4base-mrr``, and a test ``{size}-{cores}c-[driver-]{body}-{type}``. Tests of ours
+have frame size, cores, body and type in their names. The result has the rest: the number of nodes, the NIC, its driver
+and the kind of DUT. A suite that has a name of CSIT's form already keeps it.
+
+Files lie where CSIT's upload puts them, below ``JOB/BUILD``: ``tests/.../TEST.info.json.gz`` for each test, and
+``tests/suite.info.json.gz`` for the run as a whole.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import re
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field, JsonValue, SerializeAsAny
+from pydantic import BaseModel, Field, SerializeAsAny
 
 from lossratio.errors import ReportError
-from lossratio.measurements import CsitExportError, CsitRecord
+from lossratio.measurements import CsitExportError, CsitRecord, CsitUnknown
+from lossratio.report.metrics import telemetry_metrics
 from lossratio.results import Conditions, TestIdentity, TestResult, view_of, write_whole
+from lossratio.topology import NIC_MODELS
 
 TEST_TYPES = ("ndrpdr", "mrr", "soak", "reconf")
 """Types of CSIT's tests, as at the end of names."""
 
-_SUITE = re.compile(r"(?:[12]n1l-)?(?:\d+ge\d+p\d+)(?P<nic>[a-z0-9]+)-(?P<rest>.+)-(?P<type>[a-z]+)")
-_TEST = re.compile(r"(?P<size>\d+b|imix(?:_v4_1)?)-(?P<cores>\d+)c-(?P<short>.+)-(?P<type>[a-z]+)")
-_THREADS = re.compile(r"(?P<threads>\d+)t(?P<cores>\d+)c")
+_SUITE = re.compile(
+    r"(?P<links>(?:[12]n1l-)?)(?P<code>\d+ge\d+p\d+)(?P<nic>[a-z0-9]+)-(?P<body>[^.]+)-(?P<type>[a-z]+)"
+)
+_TEST = re.compile(r"(?P<size>\d+b|imix)(?:_v4_1)?-(?P<cores>(?:\d+c)?)-(?P<body>[^.]+)-(?P<type>[a-z]+)")
+_JOB = re.compile(r"csit-[^-/\s]+-perf-[^/\s]+")
+_DRIVERS = {"avf": "avf", "iavf": "avf", "rdma-core": "rdma", "mlx5_core": "mlx5", "af_xdp": "af-xdp"}
+_NIC_CODES = {
+    "intel-x710": "10ge2p1x710",
+    "intel-xl710": "40ge2p1xl710",
+    "intel-xxv710": "25ge2p1xxv710",
+    "intel-e810xxv": "25ge2p1e810xxv",
+    "intel-e822cq": "25ge2p1e822cq",
+    "intel-e823c": "25ge2p1e823c",
+    "intel-e810cq": "100ge2p1e810cq",
+    "amazon-nitro-50g": "50ge1p1ena",
+    "amazon-nitro-100g": "100ge1p1ena",
+    "amazon-nitro-200g": "200ge1p1ena",
+    "mellanox-cx556a": "100ge2p1cx556a",
+    "mellanox-cx6dx": "100ge2p1cx6dx",
+    "mellanox-cx7veat": "200ge2p1cx7veat",
+    "cavium-a063-100g": "100ge2p1a063",
+    "virtual": "1ge1p82540em",
+}
+_DUT_TYPES = {"testpmd": "dpdk", "l3fwd": "dpdk"}
 
 
 class CsitNameError(ReportError):
@@ -41,58 +73,141 @@ class CsitNames:
 
     Attributes:
         test_id: Suite and test in lower case, with ``_`` for spaces.
-        name_short: The suite without NIC, driver and type, e.g. ``ethip4-ip4base``.
-        name_long: NIC, frame size, threads and cores, and the short name, e.g. ``e810cq-64b-2t1c-ethip4-ip4base``.
+        name_short: The driver, if any, and the body, e.g. ``avf-ethip4-ip4base``.
+        name_long: NIC, frame size, threads and cores, and the short name, e.g. ``e810cq-64b-2t1c-avf-ethip4-ip4base``.
         test_type: ``ndrpdr``, ``mrr``, ``soak`` or ``reconf``.
-        path: Path of the file: the suite's path, and the test's name.
+        nodes: ``1n``, ``2n`` or ``3n``: the nodes of the testbed, as in the names of jobs.
     """
 
     test_id: str
     name_short: str
     name_long: str
     test_type: str
-    path: str
+    nodes: str
+
+    @property
+    def path(self) -> str:
+        """Path of the file below the folder of a build: the suite's path, and the test's name."""
+        return self.test_id.replace(".", "/") + ".info.json.gz"
 
 
-def csit_names(test: TestIdentity) -> CsitNames:
+def csit_names(result: TestResult) -> CsitNames:
     """Derives the names of a test in CSIT's results.
 
     Raises:
-        CsitNameError: If the test's suite, name or tags do not have CSIT's form.
+        CsitNameError: If the test's name does not have CSIT's form, or the result lacks a part of the names.
     """
-    suites = [part.replace(" ", "_") for part in test.suite.lower().split(".")]
-    name = test.name.lower().replace(" ", "_")
-    suite = _SUITE.fullmatch(suites[-1])
-    if suite is None:
-        raise CsitNameError(
-            f"The suite {suites[-1]!r} has no name like CSIT's, e.g. '2n1l-100ge2p1e810cq-avf-ethip4-ip4base-ndrpdr'."
-        )
-    parts = _TEST.fullmatch(name)
+    test, conditions = result.test, result.conditions
+    parts = _TEST.fullmatch(test.name.lower().replace(" ", "_"))
     if parts is None:
         raise CsitNameError(f"The test {test.name!r} has no name like CSIT's, e.g. '64B-1c-ethip4-ip4base-ndrpdr'.")
-    short = parts["short"]
-    if suite["rest"] != short and not suite["rest"].endswith(f"-{short}"):
-        raise CsitNameError(f"The test {test.name!r} does not have the name of its suite {suites[-1]!r} in it.")
-    if parts["type"] not in TEST_TYPES or parts["type"] != suite["type"]:
+    if parts["type"] not in TEST_TYPES:
         raise CsitNameError(
-            f"The names of {test.full_name} do not end with one of CSIT's types: {', '.join(TEST_TYPES)}."
+            f"The name of {test.full_name} does not end with one of CSIT's types: {', '.join(TEST_TYPES)}."
         )
+    folders = [part.replace(" ", "_") for part in test.suite.lower().split(".")]
+    suite = _SUITE.fullmatch(folders[-1])
+    if suite is None:
+        body = _with_driver(parts["body"], conditions)
+        links = {0: "1n1l-", 1: "2n1l-"}.get(_devices(conditions), "")
+        code = _nic_code(test, conditions)
+        folders = [*_area(result, body), f"{links}{code}-{body}-{parts['type']}"]
+    else:
+        body, links, code = suite["body"], suite["links"], suite["code"] + suite["nic"]
+        if body != parts["body"] and not body.endswith(f"-{parts['body']}"):
+            raise CsitNameError(f"The test {test.name!r} does not have the name of its suite {folders[-1]!r} in it.")
+        if suite["type"] != parts["type"]:
+            raise CsitNameError(
+                f"The names of {test.full_name} end with two types, {suite['type']} and {parts['type']}."
+            )
+    nic = re.sub(r"^\d+ge\d+p\d", "", code)
     return CsitNames(
-        test_id=".".join((*suites, name)),
-        name_short=short,
-        name_long=f"{suite['nic']}-{parts['size']}-{_threads(test, parts['cores'])}-{short}",
+        test_id=".".join((*folders, f"{parts['size']}-{parts['cores']}-{body}-{parts['type']}")),
+        name_short=body,
+        name_long="-".join(part for part in (nic, parts["size"], _threads(test, parts["cores"]), body) if part),
         test_type=parts["type"],
-        path="/".join((*suites, f"{name}.info.json")),
+        nodes={"1n1l-": "1n", "2n1l-": "2n"}.get(links, "3n"),
     )
 
 
 def _threads(test: TestIdentity, cores: str) -> str:
-    """The tag with the number of worker threads and the number of cores."""
-    for tag in test.tags:
-        match = _THREADS.fullmatch(tag.lower())
-        if match is not None and match["cores"] == cores:
-            return match[0]
-    raise CsitNameError(f"{test.full_name} has no tag like 2T{cores}C, which says how many worker threads there were.")
+    """The tag with the number of worker threads and the number of cores, else the cores alone, which CSIT takes too."""
+    tags = (tag.lower() for tag in test.tags)
+    return next((tag for tag in tags if re.fullmatch(rf"\d+t{cores}", tag)), cores)
+
+
+def _devices(conditions: Conditions) -> int:
+    """The number of DUTs in the path."""
+    nodes = {end.partition(".")[0] for end in conditions.testbed.path}
+    return sum((_nodes(conditions).get(node) or {}).get("type") == "DUT" for node in nodes)
+
+
+def _nodes(conditions: Conditions) -> Mapping[str, Any]:
+    nodes = conditions.testbed.topology.get("nodes")
+    return nodes if isinstance(nodes, dict) else {}
+
+
+def _with_driver(body: str, conditions: Conditions) -> str:
+    """The body after the driver of the DUT's interfaces; CSIT leaves out vfio-pci, and has no name for others."""
+    drivers = {_DRIVERS.get(str(described.get("driver")), "") for described, _ in _interfaces(conditions)}
+    driver = drivers.pop() if len(drivers) == 1 else ""
+    return f"{driver}-{body}" if driver and not body.startswith(f"{driver}-") else body
+
+
+def _interfaces(conditions: Conditions) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The DUTs' interfaces on the path: as in the topology, and the facts that the DUT reported."""
+    for end in conditions.testbed.path:
+        node, _, port = end.partition(".")
+        described = _nodes(conditions).get(node) or {}
+        if described.get("type") == "DUT":
+            interface = (described.get("interfaces") or {}).get(port) or {}
+            facts = conditions.duts.get(node, {}).get("interfaces")
+            reported = facts.get(str(interface.get("name"))) if isinstance(facts, dict) else None
+            yield interface, reported if isinstance(reported, dict) else {}
+
+
+def _nic_code(test: TestIdentity, conditions: Conditions) -> str:
+    """Speed in Gbit/s, ports, cards and model of the DUT's NIC, e.g. ``100ge2p1e810cq``; a NIC of the lab likewise."""
+    for described, facts in _interfaces(conditions):
+        model = str(described.get("model") or facts.get("kind") or facts.get("driver") or "")
+        known = _NIC_CODES.get(model.lower())
+        if known is not None:
+            return known
+        limits = NIC_MODELS.get(model.lower())
+        speed = described.get("speed") or (limits.max_bit_rate if limits else None) or _facts_speed(facts)
+        if model and speed:
+            return f"{max(1, round(float(speed) / 1e9))}ge2p1{re.sub(r'[^a-z0-9]', '', model.lower())}"
+    raise CsitNameError(
+        f"{test.full_name} does not say what NIC its DUT has, and CSIT's names begin with it. Add model: and speed: to "
+        "the DUT's interfaces in the topology."
+    )
+
+
+def _facts_speed(facts: Mapping[str, Any]) -> float | None:
+    text = str(facts.get("speed_mbps") or "")
+    return int(text) * 1e6 if text.isdigit() else None
+
+
+def _area(result: TestResult, body: str) -> list[str]:
+    """The folders above a suite; the dashboards show the last one as the area, except of DPDK's tests."""
+    kind = _dut_kind(result)
+    if kind == "dpdk":
+        return ["tests", kind, "perf"]
+    areas = {"vxlan": "ip4_tunnels", "l2": "l2", "ip6": "ip6"}
+    return ["tests", kind, "perf", next((area for part, area in areas.items() if part in body), "ip4")]
+
+
+def csit_job(result: TestResult) -> str:
+    """A name for the job that measured a result, with all parts that CSIT's dashboards take from it.
+
+    All that follows the part ``x`` is the testbed: the dashboards know that form for testbeds outside FD.io's lab.
+
+    Raises:
+        CsitNameError: If the test's name does not have CSIT's form, or the result lacks a part of the names.
+    """
+    names = csit_names(result)
+    testbed = re.sub(r"[^a-z0-9-]+", "_", result.conditions.testbed.name.lower())
+    return f"csit-{_dut_kind(result)}-perf-{names.test_type}-daily-master-x-{names.nodes}-{testbed}"
 
 
 class CsitTestCase(CsitRecord):
@@ -101,22 +216,22 @@ class CsitTestCase(CsitRecord):
     version: Literal["1.5.1"] = "1.5.1"
     start_time: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
     end_time: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
-    duration: float
-    passed: bool
-    message: str
+    duration: float = Field(ge=0.0)
+    dut_type: str = Field(min_length=1)
+    dut_version: str = Field(min_length=1)
     hosts: tuple[str, ...] = Field(min_length=1)
-    dut_type: str
-    dut_version: str
-    tg_type: str
-    tg_version: str
-    tags: tuple[str, ...]
-    telemetry: tuple[JsonValue, ...]
-    test_documentation: str
-    test_id: str
-    test_name_short: str
-    test_name_long: str
-    test_type: str
+    message: str
+    passed: bool
     result: SerializeAsAny[BaseModel]
+    tags: tuple[str, ...]
+    test_documentation: str
+    test_id: str = Field(min_length=3)
+    test_name_long: str = Field(min_length=3)
+    test_name_short: str = Field(min_length=3)
+    test_type: str
+    tg_type: str = Field(min_length=1)
+    tg_version: str = Field(min_length=1)
+    telemetry: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -124,83 +239,140 @@ class CsitExport:
     """A result as a file for CSIT.
 
     Attributes:
-        path: Path of the file, below the folder of a run.
+        names: The names of the test.
+        job: Name of the job for the result, see `csit_job`.
         case: Contents of the file.
     """
 
-    path: str
+    names: CsitNames
+    job: str
     case: CsitTestCase
-
-    def write(self, folder: Path) -> Path:
-        """Writes the file below a folder.
-
-        Raises:
-            ReportError: If the file cannot be written.
-        """
-        path = folder / self.path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, self.case.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
-        except OSError as error:
-            raise ReportError(f"Cannot write {path}: {error.strerror}.") from error
-        return path
 
 
 def csit_export(result: TestResult) -> CsitExport:
-    """Converts a result for CSIT.
+    """Converts a result for CSIT. A failed test keeps its message, and has a result of type ``unknown``.
 
     Raises:
         ReportError: If the result cannot be exported; the message names the reason.
     """
-    names = csit_names(result.test)
-    if result.error is not None:
-        raise CsitExportError(f"{result.test.full_name} failed, so there is no result to export: {result.error}")
+    names = csit_names(result)
     view = view_of(result)
     if view.csit_type not in (None, names.test_type):
         raise CsitExportError(
             f"{result.test.full_name} is called {names.test_type}, and its result is {view.csit_type}."
         )
+    metrics = [] if result.error is not None else [line.csit() for line in telemetry_metrics(result)]
     case = CsitTestCase(
         start_time=_time(result.started),
         end_time=_time(result.ended),
         duration=(result.ended - result.started).total_seconds(),
-        passed=True,
-        message="",
+        passed=result.error is None,
+        message=result.error or "",
         hosts=_hosts(result.conditions),
-        dut_type=_dut(result)[0],
-        dut_version=_dut(result)[1],
+        dut_type=_dut_kind(result),
+        dut_version=_dut_version(result),
         tg_type=_generator(result)[0],
         tg_version=_generator(result)[1],
         tags=result.test.tags,
-        telemetry=tuple(trial.model_dump(mode="json") for trial in view.telemetry(result)),
+        telemetry=_compressed(metrics),
         test_documentation=result.test.documentation,
         test_id=names.test_id,
         test_name_short=names.name_short,
         test_name_long=names.name_long,
         test_type=names.test_type,
-        result=view.csit(result),
+        result=view.csit(result) if result.error is None else CsitUnknown(),
     )
-    return CsitExport(names.path, case)
+    return CsitExport(names, csit_job(result), case)
+
+
+def write_csit(folder: Path, exports: Sequence[CsitExport], *, job: str | None = None, build: int) -> list[Path]:
+    """Writes the files of a run, below ``JOB/BUILD`` in a folder.
+
+    Args:
+        folder: The folder.
+        exports: The results of the run.
+        job: Name of the job for all results; None: each type of tests has a job of its own, as CSIT's.
+        build: The run's number, unique within its job.
+
+    Returns:
+        The files of the tests.
+
+    Raises:
+        ReportError: If the job has no name like CSIT's, or a file cannot be written.
+    """
+    if job is not None and not _JOB.fullmatch(job):
+        raise CsitNameError(
+            f"The job {job!r} has no name like CSIT's, e.g. 'csit-vpp-perf-ndrpdr-daily-master-x-2n-lab': "
+            "its dashboards read no other."
+        )
+    paths = []
+    jobs: dict[str, list[CsitTestCase]] = {}
+    for export in exports:
+        name = job or export.job
+        jobs.setdefault(name, []).append(export.case)
+        fields = export.case.model_dump(mode="json", exclude_none=True)
+        paths.append(_write(folder / name / str(build) / export.names.path, fields))
+    for name, cases in jobs.items():
+        _write(folder / name / str(build) / "tests" / "suite.info.json.gz", _whole(cases))
+    return paths
+
+
+def _whole(cases: Sequence[CsitTestCase]) -> dict[str, Any]:
+    """The contents of the file of a run as a whole, from which CSIT's dashboards take time and duration of a build."""
+    start, end = min(case.start_time for case in cases), max(case.end_time for case in cases)
+    started, ended = (datetime.fromisoformat(text.removesuffix("Z")) for text in (start, end))
+    return {
+        "version": cases[0].version,
+        "start_time": start,
+        "end_time": end,
+        "duration": (ended - started).total_seconds(),
+        "hosts": sorted({host for case in cases for host in case.hosts}),
+        "setup_telemetry": [],
+        "suite_documentation": "",
+        "suite_name": "Tests",
+        "teardown_telemetry": [],
+    }
+
+
+def _write(path: Path, fields: Mapping[str, Any]) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Without the time in the archive's head, a result always gives the same file.
+        write_whole(path, gzip.compress(json.dumps(fields, indent=1).encode() + b"\n", mtime=0))
+    except OSError as error:
+        raise ReportError(f"Cannot write {path}: {error.strerror}.") from error
+    return path
+
+
+def _compressed(lines: Sequence[str]) -> tuple[str, ...]:
+    """Telemetry as CSIT keeps it: all lines in one text, compressed."""
+    return (base64.b64encode(zlib.compress("\n".join(lines).encode(), 9)).decode(),) if lines else ()
 
 
 def _hosts(conditions: Conditions) -> tuple[str, ...]:
     """The addresses of the nodes; a node on this machine appears with its name."""
-    nodes = conditions.testbed.topology.get("nodes")
-    described = nodes if isinstance(nodes, Mapping) else {}
-    hosts = {str((node or {}).get("host") or name) for name, node in described.items() if isinstance(node, Mapping)}
+    hosts = {str((node or {}).get("host") or name) for name, node in _nodes(conditions).items()}
     return tuple(sorted(hosts)) or tuple(sorted(conditions.nodes))
 
 
-def _dut(result: TestResult) -> tuple[str, str]:
-    """Kind and version of the DUT; a DUT that is Linux itself has the kernel's version."""
+def _dut_kind(result: TestResult) -> str:
+    """CSIT's type of the DUT, or our kind, without a dash, at which the dashboards split names."""
+    duts = result.conditions.duts
+    kind = next((str(dut["kind"]) for dut in duts.values() if dut.get("kind")), "")
+    if not kind:
+        raise CsitExportError(f"{result.test.full_name} does not say what kind its DUT was.")
+    return _DUT_TYPES.get(kind, kind.lower().replace("-", "_"))
+
+
+def _dut_version(result: TestResult) -> str:
+    """Version of the DUT; a DUT that is Linux itself has the kernel's version."""
     conditions = result.conditions
     for name, dut in conditions.duts.items():
-        kind = str(dut.get("kind") or "")
         node = conditions.nodes.get(str(dut.get("node") or name))
         version = dut.get("version") or (None if node is None else node.kernel)
-        if kind and version:
-            return kind.upper(), str(version)
-    raise CsitExportError(f"{result.test.full_name} does not say what kind and version its DUT was.")
+        if version:
+            return str(version)
+    raise CsitExportError(f"{result.test.full_name} does not say what version its DUT had.")
 
 
 def _generator(result: TestResult) -> tuple[str, str]:
@@ -210,7 +382,7 @@ def _generator(result: TestResult) -> tuple[str, str]:
     version = generator.get("version") or (None if kind == "trex" else result.conditions.controller.lossratio_version)
     if not (kind and version):
         raise CsitExportError(f"{result.test.full_name} does not say what kind and version its generator was.")
-    return kind.upper(), str(version)
+    return kind.lower(), str(version)
 
 
 def _time(moment: datetime) -> str:

@@ -18,6 +18,7 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import ReportError, StorageError
 from lossratio.report.junit import junit_report
+from lossratio.report.metrics import bencher_report, openmetrics_report, otlp_report
 from lossratio.report.page import PAGE_NAME, report_page
 from lossratio.report.run import Run, read_run
 from lossratio.report.tables import csv_report, json_report, markdown_report
@@ -40,6 +41,12 @@ class ReportFormat(str, Enum):
     """The overview, for chats and merge requests."""
     JUNIT = "junit"
     """Test cases with their states, for CI systems."""
+    OPENMETRICS = "openmetrics"
+    """All values with their bounds as metrics, for Prometheus."""
+    OTLP = "otlp"
+    """The same metrics in JSON, for collectors of OpenTelemetry."""
+    BENCHER = "bencher"
+    """The values in Bencher's metric format."""
 
 
 FILE_NAMES = {
@@ -48,6 +55,9 @@ FILE_NAMES = {
     ReportFormat.CSV: "lossratio.csv",
     ReportFormat.MARKDOWN: "lossratio.md",
     ReportFormat.JUNIT: "lossratio.junit.xml",
+    ReportFormat.OPENMETRICS: "lossratio.prom",
+    ReportFormat.OTLP: "lossratio.otlp.json",
+    ReportFormat.BENCHER: "lossratio.bencher.json",
 }
 """File names of the reports in the directory of a run."""
 
@@ -61,6 +71,9 @@ def render(report_format: ReportFormat, runs: Sequence[Run]) -> str:
         ReportFormat.CSV: csv_report,
         ReportFormat.MARKDOWN: markdown_report,
         ReportFormat.JUNIT: junit_report,
+        ReportFormat.OPENMETRICS: openmetrics_report,
+        ReportFormat.OTLP: otlp_report,
+        ReportFormat.BENCHER: bencher_report,
     }
     return writers[report_format](runs)
 

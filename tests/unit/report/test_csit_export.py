@@ -1,19 +1,105 @@
+import base64
+import gzip
 import json
+import re
+import zlib
+from pathlib import Path
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
-from report_examples import mrr, throughput
+from report_examples import conditions, mrr, throughput
 
 from lossratio.commands.report import csit
 from lossratio.errors import ReportError
+from lossratio.measurements.telemetry.measure import DutTelemetry, TelemetryTrial
 from lossratio.mlrsearch import RFC2544
-from lossratio.report.csit import csit_export, csit_names
+from lossratio.report.csit import csit_export, csit_job, csit_names, write_csit
 from lossratio.results.conditions import NodeFacts
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 
 SUITE = "Tests.Vpp.Perf.Ip4.2N1L-100Ge2P1E810Cq-Avf-Ethip4-Ip4Base-"
+SUITES = Path(__file__).parents[2] / "performance"
+
+TEXT, TIME = (
+    {"type": "string", "minLength": 1},
+    {"type": "string", "pattern": r"^\d{4}(-\d\d){2}T(\d\d:){2}\d\d\.\d{6}Z$"},
+)
+NAME = {"type": "string", "minLength": 3}
+NUMBER = {"type": "number", "minimum": 0}
+WHOLE = {"type": "integer", "minimum": 0}
+
+
+def record(required, **optional):
+    return {
+        "type": "object",
+        "properties": {**required, **optional},
+        "required": [*required],
+        "additionalProperties": False,
+    }
+
+
+def unit(*names, value=NUMBER):
+    return record({"value": value, "unit": {"enum": [*names]}})
+
+
+def samples(name):
+    return record(
+        {"values": {"type": "array", "items": NUMBER}, "avg": NUMBER, "stdev": NUMBER, "unit": {"const": name}}
+    )
+
+
+RATE = record({"rate": unit("pps", "cps", "rps", "bps")}, bandwidth=unit("bps"))
+BOUNDS = record({"lower": RATE}, upper=RATE)
+LATENCY = record(
+    {"min": WHOLE, "avg": WHOLE, "max": {"type": "integer", "minimum": 1}, "hdrh": TEXT, "unit": {"const": "us"}}
+)
+LATENCIES = record(dict.fromkeys(("pdr_0", "pdr_10", "pdr_50", "pdr_90"), LATENCY))
+RESULT = {
+    "oneOf": [
+        record({"type": {"const": "unknown"}}),
+        record(
+            {"type": {"const": "ndrpdr"}, "ndr": BOUNDS, "pdr": BOUNDS},
+            latency_forward=LATENCIES,
+            latency_reverse=LATENCIES,
+        ),
+        record({"type": {"const": "mrr"}, "receive_rate": record({"rate": samples("pps")}, bandwidth=samples("bps"))}),
+        record({"type": {"const": "soak"}, "critical_rate": BOUNDS}),
+        record(
+            {
+                "type": {"const": "reconf"},
+                "aggregate_rate": RATE,
+                "loss": record({"packet": unit("packets", value=WHOLE), "time": unit("s")}),
+            }
+        ),
+    ]
+}
+# CSIT's test_case.schema.yaml, version 1.5.1, of August 2026: its constraints, in our words.
+SCHEMA = record(
+    {
+        "version": {"const": "1.5.1"},
+        "start_time": TIME,
+        "end_time": TIME,
+        "duration": NUMBER,
+        "passed": {"type": "boolean"},
+        "message": {"type": "string"},
+        "hosts": {"type": "array", "items": TEXT, "minItems": 1},
+        **dict.fromkeys(("dut_type", "dut_version", "tg_type", "tg_version"), TEXT),
+        "tags": {"type": "array", "items": {"type": "string"}},
+        **dict.fromkeys(("test_id", "test_name_long", "test_name_short"), NAME),
+        "test_type": {"enum": ["device", "gso", "hoststack", "mrr", "ndrpdr", "reconf", "soak"]},
+        "test_documentation": {"type": "string"},
+        "telemetry": {"type": "array", "items": {"type": "string"}},
+        "result": RESULT,
+    }
+) | {
+    "oneOf": [
+        {"properties": {"passed": {"const": passed}, "message": text}}
+        for passed, text in ((True, {"const": ""}), (False, TEXT))
+    ]
+}
 
 
 def identity(kind="ndrpdr", *, suite=None, name=None, tags=("64B", "1C", "2T1C")):
@@ -25,30 +111,123 @@ def identity(kind="ndrpdr", *, suite=None, name=None, tags=("64B", "1C", "2T1C")
 def named(result, test=None):
     """A result of a CSIT test; its DUT says what it is."""
     nodes = {"DUT1": NodeFacts(kernel="6.1.0"), "TG": NodeFacts()}
-    conditions = result.conditions.model_copy(update={"nodes": nodes})
-    return result.model_copy(update={"test": test or identity(), "conditions": conditions})
+    updated = result.conditions.model_copy(update={"nodes": nodes})
+    return result.model_copy(update={"test": test or identity(), "conditions": updated})
 
 
-def test_names_are_taken_apart_as_csits_dashboards_do():
-    names = csit_names(identity())
+def on_nic(result, **interface):
+    """The result on a DUT whose interfaces have such a NIC."""
+    testbed = result.conditions.testbed
+    topology = json.loads(json.dumps(testbed.topology))
+    for port in topology["nodes"]["DUT1"]["interfaces"].values():
+        port.update(interface)
+    changed = testbed.model_copy(update={"topology": topology})
+    return result.model_copy(update={"conditions": result.conditions.model_copy(update={"testbed": changed})})
+
+
+def as_kind(result, kind, **facts):
+    duts = {"DUT1": {**result.conditions.duts["DUT1"], "kind": kind, **facts}}
+    return result.model_copy(update={"conditions": result.conditions.model_copy(update={"duts": duts})})
+
+
+def fields(export):
+    return json.loads(export.case.model_dump_json(exclude_none=True))
+
+
+def our(kind="ndrpdr", suite="Performance.Linux Bridge", body="eth-l2bdbase", **changes):
+    return identity(kind, suite=suite, name=f"64B-1c-{body}-{kind}", tags=("64B", "1c"), **changes)
+
+
+def telemetry_trial():
+    dut = DutTelemetry(
+        node="DUT1",
+        kind="vpp",
+        received_frames={"west": 10},
+        transmitted_frames={"east": 9},
+        dropped_frames={"ring, east": 1},
+        unaccounted_frames=0,
+        details={},
+        told={},
+    )
+    return TelemetryTrial(
+        load=conditions().rate(1e4), goal="PDR", duration_s=1.0, sent_frames=10, received_frames=9, duts=(dut,)
+    )
+
+
+def test_names_of_csits_form_stay():
+    names = csit_names(named(throughput()))
     assert names.test_id == (
-        "tests.vpp.perf.ip4.2n1l-100ge2p1e810cq-avf-ethip4-ip4base-ndrpdr.64b-1c-ethip4-ip4base-ndrpdr"
+        "tests.vpp.perf.ip4.2n1l-100ge2p1e810cq-avf-ethip4-ip4base-ndrpdr.64b-1c-avf-ethip4-ip4base-ndrpdr"
     )
-    assert (names.name_short, names.name_long) == ("ethip4-ip4base", "e810cq-64b-2t1c-ethip4-ip4base")
-    assert names.path == (
-        "tests/vpp/perf/ip4/2n1l-100ge2p1e810cq-avf-ethip4-ip4base-ndrpdr/64b-1c-ethip4-ip4base-ndrpdr.info.json"
-    )
+    assert (names.name_short, names.name_long) == ("avf-ethip4-ip4base", "e810cq-64b-2t1c-avf-ethip4-ip4base")
+    assert names.path == f"{names.test_id.replace('.', '/')}.info.json.gz"
+    assert csit_names(named(throughput(), identity(tags=("64B", "1C")))).name_long == "e810cq-64b-1c-avf-ethip4-ip4base"
+
+
+@pytest.mark.parametrize(
+    ("kind", "interface", "body", "expected"),
+    [
+        (
+            "linux_bridge",
+            {"model": "Intel-X710"},
+            "eth-l2bdbase",
+            "linux_bridge.perf.l2.2n1l-10ge2p1x710-eth-l2bdbase-ndrpdr.64b-1c-eth-l2bdbase-ndrpdr",
+        ),
+        (
+            "vpp",
+            {"model": "Mellanox-CX7VEAT", "driver": "mlx5_core"},
+            "ethip6-ip6base",
+            "vpp.perf.ip6.2n1l-200ge2p1cx7veat-mlx5-ethip6-ip6base-ndrpdr.64b-1c-mlx5-ethip6-ip6base-ndrpdr",
+        ),
+        (
+            "vpp",
+            {"model": "Intel-E810CQ", "driver": "vfio-pci"},
+            "ethip4vxlan-l2bdbase",
+            "vpp.perf.ip4_tunnels.2n1l-100ge2p1e810cq-ethip4vxlan-l2bdbase-ndrpdr.64b-1c-ethip4vxlan-l2bdbase-ndrpdr",
+        ),
+        (
+            "testpmd",
+            {"model": "Lab Card 3", "speed": 25e9},
+            "eth-l2xcbase-testpmd",
+            "dpdk.perf.2n1l-25ge2p1labcard3-eth-l2xcbase-testpmd-ndrpdr.64b-1c-eth-l2xcbase-testpmd-ndrpdr",
+        ),
+    ],
+)
+def test_names_of_ours_get_nodes_nic_and_driver_of_the_result(kind, interface, body, expected):
+    result = as_kind(on_nic(named(throughput(), our(body=body)), **interface), kind)
+    assert csit_names(result).test_id == f"tests.{expected}"
+
+
+def test_a_veth_link_has_the_speed_that_it_reports():
+    facts = {"kind": "veth", "speed_mbps": "10000"}
+    result = named(throughput(), our())
+    ports = [port["name"] for port in result.conditions.testbed.topology["nodes"]["DUT1"]["interfaces"].values()]
+    result = as_kind(result, "linux_bridge", interfaces=dict.fromkeys(map(str, ports), facts))
+    assert csit_names(result).name_long == "veth-64b-1c-eth-l2bdbase"
+    assert ".2n1l-10ge2p1veth-eth-l2bdbase-ndrpdr." in csit_names(result).test_id
+
+
+def test_every_test_of_the_shipped_suites_that_csit_has_gets_a_name():
+    seen = 0
+    for suite in SUITES.glob("*.robot"):
+        for name in re.findall(
+            r"^\$\{FRAME_SIZE\}-\$\{CORES\}c-(\S+)-(?:ndrpdr|mrr|soak|reconf)$", suite.read_text(), re.M
+        ):
+            test = identity(suite=f"Performance.{suite.stem}", name=f"IMIX-2c-{name}-mrr", tags=())
+            names = csit_names(on_nic(named(mrr(), test), model="Intel-E810CQ"))
+            assert names.name_short == name
+            seen += 1
+    assert seen > 50
 
 
 @pytest.mark.parametrize(
     ("test", "reason"),
     [
-        (identity(suite="Performance.Linux Bridge"), "The suite 'linux_bridge' has no name like CSIT's"),
         (identity(name="Bridge"), "The test 'Bridge' has no name like CSIT's"),
         (identity(name="64B-1c-ethip6-ip6base-ndrpdr"), "does not have the name of its suite"),
-        (identity("latency"), "do not end with one of CSIT's types"),
-        (identity(tags=("64B", "1C")), "has no tag like 2T1C"),
-        (identity(tags=("2T2C",)), "has no tag like 2T1C"),
+        (identity("latency"), "does not end with one of CSIT's types"),
+        (identity("mrr", suite=f"{SUITE}Ndrpdr"), "end with two types, ndrpdr and mrr"),
+        (our(), r"does not say what NIC its DUT has.* Add model: and speed:"),
     ],
 )
 def test_names_that_cannot_be_mapped_are_refused_with_the_reason(test, reason):
@@ -58,7 +237,7 @@ def test_names_that_cannot_be_mapped_are_refused_with_the_reason(test, reason):
 
 def test_the_lower_bound_of_csit_is_the_conditional_throughput():
     result = named(throughput())
-    data = json.loads(csit_export(result).case.model_dump_json(exclude_none=True))["result"]
+    data = fields(csit_export(result))["result"]
     pdr = result.goals[1].result
     assert data["type"] == "ndrpdr"
     assert data["pdr"]["lower"]["rate"] == {"value": pdr.conditional_throughput.aggregate_fps, "unit": "pps"}
@@ -67,34 +246,45 @@ def test_the_lower_bound_of_csit_is_the_conditional_throughput():
     assert set(data) == {"type", "ndr", "pdr"}
 
 
-def test_a_case_has_the_fields_of_model_1_5_1_and_no_others():
-    data = json.loads(csit_export(named(throughput())).case.model_dump_json(exclude_none=True))
-    assert set(data) == {
-        *("version", "start_time", "end_time", "duration", "passed", "message", "hosts", "dut_type", "tg_type"),
-        *("dut_version", "tg_version", "tags", "telemetry", "test_documentation", "test_id", "test_name_short"),
-        *("test_name_long", "test_type", "result"),
-    }
-    assert (data["version"], data["passed"], data["message"]) == ("1.5.1", True, "")
+@pytest.mark.parametrize("result", [throughput, mrr], ids=["ndrpdr", "mrr"])
+def test_a_case_follows_model_1_5_1(result):
+    kind = "mrr" if result is mrr else "ndrpdr"
+    data = fields(csit_export(named(result(), identity(kind))))
+    jsonschema.validate(data, SCHEMA)
     assert data["start_time"] == "2026-08-01T12:00:00.250000Z"
-    assert (data["dut_type"], data["dut_version"]) == ("LINUX_BRIDGE", "6.1.0")
+    assert (data["dut_type"], data["dut_version"], data["tg_type"]) == ("linux_bridge", "6.1.0", "simulated")
+
+
+def test_a_failed_test_keeps_its_message_and_no_number():
+    data = fields(csit_export(named(throughput(error="agent lost"))))
+    jsonschema.validate(data, SCHEMA)
+    assert (data["passed"], data["message"], data["result"]) == (False, "agent lost", {"type": "unknown"})
+
+
+def test_the_duts_counters_are_telemetry_in_one_compressed_text():
+    data = fields(csit_export(named(throughput().model_copy(update={"telemetry": (telemetry_trial(),)}))))
+    jsonschema.validate(data, SCHEMA)
+    (text,) = data["telemetry"]
+    lines = zlib.decompress(base64.b64decode(text)).decode().splitlines()
+    assert re.fullmatch(r"dut_dropped_frames\{hostname='DUT1',rate='pdr',place='ring_east'\} 1\.0 \d{13}", lines[2])
+    assert len(lines) == 4
 
 
 def test_mrr_has_its_samples():
-    data = json.loads(csit_export(named(mrr(), identity("mrr"))).case.model_dump_json())["result"]["receive_rate"]
+    data = fields(csit_export(named(mrr(), identity("mrr"))))["result"]["receive_rate"]
     assert data["rate"] == {"values": [300_000.0] * 10, "avg": 300_000.0, "stdev": 0.0, "unit": "pps"}
     assert data["bandwidth"]["avg"] == pytest.approx(300_000 * 84 * 8)
 
 
 def test_what_all_that_can_be_sent_is_has_no_upper_bound():
-    data = csit_export(named(throughput(SharpKnee(capacity=1e7)))).case
-    assert data.result.ndr.upper is None
-    assert "upper" not in json.loads(data.model_dump_json(exclude_none=True))["result"]["ndr"]
+    data = csit_export(named(throughput(SharpKnee(capacity=1e7))))
+    assert data.case.result.ndr.upper is None
+    assert "upper" not in fields(data)["result"]["ndr"]
 
 
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
-        (lambda: named(throughput(error="agent lost")), "failed, so there is no result to export: agent lost"),
         (lambda: named(throughput(goals=(RFC2544,))), "has no goal with the attributes of CSIT's NDR"),
         (lambda: named(throughput(trials=12)), "NDR of .* is irregular"),
         (lambda: named(mrr()), "is called ndrpdr, and its result is mrr"),
@@ -108,16 +298,29 @@ def test_results_with_another_meaning_are_refused_with_the_reason(result, reason
 
 def test_a_dut_of_unknown_version_is_refused():
     result = throughput().model_copy(update={"test": identity()})
-    with pytest.raises(ReportError, match="does not say what kind and version its DUT was"):
+    with pytest.raises(ReportError, match="does not say what version its DUT had"):
         csit_export(result)
 
 
-def test_the_command_writes_what_it_can_and_says_what_it_cannot(tmp_path):
+def test_a_job_has_what_the_dashboards_take_from_its_name():
+    assert csit_job(named(mrr(), identity("mrr"))) == "csit-linux_bridge-perf-mrr-daily-master-x-2n-simulated"
+
+
+def test_a_job_that_the_dashboards_do_not_read_is_refused(tmp_path):
+    with pytest.raises(ReportError, match="The job 'nightly' has no name like CSIT's"):
+        write_csit(tmp_path, [csit_export(named(mrr(), identity("mrr")))], job="nightly", build=1)
+
+
+def test_the_command_writes_what_it_can_and_names_the_rest(tmp_path):
     run = RunDirectory(tmp_path / "run")
     run.write(named(throughput()))
     run.write(mrr())
-    answer = CliRunner().invoke(csit, [str(run.path), str(tmp_path / "csit")])
+    answer = CliRunner().invoke(csit, [str(run.path), str(tmp_path / "csit"), "--build", "7"])
     assert answer.exit_code == 1
-    (file,) = (tmp_path / "csit").rglob("*.info.json")
-    assert file.parent.name == "2n1l-100ge2p1e810cq-avf-ethip4-ip4base-ndrpdr"
-    assert "Not exported: The suite 'linux_bridge' has no name like CSIT's" in answer.stderr
+    build = tmp_path / "csit" / "csit-linux_bridge-perf-ndrpdr-daily-master-x-2n-simulated" / "7"
+    (file,) = (path for path in build.rglob("*.info.json.gz") if path.name != "suite.info.json.gz")
+    assert str(file) in answer.stdout
+    jsonschema.validate(json.loads(gzip.decompress(file.read_bytes())), SCHEMA)
+    whole = json.loads(gzip.decompress((build / "tests" / "suite.info.json.gz").read_bytes()))
+    assert (whole["version"], whole["duration"], whole["suite_name"]) == ("1.5.1", 40.0, "Tests")
+    assert "Not exported: Performance.Linux Bridge.64B-1c-eth-l2bdbase-mrr does not say" in answer.stderr

@@ -2,9 +2,11 @@ import json
 import math
 from pathlib import Path
 
+import jsonschema
 import pytest
 from pydantic import ValidationError
 from report_examples import MAX_LOAD, MIN_LOAD, RESULT, conditions, counted_trial, run, throughput
+from test_csit_export import RESULT as RESULT_SCHEMA
 from test_csit_export import identity, named
 from test_loss_and_spectrum import hints, texts
 
@@ -193,7 +195,9 @@ def test_a_soak_without_trials_has_no_picture():
 
 
 def test_csit_gets_the_mean_less_and_plus_a_standard_deviation():
-    data = json.loads(csit_export(named(soak(), identity("soak"))).case.model_dump_json())["result"]["critical_rate"]
+    whole = json.loads(csit_export(named(soak(), identity("soak"))).case.model_dump_json())["result"]
+    jsonschema.validate(whole, RESULT_SCHEMA)
+    data = whole["critical_rate"]
     assert data["lower"]["rate"]["value"] == pytest.approx(2 * (MEAN - STDEV))
     assert data["upper"]["rate"]["value"] == pytest.approx(2 * (MEAN + STDEV))
     with pytest.raises(ReportError, match="have a target loss ratio of 1e-7"):
@@ -203,7 +207,8 @@ def test_csit_gets_the_mean_less_and_plus_a_standard_deviation():
 def test_csit_gets_the_loss_of_a_reconfiguration():
     data = json.loads(csit_export(named(reconfiguration(), identity("reconf"))).case.model_dump_json())["result"]
     assert data["aggregate_rate"]["rate"]["value"] == 200_000.0
-    assert data["loss"] == {"packet": {"value": 5000.0, "unit": "packets"}, "time": {"value": 0.025, "unit": "s"}}
+    jsonschema.validate(data, RESULT_SCHEMA)
+    assert data["loss"] == {"packet": {"value": 5000, "unit": "packets"}, "time": {"value": 0.025, "unit": "s"}}
 
 
 def test_latency_is_shown_with_the_load_that_it_was_measured_at():

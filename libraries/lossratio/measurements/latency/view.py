@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from lossratio.drawing import Axis, Plot, drawing, element, html_fragment, series_colour, text_at, title
 from lossratio.measurements import CsitExportError, CsitRecord
@@ -72,11 +72,11 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
 
 
 class CsitLatency(CsitRecord):
-    """Latency of one direction at one load, in microseconds."""
+    """Latency of one direction at one load, in whole microseconds, as TRex reports them."""
 
-    min: float
-    avg: float
-    max: float
+    min: int = Field(ge=0)
+    avg: int = Field(ge=0)
+    max: int = Field(ge=1)
     hdrh: str
     unit: Literal["us"] = "us"
 
@@ -203,7 +203,8 @@ def _of_link(direction: DirectionLatency) -> CsitLatency | None:
         return None
     histogram = Histogram.decode(direction.histogram, direction.histogram_unit_us)
     text = direction.histogram if histogram.unit == 1.0 else Histogram.merged([histogram]).encode()
-    return CsitLatency(min=least, avg=mean, max=most, hdrh=text)
+    # CSIT leaves out a direction whose largest latency rounds to nothing.
+    return CsitLatency(min=round(least), avg=round(mean), max=round(most), hdrh=text) if round(most) else None
 
 
 def _of_all(links: Sequence[CsitLatency], expected: int) -> CsitLatency | None:
@@ -215,7 +216,7 @@ def _of_all(links: Sequence[CsitLatency], expected: int) -> CsitLatency | None:
     frames = [histogram.count for histogram in histograms]
     return CsitLatency(
         min=min(link.min for link in links),
-        avg=sum(link.avg * count for link, count in zip(links, frames, strict=True)) / sum(frames),
+        avg=round(sum(link.avg * count for link, count in zip(links, frames, strict=True)) / sum(frames)),
         max=max(link.max for link in links),
         hdrh=Histogram.merged(histograms).encode(),
     )

@@ -10,10 +10,17 @@ from lossratio.measurements.reconfiguration.result import ReconfigurationResult
 from lossratio.results import Finding, View, failure_line, rate_line
 
 
+class CsitPackets(CsitRecord):
+    """A whole number of frames."""
+
+    value: int
+    unit: Literal["packets"] = "packets"
+
+
 class CsitLoss(CsitRecord):
     """Loss while the SUT was reconfigured."""
 
-    packet: CsitNumber
+    packet: CsitPackets
     time: CsitNumber
 
 
@@ -47,6 +54,6 @@ class ReconfigurationView(View[ReconfigurationResult]):
         """The loss, and the load."""
         if result.loss is None:
             raise CsitExportError(f"{result.test.full_name} has no result to export.")
-        lost = CsitNumber(value=result.loss.lost_frames, unit="packets")
+        lost = CsitPackets(value=result.loss.lost_frames)
         time = CsitNumber(value=result.loss.lost_time_s, unit="s")
         return CsitReconf(aggregate_rate=csit_rate(result.loss.load), loss=CsitLoss(packet=lost, time=time))

@@ -1,0 +1,185 @@
+"""Results as metrics: OpenMetrics for Prometheus, OTLP as JSON for OpenTelemetry, and Bencher's format.
+
+A sample is a number with a name and labels. Irregular values are left out, as a chart would not show that they are.
+Samples of findings have the unit in their names, as Prometheus asks for.
+Rates are aggregates of all directions, in frames per second. CSIT's telemetry has the same samples of the DUTs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from lossratio.report.run import Run
+from lossratio.results import Finding, Outcome, TestResult, doubts_of, findings_of, number_of, view_of
+from lossratio.units import FRAMES_PER_SECOND
+
+_SPLIT = re.compile(r"[,={}'\"\s]+")
+_UNITS = {FRAMES_PER_SECOND.name: "frames_per_second", "s": "seconds", "frames": "frames"}
+_COUNTERS = {
+    "received_frames": "Frames that came into the DUT.",
+    "transmitted_frames": "Frames that the DUT sent.",
+    "dropped_frames": "Frames that the DUT dropped.",
+    "details": "Further counters of the DUT.",
+}
+_STATISTICS: Mapping[str, Callable[[Finding], Any]] = {
+    "value": lambda finding: finding.value,
+    "lower_bound": lambda finding: finding.lower_bound,
+    "upper_bound": lambda finding: finding.upper_bound,
+    "standard_deviation": lambda finding: finding.deviation,
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A number with its name and its labels.
+
+    Attributes:
+        name: Name of the metric, in letters, digits and ``_``.
+        help: The meaning of the metric, in a few words.
+        value: The number.
+        time: The time that the number belongs to.
+        labels: Labels by name.
+    """
+
+    name: str
+    help: str
+    value: float
+    time: datetime
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def csit(self) -> str:
+        """The sample as a line of CSIT's telemetry: single quotes, and the time in milliseconds.
+
+        CSIT's dashboards split lines at commas, ``=``, ``{`` and quotes, so that labels have none of them.
+        """
+        labels = ",".join(f"{name}='{re.sub(_SPLIT, '_', text)}'" for name, text in self.labels.items())
+        return f"{self.name}{{{labels}}} {float(self.value)} {round(self.time.timestamp() * 1000)}"
+
+
+def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
+    """The counters of the DUTs around the telemetry's trials, where a result has them."""
+    for trial in view_of(result).telemetry(result):
+        fields = trial.model_dump(mode="json")
+        rate = str(fields.get("goal") or "load").lower()
+        for dut in fields["duts"]:
+            labels = {"hostname": dut["node"], "rate": rate}
+            for counter, about in _COUNTERS.items():
+                for place, frames in dut[counter].items():
+                    yield Sample(f"dut_{counter}", about, frames, result.ended, {**labels, "place": place})
+            lost = dut["unaccounted_frames"]
+            yield Sample("dut_unaccounted_frames", "Frames lost at no named place.", lost, result.ended, labels)
+
+
+def samples_of(run: Run) -> Iterator[Sample]:
+    """The samples of a run: values with bounds, outcomes, doubts, times, and the DUTs' counters."""
+    for finding in findings_of(run.results):
+        result = finding.result
+        labels = {**_labels(run, result), "quantity": finding.quantity}
+        unit = _UNITS.get(finding.unit.name, re.sub(r"\W+", "_", finding.unit.name))
+        for statistic, read in _STATISTICS.items():
+            number = number_of(read(finding))
+            if number is not None and finding.outcome is Outcome.MEASURED:
+                about = f"Measured values with their bounds, in {unit.replace('_', ' ')}."
+                yield Sample(
+                    f"lossratio_result_{unit}", about, number, result.ended, {**labels, "statistic": statistic}
+                )
+        regular = float(finding.outcome is Outcome.MEASURED)
+        yield Sample("lossratio_measured", "1: measured; 0: irregular or failed.", regular, result.ended, labels)
+    for result, doubts in zip(run.results, doubts_of(run.results), strict=True):
+        labels = _labels(run, result)
+        yield Sample("lossratio_doubts", "Number of doubts about a result.", len(doubts), result.ended, labels)
+        seconds = (result.ended - result.started).total_seconds()
+        yield Sample("lossratio_test_seconds", "Duration of a test.", seconds, result.ended, labels)
+        ended = result.ended.timestamp()
+        yield Sample("lossratio_test_ended_timestamp_seconds", "Time when a test ended.", ended, result.ended, labels)
+        for sample in telemetry_metrics(result):
+            yield replace(sample, name=f"lossratio_{sample.name}", labels={**labels, **sample.labels})
+
+    now = datetime.now(timezone.utc)
+    for test in run.cut_off:
+        labels = {"run": run.path.resolve().name, "test": test.name}
+        yield Sample("lossratio_cut_off_trials", "Trials of a test that was cut off.", test.trials, now, labels)
+
+
+def openmetrics_report(runs: Sequence[Run]) -> str:
+    """The runs' samples as OpenMetrics text, for Prometheus.
+
+    Samples have no times: Prometheus' collectors refuse them in files. The time of a test is a metric of its own.
+    """
+    # Imported here, as only this report needs it.
+    from prometheus_client.core import GaugeMetricFamily
+    from prometheus_client.openmetrics.exposition import generate_latest
+
+    families: dict[str, GaugeMetricFamily] = {}
+    for run in runs:
+        for sample in samples_of(run):
+            family = families.setdefault(sample.name, GaugeMetricFamily(sample.name, sample.help))
+            family.add_sample(sample.name, dict(sample.labels), sample.value)
+    text: bytes = generate_latest(_Collected(list(families.values())))  # type: ignore[no-untyped-call]
+    return text.decode()
+
+
+@dataclass(frozen=True)
+class _Collected:
+    """The metrics for the client library, in place of a registry, of which it reads no more."""
+
+    families: Sequence[Any]
+
+    def collect(self) -> Sequence[Any]:
+        return self.families
+
+
+def otlp_report(runs: Sequence[Run]) -> str:
+    """The runs' samples as OTLP in JSON (opentelemetry-proto 1), as a collector takes them at ``/v1/metrics``."""
+    resources = []
+    for run in runs:
+        gauges: dict[str, dict[str, Any]] = {}
+        for sample in samples_of(run):
+            gauge = gauges.setdefault(
+                sample.name, {"name": sample.name, "description": sample.help, "gauge": {"dataPoints": []}}
+            )
+            gauge["gauge"]["dataPoints"].append(
+                {
+                    "timeUnixNano": str(round(sample.time.timestamp() * 1e9)),
+                    "asDouble": float(sample.value),
+                    "attributes": [_attribute(name, text) for name, text in sample.labels.items()],
+                }
+            )
+        scope = {"scope": {"name": "lossratio"}, "metrics": list(gauges.values())}
+        resource = {"attributes": [_attribute("service.name", "lossratio")]}
+        resources.append({"resource": resource, "scopeMetrics": [scope]})
+    return json.dumps({"resourceMetrics": resources}, indent=2) + "\n"
+
+
+def bencher_report(runs: Sequence[Run]) -> str:
+    """The runs' values in Bencher's metric format: benchmarks with their measures, each with its bounds."""
+    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
+    for run in runs:
+        for finding in findings_of(run.results):
+            value = number_of(finding.value)
+            if value is None or finding.outcome is not Outcome.MEASURED:
+                continue
+            bounds = {"lower_value": number_of(finding.lower_bound), "upper_value": number_of(finding.upper_bound)}
+            measure = {"value": value, **{name: bound for name, bound in bounds.items() if bound is not None}}
+            name = f"{finding.quantity} ({finding.unit.name})"
+            benchmarks.setdefault(finding.result.test.full_name, {})[name] = measure
+    return json.dumps(benchmarks, indent=2) + "\n"
+
+
+def _labels(run: Run, result: TestResult) -> dict[str, str]:
+    return {
+        "testbed": result.conditions.testbed.name,
+        "suite": result.test.suite,
+        "test": result.test.name,
+        "run": run.path.resolve().name,
+        "generator": str(result.conditions.generator.get("kind") or ""),
+    }
+
+
+def _attribute(name: str, text: str) -> dict[str, Any]:
+    return {"key": name, "value": {"stringValue": text}}
