@@ -1,42 +1,60 @@
 """Error of back-to-back frames, system recovery and reset beside a known truth; and all tests of RFC 2544 with `quick`.
 
-    python benchmarks/rfc2544.py                 # real frames, on the local testbed
-    python benchmarks/rfc2544.py --simulated     # seconds, without namespaces
+    python benchmarks/rfc2544.py                        # real frames, on the local testbed
+    python benchmarks/rfc2544.py --only reset           # one part of it
+    python benchmarks/rfc2544.py --simulated            # seconds, without namespaces
 
-The truths: a policer of rate R with a bucket of B frames passes bursts of floor((B - R/L) / (1 - R/L)) frames at the
-rate L. It recovers at once, as half of the overload is below its rate. A bridge that is down for a known time forwards
-nothing for so long; the time is that of the node's clock around the two commands, whose middle counts. Simulated
-devices have their times in their model.
+The truths:
+
+- A policer of rate R with a bucket of B frames passes bursts of floor((B - R/L) / (1 - R/L)) frames at the rate L.
+- That policer recovers at once, as half of the overload is below its rate, and refills its bucket.
+- Open vSwitch in user space that is stopped (SIGSTOP) for a known time forwards nothing for so long. Stopped while the
+  load drops, it loses frames until it goes on. The times are those of the clock that cannot be set.
+- A bridge that is down for a known time forwards nothing for so long; the time is that of the node's clock around the
+  two commands, whose middle counts.
+- Simulated devices have their times in their model.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import random
+import signal
 import statistics
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
-from lossratio.measurements import TestPlace
+from lossratio.measurements import Progress, TestPlace, measure
 from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
-from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
+from lossratio.measurements.recovery import Recovery, RecoveryRequest, measure_recovery
 from lossratio.measurements.reset import ResetRequest, measure_reset
 from lossratio.measurements.rfc2544 import QUICK, Rfc2544Request, run_rfc2544, write_rfc2544_report
 from lossratio.results import RunDirectory, TestIdentity
-from lossratio.testbed import Testbed, open_testbed
+from lossratio.testbed import Ready, Testbed, open_testbed
 from lossratio.traffic import load_profile
+from lossratio.trials import Measurer, TrialInput, TrialOutput
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"
 PROFILE = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
 RATE, BURST_RATE = 10_000, 40_000
-BUCKETS = (50, 1000, 10_000)
+BUCKETS = {50: 1.0, 1000: 1.0, 10_000: 1.0, 100_000: 0.1}
+"""Buckets, each with its share of the repetitions: bursts of the last one take 3 s."""
+
 DOWN = 0.25
+RESET_LOAD = 5_000.0
+STOPPED_RATE = 3_000.0
+"""Frames per second: some 250 frames wait in the switch's socket, so that short stalls of a busy machine lose none."""
+
 SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
+PARTS = ("bursts", "recovery", "reset", "whole")
 
 _CYCLE = """
 t0=$(date +%s%N); ip link set dev "$1" down; t1=$(date +%s%N); sleep "$2"
@@ -59,11 +77,18 @@ def _row(name: str, truth: float, values: list[float], unit: str) -> None:
 
 def _bursts(file: Path, directory: Path, repeats: int) -> None:
     share = RATE / BURST_RATE
-    for bucket in BUCKETS:
+    for bucket, part in BUCKETS.items():
         truth = math.floor((bucket - share) / (1.0 - share))
-        with open_testbed(file, dut="linux_bridge", options={"police": RATE, "burst": bucket}) as testbed:
+        # The bucket is filled by a command: waiting for that takes up to 10 s.
+        options = {"police": RATE, "burst": bucket, "reset": True}
+        with open_testbed(file, dut="linux_bridge", options=options) as testbed:
             request = BackToBackRequest(
-                PROFILE, RATE, BURST_RATE, repeats, longest_burst=max(0.02, 2.0 * truth / BURST_RATE), settle=0.1
+                PROFILE,
+                RATE,
+                BURST_RATE,
+                max(1, round(part * repeats)),
+                longest_burst=max(0.02, 1.3 * truth / BURST_RATE),
+                settle=0.05,
             )
             result = measure_back_to_back(testbed, request, _place(directory, f"bursts {bucket}"))
         values = result.back_to_back
@@ -71,32 +96,136 @@ def _bursts(file: Path, directory: Path, repeats: int) -> None:
         _row(f"back-to-back, bucket {bucket}", truth, [search.longest_frames for search in values.searches], "frames")
 
 
-def _recovery(testbed: Testbed, directory: Path, repeats: int, truth: float, throughput: float) -> None:
-    request = RecoveryRequest(PROFILE, throughput, 2.0 * throughput, repeats, 1.0, limit=1.0)
+class _Stopped:
+    """A program of a DUT that is stopped for a known time, and goes on."""
+
+    def __init__(self, testbed: Testbed) -> None:
+        (dut,) = testbed.duts
+        switch: Any = dut
+        program = switch.daemons[-1].program
+        self._pid = _pid_here(int(switch.node.run("cat", f"{program.files}pid").split()[0]))
+        self.moments: list[tuple[float, float]] = []
+
+    def __call__(self) -> None:
+        # Another phase between two frames each time.
+        time.sleep(random.random() / RESET_LOAD)
+        os.kill(self._pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        time.sleep(DOWN)
+        os.kill(self._pid, signal.SIGCONT)
+        self.moments.append((stopped, time.monotonic()))
+
+
+def _pid_here(pid: int) -> int:
+    """The id of Open vSwitch's process, which has another id in the testbed's namespace of processes."""
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        except OSError:
+            # It has just ended.
+            continue
+        if fields["Name"].strip() == "ovs-vswitchd" and int(fields["NSpid"].split()[-1]) == pid:
+            return int(status.parent.name)
+    raise click.ClickException("Open vSwitch does not run on this machine.")
+
+
+class _StoppedInOverload(Recovery):
+    """System recovery of a device that is stopped while the load drops."""
+
+    def __init__(self, stop: _Stopped, after: float) -> None:
+        self._stop = stop
+        self._after = after
+
+    def measurer(self, request: RecoveryRequest, testbed: Testbed, ready: Ready) -> Measurer:
+        """Stops the device once in each trial."""
+        usual, stop, after = super().measurer(request, testbed, ready), self._stop, self._after
+
+        class Stopping:
+            def measure(self, trial: TrialInput) -> TrialOutput:
+                timer = threading.Timer(after, stop)
+                timer.start()
+                output = usual.measure(trial)
+                timer.join()
+                return output
+
+        return Stopping()
+
+
+def _recovery(directory: Path, repeats: int, simulated: bool) -> None:
+    if simulated:
+        file = _simulated(directory, recovery=0.1)
+        with open_testbed(file) as testbed:
+            _recover(testbed, directory, repeats, 0.1)
+        return
+    local = TOPOLOGIES / "local.yaml"
+    with open_testbed(local, dut="linux_bridge", options={"police": RATE, "burst": 200}) as testbed:
+        _recover(testbed, directory, repeats, 0.0)
+    with open_testbed(local, dut="ovs") as testbed:
+        stop = _Stopped(testbed)
+        changes: list[float] = []
+
+        def note(progress: Progress) -> None:
+            (timeline,) = progress.trial.output.timelines
+            changes.append(timeline.began + timeline.steps[1].start)
+
+        request = RecoveryRequest(PROFILE, STOPPED_RATE, 1.1 * STOPPED_RATE, repeats, 0.5, limit=1.0)
+        kind = _StoppedInOverload(stop, 0.5 - DOWN / 2)
+        result = measure(kind, testbed, request, _place(directory, "stopped in the overload"), note)
+    assert result.recovery is not None
+    measured = [time.recovery_s or 0.0 for time in result.recovery.times]
+    known = [max(0.0, went_on - change) for (_, went_on), change in zip(stop.moments, changes, strict=True)]
+    _differences("recovery, stopped until after it", measured, known)
+
+
+def _recover(testbed: Testbed, directory: Path, repeats: int, truth: float) -> None:
+    request = RecoveryRequest(PROFILE, RATE, 2.0 * RATE, repeats, 1.0, limit=1.0)
     result = measure_recovery(testbed, request, _place(directory, "recovery"))
     assert result.recovery is not None
-    _row("system recovery", truth, [time.recovery_s or 0.0 for time in result.recovery.times], "s")
+    _row("system recovery of a bucket", truth, [time.recovery_s or 0.0 for time in result.recovery.times], "s")
 
 
-def _reset(testbed: Testbed, directory: Path, repeats: int, truth: float | None) -> None:
+def _reset(directory: Path, repeats: int, simulated: bool) -> None:
+    if simulated:
+        with open_testbed(_simulated(directory, downtime=DOWN)) as testbed:
+            _reset_times("model", testbed, directory, repeats, None, lambda: [DOWN] * repeats)
+        return
+    with open_testbed(TOPOLOGIES / "local.yaml", dut="ovs") as testbed:
+        stop = _Stopped(testbed)
+        _reset_times(
+            "stopped", testbed, directory, repeats, stop, lambda: [went_on - began for began, went_on in stop.moments]
+        )
     truths: list[float] = []
-
-    def cycle() -> None:
+    with open_testbed(TOPOLOGIES / "local.yaml", dut="linux_bridge") as testbed:
         (dut,) = testbed.duts
-        node: Any = dut
-        clock = [int(text) / 1e9 for text in node.node.run("sh", "-c", _CYCLE, "cycle", node.stem, str(DOWN)).split()]
-        truths.append((clock[2] + clock[3] - clock[0] - clock[1]) / 2.0)
+        bridge: Any = dut
 
-    request = ResetRequest(
-        PROFILE, 5_000.0, reset=None if truth is not None else cycle, repeats=repeats, lead=0.5, limit=0.5
-    )
-    result = measure_reset(testbed, request, _place(directory, "reset"))
+        def cycle() -> None:
+            clock = [
+                int(text) / 1e9 for text in bridge.node.run("sh", "-c", _CYCLE, "cycle", bridge.stem, str(DOWN)).split()
+            ]
+            truths.append((clock[2] + clock[3] - clock[0] - clock[1]) / 2.0)
+
+        _reset_times("bridge down", testbed, directory, repeats, cycle, lambda: truths)
+
+
+def _reset_times(
+    name: str,
+    testbed: Testbed,
+    directory: Path,
+    repeats: int,
+    reset: Callable[[], None] | None,
+    known: Callable[[], list[float]],
+) -> None:
+    request = ResetRequest(PROFILE, RESET_LOAD, reset=reset, repeats=repeats, lead=0.5, limit=0.5)
+    result = measure_reset(testbed, request, _place(directory, f"reset {name}"))
     assert result.reset is not None
     times = result.reset.times
-    stamps, lost = [time.time_stamp_s or 0.0 for time in times], [time.loss_method_s for time in times]
-    known = truths or [truth or 0.0] * len(times)
-    _row("reset by time stamps", 0.0, [value - real for value, real in zip(stamps, known, strict=True)], "s")
-    _row("reset by frame loss", 0.0, [value - real for value, real in zip(lost, known, strict=True)], "s")
+    _differences(f"reset, {name}, by time stamps", [time.time_stamp_s or 0.0 for time in times], known())
+    _differences(f"reset, {name}, by frame loss", [time.loss_method_s for time in times], known())
+
+
+def _differences(name: str, measured: list[float], known: list[float]) -> None:
+    _row(name, 0.0, [value - real for value, real in zip(measured, known, strict=True)], "s")
 
 
 def _simulated(directory: Path, **model: object) -> Path:
@@ -107,47 +236,36 @@ def _simulated(directory: Path, **model: object) -> Path:
     return file
 
 
-def _testbeds(simulated: bool, directory: Path) -> Iterator[tuple[str, Testbed]]:
-    if simulated:
-        file = _simulated(directory, recovery=0.1, downtime=DOWN)
-        yield "recovery", open_testbed(file)
-        yield "reset", open_testbed(file)
-    else:
-        local = TOPOLOGIES / "local.yaml"
-        yield "recovery", open_testbed(local, dut="linux_bridge", options={"police": RATE, "burst": 200})
-        yield "reset", open_testbed(local, dut="linux_bridge")
+def _whole(directory: Path, simulated: bool) -> None:
+    profiles = [load_profile("ethip4-udp", frame_size=size, bidirectional=False) for size in SIZES]
+    name = "simulated-device.yaml" if simulated else "local.yaml"
+    options = {} if simulated else {"police": RATE, "burst": 200}
+    began = time.monotonic()
+    with open_testbed(TOPOLOGIES / name, dut=None if simulated else "linux_bridge", options=options) as testbed:
+        request = Rfc2544Request(profiles, settings=QUICK, max_load=None if simulated else BURST_RATE)
+        run = run_rfc2544(testbed, request, _place(directory, "all"))
+    click.echo(
+        f"all tests, quick: {len(run.parts)} in {time.monotonic() - began:.1f} s; {run.problems or 'no problem'}"
+    )
+    for path in write_rfc2544_report(run, directory):
+        click.echo(str(path))
 
 
 @click.command(help=__doc__)
 @click.option("--simulated", is_flag=True, help="Simulated devices instead of real frames.")
 @click.option("--repeats", default=20, show_default=True, help="Repetitions of each measurement.")
-@click.option("--whole/--no-whole", default=True, help="All six tests over the frame sizes, with quick settings.")
-def main(simulated: bool, repeats: int, whole: bool) -> None:
+@click.option("--only", multiple=True, type=click.Choice(PARTS), default=PARTS, help="Parts of the benchmark.")
+def main(simulated: bool, repeats: int, only: tuple[str, ...]) -> None:
     """Measures, and prints a line for each truth."""
     directory = Path(tempfile.mkdtemp(prefix="lossratio-rfc2544-"))
-    file = TOPOLOGIES / ("simulated.yaml" if simulated else "local.yaml")
-    _bursts(file, directory, repeats)
-    for test, testbed in _testbeds(simulated, directory):
-        with testbed:
-            if test == "recovery":
-                _recovery(testbed, directory, repeats, 0.1 if simulated else 0.0, RATE)
-            else:
-                _reset(testbed, directory, repeats, DOWN if simulated else None)
-    if whole:
-        profiles = [load_profile("ethip4-udp", frame_size=size, bidirectional=False) for size in SIZES]
-        options = {"police": RATE, "burst": 200}
-        name = "simulated-device.yaml" if simulated else "local.yaml"
-        began = time.monotonic()
-        with open_testbed(
-            TOPOLOGIES / name, dut=None if simulated else "linux_bridge", options={} if simulated else options
-        ) as testbed:
-            request = Rfc2544Request(profiles, settings=QUICK, max_load=None if simulated else BURST_RATE)
-            run = run_rfc2544(testbed, request, _place(directory, "all"))
-        click.echo(
-            f"all tests, quick: {len(run.parts)} in {time.monotonic() - began:.1f} s; {run.problems or 'no problem'}"
-        )
-        for path in write_rfc2544_report(run, directory):
-            click.echo(str(path))
+    if "bursts" in only:
+        _bursts(TOPOLOGIES / ("simulated.yaml" if simulated else "local.yaml"), directory, repeats)
+    if "recovery" in only:
+        _recovery(directory, repeats, simulated)
+    if "reset" in only:
+        _reset(directory, repeats, simulated)
+    if "whole" in only:
+        _whole(directory, simulated)
 
 
 if __name__ == "__main__":

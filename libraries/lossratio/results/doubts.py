@@ -133,7 +133,7 @@ def late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
         return None
     return Doubt(
         DoubtKind.LATE_FRAMES,
-        f"{sum(late):,} frames in {len(late)} trials came back too late and count as lost; wait longer after trials",
+        f"{sum(late):,} frames in {_trials(len(late))} came back too late and count as lost; wait longer after trials",
     )
 
 
@@ -144,8 +144,8 @@ def generator_drops(trials: Iterable[Trial]) -> Doubt | None:
         return None
     return Doubt(
         DoubtKind.GENERATOR_DROPS,
-        f"{sum(dropped):,} frames in {len(dropped)} trials came back, were dropped inside the generator, and count as "
-        "lost; the SUT may forward more",
+        f"{sum(dropped):,} frames in {_trials(len(dropped))} came back, were dropped inside the generator, and count "
+        "as lost; the SUT may forward more",
     )
 
 
@@ -161,7 +161,7 @@ def generator_stalls(trials: Iterable[Trial], allowed: Sequence[float]) -> Doubt
         return None
     return Doubt(
         DoubtKind.GENERATOR_STALLS,
-        f"in {len(stalls)} trials the generator was stalled for up to {max(stalls) * 1e3:.3g} ms, and no more frames "
+        f"in {_trials(len(stalls))} the generator was stalled for up to {max(stalls) * 1e3:.3g} ms, and no more frames "
         "were lost beyond what is allowed than it then sent in a burst; the SUT may forward more at a constant load",
     )
 
@@ -181,6 +181,10 @@ def testbed_changed(trials: Iterable[Trial]) -> Doubt | None:
             f"{affected} trials stand although the testbed changed around them, the first of them trial {number}"
         )
     return Doubt(DoubtKind.TESTBED_CHANGED, f"{statement}: {first.change}")
+
+
+def _trials(number: int) -> str:
+    return "1 trial" if number == 1 else f"{number:,} trials"
 
 
 def _deciding_stall(trial: Trial, allowed: Sequence[float]) -> float:

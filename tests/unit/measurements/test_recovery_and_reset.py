@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import replace
+from time import monotonic, sleep
 
 import pytest
 import yaml
+from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import PROFILE, SIMULATED, place
 
 from lossratio.errors import DutError, SearchError, TrafficError
+from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.recovery.result import recovery_time
 from lossratio.measurements.reset import ResetRequest, command_reset, measure_reset
@@ -18,7 +22,8 @@ from lossratio.report import ReportFormat, read_run, render
 from lossratio.results import Outcome, caveats_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
-from lossratio.trials import Outage, StepCounters, Timeline
+from lossratio.traffic import load_profile
+from lossratio.trials import Outage, Silence, StepCounters, Timeline
 
 CAPACITY = 150e3
 
@@ -241,8 +246,85 @@ def test_resets_that_were_interrupted_are_not_repeated(testbed_of, tmp_path):
 def test_of_several_outages_the_longest_the_whole_and_the_sum_are_reported():
     steps = StepCounters(0.0, 1.0, 100, 100, 3), StepCounters(1.0, 2.0, 200, 200, 30)
     outages = Outage(3, 0.5, 0.52, 0.49, 0.53), Outage(20, 1.1, 1.29, 1.09, 1.3), Outage(10, 1.5, 1.59, 1.49, 1.6)
-    time = reset_time([Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, outages, 3)])
-    assert (time.lost_before_frames, time.lost_frames, time.outages) == (3, 30, 2)
-    assert time.time_stamp_s == pytest.approx(0.21)
-    assert time.whole_s == pytest.approx(0.51)
-    assert time.loss_method_s == pytest.approx(0.3)
+    reset = reset_time([Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, outages, 3)])
+    assert (reset.lost_before_frames, reset.lost_frames, reset.outages) == (3, 30, 2)
+    assert reset.time_stamp_s == pytest.approx(0.21)
+    assert reset.whole_s == pytest.approx(0.51)
+    assert reset.loss_method_s == pytest.approx(0.3)
+
+
+def test_where_frames_wait_in_the_device_the_reset_time_is_the_silence():
+    steps = StepCounters(0.0, 1.0, 100, 100, 0), StepCounters(1.0, 2.0, 200, 200, 45)
+    # The device keeps 5 frames, stands still from 1.0 to 1.5 s, and sends these right before the next one.
+    outage = Outage(45, 1.05, 1.49, 1.501, 1.502)
+    other = Silence(1.6, 2.6)
+    silences = Silence(0.999, 1.5), other
+    reset = reset_time([Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, (outage,), 1, silences)])
+    assert reset.time_stamp_s == pytest.approx(0.501)
+    assert reset.whole_s == pytest.approx(0.501)
+    assert reset.loss_method_s == pytest.approx(0.45)
+
+
+def test_a_silence_without_lost_frames_is_no_reset():
+    steps = StepCounters(0.0, 1.0, 100, 100, 0), StepCounters(1.0, 2.0, 200, 200, 0)
+    reset = reset_time([Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, (), 0, (Silence(1.0, 1.2),))])
+    assert (reset.outages, reset.time_stamp_s, reset.whole_s) == (0, 0.0, 0.0)
+
+
+POLICED, BUCKET, BURSTS = 10_000, 50, 40_000.0
+"""Frames per second of a policer, frames in its bucket, and the rate of bursts."""
+
+PACING = 0.3e-3
+"""Seconds by which a busy machine moves a burst's frames at least once in some searches."""
+
+ONE_WAY = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+
+
+@pytest.fixture(scope="class")
+def bridge(tmp_path_factory):
+    with own_state():
+        file = local_topology(tmp_path_factory.mktemp("topology"), "rfc2544")
+        with open_testbed(file, dut="linux_bridge", options={"police": POLICED, "burst": BUCKET}) as testbed:
+            yield testbed
+
+
+@needs_testbed
+@pytest.mark.netns
+class TestWithRealFrames:
+    def test_bursts_are_those_of_the_policers_arithmetic(self, bridge, tmp_path):
+        request = BackToBackRequest(ONE_WAY, POLICED, BURSTS, repeats=4, longest_burst=0.005, settle=0.05)
+        result = measure_back_to_back(bridge, request, place(tmp_path))
+        truth = math.floor((BUCKET - POLICED / BURSTS) / (1 - POLICED / BURSTS))
+        error = math.ceil((1 + POLICED * PACING) / (1 - POLICED / BURSTS))
+        assert result.back_to_back.most_frames == pytest.approx(truth, abs=error)
+        assert 0 < result.kept_rate.per_interface_fps < 1.05 * BURSTS
+
+    def test_a_policer_recovers_at_once(self, bridge, tmp_path):
+        request = RecoveryRequest(ONE_WAY, POLICED, 2.0 * POLICED, 3, overload_duration=0.2, limit=0.3)
+        result = measure_recovery(bridge, request, place(tmp_path))
+        assert min(time.recovery_s for time in result.recovery.times) <= 1 / POLICED + result.resolution_s
+        assert all(time.overload_lost_frames > 0 for time in result.recovery.times)
+
+    def test_a_reset_takes_as_long_as_the_bridge_is_down_at_least(self, bridge, tmp_path):
+        (dut,) = bridge.duts
+        down = []
+
+        def reset():
+            dut.node.run("ip", "link", "set", "dev", dut.stem, "down")
+            began = monotonic()
+            sleep(0.1)
+            down.append(monotonic() - began)
+            dut.node.run("ip", "link", "set", "dev", dut.stem, "up")
+
+        request = ResetRequest(ONE_WAY, 2000.0, reset=reset, name="bridge down", repeats=2, lead=0.2, limit=0.3)
+        result = measure_reset(bridge, request, place(tmp_path))
+        assert len(down) == len(result.reset.times) == 2
+        for measured, least in zip(result.reset.times, down, strict=True):
+            assert measured.time_stamp_s >= least
+            assert measured.loss_method_s >= least - 2 / 2000.0
+
+    def test_the_restart_of_a_bridge_is_an_outage(self, bridge, tmp_path):
+        result = measure_reset(bridge, ResetRequest(ONE_WAY, 5000.0, repeats=1, lead=0.2, limit=0.3), place(tmp_path))
+        assert result.settings.reset == "software reset of the devices"
+        assert result.reset.average_lost_frames > 0
+        assert 0.0 < result.reset.average_s < 0.3

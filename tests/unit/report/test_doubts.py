@@ -124,12 +124,16 @@ def test_late_frames_are_counted():
     ((doubt,),) = doubts_of([throughput_of([late_trial(3), late_trial(0), late_trial(4)])])
     assert doubt.kind is DoubtKind.LATE_FRAMES
     assert doubt.reason.startswith("7 frames in 2 trials came back too late")
+    ((doubt,),) = doubts_of([throughput_of([late_trial(3)])])
+    assert doubt.reason.startswith("3 frames in 1 trial came back too late")
 
 
 def test_late_frames_of_the_last_trial_are_counted_too():
     whole = throughput_of([late_trial(3), late_trial(0)]).model_copy(update={"late_frames": 4})
     ((doubt,),) = doubts_of([whole])
     assert doubt.reason.startswith("7 frames in 2 trials came back too late")
+    ((doubt,),) = doubts_of([throughput_of([late_trial(3)])])
+    assert doubt.reason.startswith("3 frames in 1 trial came back too late")
 
 
 def in_order(sut, goal):

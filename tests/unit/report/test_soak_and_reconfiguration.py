@@ -119,7 +119,7 @@ def test_stalls_that_may_have_moved_the_critical_load_out_of_its_interval_are_a_
     trials = [*TRIALS, stalled(0.0012, duration=2.0), stalled(0.0009, duration=2.0)]
     ((doubt,),) = doubts_of([known_to(0.0005, trials)])
     assert doubt.kind is DoubtKind.GENERATOR_STALLS
-    assert doubt.reason.startswith("in 1 trials with loss the generator was stalled for up to 0.06 % of their duration")
+    assert doubt.reason.startswith("in 1 trial with loss the generator was stalled for up to 0.06 % of their duration")
 
 
 @pytest.mark.parametrize(

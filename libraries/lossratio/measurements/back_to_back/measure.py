@@ -112,7 +112,7 @@ class BurstSearch:
         self._step = step
         self._repeats = repeats
         self._loss_verification = loss_verification
-        self._found: list[BurstFound] = []
+        self._ended: list[BurstFound] = []
         self.trials = 0
         self.elapsed = 0.0
         self._begin()
@@ -132,18 +132,18 @@ class BurstSearch:
             "the longest burst" if self._lossy is None else f"between {self._lossless:,} and {self._lossy:,} frames"
         )
         again = ", once more after loss" if self._lost_once else ""
-        return f"search {len(self._found) + 1} of {self._repeats}: {bounds}{again}"
+        return f"search {len(self._ended) + 1} of {self._repeats}: {bounds}{again}"
 
     @property
     def remaining(self) -> int:
         """The largest number of trials still to come, without verifications of loss."""
         whole = 1 + math.ceil(math.log2(max(2.0, self._longest / self._step)))
-        left = self._repeats - len(self._found)
+        left = self._repeats - len(self._ended)
         return max(0, left * whole - self._of_search)
 
     def next_trial(self) -> TrialInput | None:
         """The next burst; None when all searches have ended."""
-        if len(self._found) == self._repeats:
+        if len(self._ended) == self._repeats:
             return None
         return TrialInput.burst(self._next_length(), self._rate)
 
@@ -164,14 +164,14 @@ class BurstSearch:
             self._lossy = length
         self._lost_once = False
         if self._lossless == self._longest or (self._lossy is not None and self._lossy - self._lossless <= self._step):
-            self._found.append(
+            self._ended.append(
                 BurstFound(longest_frames=self._lossless, shortest_lossy_frames=self._lossy, trials=self._of_search)
             )
             self._begin()
 
     def result(self) -> tuple[BurstFound, ...]:
         """The ends of the searches so far."""
-        return tuple(self._found)
+        return tuple(self._ended)
 
     def _next_length(self) -> int:
         return self._longest if self._lossy is None else (self._lossless + self._lossy) // 2

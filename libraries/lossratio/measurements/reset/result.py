@@ -1,8 +1,9 @@
 """Reset: the time without forwarding after a reset (RFC 6201), by both of its methods.
 
-Time stamp method: ``B - A``, A the receipt of the last frame before the loss, B that of the first one after it. Frame
-loss method: frames lost over the rate. Where there are several outages, the first method gives the longest one, and the
-second one sums them.
+Time stamp method: ``B - A``, A the receipt of the last frame before the loss, B that of the first one after it. A
+device may keep some frames while it is reset, and send them when it goes on. Then these come right before the gap, and
+A is the receipt of the last frame before the silence in which frames were lost. Frame loss method: frames lost over the
+rate. Where there are several outages, the first method gives the longest one, and the second one sums them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pydantic import Field, model_validator
 
 from lossratio.records import FrameCount, Rate, Record, Seconds
 from lossratio.results import MaxLoad, Outcome, TestResult, TestRun, describe_trials
-from lossratio.trials import JournalEntry, Outage, Timeline
+from lossratio.trials import JournalEntry, Outage, Silence, Timeline
 
 EARLY = 0.01
 """Seconds before the reset in which an outage may begin that belongs to it, besides the error of the clocks."""
@@ -35,8 +36,8 @@ class ResetTime(Record):
     loss_method_s: Seconds
     """Reset time by the frame loss method: frames lost over the rate."""
     time_stamp_s: Seconds | None
-    """Reset time by the time stamp method, of the longest outage; 0: no loss; null: it did not come back within the
-    limit, or no frame came before."""
+    """Reset time by the time stamp method, of the longest outage, or of the silence in which its frames were lost if
+    that is longer; 0: no loss; null: it did not come back within the limit, or no frame came before."""
     whole_s: Seconds | None
     """Time from the beginning of the first outage to the end of the last one, with the forwarding between them; null as
     before."""
@@ -117,28 +118,35 @@ def _of_direction(timeline: Timeline) -> ResetTime:
     moment = timeline.steps[1].start - timeline.clock_error - EARLY
     outages = [outage for outage in timeline.outages if outage.last_sent >= moment]
     lost = sum(outage.frames for outage in outages)
+    pauses = _pauses(outages, timeline.silences)
     return ResetTime(
         direction=timeline.name,
         lost_before_frames=timeline.lost - lost,
         lost_frames=lost,
         outages=len(outages),
         loss_method_s=lost / timeline.rate if timeline.rate else 0.0,
-        time_stamp_s=_longest(outages),
-        whole_s=_whole(outages),
+        time_stamp_s=None if pauses is None else max((end - start for start, end in pauses), default=0.0),
+        whole_s=None if pauses is None else _whole(pauses),
     )
 
 
-def _longest(outages: Sequence[Outage]) -> float | None:
-    durations = [outage.duration for outage in outages]
-    known = [duration for duration in durations if duration is not None]
-    return max(known, default=0.0) if len(known) == len(durations) else None
+def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> list[tuple[float, float]] | None:
+    """Beginning and end of the time without forwarding of each outage; None: one of them is not known."""
+    pauses: list[tuple[float, float]] = []
+    for outage in outages:
+        if outage.start is None or outage.end is None:
+            return None
+        around = (
+            (silence.start, silence.end)
+            for silence in silences
+            if silence.start <= outage.last_sent and outage.first_sent <= silence.end
+        )
+        pauses.append(max(((outage.start, outage.end), *around), key=lambda pause: pause[1] - pause[0]))
+    return pauses
 
 
-def _whole(outages: Sequence[Outage]) -> float | None:
-    if not outages:
-        return 0.0
-    start, end = outages[0].start, outages[-1].end
-    return None if start is None or end is None else end - start
+def _whole(pauses: Sequence[tuple[float, float]]) -> float:
+    return max(end for _, end in pauses) - min(start for start, _ in pauses) if pauses else 0.0
 
 
 def reset_values(times: Sequence[ResetTime]) -> ResetValues:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lossratio.drawing import LINE_HEIGHT, Axis, Plot, drawing, element, in_unit, series_colour, text_at
+from lossratio.drawing import LINE_HEIGHT, Axis, Mark, Plot, drawing, element, in_unit, series_colour, text_at
 from lossratio.measurements.frame_loss import FrameLossResult
 from lossratio.measurements.rfc2544.run import Rfc2544Run, Rfc2544Test, throughput_of
 from lossratio.measurements.throughput import ThroughputResult
@@ -40,6 +40,7 @@ def draw_throughput(run: Rfc2544Run) -> str:
     plot.frame([size for size, _ in theoretical], plot.y.ticks(8), in_unit(1), in_unit(1))
     plot.line(theoretical, series_colour(1), dash="6 3")
     plot.line(measured, series_colour(0))
+    _dots(plot, measured, series_colour(0), "{0:g} bytes: {1:,.0f} fps")
     names = ((upper, series_colour(1), "6 3"), ("throughput", series_colour(0), None))
     return _finish(plot, names, "frame rate, frames per second per interface", "frame size, bytes", "Throughput")
 
@@ -65,8 +66,14 @@ def draw_loss(run: Rfc2544Run) -> str:
     for place, (name, points) in enumerate(lines):
         colour, dash = series_colour(place), dashes[place % len(dashes)]
         plot.line(points, colour, dash=dash)
+        _dots(plot, points, colour, f"{name}: {{1:.4g}} % lost at {{0:.4g}} % load")
         names.append((name, colour, dash))
     return _finish(plot, names, "frame loss rate, %", "load, % of the theoretical maximum", "Frame loss rate")
+
+
+def _dots(plot: Plot, points: Sequence[tuple[float, float]], colour: str, hint: str) -> None:
+    """Marks measured points; the hint is a format of both values."""
+    plot.marks(Mark("measured", "measured", "circle", colour), [(x, y, hint.format(x, y)) for x, y in points])
 
 
 def _finish(plot: Plot, names: Sequence[tuple[str, str, str | None]], y: str, x: str, title: str) -> str:

@@ -196,6 +196,7 @@ def _latency(run: Rfc2544Run) -> Chapter:
         "least, µs",
         "most, µs",
         "standard deviation of repeats, µs",
+        "state",
     )
     rows = [row for part in run.of(Rfc2544Test.LATENCY) for row in _latency_rows(part)]
     about = f"{_DEFINITION} The average is that of all repeats and directions."
@@ -205,7 +206,7 @@ def _latency(run: Rfc2544Run) -> Chapter:
 def _latency_rows(part: Rfc2544Part) -> Iterator[tuple[str, ...]]:
     result = part.result_as(LatencyResult)
     if result is None:
-        yield _missing(part, 7)
+        yield _missing(part, 8)
         return
     known = [at_load for at_load in result.latency if at_load.is_measured]
     directions = [[one for one in at_load.directions if one.error is None] for at_load in known]
@@ -220,6 +221,7 @@ def _latency_rows(part: Rfc2544Part) -> Iterator[tuple[str, ...]]:
         f"{min(one.least_us or 0.0 for ways in directions for one in ways):,.1f}",
         f"{max(one.most_us or 0.0 for ways in directions for one in ways):,.1f}",
         f"{spread:,.1f}",
+        "measured" if len(known) == len(result.latency) else f"{len(result.latency) - len(known)} repeats failed",
     )
 
 

@@ -126,9 +126,9 @@ class SoakView(View[SoakResult]):
             return None
         return Doubt(
             DoubtKind.GENERATOR_STALLS,
-            f"in {len(stalled)} trials with loss the generator was stalled for up to {format_ratio(share)} of their "
-            f"duration, and then sent a burst; a SUT that does not hold it may forward up to {format_ratio(share)} "
-            "more at a constant load",
+            f"in {len(stalled)} {'trial' if len(stalled) == 1 else 'trials'} with loss the generator was stalled for "
+            f"up to {format_ratio(share)} of their duration, and then sent a burst; a SUT that does not hold it may "
+            f"forward up to {format_ratio(share)} more at a constant load",
         )
 
     def csit(self, result: SoakResult) -> CsitSoak:
