@@ -115,6 +115,9 @@ class Dut(ABC, Generic[OptionsT_co]):
     """Name that suites and topologies use."""
     options_type: ClassVar[type[DutOptions]]
     """Class of the options."""
+    lab_addresses: ClassVar[bool] = False
+    """Whether it forwards traffic with the lab's own addresses (``addresses: lab`` in the topology file). A kind that
+    sets up routes or tables of its own sets them up for the benchmarking addresses."""
 
     def __init__(self, session: CommandRunner, hop: Hop, options: OptionsT_co) -> None:
         self.session = session

@@ -30,9 +30,10 @@ class BlackBoxOptions(DutOptions):
     rest: Duration = 0.0
     """Time without traffic after which a trial has no effect on the next one, e.g. until a policer's bucket is full."""
     west_mac: MacAddress | None = None
-    """MAC address of frames from the west: the next hop, if it routes. Where missing, that of the TG's east port."""
+    """MAC address of frames from the west: the next hop, if it routes. Where missing, that of the gateway in the
+    topology file; without a gateway, that of the TG's east port."""
     east_mac: MacAddress | None = None
-    """MAC address of frames from the east. Where missing, that of the TG's west port."""
+    """MAC address of frames from the east. Where missing, that of the gateway, or of the TG's west port."""
 
     @property
     def recovery_time(self) -> float:
@@ -45,6 +46,7 @@ class BlackBox(Dut[BlackBoxOptions]):
 
     kind = BLACK_BOX
     options_type = BlackBoxOptions
+    lab_addresses = True
 
     def check(self) -> None:
         """Refuses what only a device that can be reached can do.

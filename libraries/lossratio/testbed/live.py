@@ -23,6 +23,7 @@ from lossratio.testbed.inspection import (
     with_names,
 )
 from lossratio.testbed.local import reachable
+from lossratio.testbed.next_hops import find_next_hops
 from lossratio.testbed.path_check import check_hops, check_large_frames
 from lossratio.testbed.repair import RepairingMeasurer, Watch, WatchedSource, resetting
 from lossratio.testbed.reservation import Lease, make_claim
@@ -104,7 +105,7 @@ class LiveTestbed:
                 check_presence(request.file, path, ports, sessions)
             check_link_speeds(ports)
             paths = tuple(with_names(path, ports) for path in paths)
-            duts = checked_duts(request.dut, paths, sessions)
+            duts = checked_duts(request.dut, paths, sessions, topology.addresses)
             agent = undo.enter_context(_start_agent(tg, generator, request))
             facts = agent.facts
             tg_ports = [port for path in paths for port in (path.west, path.east)]
@@ -156,11 +157,13 @@ class LiveTestbed:
         try:
             self._is_in_use = True
             set_up = self._set_up
+            next_hops = find_next_hops(self.request.topology, set_up, profile, self._running_agent)
             configuration = make_configuration(
                 profile,
-                set_up.port_pairs,
+                set_up.port_pairs(next_hops.destinations),
                 settle_time=set_up.settle_time,
                 examines=integrity is not Integrity.OFF,
+                sides=next_hops.sides,
             )
             check_mtus(set_up.ports, configuration)
             self._watch.begin()
@@ -168,6 +171,8 @@ class LiveTestbed:
                 agent, facts = self._configured(configuration)
                 if configuration.examines:
                     facts = {**facts, "integrity": check_at_low_rate(agent, facts, set_up.idle_time)}
+            if next_hops.answers:
+                facts = {**facts, "next_hops": dict(next_hops.answers)}
             conditions = set_up.conditions(self.request, profile, {**asdict(agent.facts), **facts})
             idle_time = max(set_up.idle_time, rest)
             measurer = TrafficMeasurer(agent, idle_time=idle_time, ramp=ramp)
@@ -236,16 +241,20 @@ class LiveTestbed:
     def _configured(self, configuration: Configuration) -> tuple[AgentClient, Mapping[str, Any]]:
         """A running agent whose traffic gets through, and the facts that its generator reports."""
         generator = self._set_up.generator
-        if self._agent is None:
-            tg = self._set_up.sessions[self._set_up.tg_name]
-            self._agent = _start_agent(tg, generator.settings, self.request)
+        agent = self._running_agent()
         largest = with_largest_frames(configuration)
         if largest is not None:
-            generator.configure(self._agent, largest)
-            check_large_frames(self._agent, self._set_up.links, self._watch, largest)
-        facts = generator.configure(self._agent, configuration)
-        check_hops(self._agent, self._set_up.links, self._watch)
-        return self._agent, facts
+            generator.configure(agent, largest)
+            check_large_frames(agent, self._set_up.links, self._watch, largest)
+        facts = generator.configure(agent, configuration)
+        check_hops(agent, self._set_up.links, self._watch)
+        return agent, facts
+
+    def _running_agent(self) -> AgentClient:
+        if self._agent is None:
+            set_up = self._set_up
+            self._agent = _start_agent(set_up.sessions[set_up.tg_name], set_up.generator.settings, self.request)
+        return self._agent
 
     def _repairing(self, measurer: Measurer, configuration: Configuration, idle_time: float, ramp: float) -> Measurer:
         def repair() -> Measurer:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lossratio.dut import BLACK_BOX, BlackBox, CommandRunner, DestinationMacs, Dut, DutOptions, create_dut
+from lossratio.dut import BLACK_BOX, BlackBox, CommandRunner, DestinationMacs, Dut, DutOptions, create_dut, load_kind
 from lossratio.dut.linux import NodeDut, ProgramDut, ProgramOptions
 from lossratio.errors import DutError, NodeError
 from lossratio.nodes import CommandResult, NodeSession
@@ -28,7 +28,7 @@ from lossratio.testbed.inspection import PortState
 from lossratio.testbed.reservation import Lease
 from lossratio.testbed.testbed import DutRequest, TestbedRequest
 from lossratio.testbed.undo import LastWill, execute_last_wills, put_off_interruption
-from lossratio.topology import RealGenerator, TrafficPath
+from lossratio.topology import EAST, WEST, AddressKind, Port, RealGenerator, Side, TrafficPath
 from lossratio.traffic import (
     CHECK_DURATION,
     CHECK_LOAD,
@@ -93,7 +93,10 @@ def address_path(duts: Sequence[Dut[DutOptions]], west_mac: str, east_mac: str) 
 
 
 def checked_duts(
-    request: DutRequest | None, paths: Sequence[TrafficPath], sessions: Mapping[str, NodeSession]
+    request: DutRequest | None,
+    paths: Sequence[TrafficPath],
+    sessions: Mapping[str, NodeSession],
+    addresses: AddressKind = AddressKind.BENCHMARK,
 ) -> tuple[tuple[Dut[DutOptions], ...], ...]:
     """Makes the objects for the DUTs of parallel paths, and checks that the DUTs can be set up.
 
@@ -103,6 +106,7 @@ def checked_duts(
         request: Kind and options of the DUTs; None: the DUTs stay as they are, and lossratio does not manage them.
         paths: The paths.
         sessions: The log-ins, by node.
+        addresses: Where the addresses of test traffic come from.
 
     Returns:
         The DUTs of each path, from west to east.
@@ -112,6 +116,11 @@ def checked_duts(
     """
     if request is None:
         return ((),) * len(paths)
+    if addresses is AddressKind.LAB and not load_kind(request.kind).lab_addresses:
+        raise DutError(
+            f"The topology file says 'addresses: lab', and a {request.kind} is set up for the benchmarking addresses. "
+            f"Measure devices with the lab's own addresses as they are, with dut={BLACK_BOX}; or leave 'addresses' out."
+        )
     options = request.options.model_dump()
     missing = sorted({hop.node_name for path in paths for hop in path.hops} - sessions.keys())
     if missing and request.kind != BLACK_BOX:
@@ -249,9 +258,14 @@ class LiveLink:
         """Its ends, with the generator's names for them."""
         path, destinations, port_name = self.path, self.destinations, generator.port_name
         return PortPair(
-            TrafficPort(path.west.name, port_name(path.west), None if destinations is None else destinations.from_west),
-            TrafficPort(path.east.name, port_name(path.east), None if destinations is None else destinations.from_east),
+            _traffic_port(path.west, port_name(path.west), None if destinations is None else destinations.from_west),
+            _traffic_port(path.east, port_name(path.east), None if destinations is None else destinations.from_east),
         )
+
+
+def _traffic_port(port: Port, interface: str, destination: str | None) -> TrafficPort:
+    own = tuple(str(address.ip) for address in port.interface.address)
+    return TrafficPort(port.name, interface, destination, own, port.interface.lldp)
 
 
 @dataclass(frozen=True)
@@ -296,10 +310,16 @@ class LiveSetUp:
         """Seconds that DUTs need at most to recover from a trial."""
         return max((dut.recovery_time for dut in self.duts), default=0.0)
 
-    @property
-    def port_pairs(self) -> tuple[PortPair, ...]:
-        """The ends of each path, with the generator's names for them."""
-        return tuple(link.port_pair(self.generator) for link in self.links)
+    def port_pairs(self, destinations: Sequence[DestinationMacs | None]) -> tuple[PortPair, ...]:
+        """The ends of each path, with the generator's names for them.
+
+        Args:
+            destinations: The destinations of frames that leave the TG, for each path; None: not known.
+        """
+        return tuple(
+            replace(link, destinations=own).port_pair(self.generator)
+            for link, own in zip(self.links, destinations, strict=True)
+        )
 
     def conditions(
         self, request: TestbedRequest, profile: TrafficProfile, generator_facts: Mapping[str, Any]
@@ -312,6 +332,8 @@ class LiveSetUp:
             generator_facts: Facts that the generator reports.
         """
         paths = [link.path for link in self.links]
+        is_lab = request.topology.addresses is AddressKind.LAB
+        own = request.topology.sides(paths, profile.versions) if is_lab else ((WEST, EAST),)
         return Conditions(
             testbed=describe_testbed(request.topology, str(request.file), paths),
             nodes=dict(self.facts),
@@ -322,7 +344,7 @@ class LiveSetUp:
                 for path in paths
                 for hop in path.hops
             },
-            traffic=describe_traffic(profile),
+            traffic=describe_traffic(profile, own),
             load=describe_load(
                 profile,
                 [(path.west.name, path.east.name) for path in paths],
@@ -356,8 +378,13 @@ class LiveSetUp:
         )
 
 
-def describe_traffic(profile: TrafficProfile) -> Traffic:
-    """The description of a traffic profile for test reports."""
+def describe_traffic(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WEST, EAST),)) -> Traffic:
+    """The description of a traffic profile for test reports.
+
+    Args:
+        profile: The traffic.
+        sides: The networks west and east of each path, in whose addresses the paths differ.
+    """
     weights = profile.size_weights
     total = sum(weights.values())
     return Traffic(
@@ -367,7 +394,7 @@ def describe_traffic(profile: TrafficProfile) -> Traffic:
         ),
         average_frame_size_bytes=profile.average_frame_size,
         frame_format=frame_format(profile),
-        addresses=addresses(profile),
+        addresses=addresses(profile, sides),
         modifiers=modifiers(profile),
         ip_versions=ip_versions(profile),
         pattern="bidirectional" if profile.bidirectional else "unidirectional",

@@ -21,6 +21,7 @@ from lossratio.topology.generators import (
 from lossratio.topology.lab_graph import import_lab
 from lossratio.topology.model import (
     NIC_MODELS,
+    AddressKind,
     NicLimits,
     NicModel,
     Node,
@@ -39,6 +40,7 @@ __all__ = [
     "EAST",
     "NIC_MODELS",
     "WEST",
+    "AddressKind",
     "AfPacketGenerator",
     "AutoGenerator",
     "Duration",

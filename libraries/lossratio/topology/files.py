@@ -15,7 +15,7 @@ from typing import Any
 
 from lossratio.errors import TopologyError
 from lossratio.topology.generators import RealGenerator
-from lossratio.topology.model import Node, NodeType, TestbedKind, Topology
+from lossratio.topology.model import AddressKind, Node, NodeType, TestbedKind, Topology
 from lossratio.topology.path import Interface, Port
 from lossratio.yaml_file import Problem, load_yaml_file
 
@@ -72,6 +72,7 @@ def _topology_problems(topology: Topology) -> Iterator[Problem]:
     for name, node in topology.nodes.items():
         problems += _node_problems(topology.testbed, name, node)
         problems += _interface_problems(topology.testbed, name, node)
+    problems += _address_problems(topology)
     yield from problems
     if not problems:
         try:
@@ -128,6 +129,23 @@ def _interface_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator
             yield where, "an interface of a local testbed needs a 'name'"
         elif testbed is TestbedKind.LAB and interface.pci_address is None and node.place:
             yield where, "neither a 'name' nor a 'pci_address'"
+        for field in ("address", "gateway", "network", "lldp") if node.type is NodeType.DUT else ():
+            if getattr(interface, field):
+                yield (*where, field), "only the TG's interfaces have it: the generator speaks for them"
+
+
+def _address_problems(topology: Topology) -> Iterator[Problem]:
+    is_lab = topology.addresses is AddressKind.LAB
+    for name, node in topology.nodes.items():
+        for port, interface in node.interfaces.items():
+            where = ("nodes", name, "interfaces", port)
+            if interface.network and not is_lab:
+                yield (
+                    (*where, "network"),
+                    "test traffic leaves 198.18.0.0/15 and 2001:2::/48 only where the file says 'addresses: lab'",
+                )
+            if is_lab and node.type is NodeType.TG and interface.link and not (interface.address or interface.network):
+                yield where, "'addresses: lab' is said, and this port has neither 'address' nor 'network'"
 
 
 _SECRETS = frozenset({"password", "passphrase", "priv_key"})

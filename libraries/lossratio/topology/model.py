@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
+from lossratio.topology.addressing import Side, lab_side, split_sides
 from lossratio.topology.generators import Generator
 from lossratio.topology.path import Interface, Port, TrafficPath, find_paths
 from lossratio.topology.quantities import (
@@ -44,6 +45,13 @@ class NodeType(str, Enum):
 
     TG = "TG"
     DUT = "DUT"
+
+
+class AddressKind(str, Enum):
+    """Where the addresses of test traffic come from."""
+
+    BENCHMARK = "benchmark"
+    LAB = "lab"
 
 
 class Node(FileModel):
@@ -182,12 +190,17 @@ class Topology(FileModel):
     """Remarks about it."""
     testbed: TestbedKind = TestbedKind.LAB
     """lab: the nodes are there. local: network namespaces are built. simulated: nothing real at all."""
+    addresses: AddressKind = AddressKind.BENCHMARK
+    """benchmark: test traffic has addresses of 198.18.0.0/15 and 2001:2::/48 only. lab: those that the TG's interfaces
+    say, for routers that keep the lab's own addresses."""
     nics: dict[Label, NicLimits] = Field(default_factory=dict)
     """NIC models of the lab's own, by the name that interfaces give as their model."""
     nodes: dict[FileName, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
     reservation: Reservation | None = Reservation()
     """How it is reserved; null: not at all, for a testbed that has one user only."""
+
+    later_fields: ClassVar[frozenset[str]] = frozenset({"addresses"})
 
     @property
     def tg_name(self) -> str:
@@ -245,6 +258,38 @@ class Topology(FileModel):
         except TopologyError as error:
             raise TopologyError(f"Topology {self.name}: {error}") from error
         return tuple(self._completed(path, number if count > 1 else None) for number, path in enumerate(paths, start=1))
+
+    def sides(self, paths: Sequence[TrafficPath], versions: Collection[int]) -> tuple[tuple[Side, Side], ...]:
+        """The networks west and east of each path, between which its test traffic goes.
+
+        Args:
+            paths: The parallel paths.
+            versions: Versions of IP that the traffic has.
+
+        Raises:
+            TopologyError: If traffic is to have the lab's addresses, and a port has none of such a version.
+        """
+        unused = split_sides(len(paths))
+        if self.addresses is AddressKind.BENCHMARK:
+            return tuple(
+                (replace(west, taken=path.west.interface.gateway), replace(east, taken=path.east.interface.gateway))
+                for path, (west, east) in zip(paths, unused, strict=True)
+            )
+        return tuple(
+            (self._lab_side(path.west, versions, west), self._lab_side(path.east, versions, east))
+            for path, (west, east) in zip(paths, unused, strict=True)
+        )
+
+    def _lab_side(self, port: Port, versions: Collection[int], unused: Side) -> Side:
+        interface = port.interface
+        known = {value.version for value in (*interface.address, *interface.network)}
+        missing = sorted(set(versions) - known)
+        if missing:
+            raise TopologyError(
+                f"Topology {self.name}: the traffic has IPv{missing[0]}, 'addresses: lab' is said, and {port} has no "
+                f"IPv{missing[0]} address. Give the port an 'address' (or a 'network'), or take another profile."
+            )
+        return lab_side(interface.address, interface.gateway, interface.network, unused)
 
     def _completed(self, path: TrafficPath, link: int | None) -> TrafficPath:
         hops = (replace(hop, uio_driver=self.nodes[hop.node_name].uio_driver, link=link) for hop in path.hops)

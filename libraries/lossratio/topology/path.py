@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
+from lossratio.topology.addressing import Addresses, Gateways, Networks, check_port_addresses
 from lossratio.topology.quantities import BitRate, DriverName, FileModel, InterfaceName, Label
 
 
@@ -29,8 +31,24 @@ class Interface(FileModel):
     """Driver that the device or generator expects."""
     speed: BitRate | None = None
     """Speed of the link, bits per second in each direction."""
+    address: Addresses = ()
+    """On the TG: the port's own IP addresses with their prefix lengths, e.g. ``10.1.0.2/30``: one of each version. The
+    generator answers ARP and neighbour discovery for them, and for the addresses that traffic is sent from."""
+    gateway: Gateways = ()
+    """On the TG: next hops, one of each version. Their MAC addresses are asked for before each measurement."""
+    network: Networks = ()
+    """On the TG, with ``addresses: lab``: networks that are routed to this port, one of each version."""
+    lldp: bool = False
+    """On the TG: whether the generator sends LLDP there (IEEE 802.1AB), for devices that ask for a neighbour."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
+
+    later_fields: ClassVar[frozenset[str]] = frozenset({"address", "gateway", "network", "lldp"})
+
+    @model_validator(mode="after")
+    def _can_ask(self) -> Interface:
+        check_port_addresses(self.address, self.gateway, self.network)
+        return self
 
 
 @dataclass(frozen=True)

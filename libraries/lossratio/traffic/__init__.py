@@ -1,6 +1,7 @@
 """Test traffic: profiles of frames, generators, the agent on the TG, and the measurer that asks it for trials."""
 
 from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.answers import StoppedTraffic, WatchedTrial
 from lossratio.traffic.client import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError
 from lossratio.traffic.configuration import PortPair, TrafficPort, make_configuration
@@ -22,6 +23,7 @@ from lossratio.traffic.measurer import (
 from lossratio.traffic.profile import (
     TrafficDirection,
     TrafficProfile,
+    address_span,
     addresses,
     frame_format,
     ip_versions,
@@ -47,12 +49,14 @@ __all__ = [
     "Generator",
     "GeneratorNode",
     "PortPair",
+    "Question",
     "StoppedTraffic",
     "TrafficDirection",
     "TrafficMeasurer",
     "TrafficPort",
     "TrafficProfile",
     "WatchedTrial",
+    "address_span",
     "addresses",
     "check_at_low_rate",
     "check_early_verdicts",

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProgram, Pulse, pack_program
 from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.agent.core.protocol import PROTOCOL
 from lossratio.traffic.answers import (
     AgentClock,
@@ -35,6 +36,8 @@ NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 ANSWER_SECONDS = 30.0
 """Seconds that an answer may take longer than the traffic it is about, unless another time is given."""
 _CLOCK_READINGS = 5
+RESOLVE_SECONDS = 3.0
+"""Seconds in which a next hop must answer ARP or neighbour discovery."""
 LIFE_SECONDS = 1.0
 """Seconds between signs of life of the controller while traffic flows."""
 _AFTER_THE_END = "It stops all traffic when it ends; the next measurement starts it anew."
@@ -317,6 +320,24 @@ class AgentClient:
             TrafficError: If the agent does not answer as it should.
         """
         return self._read(read_late, self._ask("late", busy=wait, wait=wait))
+
+    def resolve(self, questions: Sequence[Question], seconds: float = RESOLVE_SECONDS) -> tuple[tuple[str, ...], ...]:
+        """Asks for the MAC addresses of next hops, through the TG's own ports.
+
+        Args:
+            questions: The next hops.
+            seconds: How long to ask at most.
+
+        Returns:
+            For each question the MAC addresses in the answers: none, one, or those of several devices.
+
+        Raises:
+            AgentRefusalError: If nothing can be asked there, e.g. as a port is down.
+            TrafficError: If the agent does not answer as it should.
+        """
+        asked = [asdict(question) for question in questions]
+        answer = self._ask("resolve", busy=seconds, questions=asked, seconds=seconds)
+        return self._read(lambda answer, _: tuple(tuple(map(str, macs)) for macs in answer["macs"]), answer)
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic; doing it again changes nothing."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
 
 from lossratio.errors import TrafficError
 from lossratio.topology import Side, split_sides
 from lossratio.traffic.agent.core.configuration import (
+    BENCHMARK_NETWORKS,
     COMPENSATION_BYTES,
     FCS_BYTES,
     TAG_BYTES,
@@ -20,6 +20,7 @@ from lossratio.traffic.agent.core.configuration import (
     Direction,
     FramesSpec,
     LengthField,
+    Speaker,
     SteppingField,
 )
 from lossratio.traffic.headers import (
@@ -32,7 +33,7 @@ from lossratio.traffic.headers import (
     Range,
     Vxlan,
 )
-from lossratio.traffic.profile import TrafficDirection, TrafficProfile
+from lossratio.traffic.profile import TrafficDirection, TrafficProfile, address_span
 
 _VXLAN_PORT = 4789
 _MAC_ADDRESSES = bytes(12)
@@ -141,9 +142,10 @@ class _Frame:
         self.rewritable += [(start + 8, start + 9), (start + 10, start + 12)]
         self.addresses.append((start + 12, start + 20))
         self.data += bytes([0x45, 0, 0, 0, 0, 0, 0, 0, header.ttl, protocol, 0, 0])
+        self._check_addresses(4, header.source, header.destination)
         for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
-            self._check_addresses(addresses, side.ipv4)
-            self._add_field(4, int(side.ipv4.network_address) + addresses.first, addresses)
+            first, _ = address_span(addresses, side, 4)
+            self._add_field(4, int(first), addresses)
 
     def _add_ipv6(self, header: Ipv6, protocol: int) -> None:
         """RFC 8200, without extension headers."""
@@ -154,12 +156,11 @@ class _Frame:
         self.rewritable.append((start + 7, start + 8))
         self.addresses.append((start + 8, start + 40))
         self.data += bytes([0x60, 0, 0, 0, 0, 0, protocol, header.hop_limit])
+        self._check_addresses(6, header.source, header.destination)
         for addresses, side in zip((header.source, header.destination), self._sides, strict=True):
-            network = side.ipv6.network_address.packed
-            self.data += network[:-_STEPPING_BYTES]
-            self._add_field(
-                _STEPPING_BYTES, int.from_bytes(network[-_STEPPING_BYTES:], "big") + addresses.first, addresses
-            )
+            first, _ = address_span(addresses, side, 6)
+            self.data += first.packed[:-_STEPPING_BYTES]
+            self._add_field(_STEPPING_BYTES, int.from_bytes(first.packed[-_STEPPING_BYTES:], "big"), addresses)
 
     def _add_udp(self, header: PortHeader) -> None:
         """RFC 768."""
@@ -179,11 +180,28 @@ class _Frame:
         self._urgent_pointer = len(self.data) - 2
         self.checksums.append(ChecksumField(start + 16, start, pseudo_header=self._pseudo_header))
 
-    def _check_addresses(self, addresses: AddressRange, network: IPv4Network) -> None:
-        if addresses.last >= network.num_addresses:
+    def _check_addresses(self, version: int, source: AddressRange, destination: AddressRange) -> None:
+        spans = []
+        for addresses, side in zip((source, destination), self._sides, strict=True):
+            network = side.ipv4 if version == 4 else side.ipv6
+            first, last = address_span(addresses, side, version)
+            if int(last) > int(network[-1]):
+                raise TrafficError(
+                    f"There is no address {addresses.last} in {network}, this path's part of the networks of test "
+                    "traffic. Use a traffic profile with fewer addresses, more ports, or IPv6; or a larger network."
+                )
+            for taken in side.taken:
+                if taken.version == version and int(first) <= int(taken) <= int(last):
+                    raise TrafficError(
+                        f"Traffic from {first} to {last} would have the address {taken}, which is the gateway's or a "
+                        "broadcast. Give the port another 'address', or a 'network' behind it; or use a traffic "
+                        "profile with fewer addresses."
+                    )
+            spans.append((int(first), int(last)))
+        if spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]:
             raise TrafficError(
-                f"There is no address {addresses.last} in {network}, this one of parallel paths' part of the "
-                "benchmarking networks. Use a traffic profile with fewer addresses, more ports, or IPv6."
+                f"The addresses of both sides overlap in {network}. Give the TG's ports addresses that are further "
+                "apart, or use a traffic profile with fewer addresses."
             )
 
     def _add_ports(self, ports: PortRange) -> None:
@@ -198,7 +216,7 @@ class _Frame:
 
 def _inner_mac(side: Side) -> bytes:
     """A locally administered MAC address that only this side has."""
-    return b"\x02\0" + side.ipv4.network_address.packed
+    return b"\x02\0" + (side.ipv4.network_address + max(0, side.ipv4_offset)).packed
 
 
 @dataclass(frozen=True)
@@ -210,11 +228,15 @@ class TrafficPort:
         interface: Its Linux interface.
         destination_mac: Destination MAC address of the frames that leave it: the next router's, or None where
             nothing on the way rewrites it (then they are addressed to the other port).
+        own_addresses: Its own IP addresses, for which it answers; empty: it answers for none.
+        lldp: Whether it announces itself by LLDP.
     """
 
     name: str
     interface: str
     destination_mac: str | None = None
+    own_addresses: tuple[str, ...] = ()
+    lldp: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,7 +253,12 @@ class PortPair:
 
 
 def make_configuration(
-    profile: TrafficProfile, pairs: Sequence[PortPair], *, settle_time: float, examines: bool = True
+    profile: TrafficProfile,
+    pairs: Sequence[PortPair],
+    *,
+    settle_time: float,
+    examines: bool = True,
+    sides: Sequence[tuple[Side, Side]] | None = None,
 ) -> Configuration:
     """The configuration of a generator that sends a profile's frames.
 
@@ -243,20 +270,46 @@ def make_configuration(
         pairs: The ends of the paths; one at least.
         settle_time: Seconds to wait, after the traffic, for frames in flight: a property of the DUT.
         examines: Whether frames that come back are looked at, as far as the generator can.
+        sides: The networks west and east of each path; None: parts of those for benchmarking.
 
     Raises:
         TrafficError: If there are too few addresses for that many paths.
     """
+    own = split_sides(len(pairs)) if sides is None else tuple(sides)
+    networks = {str(network) for pair in own for side in pair for network in (side.ipv4, side.ipv6)}
     return Configuration(
         ports=tuple(port.interface for pair in pairs for port in (pair.west, pair.east)),
         directions=tuple(
             direction
-            for pair, (west, east) in zip(pairs, split_sides(len(pairs)), strict=True)
+            for pair, (west, east) in zip(pairs, own, strict=True)
             for direction in _directions(profile, pair, west, east)
         ),
         settle_time=settle_time,
         examines=examines,
+        speakers=tuple(
+            speaker
+            for pair, (west, east) in zip(pairs, own, strict=True)
+            for speaker in _speakers(profile, pair, west, east)
+        ),
+        networks=(*BENCHMARK_NETWORKS, *(() if sides is None else sorted(networks))),
     )
+
+
+def _speakers(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -> Iterator[Speaker]:
+    """The ports that answer: for their own addresses, and for those at their ends of the traffic."""
+    eastward = profile.directions[0]
+    westward = profile.directions[-1] if profile.bidirectional else None
+    for port, side, source, sink in ((pair.west, west, eastward, westward), (pair.east, east, westward, eastward)):
+        if not port.own_addresses and not port.lldp:
+            continue
+        ranges = [(address, address) for address in port.own_addresses]
+        for headers, end in ((source, "source"), (sink, "destination")):
+            if headers is not None and port.own_addresses:
+                for version, ip in ((4, headers.headers.ipv4), (6, headers.headers.ipv6)):
+                    if ip is not None:
+                        first, last = address_span(getattr(ip, end), side, version)
+                        ranges.append((str(first), str(last)))
+        yield Speaker(port.interface, tuple(dict.fromkeys(ranges)), port.lldp)
 
 
 def _directions(profile: TrafficProfile, pair: PortPair, west: Side, east: Side) -> Iterator[Direction]:

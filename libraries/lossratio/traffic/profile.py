@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from importlib.resources import as_file, files
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Address, IPv6Address
 from math import gcd
 from pathlib import Path
 from types import MappingProxyType
@@ -17,12 +17,14 @@ from pydantic import Field, ValidationError, computed_field, field_validator, mo
 from lossratio.errors import TrafficError
 from lossratio.topology import EAST, WEST, Side
 from lossratio.traffic.agent.core.configuration import FCS_BYTES, TAG_BYTES
-from lossratio.traffic.headers import Headers, InnerHeaders, ProfilePart, Range
+from lossratio.traffic.headers import AddressRange, Headers, InnerHeaders, ProfilePart
 from lossratio.units import parse_bytes
 from lossratio.yaml_file import load_yaml_file
 
 MOST_FLOWS = 1 << 20
 """The most flows of a profile in each direction."""
+
+Address = IPv4Address | IPv6Address
 
 _NEAR_NAMES = 6
 _PROFILES = "resources/traffic_profiles"
@@ -178,6 +180,15 @@ class TrafficProfile(ProfileFile):
         return {**self.model_dump(mode="json"), "directions": directions}
 
     @property
+    def versions(self) -> frozenset[int]:
+        """The versions of IP in its frames, also inside of tunnels."""
+        headers: list[InnerHeaders] = [direction.headers for direction in self.directions]
+        headers += [
+            direction.headers.vxlan.inner for direction in self.directions if direction.headers.vxlan is not None
+        ]
+        return frozenset(6 if each.ipv4 is None else 4 for each in headers)
+
+    @property
     def _first_headers(self) -> Headers:
         return Headers.model_validate({name: getattr(self, name) for name in Headers.model_fields})
 
@@ -314,12 +325,33 @@ def ip_versions(profile: TrafficProfile) -> dict[str, float]:
     return shares
 
 
-def addresses(profile: TrafficProfile) -> str:
-    """Addresses of the frames, of the first port's direction and, if there is one, of the other's."""
-    ways = ((WEST, EAST), (EAST, WEST))
+def addresses(profile: TrafficProfile, sides: Sequence[tuple[Side, Side]] = ((WEST, EAST),)) -> str:
+    """Addresses of the frames, of the first port's direction and, if there is one, of the other's.
+
+    Args:
+        profile: The traffic.
+        sides: The networks west and east of each path, in whose addresses the paths differ.
+    """
     return "; ".join(
-        _addresses(direction.headers, *way) for direction, way in zip(profile.directions, ways, strict=False)
+        _addresses(direction.headers, *way)
+        for west, east in sides
+        for direction, way in zip(profile.directions, ((west, east), (east, west)), strict=False)
     )
+
+
+def address_span(numbers: AddressRange, side: Side, version: int) -> tuple[Address, Address]:
+    """The first and the last address of a range.
+
+    Args:
+        numbers: Their numbers.
+        side: The side whose addresses they are.
+        version: Version of IP, 4 or 6.
+    """
+    if version == 4:
+        network, offset = int(side.ipv4.network_address), side.ipv4_offset
+        return IPv4Address(network + offset + numbers.first), IPv4Address(network + offset + numbers.last)
+    network, offset = int(side.ipv6.network_address), side.ipv6_offset
+    return IPv6Address(network + offset + numbers.first), IPv6Address(network + offset + numbers.last)
 
 
 def modifiers(profile: TrafficProfile) -> str:
@@ -357,14 +389,15 @@ def _addresses(headers: Headers, source: Side, destination: Side) -> str:
 
 
 def _plain_addresses(headers: InnerHeaders, source: Side, destination: Side) -> str:
-    (_, sources), (_, destinations), *_ = headers.ranges()
-    if headers.ipv4 is not None:
-        return f"{_span(sources, source.ipv4)} to {_span(destinations, destination.ipv4)}"
-    return f"{_span(sources, source.ipv6)} to {_span(destinations, destination.ipv6)}"
+    ip = headers.ipv4 or headers.ipv6
+    if ip is None:
+        raise ValueError("these headers are not of IP")
+    version = 6 if headers.ipv4 is None else 4
+    return f"{_span(ip.source, source, version)} to {_span(ip.destination, destination, version)}"
 
 
-def _span(numbers: Range, network: IPv4Network | IPv6Network) -> str:
-    first, last = (network.network_address + number for number in (numbers.first, numbers.last))
+def _span(numbers: AddressRange, side: Side, version: int) -> str:
+    first, last = address_span(numbers, side, version)
     return str(first) if first == last else f"{first}-{last}"
 
 

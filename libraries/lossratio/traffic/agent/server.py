@@ -14,6 +14,8 @@ from .core.configuration import Configuration
 from .core.early_verdict import Watch
 from .core.generator import Generator, TimedGenerator, WatchingGenerator, make_generator
 from .core.links import read_links
+from .core.neighbours import Question, Responder, resolve
+from .core.ports import check_may_transmit, existing_links, usable_links
 from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
 
 _TEND_SECONDS = 0.05
@@ -65,6 +67,7 @@ class Agent:
         self._check = check
         self._generator: Generator | None = None
         self._is_running = False
+        self._responder: Responder | None = None
         self._operations: dict[str, Callable[[Message], Message]] = {
             "hello": self._hello,
             "configure": self._configure,
@@ -73,6 +76,7 @@ class Agent:
             "latency": self._latency,
             "schedule": self._schedule,
             "clock": self._clock,
+            "resolve": self._resolve,
             "start": self._start,
             "stop": self._stop,
             "late": self._late,
@@ -107,7 +111,10 @@ class Agent:
         """Stops all traffic at once, and releases the ports."""
         if self._generator is not None:
             self._generator.close()
+        if self._responder is not None:
+            self._responder.close()
         self._generator = None
+        self._responder = None
         self._is_running = False
 
     def _hello(self, request: Message) -> Message:
@@ -130,6 +137,9 @@ class Agent:
         self.close()
         configuration, options = Configuration.from_json(request), request.get("options", {})
         name, program = str(request.get("generator")), request.get("program")
+        if configuration.speakers:
+            # Before the generator, as some have threads, and a process with threads is better not forked.
+            self._responder = Responder(configuration.speakers, usable_links(configuration))
         self._generator = make_generator(name, configuration, options, program)
         return self._generator.facts()
 
@@ -163,6 +173,14 @@ class Agent:
     def _clock(self, request: Message) -> Message:
         return {"now": time.monotonic()}
 
+    def _resolve(self, request: Message) -> Message:
+        self._check_idle()
+        questions = [Question(**question) for question in request["questions"]]
+        ports = [question.port for question in questions]
+        links = existing_links(ports)
+        check_may_transmit(ports, links, ())
+        return {"macs": resolve(questions, links, _positive(request, "seconds"))}
+
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")
         if request.get("watch"):
@@ -190,9 +208,12 @@ class Agent:
     def _idle_generator(self) -> Generator:
         if self._generator is None:
             raise AgentError("not_configured", "Traffic needs ports and frames first: send 'configure'.")
+        self._check_idle()
+        return self._generator
+
+    def _check_idle(self) -> None:
         if self._is_running:
             raise AgentError("busy", "Traffic is running; stop it first.")
-        return self._generator
 
     def _timed_generator(self, method: str) -> TimedGenerator:
         generator = self._idle_generator()

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import socket
 import struct
 from dataclasses import dataclass
-from typing import List, Sequence, Tuple
+from typing import List
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.configuration import VLAN_TAG_BYTES, TagPlace
+from ..core.packets import Jump, attach_filter
 from ..core.protocol import AgentError
 from .frames import Bytes, Numbers
 
 DIRECTIONS = 0xFF
 """Bits of a tag that distinguish the directions of a trial; the others are the same for all directions."""
 
-_SO_ATTACH_FILTER = 26
 _PACKET_OUTGOING = 4
 _LOAD_WORD, _LOAD_HALF, _LOAD_WORD_BEHIND_X, _LOAD_LENGTH, _A_TO_X = 0x20, 0x28, 0x40, 0x80, 0x07
 _JUMP_IF_EQUAL, _AND, _XOR, _SHIFT_LEFT, _SUBTRACT_X, _RETURN = 0x15, 0x54, 0xA4, 0x64, 0x1C, 0x06
@@ -42,7 +41,7 @@ _RUN_BITS = 4
 # Multiplied only once, runs would be chosen in step with the flows where a Fibonacci number of runs has all of them.
 _MULTIPLIERS, _MIXED_BITS = (0x9E3779B1, 0x85EBCA6B), 8
 
-_Program = List[Tuple[int, int, int, int]]
+_Program = List[Jump]
 _SOL_PACKET = 263
 _PACKET_ADD_MEMBERSHIP, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 1, 5, 6, 10
 _PACKET_MR_PROMISC = 1
@@ -91,13 +90,13 @@ class Sample:
 
 def let_nothing_through(packets: socket.socket) -> None:
     """Has a packet socket ignore every frame."""
-    _attach(packets, [(_RETURN, 0, 0, 0)])
+    attach_filter(packets, [(_RETURN, 0, 0, 0)])
 
 
 def let_tag_through(packets: socket.socket, place: TagPlace, tag: int) -> None:
     """Has a packet socket take only arriving frames with a tag."""
     start = _start(place)
-    _attach(packets, [*_direction(place), *_unless(start, _ALL_BITS, tag, _LEAVE), *_ENDS])
+    attach_filter(packets, [*_direction(place), *_unless(start, _ALL_BITS, tag, _LEAVE), *_ENDS])
 
 
 def let_probes_through(packets: socket.socket, place: TagPlace, tag: int, mask: int, *, outgoing: bool) -> None:
@@ -112,7 +111,7 @@ def let_probes_through(packets: socket.socket, place: TagPlace, tag: int, mask: 
     """
     start = _start(place)
     program = [*_direction(place, outgoing), *_unless(start, mask, tag, _LEAVE)]
-    _attach(packets, [*program, *_unless(start + 4, mask, ~tag, _LEAVE), *_ENDS])
+    attach_filter(packets, [*program, *_unless(start + 4, mask, ~tag, _LEAVE), *_ENDS])
 
 
 def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) -> None:
@@ -150,7 +149,7 @@ def let_sample_through(packets: socket.socket, place: TagPlace, sample: Sample) 
         ]
     else:
         program.append((_RETURN, 0, 0, 0))
-    _attach(packets, [*program, *_ENDS])
+    attach_filter(packets, [*program, *_ENDS])
 
 
 def _direction(place: TagPlace, outgoing: bool = False) -> _Program:
@@ -169,16 +168,6 @@ def _unless(start: int, mask: int, value: int, jump: int) -> _Program:
     """Jumps unless some bits of a word behind X have a value."""
     load = [(_LOAD_WORD_BEHIND_X, 0, 0, start)]
     return [*load, *([] if mask == _ALL_BITS else [(_AND, 0, 0, mask)]), (_JUMP_IF_EQUAL, 0, jump, value & mask)]
-
-
-def _attach(packets: socket.socket, program: Sequence[tuple[int, int, int, int]]) -> None:
-    size = len(program)
-    code = b"".join(
-        struct.pack("=HBBI", what, *(jump if jump >= 0 else size + jump - place - 1 for jump in jumps), value)
-        for place, (what, *jumps, value) in enumerate(program)
-    )
-    buffer = ctypes.create_string_buffer(code, len(code))
-    packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", size, ctypes.addressof(buffer)))
 
 
 def ring_slot_bytes(frame: int) -> int:

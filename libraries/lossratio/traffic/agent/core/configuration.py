@@ -179,6 +179,25 @@ class Direction:
 
 
 @dataclass(frozen=True)
+class Speaker:
+    """A port that answers for addresses.
+
+    Attributes:
+        port: The interface.
+        addresses: First and last addresses of the ranges that it answers ARP and neighbour discovery for.
+        lldp: Whether it announces itself by LLDP.
+    """
+
+    port: str
+    addresses: tuple[tuple[str, str], ...]
+    lldp: bool
+
+
+BENCHMARK_NETWORKS = ("198.18.0.0/15", "2001:2::/48")
+"""The networks of test traffic (RFC 2544, RFC 5180) that a lab does not give other ones for."""
+
+
+@dataclass(frozen=True)
 class Configuration:
     """Ports, directions and frames of a generator.
 
@@ -187,12 +206,16 @@ class Configuration:
         directions: The directions that it transmits in; one at least, and each from an interface of its own.
         settle_time: Seconds to wait, after the traffic, for frames still in flight.
         examines: Whether frames that come back are looked at, as far as the generator can.
+        speakers: The ports that answer for addresses.
+        networks: Networks of the traffic's addresses: the node must not forward frames to them.
     """
 
     ports: tuple[str, ...]
     directions: tuple[Direction, ...]
     settle_time: float
     examines: bool = True
+    speakers: tuple[Speaker, ...] = ()
+    networks: tuple[str, ...] = BENCHMARK_NETWORKS
 
     def to_json(self) -> Message:
         """The configuration as JSON data."""
@@ -211,6 +234,8 @@ class Configuration:
                 directions=tuple(_direction(direction) for direction in data["directions"]),
                 settle_time=float(data["settle_time"]),
                 examines=bool(data["examines"]),
+                speakers=tuple(_speaker(speaker) for speaker in data.get("speakers", ())),
+                networks=tuple(str(network) for network in data.get("networks", BENCHMARK_NETWORKS)),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise AgentError("bad_request", f"The configuration cannot be read: {error!r}.") from error
@@ -230,6 +255,11 @@ class Configuration:
 
 def _direction(data: Mapping[str, Any]) -> Direction:
     return Direction(**{**data, "frames": _frames(data["frames"]), "load_share": float(data["load_share"])})
+
+
+def _speaker(data: Mapping[str, Any]) -> Speaker:
+    addresses = tuple((str(first), str(last)) for first, last in data["addresses"])
+    return Speaker(str(data["port"]), addresses, bool(data["lldp"]))
 
 
 def _frames(data: Mapping[str, Any]) -> FramesSpec:

@@ -9,15 +9,17 @@ import os
 from ipaddress import collapse_addresses, ip_network
 from typing import Any, Iterable, Mapping, Sequence
 
-from .configuration import Configuration
+from .configuration import BENCHMARK_NETWORKS, Configuration
 from .links import Link, Network, Route, address_links, read_links, read_routes, route_links
 from .protocol import AgentError
 
-_TEST_NETWORKS = {4: ip_network("198.18.0.0/15"), 6: ip_network("2001:2::/48")}
+_TEST_NETWORKS = {4: ip_network(BENCHMARK_NETWORKS[0]), 6: ip_network(BENCHMARK_NETWORKS[1])}
 _EVERYWHERE = {4: ip_network("0.0.0.0/0"), 6: ip_network("::/0")}
 
 
-def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
+def check_may_transmit(
+    names: Iterable[str], links: Mapping[str, Link], networks: Sequence[str] = BENCHMARK_NETWORKS
+) -> None:
     """Checks that test traffic on these interfaces cuts nobody off.
 
     An interface is refused if it carries a default route or the SSH session that the agent runs in, or if it shares
@@ -28,6 +30,7 @@ def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
     Args:
         names: The interfaces, which exist.
         links: All interfaces, by name.
+        networks: Networks of the traffic's addresses.
 
     Raises:
         AgentError: Of kind ``forbidden_interface``.
@@ -45,7 +48,7 @@ def check_may_transmit(names: Iterable[str], links: Mapping[str, Link]) -> None:
                 f"Not transmitting on {name}: {other} {reasons[index]}. "
                 "Test traffic would cut this node off; give the generator interfaces of its own.",
             )
-        _check_forwarding(name, _ways_out(routes, {links[port].index for port in names}))
+        _check_forwarding(name, _ways_out(routes, {links[port].index for port in names}, networks))
 
 
 def _default_route_links(routes: Sequence[Route]) -> dict[int, str]:
@@ -82,12 +85,14 @@ def _default_networks(networks: set[Network]) -> set[Network]:
     return default
 
 
-def _ways_out(routes: Sequence[Route], ports: set[int]) -> dict[int, Route]:
+def _ways_out(routes: Sequence[Route], ports: set[int], networks: Sequence[str]) -> dict[int, Route]:
     """A route that would take test traffic of each version of IP through another interface than the ports."""
+    test_networks = [ip_network(network) for network in networks]
     return {
         route.network.version: route
         for route in routes
-        if _TEST_NETWORKS[route.network.version].overlaps(route.network) and not ports.issuperset(route.links)
+        if any(test.version == route.network.version and test.overlaps(route.network) for test in test_networks)
+        and not ports.issuperset(route.links)
     }
 
 
@@ -169,7 +174,7 @@ def usable_links(configuration: Configuration) -> dict[str, Link]:
         AgentError: If a port does not exist, is down, must not be used, or is too small for the frames.
     """
     links = existing_links(configuration.ports)
-    check_may_transmit(configuration.ports, links)
+    check_may_transmit(configuration.ports, links, configuration.networks)
     for name in configuration.ports:
         if not links[name].is_up:
             raise AgentError(

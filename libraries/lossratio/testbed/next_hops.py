@@ -1,0 +1,219 @@
+"""Next hops of test traffic: their MAC addresses, and the check that routers send no traffic out of the testbed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lossratio.dut import BlackBox, DestinationMacs
+from lossratio.errors import NodeError, TopologyError
+from lossratio.nodes import NodeSession
+from lossratio.testbed.set_up import LiveLink, LiveSetUp
+from lossratio.topology import AddressKind, Port, Side, Topology
+from lossratio.traffic import (
+    AgentClient,
+    DeadPathError,
+    Question,
+    TrafficDirection,
+    TrafficProfile,
+    address_span,
+)
+
+_DEFAULT = "default"
+_FORWARDING = 'for name; do cat "/proc/sys/net/$name" 2>/dev/null || echo 0; done'
+
+
+@dataclass(frozen=True)
+class NextHops:
+    """The MAC addresses of next hops of one measurement.
+
+    Attributes:
+        destinations: The destinations of frames that leave the TG, for each link; None: not known.
+        answers: The MAC addresses that gateways gave, by port and gateway, for results.
+        sides: The networks west and east of each path; None: nothing but parts of those for benchmarking.
+    """
+
+    destinations: tuple[DestinationMacs | None, ...]
+    answers: Mapping[str, str]
+    sides: tuple[tuple[Side, Side], ...] | None
+
+
+def find_next_hops(
+    topology: Topology, set_up: LiveSetUp, profile: TrafficProfile, agent: Callable[[], AgentClient]
+) -> NextHops:
+    """Checks where DUTs route traffic with the lab's addresses, and asks the gateways for their MAC addresses.
+
+    A gateway is asked where nothing else gives its address, in the profile's version of IP and with its tags.
+
+    Args:
+        topology: The topology.
+        set_up: The set-up of the testbed.
+        profile: The traffic.
+        agent: Gets the agent on the TG, which is needed only if there is a gateway.
+
+    Raises:
+        TopologyError: As `check_routes` does, or if a port has no address that the traffic could have.
+        DeadPathError: If a gateway does not answer, or several devices do.
+    """
+    links = set_up.links
+    sides = topology.sides([link.path for link in links], profile.versions)
+    is_lab = topology.addresses is AddressKind.LAB
+    if is_lab:
+        check_routes(links, sides, profile, set_up.sessions)
+    ports = [port for link in links for port in (link.path.west, link.path.east)]
+    if not any(port.interface.gateway for port in ports):
+        return NextHops(tuple(link.destinations for link in links), {}, sides if is_lab else None)
+    mac_addresses = {str(port): set_up.generator.mac_address(port) for port in ports}
+    asked: list[tuple[Port, Question]] = []
+    for link in links:
+        for port, direction in _senders(link, profile):
+            question = _question(link, port, direction)
+            if question is not None:
+                asked.append((port, question))
+    macs: dict[str, str] = {}
+    if asked:
+        all_answers = agent().resolve([question for _, question in asked])
+        macs = {
+            str(port): _one_of(port, question, answers)
+            for (port, question), answers in zip(asked, all_answers, strict=True)
+        }
+    destinations = tuple(_with_answers(link, macs, mac_addresses) for link in links)
+    return NextHops(destinations, {f"{port} {question.target}": macs[str(port)] for port, question in asked}, sides)
+
+
+def check_routes(
+    links: Sequence[LiveLink],
+    sides: Sequence[tuple[Side, Side]],
+    profile: TrafficProfile,
+    sessions: Mapping[str, NodeSession],
+) -> None:
+    """Checks that DUTs whose kernel routes send test traffic with the lab's addresses along the path, and nowhere else.
+
+    Devices that cannot be reached, and those that do not forward in the kernel, are not looked at.
+
+    Raises:
+        TopologyError: If a DUT would send it towards a default route, out of another interface, or has no route.
+    """
+    for link, (west, east) in zip(links, sides, strict=True):
+        for hop in link.path.hops:
+            session = sessions.get(hop.node_name)
+            if session is None:
+                continue
+            ways = ((hop.west, hop.east, west, east), (hop.east, hop.west, east, west))
+            for direction, (entry, leaving, source, sink) in zip(profile.directions, ways, strict=False):
+                _check_route(session, (entry, leaving), direction, source, sink)
+
+
+def _check_route(
+    session: NodeSession, ports: tuple[Port, Port], direction: TrafficDirection, source: Side, sink: Side
+) -> None:
+    entry, leaving = (port.interface.name for port in ports)
+    version = 6 if direction.headers.ipv4 is None else 4
+    ip = direction.headers.ipv4 or direction.headers.ipv6
+    if entry is None or leaving is None or ip is None:
+        return
+    settings = (f"ipv{version}/conf/{entry}/forwarding", f"ipv{version}/conf/all/forwarding")
+    if "1" not in session.run("sh", "-c", _FORWARDING, "sh", *settings).stdout.split():
+        return
+    sender, _ = address_span(ip.source, source, version)
+    for target in dict.fromkeys(address_span(ip.destination, sink, version)):
+        command = (
+            "ip",
+            f"-{version}",
+            "-j",
+            "route",
+            "get",
+            "fibmatch",
+            str(target),
+            "from",
+            str(sender),
+            "iif",
+            entry,
+        )
+        done = session.run(*command, check=False)
+        if done.exit_status != 0:
+            raise TopologyError(
+                f"{session.name} does not forward traffic from {sender} to {target} that arrives on {entry}: "
+                f"{' '.join((done.stderr or done.stdout).split()) or 'it has no route'}. Give it a route to the "
+                "network of the TG's other port, or correct 'address' and 'network' in the topology file."
+            )
+        network, ways = _route(session.name, done.stdout)
+        if network == _DEFAULT:
+            raise TopologyError(
+                f"{session.name} would send test traffic to {target} along its default route ({', '.join(ways)}), out "
+                "of the lab. Nothing was sent. Give it a route to the network of the TG's other port."
+            )
+        if set(ways) != {leaving}:
+            raise TopologyError(
+                f"{session.name} would send test traffic to {target} out of {', '.join(ways) or 'nothing'}, by its "
+                f"route to {network}, and the path leaves through {leaving}. Nothing was sent. Correct the route, or "
+                "the links in the topology file."
+            )
+
+
+def _route(name: str, answer: str) -> tuple[str, list[str]]:
+    """The network of a route, and the interfaces that it leads out of."""
+    try:
+        (route,) = json.loads(answer)
+        ways = [str(hop["dev"]) for hop in route.get("nexthops", [route]) if "dev" in hop]
+        return str(route["dst"]), ways
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NodeError(f"Node {name}: the answer of 'ip route get' cannot be read: {answer[:200]!r}.") from error
+
+
+def _senders(link: LiveLink, profile: TrafficProfile) -> Iterator[tuple[Port, TrafficDirection]]:
+    yield from zip((link.path.west, link.path.east), profile.directions, strict=False)
+
+
+def _question(link: LiveLink, port: Port, direction: TrafficDirection) -> Question | None:
+    """The question for a port's next hop; None: it is known, or there is no gateway."""
+    if not all(isinstance(dut, BlackBox) for dut in link.duts):
+        return None
+    if link.duts and _given(link, port) is not None:
+        return None
+    headers = direction.headers
+    version = 6 if headers.ipv4 is None else 4
+    gateway = next((hop for hop in port.interface.gateway if hop.version == version), None)
+    if gateway is None:
+        return None
+    source = next(own.ip for own in port.interface.address if own.version == version)
+    tags = b"".join(
+        ethertype + (tag.priority << 13 | tag.id).to_bytes(2, "big")
+        for ethertype, tag in ((b"\x88\xa8", headers.dot1ad), (b"\x81\x00", headers.dot1q))
+        if tag is not None
+    )
+    return Question(str(port.interface.name), str(source), str(gateway), tags.hex())
+
+
+def _given(link: LiveLink, port: Port) -> str | None:
+    """The MAC address that a black box's options give."""
+    nearest = link.duts[0] if port == link.path.west else link.duts[-1]
+    if not isinstance(nearest, BlackBox):
+        return None
+    return nearest.options.west_mac if port == link.path.west else nearest.options.east_mac
+
+
+def _one_of(port: Port, question: Question, answers: Sequence[str]) -> str:
+    how = "neighbour discovery" if ":" in question.target else "ARP"
+    vlan = f" in VLAN {int(question.tags[-4:], 16) & 0xFFF}" if question.tags else ""
+    if not answers:
+        raise DeadPathError(
+            f"The gateway {question.target} of {port} does not answer {how}{vlan}. Look at the link, at the device's "
+            f"address there, and at 'address' and 'gateway' in the topology file ({question.port} asked as "
+            f"{question.source})."
+        )
+    if len(answers) > 1:
+        raise DeadPathError(
+            f"The gateway {question.target} of {port} answers {how}{vlan} from several MAC addresses: "
+            f"{', '.join(answers)}. Two devices have the address, so nobody knows where traffic would go."
+        )
+    return answers[0]
+
+
+def _with_answers(link: LiveLink, macs: Mapping[str, str], mac_addresses: Mapping[str, str]) -> DestinationMacs | None:
+    west, east = (macs.get(str(port)) for port in (link.path.west, link.path.east))
+    if west is None and east is None:
+        return link.destinations
+    known = link.destinations or DestinationMacs(mac_addresses[str(link.path.east)], mac_addresses[str(link.path.west)])
+    return DestinationMacs(west or known.from_west, east or known.from_east)

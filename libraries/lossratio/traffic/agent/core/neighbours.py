@@ -1,0 +1,294 @@
+"""Address resolution on the ports: ARP (RFC 826), neighbour discovery (RFC 4861), and LLDP (IEEE 802.1AB).
+
+The kernel's own stack is not needed for it: the ports have no addresses there, as it would answer test traffic.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import select
+import signal
+import socket
+import struct
+import time
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Mapping, Sequence, Union
+
+from .configuration import Speaker
+from .links import Link
+from .packets import Jump, open_packets, receive_whole
+from .protocol import AgentError
+
+Address = Union[IPv4Address, IPv6Address]
+
+_ETH_P_IPV6, _ETH_P_ARP, _ETH_P_8021Q = 0x86DD, 0x0806, 0x8100
+_ARP, _IPV6, _LLDP = b"\x08\x06", b"\x86\xdd", b"\x88\xcc"
+_TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
+_ARP_HEADER = b"\0\1\x08\0\6\4"
+_REQUEST, _REPLY = 1, 2
+_ICMPV6, _SOLICITATION, _ADVERTISEMENT = 58, 135, 136
+_HOP_LIMIT = 255
+_SOURCE_OPTION, _TARGET_OPTION = b"\1\1", b"\2\1"
+_SOLICITED, _OVERRIDE = 0x40, 0x20
+_BROADCAST = b"\xff" * 6
+_LLDP_GROUP = bytes.fromhex("0180c200000e")
+_LLDP_SECONDS, _LLDP_LIFE = 30.0, 120
+_ASK_AGAIN_SECONDS = 0.25
+_SECOND_ANSWER_SECONDS = 0.1
+_PR_SET_PDEATHSIG = 1
+_LOAD_BYTE, _JUMP_IF_EQUAL, _AND, _RETURN = 0x30, 0x15, 0x54, 0x06
+# Solicitations and advertisements: types 135 and 136 of ICMPv6.
+_NEIGHBOURS_ONLY: Sequence[Jump] = (
+    (_LOAD_BYTE, 0, 0, 20),
+    (_JUMP_IF_EQUAL, 0, 4, _ICMPV6),
+    (_LOAD_BYTE, 0, 0, 54),
+    (_JUMP_IF_EQUAL, 1, 0, _SOLICITATION),
+    (_JUMP_IF_EQUAL, 0, 1, _ADVERTISEMENT),
+    (_RETURN, 0, 0, 0x40000),
+    (_RETURN, 0, 0, 0),
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A next hop whose MAC address is asked for.
+
+    Attributes:
+        port: The interface.
+        source: The port's own address.
+        target: The next hop's address.
+        tags: Tags of VLANs of the question, from the outside in: the four bytes of each, in hexadecimal.
+    """
+
+    port: str
+    source: str
+    target: str
+    tags: str
+
+
+def resolve(questions: Sequence[Question], links: Mapping[str, Link], seconds: float) -> list[list[str]]:
+    """Asks for next hops.
+
+    Args:
+        questions: The next hops.
+        links: All interfaces, by name.
+        seconds: How long to ask at most.
+
+    Returns:
+        For each question the MAC addresses that were given for an answer: none, one, or (if two devices have the
+        address) several.
+
+    Raises:
+        AgentError: If the kernel does not give the sockets, or a port is down.
+    """
+    answers: list[list[str]] = [[] for _ in questions]
+    with ExitStack() as opened:
+        asked = []
+        for question, macs in zip(questions, answers):
+            link = links[question.port]
+            if not link.is_up:
+                raise AgentError(
+                    "interface_down",
+                    f"Interface {question.port} is down, or its link is, so nothing can be asked there. Set both ends "
+                    f"of the link up (ip link set {question.port} up).",
+                )
+            has_ipv6 = ":" in question.target
+            sockets = [opened.enter_context(closing(each)) for each in _open(link, has_ipv6, len(question.tags) > 8)]
+            asked.append((question, link, sockets, macs))
+        deadline, next_time, end = time.monotonic() + seconds, 0.0, float("inf")
+        while time.monotonic() < min(deadline, end):
+            if time.monotonic() >= next_time:
+                next_time = time.monotonic() + _ASK_AGAIN_SECONDS
+                for question, link, (first, *_), macs in asked:
+                    if not macs:
+                        _send(first, _question(question, link.mac))
+            wait = max(0.0, min(next_time, deadline, end) - time.monotonic())
+            readable, _, _ = select.select([each for *_, sockets, _ in asked for each in sockets], [], [], wait)
+            for question, link, sockets, macs in asked:
+                for packets in set(sockets).intersection(readable):
+                    frame = receive_whole(packets)
+                    mac = _answer_in(frame, ip_address(question.target))
+                    if mac is not None and mac not in macs:
+                        macs.append(mac)
+                    own = ip_address(question.source)
+                    reply = answer_to(frame, link.mac, [(own, own)])
+                    if reply is not None:
+                        _send(packets, reply)
+            if end == float("inf") and all(answers):
+                # Somebody else may have the same address.
+                end = time.monotonic() + _SECOND_ANSWER_SECONDS
+    return answers
+
+
+class Responder:
+    """A process that answers for the addresses of ports until it is closed. Make it from the agent's only thread.
+
+    Args:
+        speakers: The ports, and their addresses.
+        links: All interfaces, by name.
+
+    Raises:
+        AgentError: If the kernel does not give the sockets.
+    """
+
+    def __init__(self, speakers: Sequence[Speaker], links: Mapping[str, Link]) -> None:
+        self._sockets: list[tuple[socket.socket, Speaker, bytes]] = []
+        for speaker in speakers:
+            link = links[speaker.port]
+            has_ipv6 = any(":" in first for first, _ in speaker.addresses)
+            self._sockets += [(each, speaker, link.mac) for each in _open(link, has_ipv6, has_inner_tags=True)]
+        context = multiprocessing.get_context("fork")
+        self._process = context.Process(target=self._work, daemon=True)
+        self._process.start()
+        for packets, _, _ in self._sockets:
+            packets.close()
+
+    def close(self) -> None:
+        """Ends it."""
+        self._process.kill()
+        self._process.join()
+
+    def _work(self) -> None:
+        # It ends with the agent, however the agent ends.
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        ranges = {speaker.port: _read_ranges(speaker.addresses) for _, speaker, _ in self._sockets}
+        next_lldp = time.monotonic()
+        while True:
+            if time.monotonic() >= next_lldp:
+                next_lldp += _LLDP_SECONDS
+                done = set()
+                for packets, speaker, mac in self._sockets:
+                    if speaker.lldp and speaker.port not in done:
+                        done.add(speaker.port)
+                        _send(packets, lldp_frame(speaker.port, mac))
+            wait = max(0.0, next_lldp - time.monotonic())
+            readable, _, _ = select.select([packets for packets, _, _ in self._sockets], [], [], wait)
+            for packets, speaker, mac in self._sockets:
+                if packets in readable:
+                    with suppress(OSError):
+                        reply = answer_to(receive_whole(packets), mac, ranges[speaker.port])
+                        if reply is not None:
+                            _send(packets, reply)
+
+
+def answer_to(frame: bytes, mac: bytes, ranges: Sequence[tuple[Address, Address]]) -> bytes | None:
+    """The answer to a question for one of some addresses; None: it is none, or is for others.
+
+    Args:
+        frame: A frame that arrived, with all of its tags.
+        mac: The port's own MAC address.
+        ranges: First and last addresses.
+    """
+    place = _behind_tags(frame)
+    head, tags = frame[place - 2 : place], frame[12 : place - 2]
+    if frame[6:12] == mac:
+        return None
+    body = frame[place:]
+    if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\1":
+        asker, asker_ip, target = body[8:14], body[14:18], IPv4Address(body[24:28])
+        if not _is_in(target, ranges):
+            return None
+        reply = _ARP_HEADER + struct.pack(">H", _REPLY) + mac + target.packed + asker + asker_ip
+        return _padded(asker + mac + tags + _ARP + reply)
+    if head == _IPV6 and len(body) >= 64 and body[6] == _ICMPV6 and body[40] == _SOLICITATION:
+        wanted, source = IPv6Address(body[48:64]), body[8:24]
+        if not _is_in(wanted, ranges) or body[7] != _HOP_LIMIT:
+            return None
+        is_probe = not any(source)
+        destination = IPv6Address("ff02::1").packed if is_probe else source
+        flags = _OVERRIDE if is_probe else _OVERRIDE | _SOLICITED
+        message = struct.pack(">BBHB3x", _ADVERTISEMENT, 0, 0, flags) + wanted.packed + _TARGET_OPTION + mac
+        to = bytes.fromhex("333300000001") if is_probe else frame[6:12]
+        return to + mac + tags + _IPV6 + _icmpv6(wanted.packed, destination, message)
+    return None
+
+
+def lldp_frame(port: str, mac: bytes) -> bytes:
+    """An announcement of a port: chassis and port by their addresses, and a name."""
+    name = f"lossratio {port}".encode()
+    values = ((1, b"\4" + mac), (2, b"\5" + port.encode()), (3, struct.pack(">H", _LLDP_LIFE)), (5, name), (0, b""))
+    body = b"".join(struct.pack(">H", kind << 9 | len(value)) + value for kind, value in values)
+    return _padded(_LLDP_GROUP + mac + _LLDP + body)
+
+
+def _open(link: Link, has_ipv6: bool, has_inner_tags: bool) -> list[socket.socket]:
+    """Sockets for questions and answers. Test traffic of IPv4 costs nothing: the kernel offers it to none of them."""
+    try:
+        opened = [open_packets(link, _ETH_P_ARP)]
+        if has_ipv6:
+            opened.append(open_packets(link, _ETH_P_IPV6, _NEIGHBOURS_ONLY))
+        if has_inner_tags:
+            opened.append(open_packets(link, _ETH_P_8021Q))
+    except OSError as error:
+        raise AgentError(
+            "permission", f"The kernel of this node does not give the packet sockets for ARP: {error}."
+        ) from error
+    return opened
+
+
+def _question(question: Question, mac: bytes) -> bytes:
+    source, target, tags = ip_address(question.source), ip_address(question.target), bytes.fromhex(question.tags)
+    if isinstance(target, IPv4Address):
+        request = _ARP_HEADER + struct.pack(">H", _REQUEST) + mac + source.packed + bytes(6) + target.packed
+        return _padded(_BROADCAST + mac + tags + _ARP + request)
+    group = IPv6Address("ff02::1:ff00:0").packed[:13] + target.packed[13:]
+    message = struct.pack(">BB6x", _SOLICITATION, 0) + target.packed + _SOURCE_OPTION + mac
+    return b"\x33\x33" + group[12:] + mac + tags + _IPV6 + _icmpv6(source.packed, group, message)
+
+
+def _answer_in(frame: bytes, target: Address) -> str | None:
+    """The MAC address that a frame gives for an address."""
+    place = _behind_tags(frame)
+    head, body = frame[place - 2 : place], frame[place:]
+    if head == _ARP and len(body) >= 28 and body[:6] == _ARP_HEADER and body[6:8] == b"\0\2":
+        return _text(body[8:14]) if body[14:18] == target.packed else None
+    if head == _IPV6 and len(body) >= 64 and body[6] == _ICMPV6 and body[40] == _ADVERTISEMENT:
+        if body[48:64] != target.packed or body[7] != _HOP_LIMIT:
+            return None
+        option = body[64:72]
+        return _text(option[2:8] if option[:2] == _TARGET_OPTION and len(option) == 8 else frame[6:12])
+    return None
+
+
+def _icmpv6(source: bytes, destination: bytes, message: bytes) -> bytes:
+    pseudo_header = source + destination + struct.pack(">I3xB", len(message), _ICMPV6)
+    words = struct.unpack(f">{(len(pseudo_header) + len(message)) // 2}H", pseudo_header + message)
+    total = sum(words)
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    checksum = struct.pack(">H", ~total & 0xFFFF)
+    header = struct.pack(">IHBB", 6 << 28, len(message), _ICMPV6, _HOP_LIMIT) + source + destination
+    return header + message[:2] + checksum + message[4:]
+
+
+def _behind_tags(frame: bytes) -> int:
+    """Where what follows the last ethertype begins."""
+    place = 12
+    while frame[place : place + 2] in _TAG_ETHERTYPES:
+        place += 4
+    return place + 2
+
+
+def _is_in(address: Address, ranges: Sequence[tuple[Address, Address]]) -> bool:
+    return any(first.version == address.version and int(first) <= int(address) <= int(last) for first, last in ranges)
+
+
+def _read_ranges(addresses: Sequence[tuple[str, str]]) -> list[tuple[Address, Address]]:
+    return [(ip_address(first), ip_address(last)) for first, last in addresses]
+
+
+def _padded(frame: bytes) -> bytes:
+    return frame.ljust(60, b"\0")
+
+
+def _text(mac: bytes) -> str:
+    return mac.hex(":")
+
+
+def _send(packets: socket.socket, frame: bytes) -> None:
+    # A port whose link is down for a moment, or whose queue is full: whoever asked asks again.
+    with suppress(OSError):
+        packets.send(frame)

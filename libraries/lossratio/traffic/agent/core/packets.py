@@ -1,0 +1,76 @@
+"""Packet sockets: filters, and frames with the tags that the kernel takes off."""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import struct
+from typing import Sequence, Tuple
+
+from .links import Link
+
+Jump = Tuple[int, int, int, int]
+"""An instruction of classic BPF: code, jumps if true and if false, value. Jumps below 0 count from the end."""
+
+_SO_ATTACH_FILTER = 26
+_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, _PACKET_AUXDATA = 263, 1, 8
+_PACKET_MR_PROMISC = 1
+_STATUS_VLAN_VALID, _STATUS_TPID_VALID = 0x10, 0x40
+_AUXDATA = "=IIIHHHH"
+_MACS = 12
+_DOT1Q = 0x8100
+_LARGEST = 1 << 16
+
+
+def attach_filter(packets: socket.socket, program: Sequence[Jump]) -> None:
+    """Has a packet socket take only the frames that a program of classic BPF takes."""
+    size = len(program)
+    code = b"".join(
+        struct.pack("=HBBI", what, *(jump if jump >= 0 else size + jump - place - 1 for jump in jumps), value)
+        for place, (what, *jumps, value) in enumerate(program)
+    )
+    buffer = ctypes.create_string_buffer(code, len(code))
+    packets.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", size, ctypes.addressof(buffer)))
+
+
+def open_packets(link: Link, protocol: int, program: Sequence[Jump] = ()) -> socket.socket:
+    """A packet socket for all frames of a protocol on an interface, to whatever address; it never waits.
+
+    Args:
+        link: The interface.
+        protocol: The ethertype, behind the outermost tag.
+        program: A filter; empty: every frame is taken.
+
+    Raises:
+        OSError: If the kernel does not give the socket.
+    """
+    packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    try:
+        if program:
+            attach_filter(packets, program)
+        packets.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)
+        packets.bind((link.name, protocol))
+        membership = struct.pack("=IHH8x", link.index, _PACKET_MR_PROMISC, 0)
+        packets.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, membership)
+        packets.setblocking(False)
+    except OSError:
+        packets.close()
+        raise
+    return packets
+
+
+def receive_whole(packets: socket.socket) -> bytes:
+    """Receives a frame, with the tag of its VLAN back in its place; empty: one of the port's own, or none is there."""
+    try:
+        frame, ancillary, _, address = packets.recvmsg(_LARGEST, socket.CMSG_SPACE(struct.calcsize(_AUXDATA)))
+    except BlockingIOError:
+        return b""
+    if address[2] == socket.PACKET_OUTGOING:
+        return b""
+    for level, kind, data in ancillary:
+        if level == _SOL_PACKET and kind == _PACKET_AUXDATA:
+            status, *_, tag, ethertype = struct.unpack(_AUXDATA, data[: struct.calcsize(_AUXDATA)])
+            if status & _STATUS_VLAN_VALID:
+                ethertype = ethertype if status & _STATUS_TPID_VALID else _DOT1Q
+                return frame[:_MACS] + struct.pack(">HH", ethertype, tag) + frame[_MACS:]
+    return frame
