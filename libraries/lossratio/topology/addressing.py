@@ -19,7 +19,7 @@ from ipaddress import (
 )
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -36,9 +36,10 @@ def _with_length(value: Any) -> Any:
     return _as_tuple(value)
 
 
-Addresses = Annotated[tuple[IPv4Interface | IPv6Interface, ...], BeforeValidator(_with_length)]
-Gateways = Annotated[tuple[Address, ...], BeforeValidator(_as_tuple)]
-Networks = Annotated[tuple[Network, ...], BeforeValidator(_as_tuple)]
+_ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+Addresses = Annotated[tuple[IPv4Interface | IPv6Interface, ...], BeforeValidator(_with_length), _ONE_OR_SEVERAL]
+Gateways = Annotated[tuple[Address, ...], BeforeValidator(_as_tuple), _ONE_OR_SEVERAL]
+Networks = Annotated[tuple[Network, ...], BeforeValidator(_as_tuple), _ONE_OR_SEVERAL]
 
 _SHORTEST_PREFIX = {4: 8, 6: 16}
 

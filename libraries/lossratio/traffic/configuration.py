@@ -187,15 +187,15 @@ class _Frame:
             first, last = address_span(addresses, side, version)
             if int(last) > int(network[-1]):
                 raise TrafficError(
-                    f"There is no address {addresses.last} in {network}, this path's part of the networks of test "
-                    "traffic. Use a traffic profile with fewer addresses, more ports, or IPv6; or a larger network."
+                    f"There is no address {addresses.last} in {network}, this path's part of the networks of "
+                    "test traffic. Use a traffic profile with fewer addresses, more ports (ethip4-udp-hosts), or IPv6."
                 )
             for taken in side.taken:
                 if taken.version == version and int(first) <= int(taken) <= int(last):
                     raise TrafficError(
                         f"Traffic from {first} to {last} would have the address {taken}, which is the gateway's or a "
                         "broadcast. Give the port another 'address', or a 'network' behind it; or use a traffic "
-                        "profile with fewer addresses."
+                        "profile with fewer addresses, such as ethip4-udp-hosts."
                     )
             spans.append((int(first), int(last)))
         if spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]:

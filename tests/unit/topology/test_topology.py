@@ -196,3 +196,71 @@ def test_a_testbed_whose_file_says_too_little_is_refused_before_any_node_is_reac
     first, second = str(raised.value).splitlines()
     assert f"{file}:9: nodes.TG.interfaces.port0: TRex needs the port's 'mac_address', as" in first
     assert f"{file}:10: nodes.TG.interfaces.port1: TRex needs the port's 'pci_address' and 'mac_address'" in second
+
+
+LAB_PORTS = """\
+format: lossratio-topology/1
+name: routed
+addresses: {kind}
+nodes:
+  TG:
+    type: TG
+    netns: tg
+    generator: {{kind: afpacket}}
+    interfaces:
+      west: {{name: tg0, link: in, {west}}}
+      east: {{name: tg1, link: out, address: 10.2.0.2/24}}
+  BOX:
+    type: DUT
+    interfaces: {{in: {{link: in{box}}}, out: {{link: out}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("west", "problem"),
+    [
+        ("address: 10.1.0.2", "'10.1.0.2' needs the prefix length of its network"),
+        ("address: [10.1.0.2/24, 10.1.1.2/24]", "address: give one of each version of IP at most"),
+        ("address: 127.0.0.2/8", "127.0.0.2 is no address of a host on a link"),
+        ("gateway: 10.1.0.1", "gateway 10.1.0.1 needs an IPv4 'address' of the port"),
+        ("address: 10.1.0.2/24, gateway: 10.2.0.1", "gateway 10.2.0.1 is not another address in 10.1.0.0/24"),
+        ("address: 10.1.0.2/24, gateway: 10.1.0.2", "gateway 10.1.0.2 is not another address in 10.1.0.0/24"),
+        ("network: 0.0.0.0/0", "network 0.0.0.0/0 is as large as a default route"),
+        ("network: '2000::/3'", "network 2000::/3 is as large as a default route"),
+        ("network: 224.1.0.0/16", "network 224.1.0.0/16 is not routed"),
+        ("speed: 10 Gbps", "'addresses: lab' is said, and this port has neither 'address' nor 'network'"),
+    ],
+)
+def test_addresses_of_ports_fit_each_other(tmp_path, west, problem):
+    (tmp_path / "lab.yaml").write_text(LAB_PORTS.format(kind="lab", west=west, box=""))
+    with pytest.raises(TopologyError, match=re.escape(problem)):
+        load_topology(tmp_path / "lab.yaml")
+
+
+def test_traffic_leaves_the_benchmarking_networks_only_where_the_file_says_so(tmp_path):
+    file = tmp_path / "lab.yaml"
+    file.write_text(LAB_PORTS.format(kind="benchmark", west="network: 10.9.0.0/16", box=""))
+    with pytest.raises(TopologyError, match="only where the file says 'addresses: lab'"):
+        load_topology(file)
+    file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=", address: 10.1.0.1/24"))
+    with pytest.raises(TopologyError, match="only the TG's interfaces have it"):
+        load_topology(file)
+    file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16", box=""))
+    topology = load_topology(file)
+    with pytest.raises(
+        TopologyError, match=r"the traffic has IPv6, 'addresses: lab' is said, and TG\.west has no IPv6"
+    ):
+        topology.sides(topology.paths(1), {6})
+    ((west, east),) = topology.sides(topology.paths(1), {4})
+    assert (str(west.ipv4), west.ipv4_offset) == ("10.9.0.0/16", 0)
+    assert (str(east.ipv4), east.ipv4_offset) == ("10.2.0.0/24", 1)
+
+
+def test_the_data_of_a_topology_without_the_new_fields_is_as_before(tmp_path):
+    file = tmp_path / "lab.yaml"
+    file.write_text(LAB_PORTS.format(kind="lab", west="network: 10.9.0.0/16, lldp: true", box=""))
+    data = load_topology(file).model_dump(mode="json")
+    assert data["addresses"] == "lab"
+    assert data["nodes"]["TG"]["interfaces"]["west"]["network"] == ["10.9.0.0/16"]
+    # A journal of an earlier version is continued only with the same data.
+    assert not {"address", "gateway", "network", "lldp"} & data["nodes"]["BOX"]["interfaces"]["in"].keys()
