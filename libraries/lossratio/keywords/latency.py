@@ -13,7 +13,7 @@ from lossratio.errors import SearchError, TrafficError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, Share, typed_keyword
 from lossratio.keywords.live_view import say
 from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
-from lossratio.keywords.session import Keywords, Search
+from lossratio.keywords.session import Keywords, Session
 from lossratio.measurements.latency import (
     LATENCY_DURATION,
     LATENCY_SHARES,
@@ -54,8 +54,8 @@ class LatencyKeywords(Keywords):
         """Measures one-way latency at some loads, in one trial of ``duration`` each, and returns the result.
 
         After a search in the same test, latency is measured with that search's traffic at ``shares`` of a goal's
-        relevant lower bound, and at the search's minimum load, as FD.io CSIT does: by default at 90, 50 and 10 % of
-        PDR. ``goal`` names another goal. The latency becomes a part of the search's result.
+        relevant lower bound, and at the search's minimum load, as FD.io CSIT does: by default at 100, 90, 50 and
+        10 % of PDR. ``goal`` names another goal. The latency becomes a part of the search's result.
         | `Find NDR And PDR`    frame_size=64B
         | `Measure Latency`
         | `Measure Latency`    goal=NDR    shares=[1, 0.5]    duration=1 s
@@ -76,7 +76,9 @@ class LatencyKeywords(Keywords):
         load or a direction that fails is a warning, and the others stay. If all fail, the keyword fails.
         """
         if not loads:
-            return self._after_search(goal, shares, duration.total_seconds(), integrity, rest.total_seconds(), repeats)
+            return latency_after_search(
+                self.session, goal, shares, duration.total_seconds(), integrity, rest.total_seconds(), repeats
+            )
         if frame_size is None:
             raise SearchError("Say the frame_size of the traffic, e.g. frame_size=64B.")
         traffic = load_profile(profile, frame_size=frame_size, bidirectional=bidirectional)
@@ -91,34 +93,36 @@ class LatencyKeywords(Keywords):
         _show_average(result.latency, repeats)
         return result
 
-    def _after_search(
-        self,
-        goal: str | None,
-        shares: Sequence[float],
-        duration: float,
-        integrity: Integrity,
-        rest: float,
-        repeats: int,
-    ) -> ThroughputResult:
-        search = self._last_search()
-        points = _repeated(points_of(search.result, goal=goal, shares=shares), repeats)
-        request = LatencyRequest(search.profile, points, duration, integrity, rest)
-        announce(f"Measuring latency: {describe_profile(search.profile)}")
-        result = add_latency(self.session.ready_testbed(), request, search.place, search.result, _show)
-        self.session.remember_search(result, search.profile, search.place)
-        show_result(result, search.place.directory)
-        _require_some(result.latency)
-        _show_average(result.latency, repeats)
-        return result
 
-    def _last_search(self) -> Search:
-        search = self.session.last_search
-        if search is None or search.test_name != self.session.test_name:
-            raise SearchError(
-                "No search in this test and on this testbed has found loads to measure latency at. Call e.g. "
-                "'Find NDR And PDR' before, or say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
-            )
-        return search
+def latency_after_search(
+    session: Session,
+    goal: str | None = None,
+    shares: Sequence[float] = LATENCY_SHARES,
+    duration: float = LATENCY_DURATION,
+    integrity: Integrity = Integrity.DOUBT,
+    rest: float = 0.0,
+    repeats: int = 1,
+) -> ThroughputResult:
+    """Measures latency at shares of what the last search found; see `LatencyKeywords.measure_latency`.
+
+    Raises:
+        LossRatioError: If no search in this test has found such loads, or there is no latency at all.
+    """
+    search = session.last_search
+    if search is None or search.test_name != session.test_name:
+        raise SearchError(
+            "No search in this test and on this testbed has found loads to measure latency at. Call e.g. "
+            "'Find NDR And PDR' before, or say the loads: 'Measure Latency    10 kpps    frame_size=64B'."
+        )
+    points = _repeated(points_of(search.result, goal=goal, shares=shares), repeats)
+    request = LatencyRequest(search.profile, points, duration, integrity, rest)
+    announce(f"Measuring latency: {describe_profile(search.profile)}")
+    result = add_latency(session.ready_testbed(), request, search.place, search.result, _show)
+    session.remember_search(result, search.profile, search.place)
+    show_result(result, search.place.directory)
+    _require_some(result.latency)
+    _show_average(result.latency, repeats)
+    return result
 
 
 def _show(latency: LatencyAtLoad) -> None:

@@ -11,6 +11,7 @@ from robot.api.deco import keyword
 
 from lossratio.history import FRESH, LEAST_CHANGE
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
+from lossratio.keywords.latency import latency_after_search
 from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
 from lossratio.keywords.session import Keywords
@@ -55,6 +56,7 @@ class ThroughputKeywords(Keywords):
         hints: Path | None = None,
         early_verdict: bool | None = None,
         repeat: int = 1,
+        latency: bool | None = None,
         must_find: bool = True,
         resume: Path | None = None,
     ) -> ThroughputResult:
@@ -66,6 +68,9 @@ class ThroughputKeywords(Keywords):
 
         ``repeat`` makes the same search several times. Each search has a result of its own. The message has mean,
         standard deviation and range of the results, and the last result is returned.
+
+        ``latency`` says whether latency is measured after that, as `Measure Latency` does without arguments: at 100,
+        90, 50 and 10 % of PDR and at the minimum load. Left out, it is what the library was imported with.
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
@@ -87,7 +92,10 @@ class ThroughputKeywords(Keywords):
             integrity=integrity,
             early_verdict=wanted.early_verdict if early_verdict is None else early_verdict,
         )
-        return self._search(request, resume, repeat, must_find=must_find)
+        result = self._search(request, resume, repeat, must_find=must_find)
+        if not (self.session.measures_latency if latency is None else latency):
+            return result
+        return latency_after_search(self.session, integrity=integrity, rest=rest.total_seconds())
 
     @typed_keyword()
     def find_conditional_throughput(

@@ -17,6 +17,8 @@ After A Search
     Measure Latency
 By Itself
     Measure Latency    60 kpps    10 kpps    frame_size=64B    duration=1 s
+With The Search
+    Find NDR And PDR    frame_size=64B    latency=on
 Of Another Goal
     Find Conditional Throughput    NDR    frame_size=64B
     Measure Latency    goal=ndr    shares=[1, 0.25]    duration=2 s
@@ -47,14 +49,27 @@ def test_after_a_search_it_is_measured_where_csit_does_and_becomes_a_part_of_the
     result = results["After A Search"]
     pdr = result.goals[1].result.relevant_lower_bound.per_interface_fps
     loads = [latency.load.per_interface_fps for latency in result.latency]
-    assert loads == pytest.approx([0.9 * pdr, 0.5 * pdr, 9001.0, 9001.0])
-    assert [latency.share_ratio for latency in result.latency] == [0.9, 0.5, 0.1, 0.0]
+    assert loads == pytest.approx([pdr, 0.9 * pdr, 0.5 * pdr, 9001.0, 9001.0])
+    assert [latency.share_ratio for latency in result.latency] == [1.0, 0.9, 0.5, 0.1, 0.0]
     assert {latency.duration_s for latency in result.latency} == {5.0}
     assert [direction.direction for direction in result.latency[0].directions] == ["port0>port1", "port1>port0"]
     means = [latency.directions[0].mean_us for latency in result.latency]
-    assert means[0] > means[1] > means[2]
+    assert means[0] > means[1] > means[2] > means[3]
     assert "relevant lower bound" in run.tests["After A Search"].message
     assert "latency at 90 % of PDR" in run.tests["After A Search"].message
+
+
+def test_a_search_measures_it_at_once_where_that_is_asked_for(results):
+    result = results["With The Search"]
+    assert [latency.share_ratio for latency in result.latency] == [1.0, 0.9, 0.5, 0.1, 0.0]
+
+
+def test_a_variable_has_every_search_of_a_suite_measure_it(tmp_path):
+    run = run_suite(
+        write_suite(tmp_path, "A Search\n    Find NDR And PDR    64B\n", MODELLED), GOALS="quick", LATENCY="on"
+    )
+    (result,) = RunDirectory(run.directory).results()
+    assert [latency.share_ratio for latency in result.latency] == [1.0, 0.9, 0.5, 0.1, 0.0]
 
 
 def test_by_itself_it_has_a_result_of_its_own(results):
@@ -81,6 +96,7 @@ def test_the_example_of_the_documentation_passes(tmp_path):
 
 
 def test_the_log_and_the_page_have_the_picture(run):
-    assert sum("Latency by percentile of" in message for message in run.messages) == 3
+    assert sum("Latency by percentile of" in message for message in run.messages) == 4
     page = (run.directory / "lossratio.html").read_text()
-    assert page.count("<h3>Latency</h3>") == 3
+    assert page.count("<h3>Latency</h3>") == 4
+    assert page.count("<h3>Latency over load</h3>") == 4

@@ -17,9 +17,10 @@ from test_csit_export import identity, named
 
 from lossratio.errors import ReportError
 from lossratio.measurements.latency.result import Histogram, direction_latency
-from lossratio.measurements.latency.view import draw_latency
+from lossratio.measurements.latency.view import draw_latency, draw_latency_over_load
 from lossratio.report.csit import csit_export
 from lossratio.results.findings import findings_of, message
+from lossratio.results.kinds import view_of
 from lossratio.results.model import Outcome
 from lossratio.simulation.measurer import BASE_DELAY, simulated_latency
 
@@ -103,6 +104,54 @@ def test_the_picture_has_a_line_for_each_load_and_direction():
 
 def test_there_is_no_picture_of_nothing():
     assert draw_latency([failed(1e3), at(1e3, dead())], "a test") == ""
+    assert draw_latency_over_load([failed(1e3), at(1e3, dead()), at(2e3, counters())], [], "a test") == ""
+
+
+def lines_of(picture):
+    """The heights, in pixels, that each line of the picture goes through from left to right, by its name."""
+    found = re.findall(r'<title>([^<]*)</title><path d="M([^"HV]*)" fill="none" stroke="#', picture)
+    return {name: [float(point.split()[1]) for point in path.split("L")] for name, path in found}
+
+
+def test_latency_over_load_has_a_line_for_each_percentile_and_direction_and_repeats_count_once():
+    histogram = ((20.0, 900), (80.0, 99), (1000.0, 1))
+    slow = counters(histogram=histogram)
+    latency = [
+        at(90e3, slow, counters(REVERSE, histogram)),
+        at(10e3, counters(), counters(REVERSE)),
+        at(10e3, slow, counters(REVERSE)),
+    ]
+    lines = lines_of(draw_latency_over_load(latency, [], "a test"))
+    assert list(lines) == [
+        f"{percent} %, {way}" for percent in (50, 90, 99, 99.9) for way in ("port0&gt;port1", "port1&gt;port0")
+    ]
+    median, of_reverse = lines["50 %, port0&gt;port1"], lines["50 %, port1&gt;port0"]
+    # The axis is logarithmic: from 15 (the mean of 10 and 20) to 20 is less than from 10 to 20.
+    assert 0 < median[0] - median[1] < of_reverse[0] - of_reverse[1]
+    assert median[1] == of_reverse[1]
+
+
+def with_latencies(trial, median, of_99):
+    """The same trial by a generator that knows the latency of every frame."""
+    known = {"latency_median_us": median, "latency_99_us": of_99, "latency_most_us": 2 * of_99}
+    return trial.model_copy(update={"directions": tuple(one.model_copy(update=known) for one in trial.directions)})
+
+
+def test_trials_whose_every_frame_has_a_latency_are_in_the_picture_and_in_the_message():
+    search = throughput()
+    assert draw_latency_over_load((), search.trials, "a test") == ""
+    known = search.model_copy(update={"trials": tuple(with_latencies(trial, 12.0, 40.0) for trial in search.trials)})
+    picture = draw_latency_over_load((), known.trials, "a test")
+    assert picture.count("<circle") == 1 + len(known.trials)
+    assert "50 % of a trial" in picture
+    assert [entry.title for entry in view_of(known).pictures(known)][-1] == "Latency over load"
+    bound = known.goals[1].result.relevant_lower_bound.per_interface_fps
+    count = sum(trial.load_per_interface_fps == bound for trial in known.trials)
+    assert (
+        f"  latency at lower bound  50 %: 12.0 µs, 99 %: 40.0 µs, most 80.0 µs (every frame of {count} trials)"
+        in message(known)
+    )
+    assert "latency at lower bound" not in message(search)
 
 
 CSIT_POINTS = ((135e3, 0.9), (75e3, 0.5), (15e3, 0.1), (9001.0, 0.0))

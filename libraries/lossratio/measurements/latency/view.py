@@ -1,4 +1,4 @@
-"""The view of latency: latency over percentile, a line for each load and direction.
+"""The view of latency: over percentile, a line for each load and direction; and over load, a line for each percentile.
 
 The axis of percentiles is logarithmic in the share of frames above: 90 %, 99 % and 99.9 % are equally far apart.
 
@@ -11,13 +11,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from statistics import fmean
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from lossratio.drawing import Axis, Plot, drawing, element, html_fragment, series_colour, text_at, title
+from lossratio.drawing import (
+    Axis,
+    Mark,
+    Plot,
+    drawing,
+    element,
+    html_fragment,
+    in_unit,
+    legend,
+    series_colour,
+    text_at,
+    title,
+    trial_hint,
+    unit_of,
+)
 from lossratio.measurements import CsitExportError, CsitRecord
 from lossratio.measurements.latency.result import (
+    PERCENTILES,
     DirectionLatency,
     Histogram,
     LatencyAtLoad,
@@ -26,7 +43,7 @@ from lossratio.measurements.latency.result import (
     latency_lines,
     name_load,
 )
-from lossratio.results import Conditions, Finding, Picture, View
+from lossratio.results import Conditions, Finding, Picture, Trial, View
 
 _WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 880.0
@@ -36,6 +53,12 @@ _DASHES = (None, "6 3", "2 3", "8 3 2 3")
 _ROOM = 1.2
 _STEPS = 400
 _ABOUT = "One way, of frames that are a part of the load. The percentiles' axis is logarithmic in what is above them."
+_ABOUT_LOAD = (
+    "One way. Lines: percentiles of the latency that was measured at some loads. Marks: median and 99th percentile of "
+    "the slower direction in each trial, where the generator knows the latency of every frame."
+)
+_MEDIAN = Mark("median", "50 % of a trial", "circle", series_colour(0), is_filled=False)
+_OF_99 = Mark("of-99", "99 % of a trial", "square", series_colour(2), is_filled=False)
 _SHARES = {"pdr_90": 0.9, "pdr_50": 0.5, "pdr_10": 0.1, "pdr_0": 0.0}
 
 
@@ -47,8 +70,9 @@ class LatencyView(View[LatencyResult]):
         return latency_lines(result.latency)
 
     def pictures(self, result: LatencyResult) -> Iterator[Picture]:
-        """Latency over percentile."""
+        """Latency over percentile and over load."""
         yield latency_picture(result.latency, result.test.name)
+        yield latency_over_load_picture(result.latency, result.trials, result.test.name)
 
     def findings(self, result: LatencyResult) -> Iterator[Finding]:
         """Only the outcome, as a latency is no rate."""
@@ -69,6 +93,11 @@ def latency_picture(latency: Sequence[LatencyAtLoad], test_name: str) -> Picture
         latency=latency,
     )
     return Picture("Latency", draw_latency(latency, test_name), _ABOUT, table)
+
+
+def latency_over_load_picture(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> Picture:
+    """Latency over load."""
+    return Picture("Latency over load", draw_latency_over_load(latency, trials, test_name), _ABOUT_LOAD)
 
 
 class CsitLatency(CsitRecord):
@@ -122,6 +151,72 @@ def draw_latency(latency: Sequence[LatencyAtLoad], test_name: str) -> str:
     legend = [part for number, curve in enumerate(curves) for part in _key(curve, number)]
     height = _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2)
     return drawing(_WIDTH, height, f"Latency by percentile of {test_name}.", [*plot.parts, *labels, *legend])
+
+
+def draw_latency_over_load(latency: Sequence[LatencyAtLoad], trials: Sequence[Trial], test_name: str) -> str:
+    """Draws percentiles of the latency over the load.
+
+    Args:
+        latency: The measured latency, whose percentiles are lines. Where a load was measured several times, the lines
+            go through the mean.
+        trials: Trials, of which those with a latency of every frame are marks.
+        test_name: Name of the test.
+
+    Returns:
+        One ``<svg>`` element that goes into an HTML page as it is; an empty string if there are fewer than two loads.
+    """
+    curves = list(_load_curves(latency))
+    marks = _trial_marks(trials)
+    loads = {load for curve in curves for load, _ in curve.points} | {load for load, *_ in chain(*marks.values())}
+    if len(loads) < 2:
+        return ""
+    heights = [height for curve in curves for _, height in curve.points]
+    heights += [height for _, height, _ in chain(*marks.values())]
+    prefix, scale = unit_of(max(loads))
+    low, high = max(min(heights), 1e-3) / _ROOM, max(heights) * _ROOM
+    plot = Plot(Axis(0.0, max(loads) * 1.02, _LEFT, _RIGHT), Axis(low, high, _BOTTOM, _TOP, is_logarithmic=True))
+    plot.frame(plot.x.ticks(9), plot.y.ticks(8), in_unit(scale), lambda value: f"{value:g}")
+    for mark, points in marks.items():
+        plot.marks(mark, points)
+    for curve in curves:
+        plot.parts.append(title(curve.name))
+        plot.line(curve.points, curve.colour, dash=curve.dash)
+    labels = [
+        text_at(4.0, 14.0, "latency, µs"),
+        text_at((_LEFT + _RIGHT) / 2, _BOTTOM + 34.0, f"load per interface, {prefix}fps", text_anchor="middle"),
+    ]
+    rows = [part for number, curve in enumerate(curves) for part in _key(curve, number)]
+    below = _BOTTOM + 56.0 + _LINE * math.ceil(len(curves) / 2)
+    rows += legend(marks, (), _LEFT, below)
+    height = below + _LINE * bool(marks)
+    return drawing(_WIDTH, height, f"Latency by load of {test_name}.", [*plot.parts, *labels, *rows])
+
+
+def _load_curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:
+    ways = dict.fromkeys(direction.direction for at_load in latency for direction in at_load.directions)
+    for place, percent in enumerate(PERCENTILES):
+        for way, name in enumerate(ways):
+            by_load: dict[float, list[float]] = {}
+            for at_load in latency:
+                for direction in at_load.directions:
+                    value = direction.percentiles_us.get(f"{percent:g}")
+                    if direction.direction == name and value is not None:
+                        by_load.setdefault(at_load.load.per_interface_fps, []).append(value)
+            points = [(load, fmean(values)) for load, values in sorted(by_load.items())]
+            if len(points) > 1:
+                yield _Curve(f"{percent:g} %, {name}", series_colour(place), _DASHES[way % len(_DASHES)], points)
+
+
+def _trial_marks(trials: Sequence[Trial]) -> dict[Mark, list[tuple[float, float, str]]]:
+    """Median and 99th percentile of each trial whose every frame has a latency: those of its slower direction."""
+    marks: dict[Mark, list[tuple[float, float, str]]] = {}
+    for mark, name in ((_MEDIAN, "latency_median_us"), (_OF_99, "latency_99_us")):
+        for trial in trials:
+            known = [value for one in trial.directions if (value := getattr(one, name)) is not None]
+            if known and trial.is_evidence:
+                place = (trial.load_per_interface_fps, max(known), trial_hint(trial))
+                marks.setdefault(mark, []).append(place)
+    return marks
 
 
 def _curves(latency: Sequence[LatencyAtLoad]) -> Iterator[_Curve]:

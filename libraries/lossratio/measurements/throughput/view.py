@@ -7,6 +7,7 @@ departures from RFC 2544.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -16,8 +17,13 @@ from pydantic import JsonValue
 
 from lossratio.drawing import html_fragment
 from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
-from lossratio.measurements.latency.result import latency_lines
-from lossratio.measurements.latency.view import CsitLatencies, csit_latencies, latency_picture
+from lossratio.measurements.latency.result import format_microseconds, latency_lines
+from lossratio.measurements.latency.view import (
+    CsitLatencies,
+    csit_latencies,
+    latency_over_load_picture,
+    latency_picture,
+)
 from lossratio.measurements.throughput.evidence import EARLY_VERDICT, GENERATOR_LIMIT, bounds_history
 from lossratio.measurements.throughput.frame_sizes import by_tests, draw_frame_sizes, frame_size_series
 from lossratio.measurements.throughput.result import (
@@ -132,19 +138,22 @@ class ThroughputView(View[ThroughputResult]):
                 yield _bound_line("relevant lower bound", report.result.relevant_lower_bound, result)
                 yield _bound_line("relevant upper bound", report.result.relevant_upper_bound, result)
                 yield rate_line("conditional throughput", report.result.conditional_throughput)
+                yield from _latency_at(report.result.relevant_lower_bound, result.trials)
         yield from latency_lines(result.latency)
         yield from spread_lines(result.spread)
 
     def pictures(self, result: ThroughputResult) -> Iterator[Picture]:
-        """The search, loss over load, spectra, and latency if it was added."""
+        """The search, loss over load, spectra, latency over load if it is known, and latency if it was added."""
         yield from self._of_search(result)
         if result.latency:
             yield latency_picture(result.latency, result.test.name)
+        yield latency_over_load_picture(result.latency, result.trials, result.test.name)
 
     def log(self, result: ThroughputResult) -> Iterator[Picture | str]:
         """The search; if latency was added to the result, the latency."""
         if result.latency:
             yield latency_picture(result.latency, result.test.name)
+            yield latency_over_load_picture(result.latency, result.trials, result.test.name)
         else:
             yield trials_in_words(result.trials)
             yield from self._of_search(result)
@@ -336,6 +345,25 @@ def _bound_line(label: str, bound: Rate | None, result: ThroughputResult) -> str
     if bound == result.max_load.rate:
         return f"{line} (the maximum load)"
     return f"{line} (the minimum load)" if bound == result.min_load else line
+
+
+def _latency_at(load: Rate | None, trials: Sequence[Trial]) -> Iterator[str]:
+    """The latency of the trials at a bound, of the slower direction of each, if that of every frame is known."""
+    known = [
+        direction
+        for trial in trials
+        if load is not None and trial.is_evidence and trial.load_per_interface_fps == load.per_interface_fps
+        for direction in [max(trial.directions, key=lambda one: one.latency_99_us or 0.0, default=None)]
+        if direction is not None and direction.latency_99_us is not None
+    ]
+    if known:
+        median = statistics.median(direction.latency_median_us or 0.0 for direction in known)
+        of_99 = statistics.median(direction.latency_99_us or 0.0 for direction in known)
+        most = max(direction.latency_most_us or 0.0 for direction in known)
+        yield (
+            f"  {'latency at lower bound':<{LABEL_WIDTH}}  50 %: {format_microseconds(median)}, 99 %: "
+            f"{format_microseconds(of_99)}, most {format_microseconds(most)} (every frame of {len(known)} trials)"
+        )
 
 
 def spread_lines(spread: Sequence[GoalSpread]) -> Iterator[str]:
