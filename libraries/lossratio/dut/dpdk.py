@@ -1,0 +1,180 @@
+"""Programs of DPDK between two ports: their environment, their telemetry and their counters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import Field
+
+from lossratio.dut.base import DutCounters
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon
+from lossratio.dut.linux.interfaces import existing_links
+from lossratio.dut.linux.program_dut import ProgramDut, SocketOptions, Sockets, detach_afterwards
+from lossratio.errors import DutError
+
+_SETTLE_TIME = 0.1
+"""Seconds in which the ring of a packet socket empties, also if the program shares its core."""
+FRAME_BYTES = 2048
+_FRAMES = 4096
+"""Size and number of the frames in a packet socket's ring."""
+RING_HEADROOM = 256
+"""Bytes of a frame's place in the ring, or of its buffer, that the frame cannot use."""
+
+# DPDK's telemetry: a sequenced packet socket that greets, and answers each request with one JSON message.
+_ASK = """
+import json, socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as telemetry:
+    telemetry.settimeout(5)
+    telemetry.connect(sys.argv[1])
+    answers = {"greeting": json.loads(telemetry.recv(65536))}
+    for request in sys.argv[2:]:
+        telemetry.send(request.encode())
+        answers[request] = next(iter(json.loads(telemetry.recv(65536)).values()))
+print(json.dumps(answers))
+"""
+
+
+class DpdkOptions(SocketOptions):
+    """The options of every program of DPDK."""
+
+    descriptors: int = Field(default=1024, ge=64, le=32_768)
+    """Descriptors of each queue of a card. Interfaces of the kernel have none."""
+    largest_frame: int = Field(default=1518, ge=64, le=9216)
+    """Bytes of the largest frame that is to pass, with FCS."""
+
+
+OptionsT_co = TypeVar("OptionsT_co", bound=DpdkOptions, covariant=True)
+
+
+class DpdkDut(ProgramDut[OptionsT_co]):
+    """A program of DPDK, which polls both interfaces on cores of its own."""
+
+    memory_megabytes: ClassVar[int] = 256
+    """Megabytes that it needs without hugepages."""
+
+    @property
+    def settle_time(self) -> float:
+        """Seconds that frames may wait in a ring."""
+        return _SETTLE_TIME
+
+    def facts(self) -> dict[str, Any]:
+        """Version of DPDK, and the parameters as DPDK understood them."""
+        answers = self._ask("/eal/params", "/eal/app_params", "/ethdev/info,0", "/ethdev/info,1")
+        return {**super().facts(), "version": answers["greeting"]["version"], "dpdk": answers}
+
+    def read_counters(self) -> DutCounters:
+        """Reads the counters of both ports; received frames are those of the kernel's interfaces, if there are any.
+
+        It does not count the frames that it received and could not hand to the other port, as that port's queue had no
+        room. They are the difference of its other counters.
+        """
+        _ = self.present
+        answers = self._ask("/ethdev/stats,0", "/ethdev/stats,1")
+        west, east = answers["/ethdev/stats,0"], answers["/ethdev/stats,1"]
+        received = {side: _all_received(stats) for side, stats in (("west", west), ("east", east))}
+        if self.kernel_interfaces:
+            links = existing_links(self.node, *self.kernel_interfaces)
+            for side, name in (("west", self.west), ("east", self.east)):
+                received[side] = int(links[name]["stats64"]["rx"]["packets"])
+        return DutCounters(
+            received=received,
+            transmitted={"west": west["opackets"], "east": east["opackets"]},
+            dropped={
+                **_dropped("west", west),
+                **_dropped("east", east),
+                f"{self.kind} west>east, no room to transmit": west["ipackets"] - east["opackets"] - east["oerrors"],
+                f"{self.kind} east>west, no room to transmit": east["ipackets"] - west["opackets"] - west["oerrors"],
+            },
+        )
+
+    @contextmanager
+    def telemetry(self) -> Iterator[dict[str, Any]]:
+        """The extended statistics of both ports, besides the reports of the node."""
+        requests = ("/ethdev/xstats,0", "/ethdev/xstats,1")
+        before = self._ask(*requests)
+        with super().telemetry() as report:
+            yield report
+        after = self._ask(*requests)
+        report["xstats"] = {
+            side: {name: value - before[request].get(name, 0) for name, value in after[request].items()}
+            for side, request in zip(("west", "east"), requests, strict=True)
+        }
+
+    def run_program(self, changes: Changes, program: Sequence[str], directory: str, name: str) -> Daemon:
+        """Starts it, and waits until its telemetry reports that both links are up.
+
+        Args:
+            changes: Makes changes that can be undone.
+            program: The program, with all of its arguments.
+            directory: The directory of its files.
+            name: Its name in messages.
+        """
+        daemon = Daemon(self.node, directory, name, ("env", f"RUNTIME_DIRECTORY={directory}", *program))
+        if self.options.sockets is Sockets.AF_XDP:
+            detach_afterwards(changes, self.node, self.kernel_interfaces)
+        daemon.start(changes, lambda: self.is_ready(daemon))
+        return daemon
+
+    def is_ready(self, daemon: Daemon) -> bool:
+        """Whether its telemetry answers, and both of its links are up."""
+        socket = _telemetry_socket(daemon.directory)
+        asked = self.node.attempt("python3", "-c", _ASK, socket, "/ethdev/link_status,0", "/ethdev/link_status,1")
+        if asked.exit_status != 0:
+            return False
+        answers = json.loads(asked.stdout)
+        return all((answers[f"/ethdev/link_status,{port}"] or {}).get("status") == "UP" for port in (0, 1))
+
+    def of_the_environment(self, cpus: Sequence[int], queues: int) -> tuple[str, ...]:
+        """Arguments of DPDK's environment layer (EAL).
+
+        Args:
+            cpus: The CPU of each of its threads, the main one first.
+            queues: Queues of each interface of the kernel.
+        """
+        threads = ",".join(f"{number}@{cpu}" for number, cpu in enumerate(cpus))
+        common = ("--lcores", threads, "--file-prefix", "lossratio")
+        if self.uses_cards:
+            return (*common, "--allow", self.west, "--allow", self.east)
+        frame = max(FRAME_BYTES, power_of_two(self.options.largest_frame + RING_HEADROOM))
+        ring = f"blocksz={max(frame, 4096)},framesz={frame},framecnt={_FRAMES},qpairs={queues}"
+        kind, settings = "net_af_packet", ring
+        if self.options.sockets is Sockets.AF_XDP:
+            kind, settings = "net_af_xdp", f"queue_count={queues}"
+        names = enumerate((self.west, self.east))
+        devices = (f"--vdev={kind}{number},iface={name},{settings}" for number, name in names)
+        return (*common, "--no-huge", "-m", str(self.memory_megabytes), "--no-pci", *devices)
+
+    def _ask(self, *requests: str) -> dict[str, Any]:
+        """Answers of DPDK's telemetry by request, and its greeting."""
+        self.check_running()
+        (daemon,) = self.daemons
+        answers = self.node.json("python3", "-c", _ASK, _telemetry_socket(daemon.directory), *requests)
+        if not isinstance(answers, dict):
+            raise DutError(f"{self.node.name}: {self.kind}'s telemetry gave no answer.")
+        return answers
+
+
+def _telemetry_socket(directory: str) -> str:
+    return f"{directory}/dpdk/lossratio/dpdk_telemetry.v2"
+
+
+def _all_received(stats: dict[str, int]) -> int:
+    return sum(stats[name] for name in ("ipackets", "imissed", "ierrors", "rx_nombuf"))
+
+
+def _dropped(side: str, stats: dict[str, int]) -> dict[str, int]:
+    return {
+        f"{side} port, ring full": stats["imissed"],
+        f"{side} port, receive errors": stats["ierrors"],
+        f"{side} port, no buffer": stats["rx_nombuf"],
+        f"{side} port, transmit errors": stats["oerrors"],
+    }
+
+
+def power_of_two(least: int) -> int:
+    """The smallest power of two that is at least a number."""
+    return 1 << (least - 1).bit_length()

@@ -1,0 +1,109 @@
+"""DPDK's l3fwd: the example that routes frames by the longest prefix, as most reports of DPDK's throughput do."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+
+from pydantic import Field
+
+from lossratio.dut.base import DestinationMacs
+from lossratio.dut.changes import Changes
+from lossratio.dut.daemon import Daemon, write_file
+from lossratio.dut.dpdk import DpdkDut, DpdkOptions
+from lossratio.dut.linux.cores import CoreChoice
+from lossratio.dut.linux.requirements import ETHTOOL, IP, NFT, PYTHON
+from lossratio.errors import DutError
+from lossratio.topology import EAST, WEST
+
+_USUAL_FRAME = 1518
+_HAS_RELAXED = 'grep -q relax-rx-offload "$(command -v "$1")"'
+"""Whether it can do without checksums by the card. That of DPDK 22.11 cannot."""
+
+
+class Lookup(str, Enum):
+    """How it finds the way of a frame. The values are l3fwd's own names."""
+
+    LPM = "lpm"
+    """Longest prefix match."""
+    FIB = "fib"
+    """DPDK's forwarding information base."""
+
+
+def _program() -> str:
+    return os.environ.get("L3FWD", "dpdk-l3fwd")
+
+
+class L3fwdOptions(DpdkOptions):
+    """The options of l3fwd."""
+
+    program: str = Field(default_factory=_program)
+    """The program on the node; where missing, the value of the environment variable ``L3FWD`` on the machine that runs
+    the suite, or ``dpdk-l3fwd``, the name that DPDK's own build gives it."""
+    lookup: Lookup = Lookup.LPM
+    """How it finds the way of a frame: ``lpm`` or ``fib``."""
+
+
+class L3fwd(DpdkDut[L3fwdOptions]):
+    """DPDK's l3fwd, with a route to each side's network, of IPv4 and of IPv6."""
+
+    kind = "l3fwd"
+    options_type = L3fwdOptions
+    tools = (IP, NFT, ETHTOOL, PYTHON)
+    memory_megabytes = 512
+
+    def check_kind(self) -> None:
+        """Checks that the program is there, and the number of its queues."""
+        super().check_kind()
+        program = self.options.program
+        if self.node.attempt("sh", "-c", 'command -v "$1"', "which", program).exit_status != 0:
+            raise DutError(
+                f"{self.node.name} has no program {program!r}. It is an example of DPDK (Debian: dpdk-doc and "
+                "libdpdk-dev), which is built with make; name its path with program=PATH, or put it in the path as "
+                "dpdk-l3fwd. See docs/reference/duts.md."
+            )
+        queues, workers = self.options.queues, len(self._choose_cores().workers)
+        if queues not in (None, workers) and not self.uses_cards:
+            raise DutError(
+                f"{self.node.name}: l3fwd has a queue for each of its {workers} threads on interfaces of the kernel; "
+                "leave queues out."
+            )
+
+    def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
+        """Starts l3fwd with its routes, and waits until it forwards."""
+        for name, networks in (("ipv4", (WEST.ipv4, EAST.ipv4)), ("ipv6", (WEST.ipv6, EAST.ipv6))):
+            # It reads IPv6 addresses in full only.
+            routes = (f"R{network[0].exploded}/{network.prefixlen} {port}\n" for port, network in enumerate(networks))
+            write_file(changes, f"{directory}/{name}", "".join(routes))
+        # Each of its threads has a queue to transmit, so the main thread forwards, too.
+        environment = self.of_the_environment(cores.workers, len(cores.workers))
+        own = self._of_l3fwd(cores, directory, west_mac, east_mac)
+        return [self.run_program(changes, (self.options.program, *environment, "--", *own), directory, "l3fwd")]
+
+    def is_ready(self, daemon: Daemon) -> bool:
+        """Whether its links are up, and it is in its main loop."""
+        return (
+            super().is_ready(daemon)
+            and self.node.attempt("grep", "-q", "entering main loop", daemon.program.log).exit_status == 0
+        )
+
+    def destination_macs(self, west_mac: str, east_mac: str) -> DestinationMacs:
+        """Its own addresses."""
+        return self.own_macs()
+
+    def _of_l3fwd(self, cores: CoreChoice, directory: str, west_mac: str, east_mac: str) -> tuple[str, ...]:
+        threads = len(cores.workers)
+        queues = self.options.queues or threads
+        config = ",".join(f"({port},{queue},{queue % threads})" for port in (0, 1) for queue in range(queues))
+        largest = self.options.largest_frame
+        relaxed = self.node.attempt("sh", "-c", _HAS_RELAXED, "relaxed", self.options.program).exit_status == 0
+        descriptors = str(self.options.descriptors)
+        return (
+            *("-p", "0x3", "-P", f"--config={config}", f"--lookup={self.options.lookup.value}"),
+            *(f"--eth-dest=0,{west_mac}", f"--eth-dest=1,{east_mac}"),
+            *(f"--rule_ipv4={directory}/ipv4", f"--rule_ipv6={directory}/ipv6"),
+            *((f"--max-pkt-len={largest}",) if largest > _USUAL_FRAME else ()),
+            *((f"--rx-queue-size={descriptors}", f"--tx-queue-size={descriptors}") if self.uses_cards else ()),
+            # Sockets do not say what is in a frame.
+            *(() if self.uses_cards else ("--parse-ptype", *(("--relax-rx-offload",) if relaxed else ()))),
+        )
