@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import Enum
+from ipaddress import IPv4Network, IPv6Network
 
 from pydantic import Field
 
@@ -71,10 +72,8 @@ class L3fwd(DpdkDut[L3fwdOptions]):
 
     def launch(self, changes: Changes, directory: str, cores: CoreChoice, west_mac: str, east_mac: str) -> list[Daemon]:
         """Starts l3fwd with its routes, and waits until it forwards."""
-        for name, networks in (("ipv4", (WEST.ipv4, EAST.ipv4)), ("ipv6", (WEST.ipv6, EAST.ipv6))):
-            # It reads IPv6 addresses in full only.
-            routes = (f"R{network[0].exploded}/{network.prefixlen} {port}\n" for port, network in enumerate(networks))
-            write_file(changes, f"{directory}/{name}", "".join(routes))
+        write_file(changes, f"{directory}/ipv4", _routes(WEST.ipv4, EAST.ipv4))
+        write_file(changes, f"{directory}/ipv6", _routes(WEST.ipv6, EAST.ipv6))
         # Each of its threads has a queue to transmit, so the main thread forwards, too.
         environment = self.of_the_environment(cores.workers, len(cores.workers))
         own = self._of_l3fwd(cores, directory, west_mac, east_mac)
@@ -107,3 +106,8 @@ class L3fwd(DpdkDut[L3fwdOptions]):
             # Sockets do not say what is in a frame.
             *(() if self.uses_cards else ("--parse-ptype", *(("--relax-rx-offload",) if relaxed else ()))),
         )
+
+
+def _routes(*networks: IPv4Network | IPv6Network) -> str:
+    """A file with a route to the network behind each port; IPv6 addresses are read in full only."""
+    return "".join(f"R{network[0].exploded}/{network.prefixlen} {port}\n" for port, network in enumerate(networks))

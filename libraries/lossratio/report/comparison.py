@@ -17,6 +17,7 @@ from lossratio.report.run import Run
 from lossratio.report.tables import markdown_cell, markdown_table
 from lossratio.results import (
     INTERRUPTED,
+    TERMINATED,
     Finding,
     Outcome,
     TestResult,
@@ -176,7 +177,7 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
     if not (before and after):
         return replace(base, note="not in B" if before else "not in A")
     for side, findings in (("A", before), ("B", after)):
-        if all(finding.result.error == INTERRUPTED for finding in findings):
+        if all(finding.result.error in (INTERRUPTED, TERMINATED) for finding in findings):
             return replace(base, note=f"{side} was interrupted: resume it with lossratio run --resume")
     differing = differing_aspects([*before, *after])
     if differing:

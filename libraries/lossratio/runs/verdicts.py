@@ -17,9 +17,9 @@ from robot.errors import ExecutionFailed, ExecutionStatus
 
 from lossratio.errors import StorageError
 from lossratio.exit_status import ExitStatus, FailureKind, kind_of_error, status_of_kinds
+from lossratio.results import TERMINATED
 from lossratio.trials import NegativeLossError
 
-_INTERRUPTED = "Execution terminated by signal"
 # Return codes of Robot Framework that are no number of failed tests.
 _ROBOT_STATUSES = {252: ExitStatus.BAD_INPUT, 253: ExitStatus.INTERRUPTED, 255: ExitStatus.INTERNAL}
 
@@ -66,7 +66,7 @@ def failure_kind(error: BaseException, default: FailureKind = FailureKind.TEST) 
         error: The exception that failed a test, or ended a run before its first test.
         default: The kind of exceptions that nothing is known about.
     """
-    if isinstance(error, ExecutionFailed) and error.message == _INTERRUPTED:
+    if isinstance(error, ExecutionFailed) and error.message == TERMINATED:
         return FailureKind.INTERRUPTED
     # No other attempt mends a DUT that duplicates frames: the trial was measured again before it failed.
     return FailureKind.TEST if isinstance(error, NegativeLossError) else kind_of_error(error, default)

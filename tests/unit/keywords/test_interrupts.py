@@ -12,7 +12,7 @@ from local_testbeds import LOCAL, needs_testbed
 from robot_runs import ROOT, write_suite
 from waiting import wait_until
 
-from lossratio.results.model import Outcome
+from lossratio.results.model import TERMINATED, Outcome
 from lossratio.results.run_directory import RunDirectory, read_result
 from lossratio.testbed import local
 from lossratio.trials.journal import read_journal
@@ -55,7 +55,7 @@ def test_an_interrupted_suite_leaves_nothing_but_its_trials(tmp_path, monkeypatc
     entries = read_journal(journal).entries
     result = read_result(directory.result_path("Suite.Stopped"))
     assert result.outcome is Outcome.FAILED
-    assert "signal" in result.error
+    assert result.error == TERMINATED
     assert len(result.trials) == len(entries) >= 3
     assert not directory.result_path("Suite.Never Reached").exists()
     assert (directory.path / "output.xml").exists()

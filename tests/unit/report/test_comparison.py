@@ -13,7 +13,7 @@ from lossratio.errors import ReportError
 from lossratio.report.comparison import Verdict, compare, comparison_markdown, comparison_table
 from lossratio.report.difference import Sample, adjusted, difference
 from lossratio.report.run import Run
-from lossratio.results import INTERRUPTED
+from lossratio.results import INTERRUPTED, TERMINATED
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 
@@ -71,9 +71,10 @@ def test_a_test_that_has_no_value_any_more_is_a_regression():
     assert (quantity.verdict, quantity.note) == (Verdict.REGRESSION, "B has no value: agent lost")
 
 
-def test_an_interrupted_test_is_no_regression():
+@pytest.mark.parametrize("error", [INTERRUPTED, TERMINATED], ids=["by force", "by Robot Framework"])
+def test_an_interrupted_test_is_no_regression(error):
     name = {"test": with_rate(1.0).test}
-    interrupted = [Run("b", (mrr(error=INTERRUPTED).model_copy(update=name),))]
+    interrupted = [Run("b", (mrr(error=error).model_copy(update=name),))]
     comparison = compare(runs(100e3), interrupted)
     (quantity,) = comparison.quantities
     assert quantity.verdict is Verdict.NOT_COMPARABLE
