@@ -6,6 +6,7 @@ Builds a local testbed whose DUT receives on a CPU of its own, and prints median
 - the rate that comes through a device in overload: the bridge, and an XDP program that redirects;
 - the error of pacing: a program at the far end of the link notes when each frame arrives, for each generator alike;
 - frames unsent at half of the largest rate, with other work beside it;
+- whether searches enclose the truth of policers with deep buckets;
 - the time that a trial takes beyond its duration;
 - what a million flows, a mix of sizes and large frames cost; what batches, senders and generic receive cost.
 """
@@ -29,9 +30,14 @@ from typing import Any
 import click
 from generator import bridged
 
+from lossratio.measurements import TestPlace
+from lossratio.measurements.throughput import SearchRequest, find_conditional_throughput
+from lossratio.mlrsearch import SearchGoal
 from lossratio.nodes import NodeSession
+from lossratio.results import RunDirectory, TestIdentity
+from lossratio.testbed import open_testbed
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import load_topology
+from lossratio.topology import Topology, load_topology
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.trials import DirectionCounters
 
@@ -43,6 +49,12 @@ BARE, STAMPED = ("bare0", "bare1"), ("stamp0", "stamp3")
 LINKS = (("bare0", "bare1"), ("stamp0", "stamp1"), ("stamp2", "stamp3"))
 LOADS = {"afpacket": (50e3, 3e6), "xdp": (200e3, 8e6)}
 """Least and largest rates between which the largest one is searched."""
+
+POLICERS = {7_333: 733, 50_000: 5_000, 200_000: 20_000, 700_000: 14_000}
+"""Rates of the policers in frames per second, and the frames that their buckets hold."""
+
+POLICED_SECONDS = 0.5
+"""Seconds of a trial of their searches."""
 
 BESIDE = 8
 """Programs that compute beside the generator."""
@@ -105,6 +117,7 @@ class Bench:
     """The TG, and the way of asking it.
 
     Attributes:
+        testbed: The testbed.
         tg: A log-in on it.
         dut: A log-in on the DUT.
         agent: The traffic agent.
@@ -115,6 +128,7 @@ class Bench:
         overheads: Seconds that trials took beyond their duration, by generator.
     """
 
+    testbed: Topology
     tg: NodeSession
     dut: NodeSession
     agent: AgentClient
@@ -175,6 +189,15 @@ class Bench:
 @click.option("--only", multiple=True, help="Sections to run; all if none is named.")
 def main(runs: int, duration: float, only: tuple[str, ...]) -> None:
     """Measures, and prints tables."""
+    sections: dict[str, Callable[[Bench], None]] = {
+        "bare": bare,
+        "cost": cost,
+        "bridge": bridge,
+        "redirect": redirect,
+        "pacing": pacing,
+        "load": beside_load,
+        "ways": ways,
+    }
     with ExitStack() as stack:
         text = (ROOT / "topologies" / "local.yaml").read_text()
         own = Path(stack.enter_context(_temporary())) / "local-xdp.yaml"
@@ -192,25 +215,18 @@ def main(runs: int, duration: float, only: tuple[str, ...]) -> None:
         for port in ports:
             # An XDP device redirects to this port then, also if the embedded generator has no program there.
             tg.run("ethtool", "-K", port, "gro", "on")
-        bench = Bench(tg, dut, agent, runs, duration, (dut_ports[0], dut_ports[1]), (ports[0], ports[1]))
-        sections: dict[str, Callable[[], None]] = {
-            "bare": lambda: bare(bench),
-            "cost": lambda: cost(bench),
-            "bridge": lambda: bridge(bench, testbed),
-            "redirect": lambda: redirect(bench),
-            "pacing": lambda: pacing(bench),
-            "load": lambda: beside_load(bench),
-            "ways": lambda: ways(bench),
-        }
+        bench = Bench(testbed, tg, dut, agent, runs, duration, (dut_ports[0], dut_ports[1]), (ports[0], ports[1]))
         for name, section in sections.items():
             if not only or name in only:
-                section()
+                section(bench)
         for generator, overheads in bench.overheads.items():
             ordered = sorted(overheads)
             _row(
                 f"{generator}: trial beyond its duration, median and 90 %, ms",
                 *(f"{1e3 * ordered[int(part * len(ordered))]:.1f}" for part in (0.5, 0.9)),
             )
+        if not only or "policers" in only:
+            policers(own)
 
 
 def bare(bench: Bench) -> None:
@@ -253,9 +269,9 @@ def cost(bench: Bench) -> None:
             )
 
 
-def bridge(bench: Bench, testbed: Any) -> None:
+def bridge(bench: Bench) -> None:
     """Through the bridge, which forwards on another CPU."""
-    with bridged(testbed, bench.agent, {}):
+    with bridged(bench.testbed, bench.agent, {}):
         through(bench, "the bridge")
 
 
@@ -316,6 +332,31 @@ def beside_load(bench: Bench) -> None:
                 burner.wait()
         text = f"{generator}: unsent at {load / 1e3:.0f} kfps beside {BESIDE} programs, median and most, %"
         _row(text, f"{statistics.median(shares):.4f}", f"{max(shares):.4f}")
+
+
+def policers(file: Path) -> None:
+    """Searches for the throughput of policers, one way: their bounds, and whether these enclose the truth."""
+    goal = SearchGoal(0.0, 0.5, final_trial_duration=POLICED_SECONDS, duration_sum=1.5, width=0.005, name="no loss")
+    profile = load_profile(UDP, frame_size=64, bidirectional=False)
+    for rate, bucket in POLICERS.items():
+        with open_testbed(file, dut="linux_bridge", options={"police": rate, "burst": bucket}) as testbed:
+            # The kernel counts whole nanoseconds per frame.
+            truth = 1e9 / (10**9 // rate) + (bucket - 1) / POLICED_SECONDS
+            request = SearchRequest((goal,), profile, min_load=truth / 10, max_load=2 * truth)
+            place = TestPlace(TestIdentity(name=f"{rate}", suite="policers"), RunDirectory(file.parent))
+            (report,) = find_conditional_throughput(testbed, request, place).goals
+        found = report.result
+        assert found is not None
+        assert found.relevant_lower_bound is not None
+        assert found.relevant_upper_bound is not None
+        bounds = (found.relevant_lower_bound.per_interface_fps, found.relevant_upper_bound.per_interface_fps)
+        # Two frames more or less in a trial.
+        encloses = bounds[0] <= truth + 4 and truth - 4 <= bounds[1]
+        _row(
+            f"xdp: policer of {rate} fps and {bucket} frames: truth, bounds, kfps",
+            *(f"{load / 1e3:.3f}" for load in (truth, *bounds)),
+            "enclosed" if encloses else "NOT ENCLOSED",
+        )
 
 
 def ways(bench: Bench) -> None:

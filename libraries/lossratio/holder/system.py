@@ -7,7 +7,6 @@ import errno
 import fcntl
 import json
 import os
-import platform
 import signal
 import socket
 import struct
@@ -40,8 +39,7 @@ _RUNNING = 0x40
 _ETHTOOL_REQUEST = 0x8946
 _OFFLOADS = {"rx": 0x15, "tx": 0x17, "sg": 0x19, "tso": 0x1F, "gso": 0x24, "gro": 0x2C}
 """ETHTOOL_S* commands that switch one offload each, by the name that ``ethtool -K`` has for it."""
-_MOST_PREFERRED, _TURN_NS = -20, 100_000
-_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
+_DEVICE_PRIORITY = 30
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -131,19 +129,15 @@ def receive_in_thread(sysfs: Path, interface: str) -> None:
 
 
 def prefer(thread: int) -> None:
-    """Lets a thread go before ordinary programs, in short turns, so that threads like it take turns with each other.
+    """Lets a thread go before all programs, the senders of generators among them.
 
-    Realtime threads would not: the first one of two that are overloaded would keep the processor.
+    Threads like it take turns of 100 ms with each other. With SCHED_FIFO, the first one of two that are overloaded
+    would keep the processor. Ordinary threads, however preferred, wait for realtime ones.
 
     Raises:
         OSError: If the kernel forbids it.
     """
-    os.setpriority(os.PRIO_PROCESS, thread, _MOST_PREFERRED)
-    number = _SCHED_SETATTR.get(platform.machine())
-    if number is not None:
-        attribute = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, 0, _MOST_PREFERRED, 0, _TURN_NS, 0, 0)
-        # Kernels before 6.12 know no length of turns, and the priority stands.
-        _libc.syscall(number, thread, ctypes.create_string_buffer(attribute, len(attribute)), 0)
+    os.sched_setscheduler(thread, os.SCHED_RR, os.sched_param(_DEVICE_PRIORITY))
 
 
 def _switch(interface: str, command: int, *, on: bool) -> None:

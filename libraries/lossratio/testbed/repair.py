@@ -186,6 +186,7 @@ REPAIRABLE_KINDS = frozenset(
     {
         "abandoned",
         "counters_reset",
+        "displaced",
         "interface_down",
         "interface_replaced",
         "mtu_changed",

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -143,10 +144,27 @@ def test_a_dut_receives_on_a_processor_of_its_own_where_frames_come_from_the_ker
             assert dut.run("cat", "/sys/class/net/dut0/threaded").stdout.strip() == "1"
         with NodeSession.connect("TG", topology.nodes["TG"]) as tg:
             # The agent keeps off that processor.
-            script = "from lossratio.traffic.agent.xdp.sender import choose_cpus; print(choose_cpus(2, None))"
+            script = (
+                "from lossratio.traffic.agent.xdp.devices import DeviceProcessors;"
+                "from lossratio.traffic.agent.xdp.sender import choose_cpus;"
+                "print(choose_cpus(2, None, DeviceProcessors().numbers))"
+            )
             chosen = tg.run("env", f"PYTHONPATH={LIBRARIES}", sys.executable, "-c", script).stdout
             assert str(first) in chosen
             assert str(last) not in chosen
+        # No sender, and nothing else that is busy, goes before it; and of two that are overloaded both have their turn.
+        threads = [thread for thread in receiving_threads() if os.sched_getaffinity(thread) == {last}]
+        assert len(threads) >= 2
+        assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_RR}
+        assert {os.sched_getparam(thread).sched_priority for thread in threads} == {30}
+
+
+def receiving_threads():
+    """Threads of the kernel that receive for an interface of a DUT, of all testbeds."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (entry / "comm").read_text().startswith("napi/dut"):
+                yield int(entry.name)
 
 
 def test_a_mac_address_in_the_file_is_the_interface_s(state_home):

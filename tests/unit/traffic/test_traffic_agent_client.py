@@ -2,8 +2,10 @@
 
 import ast
 import json
+import os
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 from local_session import PYTHON
@@ -12,7 +14,8 @@ from lossratio.errors import NodeError, TrafficError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.ports import same_wire
-from lossratio.traffic.agent.core.protocol import PROTOCOL
+from lossratio.traffic.agent.core.protocol import PROTOCOL, SILENCE_SECONDS, Channel, ControllerGoneError
+from lossratio.traffic.agent.server import Agent
 from lossratio.traffic.client import pack_agent
 from lossratio.trials import TrialInput
 
@@ -209,6 +212,57 @@ def test_late_frames_are_those_of_all_directions():
     assert process.written[2] == {"id": 3, "op": "late", "wait": 0.5}
     with pytest.raises(TrafficError, match="instead of an answer"):
         agent.late_frames(0.5)
+
+
+class StoppingGenerator:
+    """A generator that waits for late frames when it is stopped, and looks whether the controller is there."""
+
+    def renew(self):
+        """Traffic may flow."""
+
+    def stop(self, late_wait, check):
+        check()
+        return []
+
+    def close(self):
+        """Nothing flows."""
+
+
+@pytest.fixture
+def controller():
+    """The controller's end of a pipe, and the agent's channel at the other end, with an agent whose traffic runs."""
+    reading, writing = os.pipe()
+    channel = Channel(reading, -1)
+    agent = Agent(channel.check, channel.check_open)
+    agent._generator, agent._is_running = StoppingGenerator(), True
+    yield writing, channel, agent
+    for descriptor in (reading, writing):
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def test_a_controller_that_a_busy_machine_keeps_silent_gets_the_counters_of_stopped_traffic(controller):
+    _, channel, agent = controller
+    channel._heard = time.monotonic() - 2 * SILENCE_SECONDS
+    assert agent.answer({"op": "stop"}) == {"directions": []}
+
+
+def test_traffic_of_a_silent_controller_ends_while_it_flows(controller):
+    writing, channel, agent = controller
+    channel._heard = time.monotonic() - 2 * SILENCE_SECONDS
+    with pytest.raises(ControllerGoneError):
+        agent.tend()
+    # It had been heard, and only not been listened to.
+    channel._heard = time.monotonic() - 2 * SILENCE_SECONDS
+    os.write(writing, b"\n")
+    assert agent.tend() > 0
+
+
+def test_a_controller_that_has_closed_its_end_is_gone_also_when_its_traffic_is_stopped(controller):
+    writing, _, agent = controller
+    os.close(writing)
+    with pytest.raises(ControllerGoneError):
+        agent.answer({"op": "stop"})
 
 
 @pytest.mark.netns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -310,6 +311,21 @@ def test_nothing_is_sent_before_it_is_due_or_after_the_last_call_or_without_leav
         assert bench.send() is None
         bench.sender.renew(time.monotonic_ns() - 1)
         assert bench.send() is None
+
+
+@needs_bpf
+def test_the_program_notes_another_processor_than_its_own(times):
+    allowed = os.sched_getaffinity(0)
+    here = min(allowed)
+    with Bench(spec(), times) as bench:
+        os.sched_setaffinity(0, {here})
+        try:
+            for home, strayed_to in ((here, None), (here + 1, here)):
+                bench.sender.schedule(time.monotonic_ns() - 1, [[BURST]], home)
+                bench.send()
+                assert (bench.sender.last_processor(), bench.sender.strayed_to()) == (here, strayed_to)
+        finally:
+            os.sched_setaffinity(0, allowed)
 
 
 @needs_bpf

@@ -14,6 +14,7 @@ from local_session import PYTHON
 from traffic_lab import EAST, WEST, drop, received_by
 
 from lossratio.bpf import why_impossible
+from lossratio.testbed.repair import REPAIRABLE_KINDS
 from lossratio.topology import AutoGenerator
 from lossratio.traffic import (
     AgentClient,
@@ -23,6 +24,9 @@ from lossratio.traffic import (
     load_profile,
     make_configuration,
 )
+from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.traffic.agent.xdp import devices
+from lossratio.traffic.agent.xdp.devices import DeviceProcessors
 from lossratio.traffic.generators.xdp import Auto
 from lossratio.trials import Step, TrialInput
 
@@ -281,3 +285,36 @@ def test_losses_cannot_be_located_in_time(ready, agent):
     with pytest.raises(AgentRefusalError, match="cannot locate losses of running traffic in time"):
         measurer.start_traffic(1000.0, watch=True)
     assert agent.trial(1000.0, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "refused", "kept_out"),
+    [(0, 100, 0), (1, 100, 100), (1, 1_000, 1_000), (1, 1_001, 0), (2, 1_500, 1_500), (2, 0, 0)],
+)
+def test_frames_that_a_virtual_machine_had_no_processor_for_are_no_loss(
+    ticks, refused, kept_out, tmp_path, monkeypatch
+):
+    times = tmp_path / "stat"
+    line = "cpu{} 1 2 3 4 5 6 7 {} 0 0\n"
+
+    def write(stolen):
+        # Of the sender's processor any time may be stolen: its frames are unsent.
+        times.write_text(line.format("", 7) + line.format(0, 7 + 9 * stolen) + line.format(1, 3 + stolen))
+
+    monkeypatch.setattr(devices, "_PROCESSOR_TIMES", str(times))
+    processors = DeviceProcessors()
+    processors.numbers = frozenset({1})
+    write(0)
+    processors.begin()
+    write(ticks)
+    assert processors.kept_out(refused, rate=50_000.0) == kept_out
+
+
+def test_a_sender_on_the_processor_of_a_device_is_an_error_that_another_attempt_may_avoid():
+    processors = DeviceProcessors()
+    processors.numbers = frozenset({1})
+    processors.check(0, None)
+    processors.check(0, 2)
+    with pytest.raises(AgentError, match="moved the sender from processor 0 to 1, which belongs to a device") as caught:
+        processors.check(0, 1)
+    assert caught.value.kind in REPAIRABLE_KINDS

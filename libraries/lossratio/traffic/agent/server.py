@@ -30,7 +30,7 @@ def main() -> None:
     replies = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     channel = Channel(sys.stdin.fileno(), replies)
-    agent = Agent(channel.check)
+    agent = Agent(channel.check, channel.check_open)
     try:
         for line in channel.lines(agent.tend):
             channel.reply(_answer(agent, line))
@@ -57,14 +57,16 @@ class Agent:
 
     Args:
         check: Raises an exception if the controller is gone; called while traffic flows.
+        check_open: The same, but the controller may be silent: a busy machine may have kept it from showing that it is
+            there. Called once no more traffic flows.
 
     Attributes:
         has_ended: Whether the controller has said goodbye.
     """
 
-    def __init__(self, check: Callable[[], None]) -> None:
+    def __init__(self, check: Callable[[], None], check_open: Callable[[], None]) -> None:
         self.has_ended = False
-        self._check = check
+        self._check, self._check_open = check, check_open
         self._generator: Generator | None = None
         self._is_running = False
         self._responder: Responder | None = None
@@ -195,10 +197,10 @@ class Agent:
             raise AgentError("not_running", "There is no traffic to stop.")
         late_wait = _seconds(request, "late_wait")
         self._is_running = False
-        return {"directions": self._generator.stop(late_wait, self._check)}
+        return {"directions": self._generator.stop(late_wait, self._check_open)}
 
     def _late(self, request: Message) -> Message:
-        return {"late": self._idle_generator().late(_seconds(request, "wait"), self._check)}
+        return {"late": self._idle_generator().late(_seconds(request, "wait"), self._check_open)}
 
     def _bye(self, request: Message) -> Message:
         self.close()

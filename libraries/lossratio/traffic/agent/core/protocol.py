@@ -95,9 +95,19 @@ class Channel:
         Raises:
             ControllerGoneError: If it is not, or has been silent for too long.
         """
+        self.check_open()
+        if time.monotonic() > self._heard + SILENCE_SECONDS:
+            raise ControllerGoneError
+
+    def check_open(self) -> None:
+        """Looks whether the controller is still there; it may be silent, as no traffic flows.
+
+        Raises:
+            ControllerGoneError: If it has closed its end.
+        """
         while self._receive(0.0):
             pass
-        if self._is_closed or time.monotonic() > self._heard + SILENCE_SECONDS:
+        if self._is_closed:
             raise ControllerGoneError
 
     def _receive(self, seconds: float | None) -> bool:

@@ -18,7 +18,7 @@ from ..core.links import Link
 from ..core.pacing import CATCH_UP, LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
-from .devices import attach, check_can_send, check_may_attach, possible_cpus
+from .devices import DeviceProcessors, attach, check_can_send, check_may_attach, possible_cpus
 from .findings import latency_of, merged, times_of
 from .frame_code import FrameCode
 from .frames import FramePlan
@@ -28,6 +28,8 @@ from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, prepare_main_threa
 
 PERMIT_SECONDS = 10.0
 """Seconds for which traffic without an end goes on without hearing from the agent, which may get no processor.
+
+Other traffic has its end in the program.
 
 An agent that ends or is stopped ends its senders at once: they are its threads.
 """
@@ -81,7 +83,8 @@ class XdpGenerator:
         if reason is not None:
             raise AgentError("bpf", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
         self._check_ports()
-        self._cpus = choose_cpus(len(configuration.directions), cpus)
+        self._devices = DeviceProcessors()
+        self._cpus = choose_cpus(len(configuration.directions), cpus, self._devices.numbers)
         # A random beginning, so that no other agent's frames are taken for this one's.
         self._tag = int.from_bytes(os.urandom(4), "big") & ~DIRECTIONS
         self._modes: dict[str, XdpMode] = {}
@@ -116,7 +119,7 @@ class XdpGenerator:
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.trial`."""
         self._begin(load, duration, ramp)
-        self._finish(ramp + duration, check)
+        self._finish(check)
         return self._counters(load, duration, len(_ramp(ramp)))
 
     def schedule(
@@ -150,9 +153,10 @@ class XdpGenerator:
 
     def renew(self) -> None:
         """See `Generator.renew`."""
+        until = max(time.monotonic_ns(), self._end) + round(PERMIT_SECONDS * _NANOSECONDS)
         for sender in self._senders:
             sender.check()
-            sender.program.renew(time.monotonic_ns() + round(PERMIT_SECONDS * _NANOSECONDS))
+            sender.program.renew(until)
 
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.stop`."""
@@ -252,6 +256,7 @@ class XdpGenerator:
         self._stay()
         self._before = same_links(self._configuration.ports, self._before)
         self._late_before, self._counted = self._count_late(), None
+        self._load = load
         ramp_tag, tag = self._next_tag(), self._next_tag()
         for flows in filter(None, self._flows):
             flows.memory[:] = bytes(len(flows.memory))
@@ -265,7 +270,9 @@ class XdpGenerator:
         for sender in self._senders:
             sender.wait_until_awake()
             sender.promote(math.inf if duration is None else ramp + duration)
+        self._devices.begin()
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
+        self._end = self._start + round((ramp + (duration or 0.0)) * _NANOSECONDS)
         for sender, schedule in zip(self._senders, schedules):
             sender.send(self._start, schedule)
         self.renew()
@@ -308,9 +315,8 @@ class XdpGenerator:
             tag=tag,
         )
 
-    def _finish(self, seconds: float, check: Callable[[], None]) -> None:
+    def _finish(self, check: Callable[[], None]) -> None:
         """Waits until all has been sent, and then for frames in flight."""
-        end = self._start + round(seconds * _NANOSECONDS)
         looked = 0.0
         try:
             while not all(sender.program.has_finished() for sender in self._senders):
@@ -319,7 +325,7 @@ class XdpGenerator:
                     links_after(self._configuration.ports, self._before)
                     check()
                     self.renew()
-                left = (end - time.monotonic_ns()) / _NANOSECONDS
+                left = (self._end - time.monotonic_ns()) / _NANOSECONDS
                 time.sleep(min(_CHECK_SECONDS, max(_POLL_SECONDS, left)))
                 if left < -_LATE_END_SECONDS:
                     raise AgentError("sender_died", "A sender does not come to its end; configure anew.")
@@ -376,6 +382,8 @@ class XdpGenerator:
         ]
         self._counted = arrived
         after = links_after(self._configuration.ports, self._before)
+        for sender in self._senders:
+            self._devices.check(sender.cpu, sender.program.strayed_to())
         return [
             self._direction_counters(number, load, duration, segment, elapsed, after)
             for number in range(len(self._configuration.directions))
@@ -394,9 +402,11 @@ class XdpGenerator:
         streams = self._of(number)
         parts = [self._senders[stream.sender].program.sent(stream.place, segment) for stream in streams]
         sent, source = sum(part.sent for part in parts), self._before[direction.transmit]
-        if source.kind != "veth":
-            # A card that has no room drops frames that were to leave. What a veth refuses is lost at its other end.
-            sent -= min(sent, after[direction.transmit].transmit_drops - source.transmit_drops)
+        refused = after[direction.transmit].transmit_drops - source.transmit_drops
+        if source.kind == "veth":
+            # What a veth refuses is lost at its other end, which is the device's.
+            refused = self._devices.kept_out(refused, self._load * direction.load_share)
+        sent -= min(sent, refused)
         if duration is None:
             intended = sum(part.sent + part.unsent for part in parts)
         else:

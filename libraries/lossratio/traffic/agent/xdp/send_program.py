@@ -54,7 +54,7 @@ WRAP_BITS = 16
 Above them is the time of sending: the lower 48 bits of the kernel's clock in nanoseconds.
 """
 
-_START, _UNTIL, _CLOCK, _CPU, _DUES = 0, 8, 16, 24, 64
+_START, _UNTIL, _CLOCK, _CPU, _HOME, _STRAYED, _DUES = 0, 8, 16, 24, 32, 40, 64
 _LEFT, _NUMBER, _INDEX, _SEGMENTS = 0, 8, 16, 24
 _INTERVAL, _FRAMES, _BEGIN, _LAST_CALL, _CATCH_UP, _TAG, _FIRST = 0, 8, 16, 24, 32, 40, 48
 _SENT, _UNSENT, _LATENESS, _LAST = 56, 64, 72, 80
@@ -160,12 +160,13 @@ class SendProgram:
         for number in range(self._count):
             self._put(_DUES + 8 * number, FOREVER)
 
-    def schedule(self, start: int, segments: Sequence[Sequence[Segment]]) -> None:
+    def schedule(self, start: int, segments: Sequence[Sequence[Segment]], home: int = 0) -> None:
         """Gives each stream a schedule. Nothing is sent before `renew` has allowed it.
 
         Args:
             start: When it starts, in nanoseconds of the kernel's monotonic clock.
             segments: The segments of each stream. One without frames ends it.
+            home: The processor that it should run on.
 
         Raises:
             ValueError: If there are more than `MOST_SEGMENTS`.
@@ -181,6 +182,8 @@ class SendProgram:
         for number, one in enumerate(segments):
             if one and one[0].frames:
                 self._put(_DUES + 8 * number, _fixed(one[0].begin))
+        self._put(_HOME, home)
+        self._put(_STRAYED, 0)
         self._put(_START, start)
 
     def renew(self, until: int) -> None:
@@ -196,8 +199,13 @@ class SendProgram:
         return self._get(_CLOCK)
 
     def last_processor(self) -> int:
-        """The processor that it ran on when it last waited for a start."""
+        """The processor that it ran on last."""
         return self._get(_CPU)
+
+    def strayed_to(self) -> int | None:
+        """Another processor than it should be on, where it ran since the last schedule; None: there is none."""
+        processor = self._get(_STRAYED)
+        return processor - 1 if processor else None
 
     def has_finished(self) -> bool:
         """Whether all schedules are at their end."""
@@ -221,8 +229,15 @@ class SendProgram:
         code.mov(R9, R0)
         code.ld_map_value(R7, self._control.descriptor)
         code.stx(DW, R7, _CLOCK, R9)
+        code.call(Helper.GET_SMP_PROCESSOR_ID)
+        code.stx(DW, R7, _CPU, R0)
+        code.ldx(DW, R1, R7, _HOME)
+        code.jeq(R0, R1, "at home")
+        code.add(R0, 1)
+        code.stx(DW, R7, _STRAYED, R0)
+        code.label("at home")
         code.ldx(DW, R1, R7, _START)
-        code.jlt(R9, R1, "waiting")
+        code.jlt(R9, R1, "idle")
         code.ldx(DW, R2, R7, _UNTIL)
         code.jge(R9, R2, "idle")
         code.mov(R8, R9)
@@ -247,10 +262,6 @@ class SendProgram:
             self._assemble_stream(code, number, stream)
             code.label(f"stream {number + 1}")
         code.label("idle")
-        code.exit(XdpAction.DROP)
-        code.label("waiting")
-        code.call(Helper.GET_SMP_PROCESSOR_ID)
-        code.stx(DW, R7, _CPU, R0)
         code.exit(XdpAction.DROP)
 
     def _assemble_stream(self, code: Assembler, number: int, stream: SendStream) -> None:

@@ -11,12 +11,11 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Collection, Sequence
 
 from lossratio.bpf import BpfError
 
 from ..core.protocol import AgentError
-from .devices import pinned_napi_cpus
 from .send_program import Segment, SendProgram
 
 WAKE_SECONDS = 0.001
@@ -122,7 +121,7 @@ class Sender:
 
     def send(self, start: int, segments: Sequence[Sequence[Segment]]) -> None:
         """Gives it a schedule; see `SendProgram.schedule`."""
-        self.program.schedule(start, segments)
+        self.program.schedule(start, segments, self.cpu)
 
     def check(self) -> None:
         """Looks whether the thread is well.
@@ -223,12 +222,13 @@ class Share:
     share: tuple[int, int]
 
 
-def choose_cpus(directions: int, wanted: Sequence[int] | None) -> tuple[int, ...]:
+def choose_cpus(directions: int, wanted: Sequence[int] | None, taken: Collection[int]) -> tuple[int, ...]:
     """The processors of the senders: one for each direction where there are enough, else one for all of them.
 
     Args:
         directions: How many directions there are.
         wanted: Processors that the topology names; None: none.
+        taken: Processors of devices.
 
     Raises:
         AgentError: If there is no such processor.
@@ -242,7 +242,7 @@ def choose_cpus(directions: int, wanted: Sequence[int] | None) -> tuple[int, ...
                 f"The generator's 'cpus' ask for CPU {missing}, and the agent may use {sorted(allowed)}.",
             )
         return tuple(dict.fromkeys(wanted))
-    free = sorted(allowed - pinned_napi_cpus()) or sorted(allowed)
+    free = sorted(allowed.difference(taken)) or sorted(allowed)
     # One is left for everything else.
     return tuple(free[:directions]) if len(free) > directions else tuple(free[:1])
 
