@@ -10,6 +10,7 @@ from lossratio.dut.base import (
     DutOptions,
 )
 from lossratio.dut.black_box import BLACK_BOX, BlackBox
+from lossratio.dut.changes import Changes
 from lossratio.dut.plugins import create_dut, dut_kinds, load_kind, parse_options
 from lossratio.nodes import CommandRunner
 
@@ -19,6 +20,7 @@ __all__ = [
     "EASTWARD",
     "WESTWARD",
     "BlackBox",
+    "Changes",
     "CommandRunner",
     "DestinationMacs",
     "Dut",

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lossratio.errors import NodeError, TopologyError, TrafficError
-from lossratio.nodes import NodeSession, gather_facts
+from lossratio.nodes import NodeSession, gather_facts, read_hardware
 from lossratio.results import NodeFacts
 from lossratio.testbed.local import reachable
+from lossratio.testbed.tester_cards import card_address, card_problems, takes_cards
 from lossratio.topology import Interface, Node, NodeType, Port, RealGenerator, Topology, TrafficPath
-from lossratio.traffic import Configuration, generator_needs
+from lossratio.traffic import Configuration, generator_choices, generator_needs
 from lossratio.units import format_bit_rate
 from lossratio.yaml_file import describe_problem
 
@@ -141,19 +142,24 @@ def check_presence(file: Path, path: TrafficPath, states: Sequence[PortState], n
         raise TopologyError("\n".join(problems))
 
 
-def with_names(path: TrafficPath, states: Sequence[PortState]) -> TrafficPath:
+def with_names(path: TrafficPath, states: Sequence[PortState], *, takes_cards: bool = False) -> TrafficPath:
     """The path with Linux's names for the interfaces of which the topology file gives PCI addresses only.
 
-    Interfaces of DUTs with a ``driver`` get no name: they are cards that the DUT takes from the kernel.
+    Interfaces of DUTs with a ``driver`` get no name: they are cards that the DUT takes from the kernel. Nor have those
+    of a TG whose generator takes cards any name.
 
     Args:
         path: The path of the test traffic.
         states: The states of its ports, from `read_ports`.
+        takes_cards: Whether the generator takes the TG's cards from the kernel.
     """
     names = {str(state.port): state.state.name for state in states}
 
     def named(port: Port) -> Port:
-        is_card = port.node_name != path.tg_name and port.interface.driver is not None
+        on_tg = port.node_name == path.tg_name
+        if on_tg and takes_cards:
+            return replace(port, interface=port.interface.model_copy(update={"name": None}))
+        is_card = not on_tg and port.interface.driver is not None
         name = names.get(str(port))
         if port.interface.name is not None or not name or is_card:
             return port
@@ -210,12 +216,14 @@ class NodeReport:
         facts: Facts of the node; None: it could not be reached.
         interfaces: Its interfaces that exist, by port name.
         problems: Reasons why it cannot be used, each with the way out.
+        choices: What its generator would choose by itself, and why.
     """
 
     name: str
     facts: NodeFacts | None
     interfaces: Mapping[str, InterfaceState]
     problems: tuple[str, ...]
+    choices: tuple[str, ...] = ()
 
 
 def inspect_nodes(topology: Topology) -> tuple[NodeReport, ...]:
@@ -225,26 +233,39 @@ def inspect_nodes(topology: Topology) -> tuple[NodeReport, ...]:
         LossRatioError: If a local testbed cannot be built. Problems of a node are in its report.
     """
     with ExitStack() as undo:
-        return tuple(_inspect(name, node) for name, node in reachable(topology, undo).nodes.items() if node.place)
+        there = reachable(topology, undo)
+        path = there.path()
+        ports = (path.west, path.east)
+        return tuple(_inspect(name, node, ports) for name, node in there.nodes.items() if node.place)
 
 
 def describe_node(report: NodeReport) -> str:
     """Describes the findings of a node's inspection in a few lines."""
     lines = [f"{report.name}: {'not reached' if report.facts is None else _facts_in_words(report.facts)}"]
     lines += [f"  {port}: {_interface_in_words(state)}" for port, state in report.interfaces.items()]
+    lines += [f"  {choice}" for choice in report.choices]
     lines += [f"  PROBLEM: {problem}" for problem in report.problems]
     return "\n".join(lines)
 
 
-def _inspect(name: str, node: Node) -> NodeReport:
+def _inspect(name: str, node: Node, tg_ports: Sequence[Port]) -> NodeReport:
+    choices: tuple[str, ...] = ()
     try:
         with NodeSession.connect(name, node) as session:
             facts = gather_facts(session).facts
             states = read_interfaces(session, node.interfaces)
             problems = (*_missing_interfaces(node, states), *_missing_tools(session, node, facts))
+            if isinstance(node.generator, RealGenerator):
+                if takes_cards(node):
+                    hardware = read_hardware(session, [card_address(port) for port in tg_ports])
+                    problems = (*problems, *card_problems(node, tg_ports, hardware))
+                try:
+                    choices = tuple(generator_choices(node.generator, session, tg_ports, facts.cpus or 1))
+                except TopologyError as error:
+                    problems = (*problems, str(error))
     except NodeError as error:
         return NodeReport(name, None, {}, (str(error),))
-    return NodeReport(name, facts, states, problems)
+    return NodeReport(name, facts, states, problems, choices)
 
 
 def _missing_interfaces(node: Node, states: Mapping[str, InterfaceState]) -> Iterator[str]:

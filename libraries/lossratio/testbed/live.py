@@ -36,7 +36,8 @@ from lossratio.testbed.set_up import (
     set_up_duts,
 )
 from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed, TestbedRequest, dut_request
-from lossratio.testbed.undo import ignored_interruption
+from lossratio.testbed.tester_cards import taken_cards, takes_cards
+from lossratio.testbed.undo import execute_last_wills, ignored_interruption
 from lossratio.topology import RealGenerator, TestbedKind, Topology, load_topology
 from lossratio.traffic import (
     AgentClient,
@@ -100,16 +101,23 @@ class LiveTestbed:
                 topology.tg_name: tg,
                 **{name: undo.enter_context(_log_in(name, topology, request)) for name in dut_names},
             }
+            tester = topology.nodes[topology.tg_name]
+            if takes_cards(tester):
+                execute_last_wills(tg)
             ports = read_ports([port for path in paths for port in path.ports], sessions)
             for path in paths:
                 check_presence(request.file, path, ports, sessions)
             check_link_speeds(ports)
-            paths = tuple(with_names(path, ports) for path in paths)
+            paths = tuple(with_names(path, ports, takes_cards=takes_cards(tester)) for path in paths)
             duts = checked_duts(request.dut, paths, sessions, topology.addresses)
             agent = undo.enter_context(_start_agent(tg, generator, request))
             facts = agent.facts
             tg_ports = [port for path in paths for port in (path.west, path.east)]
             opened = open_generator(generator, GeneratorNode(tg, facts.interfaces, facts.cpus), tg_ports)
+            if takes_cards(tester):
+                undo.enter_context(taken_cards(tg, tester, tg_ports))
+                # What the kernel reported about interfaces that it does not have any more.
+                ports = tuple(state for state in ports if state.port.node_name != topology.tg_name)
             undo.callback(opened.close)
             mac_of = opened.mac_address
             with _naming_links_that_are_down(sessions, Way.of(paths)):

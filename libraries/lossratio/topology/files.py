@@ -151,6 +151,8 @@ def _address_problems(topology: Topology) -> Iterator[Problem]:
 _SECRETS = frozenset({"password", "passphrase", "priv_key"})
 _GENERATORS = {"TREX": {"kind": "trex"}}
 _EMBEDDED = {"kind": "afpacket"}
+_CSIT_DRIVER = "vfio-pci"
+"""The driver that CSIT binds TRex's cards to; its files do not say it."""
 
 
 def _is_csit_topology(data: Mapping[str, Any]) -> bool:
@@ -190,6 +192,8 @@ def _node(data: Any) -> Any:
     node = _known_fields(data, Node)
     if data.get("type") == "TG" and "generator" not in data:
         node["generator"] = _GENERATORS.get(str(data.get("subtype", "")).upper(), _EMBEDDED)
+        if node["generator"] is not _EMBEDDED:
+            node.setdefault("uio_driver", _CSIT_DRIVER)
     interfaces = data.get("interfaces")
     if isinstance(interfaces, dict):
         node["interfaces"] = {

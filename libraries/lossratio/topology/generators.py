@@ -53,6 +53,11 @@ class RealGenerator(GeneratorSettings):
     python: ProgramName = "python3"
     """Python 3.8 or later on the TG node, with the modules that the generator's program needs."""
 
+    @property
+    def takes_cards(self) -> bool:
+        """Whether its ports are cards that a driver for user space has, and no interfaces of the kernel."""
+        return False
+
     def problems(self, ports: Mapping[str, Interface], pairs: int) -> Iterator[Problem]:
         """Finds reasons why the generator could not send, as far as the topology file shows them.
 
@@ -133,7 +138,42 @@ class TrexGenerator(RealGenerator):
     latency_core: int | None = Field(default=None, ge=0)
     """CPU of its thread for latency and for received frames."""
     cores: tuple[TrexCores, ...] = ()
-    """The CPUs of each pair of ports; where missing, TRex chooses one."""
+    """The CPUs of each pair of ports; where missing, they are chosen on the NUMA nodes of the cards. In software mode
+    TRex chooses one."""
+    cores_per_pair: int | None = Field(default=None, ge=1, le=64)
+    """The most cores that are chosen for a pair of ports; where missing, 16 for a single pair, and 8 for each of
+    several, as in FD.io CSIT."""
+    hyper_threads: bool = False
+    """Whether the siblings of chosen cores send, too. Otherwise they are left idle."""
+    limit_memory: int | None = Field(default=None, ge=64)
+    """Megabytes of hugepages that TRex takes on each NUMA node of its cards; where missing, CSIT's 8192 (16384 for
+    several pairs), or less where less is free."""
+    mbuf_factor: float | None = Field(default=None, gt=0)
+    """Factor of the numbers of packet buffers; where missing, CSIT's 32 with cards, or less as memory is limited."""
+    hugepages: int | None = Field(default=None, ge=64)
+    """Megabytes of hugepages that are reserved on each NUMA node of the cards, as far as fewer are free, and given back
+    in the end. Where missing, none are reserved."""
+    rx_desc: int | None = Field(default=None, ge=64)
+    """Receive descriptors of each queue; where missing, TRex's number for the driver."""
+    tx_desc: int | None = Field(default=None, ge=64)
+    """Transmit descriptors of each queue; where missing, TRex's number for the driver."""
+    port_mtu: int | None = Field(default=None, ge=68)
+    """MTU that TRex sets on its ports; where missing, TRex's own."""
+    port_bandwidth_gb: int | None = Field(default=None, ge=1)
+    """Gbit/s of a port, by which TRex sizes its buffers; where missing, 10: `mbuf_factor` sizes the same buffers."""
+    low_end: bool | None = None
+    """Whether TRex's threads share one CPU, and sleep between frames; where missing, on fewer than three CPUs."""
+    scapy_server: bool = False
+    """Whether TRex starts its server of the packet library Scapy; no test needs it."""
+    pin_cores: bool | None = None
+    """Whether each core sends on one port of its pair only (TRex's core mask PIN); where missing, with cards and two or
+    more cores for a pair, as in CSIT."""
+    promiscuous: bool = False
+    """Whether ports take frames to any MAC address."""
+    multicast: bool = False
+    """Whether ports take frames to any multicast address."""
+    force: bool = False
+    """Whether traffic starts although TRex refuses it, as on a port whose link is down or slower than the load."""
     prefix: FileName | None = None
     """Name that keeps servers apart that run on one TG; they need ports of their own, too."""
     rpc_port: int = Field(default=4501, ge=1, le=65535)
@@ -148,6 +188,11 @@ class TrexGenerator(RealGenerator):
     """Seconds after a trial's end within which TRex must have ended its traffic by itself. One that needs longer has
     sent too slowly: what it did not send by then is unsent. Where missing, 30 ms in software mode, where it sends in
     batches, and 1 ms with cards."""
+
+    @property
+    def takes_cards(self) -> bool:
+        """Whether it sends with cards, and not in software mode."""
+        return not self.software
 
     @property
     def allowed_late_end(self) -> float:
@@ -182,6 +227,16 @@ class TrexGenerator(RealGenerator):
         if len({len(pair.threads) for pair in self.cores}) > 1:
             raise ValueError("each pair of ports needs the same number of 'threads'")
         taken = [*threads, *others]
+        if self.cores and (self.cores_per_pair is not None or self.hyper_threads):
+            raise ValueError(
+                "'cores' names CPUs, and 'cores_per_pair' or 'hyper_threads' choose them: give one of both"
+            )
+        if self.low_end and self.cores:
+            raise ValueError("with 'low_end' TRex uses one CPU, and no 'cores'")
+        if self.software and self.hugepages is not None:
+            raise ValueError("in software mode TRex needs no 'hugepages'")
+        if self.mbuf_factor is not None and "--mbuf-factor" in self.arguments:
+            raise ValueError("'mbuf_factor' is in 'arguments', too: give it once")
         if self.rpc_port == self.publisher_port:
             raise ValueError("'rpc_port' and 'publisher_port' must differ")
         if len(set(taken)) < len(taken):

@@ -5,7 +5,13 @@ from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.answers import StoppedTraffic, WatchedTrial
 from lossratio.traffic.client import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError
 from lossratio.traffic.configuration import PortPair, TrafficPort, make_configuration
-from lossratio.traffic.generators import check_early_verdicts, generator_needs, load_generator, open_generator
+from lossratio.traffic.generators import (
+    check_early_verdicts,
+    generator_choices,
+    generator_needs,
+    load_generator,
+    open_generator,
+)
 from lossratio.traffic.generators.afpacket import AfPacket
 from lossratio.traffic.generators.base import Generator, GeneratorNode
 from lossratio.traffic.measurer import (
@@ -62,6 +68,7 @@ __all__ = [
     "check_early_verdicts",
     "check_path",
     "frame_format",
+    "generator_choices",
     "generator_needs",
     "ip_versions",
     "load_generator",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lossratio.dut.linux.cores import Core, choose_cores, cpu_list, read_cores
+from lossratio.dut.linux.cores import choose_cores, cpu_list, read_cores
 from lossratio.errors import DutError
-from lossratio.nodes import CommandResult
+from lossratio.nodes import CommandResult, Core
 from lossratio.nodes.node import DutNode
 
 # Two sockets of four cores with two threads each, numbered as Linux does.

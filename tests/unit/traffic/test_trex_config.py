@@ -5,9 +5,16 @@ import yaml
 from pydantic import ValidationError
 
 from lossratio.errors import TopologyError
+from lossratio.nodes import Card, Core, Hardware
 from lossratio.topology import Interface, Port, TrexGenerator
 from lossratio.traffic import GeneratorNode, open_generator
-from lossratio.traffic.generators.trex import ServerPort, largest_frame, server_arguments, server_configuration
+from lossratio.traffic.generators.trex import (
+    ServerPort,
+    choose_server,
+    largest_frame,
+    server_arguments,
+    server_configuration,
+)
 
 CORES = {"master_core": 0, "latency_core": 1, "cores": [{"socket": 1, "threads": [2, 3]}]}
 MACS = {"eth0": "02:00:00:00:00:01", "eth1": "02:00:00:00:00:02"}
@@ -28,9 +35,125 @@ def fields(number):
     return {"name": f"eth{number}", "pci_address": f"0000:3b:00.{number}"}
 
 
-def configuration(trex, cpus=8, count=2):
-    (written,) = yaml.safe_load(server_configuration(trex, ports(count), cpus))
+def chosen(trex, cpus=8, count=2, hardware=None):
+    return choose_server(trex, [port.port for port in ports(count)], cpus, hardware)
+
+
+def configuration(trex, cpus=8, count=2, hardware=None):
+    (written,) = yaml.safe_load(server_configuration(trex, ports(count), chosen(trex, cpus, count, hardware)))
     return written
+
+
+def arguments(trex, hardware=None):
+    return server_arguments(trex, "/c.yaml", chosen(trex, hardware=hardware))
+
+
+def machine(sockets=2, cores=28, threads=2, hugepages=32_768, numa_nodes=(0, 0, 0, 0)):
+    """A server with its cards on these NUMA nodes, its CPUs numbered as Linux does."""
+    all_cores = sockets * cores
+    return Hardware(
+        cores=tuple(
+            Core(tuple(number + all_cores * thread for thread in range(threads)), number // cores)
+            for number in range(all_cores)
+        ),
+        hugepages=dict.fromkeys(range(sockets), hugepages),
+        cards={
+            f"0000:3b:00.{number}": Card(
+                f"0000:3b:00.{number}", node, "ice", "0x8086:0x1592", "16.0 GT/s PCIe x16", "31", 100e9, True, "4.40"
+            )
+            for number, node in enumerate(numa_nodes)
+        },
+    )
+
+
+def test_one_pair_of_cards_gets_the_cores_of_csit_on_its_numa_node():
+    written = configuration(generator(), hardware=machine(numa_nodes=(1, 1)))
+    assert written["platform"] == {
+        "master_thread_id": 28,
+        "latency_thread_id": 29,
+        "dual_if": [{"socket": 1, "threads": list(range(30, 46))}],
+    }
+    assert (written["c"], written["limit_memory"]) == (16, 8192)
+    assert arguments(generator(), machine())[-2:] == ("--mbuf-factor", "32")
+
+
+def test_several_pairs_share_no_core():
+    written = configuration(generator(), count=4, hardware=machine())
+    assert written["platform"]["dual_if"] == [
+        {"socket": 0, "threads": list(range(2, 10))},
+        {"socket": 0, "threads": list(range(10, 18))},
+    ]
+    assert (written["c"], written["limit_memory"]) == (8, 16_384)
+
+
+def test_pairs_on_two_numa_nodes_have_as_many_cores_each():
+    """TRex refuses pairs with different numbers of threads."""
+    written = configuration(generator(), count=4, hardware=machine(cores=9, threads=1, numa_nodes=(0, 0, 1, 1)))
+    assert written["platform"]["dual_if"] == [
+        {"socket": 0, "threads": [2, 3, 4, 5, 6, 7, 8]},
+        {"socket": 1, "threads": [9, 10, 11, 12, 13, 14, 15]},
+    ]
+
+
+def test_siblings_send_by_choice_only():
+    few = machine(sockets=1, cores=5)
+    assert configuration(generator(), hardware=few)["platform"]["dual_if"][0]["threads"] == [2, 3, 4]
+    both = configuration(generator(hyper_threads=True, cores_per_pair=2), hardware=few)
+    assert both["platform"]["dual_if"][0]["threads"] == [2, 3, 7, 8]
+    assert both["c"] == 4
+
+
+def test_a_virtual_machine_of_two_cores_uses_their_threads():
+    written = configuration(generator(), hardware=machine(sockets=1, cores=2))
+    assert written["platform"] == {
+        "master_thread_id": 0,
+        "latency_thread_id": 2,
+        "dual_if": [{"socket": 0, "threads": [1, 3]}],
+    }
+
+
+def test_with_too_few_cpus_near_the_cards_trex_chooses_and_the_reason_is_given():
+    tiny = machine(sockets=2, cores=2, threads=1)
+    assert "platform" not in configuration(generator(), hardware=tiny)
+    assert "too few CPUs" in chosen(generator(), hardware=tiny).because[0]
+
+
+def test_less_memory_makes_fewer_buffers():
+    choice = chosen(generator(), hardware=machine(hugepages=2048))
+    assert (choice.limit_memory, choice.mbuf_factor) == (2048, 8.0)
+    assert "CSIT takes 8192 MB" in " ".join(choice.because)
+    assert chosen(generator(hugepages=8192), hardware=machine(hugepages=0)).limit_memory == 8192
+    assert chosen(generator(), hardware=machine(hugepages=0)).limit_memory is None
+
+
+def test_what_the_topology_says_is_not_chosen():
+    trex = generator(limit_memory=4096, mbuf_factor=3, rx_desc=2048, tx_desc=1024, port_mtu=9000, port_bandwidth_gb=25)
+    written = configuration(trex, hardware=machine())
+    names = ("limit_memory", "rx_desc", "tx_desc", "port_mtu", "port_bandwidth_gb")
+    assert [written[name] for name in names] == [4096, 2048, 1024, 9000, 25]
+    assert arguments(trex, machine())[-2:] == ("--mbuf-factor", "3")
+    own = generator(arguments=["--mbuf-factor", "2"])
+    assert arguments(own, machine()).count("--mbuf-factor") == 1
+
+
+def test_a_pair_across_numa_nodes_is_served_from_the_first_one_and_said_so():
+    choice = chosen(generator(), hardware=machine(numa_nodes=(1, 0)))
+    assert choice.pairs[0][0] == 1
+    assert "TG.port0 is on NUMA node 1, and TG.port1 on 0" in choice.because[0]
+
+
+def test_low_end_and_scapy_are_settings():
+    assert configuration(generator(low_end=True), hardware=machine()).keys() >= {"low_end"}
+    assert "low_end" not in configuration(generator(low_end=False), cpus=2)
+    assert "--no-scapy-server" not in arguments(generator(scapy_server=True))
+    assert "--no-scapy-server" in arguments(generator())
+
+
+def test_cores_are_pinned_to_ports_where_there_are_several():
+    assert chosen(generator(), hardware=machine()).pin_cores
+    assert not chosen(generator(pin_cores=False), hardware=machine()).pin_cores
+    assert not chosen(generator(cores_per_pair=1), hardware=machine()).pin_cores
+    assert not chosen(generator(software=True)).pin_cores
 
 
 def test_cards_are_taken_by_their_pci_addresses():
@@ -47,8 +170,8 @@ def test_in_software_mode_linux_interfaces_get_large_rings():
     first, second = configuration(trex)["interfaces"]
     assert first == "--vdev=net_af_packet0,iface=eth0,blocksz=65536,framesz=2048,framecnt=16384"
     assert second.startswith("--vdev=net_af_packet1,iface=eth1,")
-    assert "--software" in server_arguments(trex, "/c.yaml")
-    assert "--software" not in server_arguments(generator(), "/c.yaml")
+    assert "--software" in arguments(trex)
+    assert "--software" not in arguments(generator())
 
 
 def test_jumbo_frames_need_rings_with_room_for_them():
@@ -94,6 +217,10 @@ def test_too_few_cpus_are_an_error_before_anything_is_started():
         ({"master_core": 0}, "go together"),
         ({**CORES, "latency_core": 2}, "each CPU can only be used once"),
         ({**CORES, "cores": [{"threads": [2]}, {"threads": [3, 4]}]}, "the same number of 'threads'"),
+        ({**CORES, "cores_per_pair": 4}, "give one of both"),
+        ({**CORES, "low_end": True}, "uses one CPU"),
+        ({"software": True, "hugepages": 1024}, "needs no 'hugepages'"),
+        ({"mbuf_factor": 2, "arguments": ["--mbuf-factor", "2"]}, "give it once"),
         ({"directory": "trex"}, "directory"),
         ({"speed": 1}, "speed"),
     ],
@@ -109,7 +236,7 @@ def test_servers_side_by_side_have_names_and_ports_of_their_own():
 
 
 def test_extra_arguments_are_given_to_the_program():
-    assert server_arguments(generator(arguments=["--mbuf-factor", "2"]), "/c.yaml")[-2:] == ("--mbuf-factor", "2")
+    assert arguments(generator(arguments=["-v", "7"]))[-2:] == ("-v", "7")
 
 
 class Nobody:

@@ -2,7 +2,7 @@
 
 from lossratio.dut.linux.kernel_dut import LinuxDut, LinuxOptions
 from lossratio.dut.linux.node_dut import NodeDut
-from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions
+from lossratio.dut.linux.program_dut import ProgramDut, ProgramOptions, bind, card_driver, check_pci
 
 __all__ = [
     "LinuxDut",
@@ -10,4 +10,7 @@ __all__ = [
     "NodeDut",
     "ProgramDut",
     "ProgramOptions",
+    "bind",
+    "card_driver",
+    "check_pci",
 ]

@@ -7,22 +7,9 @@ from dataclasses import dataclass
 
 from lossratio.dut.linux.requirements import Tool
 from lossratio.errors import DutError
-from lossratio.nodes import DutNode
+from lossratio.nodes import Core, DutNode, cores_in
 
 LSCPU = Tool(("lscpu", "--version"), "util-linux")
-
-
-@dataclass(frozen=True)
-class Core:
-    """A physical core.
-
-    Attributes:
-        cpus: Its logical CPUs that are online: SMT siblings.
-        numa_node: Its NUMA node; 0 where the machine has none.
-    """
-
-    cpus: tuple[int, ...]
-    numa_node: int
 
 
 @dataclass(frozen=True)
@@ -48,15 +35,7 @@ def read_cores(node: DutNode) -> tuple[Core, ...]:
     Raises:
         DutError: If the node does not report them.
     """
-    listing = node.json("lscpu", "--json", "--online", "--extended=CPU,CORE,SOCKET,NODE") or {}
-    cpus: dict[tuple[int, int], list[int]] = {}
-    numa_nodes: dict[tuple[int, int], int] = {}
-    for row in listing.get("cpus", ()):
-        core = (_number(row.get("socket")), int(row["core"]))
-        cpus.setdefault(core, []).append(int(row["cpu"]))
-        numa_nodes[core] = _number(row.get("node"))
-    cores = (Core(tuple(sorted(siblings)), numa_nodes[core]) for core, siblings in cpus.items())
-    return tuple(sorted(cores, key=lambda core: core.cpus[0]))
+    return cores_in(node.json("lscpu", "--json", "--online", "--extended=CPU,CORE,SOCKET,NODE") or {})
 
 
 def choose_cores(cores: Sequence[Core], count: int, numa_node: int, *, where: str) -> CoreChoice:
@@ -103,8 +82,3 @@ def numa_node_of(node: DutNode, *, name: str | None = None, pci_address: str | N
 def cpu_list(cpus: Sequence[int]) -> str:
     """CPU numbers in the form that most programs read, e.g. ``2,18``."""
     return ",".join(str(cpu) for cpu in cpus)
-
-
-def _number(value: object) -> int:
-    text = str(value)
-    return int(text) if text.isdecimal() else 0

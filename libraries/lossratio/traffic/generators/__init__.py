@@ -66,6 +66,11 @@ def generator_needs(settings: RealGenerator, session: NodeSession) -> Iterator[s
     yield from load_generator(settings.kind).needs(settings, session)
 
 
+def generator_choices(settings: RealGenerator, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
+    """What a generator would choose by itself on a TG, and why. See `Generator.choices` for arguments and errors."""
+    yield from load_generator(settings.kind).choices(settings, session, ports, cpus)
+
+
 def check_early_verdicts(settings: object) -> None:
     """Makes sure that a generator can end a trial as soon as its verdict is certain.
 

@@ -82,6 +82,24 @@ class Generator(ABC, Generic[SettingsT]):
             What is missing, and how to get it.
         """
 
+    @classmethod
+    def choices(cls, settings: SettingsT, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
+        """What it would choose by itself on a TG, and why. Nothing is started or changed there.
+
+        Args:
+            settings: Its settings in the topology file.
+            session: The log-in on the TG.
+            ports: The TG's ports on the way of the traffic: pairs, west before east.
+            cpus: How many CPUs the TG has.
+
+        Yields:
+            A sentence for each choice.
+
+        Raises:
+            TopologyError: If the topology asks for something that the TG does not have.
+        """
+        yield from ()
+
     @abstractmethod
     def ready(self) -> Mapping[str, Any]:
         """Makes sure that it can be used, and returns the options of its program, as JSON data.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import yaml
 
 from lossratio.errors import LossRatioError, TopologyError, TrafficError
-from lossratio.nodes import NodeSession
+from lossratio.nodes import Core, Hardware, NodeSession, read_hardware
 from lossratio.topology import Port, TrexGenerator
+from lossratio.traffic.agent.core.configuration import Configuration
 from lossratio.traffic.agent.trex.connection import TrexSettings
+from lossratio.traffic.client import AgentClient
 from lossratio.traffic.generators.base import Generator, GeneratorNode, linux_mac_address
 from lossratio.traffic.trex_server import (
     ServerPlan,
@@ -36,6 +38,14 @@ _JUMBO_RING = "blocksz=73728,framesz=9216,framecnt=4096"
 _LARGEST_JUMBO_FRAME = 9000
 _FEW_CPUS = 3
 
+_CORES_OF_PAIR = 16
+_CORES_OF_EACH_PAIR = 8
+_MEMORY = 8192
+_MEMORY_OF_SEVERAL = 16384
+_MBUF_FACTOR = 32
+# FD.io CSIT's numbers: the most cores of a single pair of ports, of each of several pairs, megabytes, buffers.
+_MBUF_FACTOR_ARGUMENT = "--mbuf-factor"
+
 
 class Trex(Generator[TrexGenerator]):
     """TRex in its stateless mode. See `Generator` for the arguments."""
@@ -46,14 +56,17 @@ class Trex(Generator[TrexGenerator]):
         super().__init__(settings, node, ports)
         self._directory = trex_directory(settings, node.session.name)
         state = state_directory(settings.prefix or _DEFAULT_NAME)
+        server_ports = self._server_ports()
+        self._hardware = _read_hardware(settings, node.session, ports)
+        self._choice = choose_server(settings, ports, node.cpus, self._hardware)
         self._plan = ServerPlan(
             directory=self._directory,
-            configuration=server_configuration(settings, self._server_ports(), node.cpus),
-            arguments=server_arguments(settings, configuration_path(state)),
+            configuration=server_configuration(settings, server_ports, self._choice),
+            arguments=server_arguments(settings, configuration_path(state), self._choice),
             state=state,
             rpc_port=settings.rpc_port,
             software=settings.software,
-            sleeps=is_low_end(settings, node.cpus),
+            sleeps=self._choice.low_end,
             start_timeout=settings.start_timeout,
         )
         self._server = TrexServer(node.session, self._plan)
@@ -73,6 +86,42 @@ class Trex(Generator[TrexGenerator]):
         if not session.run("sh", "-c", _FITS, "fits", settings.python, _PYTHON).stdout.strip():
             yield f"{settings.python} is no Python 3.8 to 3.12; TRex's client needs one: set the generator's 'python'"
 
+    @classmethod
+    def choices(cls, settings: TrexGenerator, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
+        """Cores and memory of the server, and the reasons."""
+        hardware = _read_hardware(settings, session, ports)
+        choice = choose_server(settings, ports, cpus, hardware)
+        if choice.master is not None:
+            pairs = "; ".join(f"{_listed(threads)} (NUMA node {node})" for node, threads in choice.pairs)
+            yield f"TRex's CPUs: main thread {choice.master}, latency {choice.latency}, ports {pairs}"
+        yield from choice.because
+        for card in () if hardware is None else hardware.cards.values():
+            link = {None: None, True: "up", False: "DOWN"}[card.has_link]
+            facts = {
+                "driver": card.driver,
+                "link": link,
+                "NUMA node": card.numa_node,
+                "PCIe": card.pcie,
+                "IOMMU group": card.iommu_group,
+                "firmware": card.firmware,
+            }
+            yield f"card {card.address}: " + ", ".join(
+                f"{name} {fact}" for name, fact in facts.items() if fact is not None
+            )
+
+    def configure(self, agent: AgentClient, configuration: Configuration) -> Mapping[str, Any]:
+        """See `Generator.configure`; with the configuration of the server, and the reasons for it."""
+        facts = super().configure(agent, configuration)
+        server = {
+            "configuration": yaml.safe_load(self._plan.configuration)[0],
+            "arguments": list(self._plan.arguments),
+            "because": list(self._choice.because),
+            "cards": {}
+            if self._hardware is None
+            else {address: asdict(card) for address, card in self._hardware.cards.items()},
+        }
+        return {**facts, "server": server}
+
     def ready(self) -> Mapping[str, Any]:
         """See `GeneratorAccess.ready`. A server that died is started anew; one that was refused stays refused."""
         if not self._has_started or not self._server.is_running():
@@ -90,6 +139,10 @@ class Trex(Generator[TrexGenerator]):
             largest_frame=largest_frame(self.settings),
             log=log_path(self._plan.state),
             is_ours=self._server.is_ours,
+            pin_cores=self._choice.pin_cores,
+            promiscuous=self.settings.promiscuous,
+            multicast=self.settings.multicast,
+            force=self.settings.force,
         )
         return options.to_json()
 
@@ -160,28 +213,157 @@ def port_name(generator: TrexGenerator, port: Port) -> str:
     return name
 
 
+def _read_hardware(generator: TrexGenerator, session: NodeSession, ports: Sequence[Port]) -> Hardware | None:
+    """The TG's hardware with the cards of the ports; None in software mode."""
+    if generator.software:
+        return None
+    # As Linux writes PCI addresses.
+    return read_hardware(session, [port_name(generator, port).lower() for port in ports])
+
+
 def largest_frame(generator: TrexGenerator) -> int:
     """Bytes, with FCS, of the largest frame that the server has room for."""
     return _LARGEST_FRAME if generator.software and not generator.jumbo else _LARGEST_JUMBO_FRAME
 
 
-def is_low_end(generator: TrexGenerator, cpus: int) -> bool:
-    """Whether TRex has to share its CPUs with others: then it sleeps between its frames instead of waiting for them."""
-    return not generator.cores and cpus < _FEW_CPUS
+@dataclass(frozen=True)
+class ServerChoice:
+    """What is chosen for a server, from the topology file and the TG's hardware.
+
+    Attributes:
+        low_end: Whether all threads of the server share one CPU, and sleep between frames.
+        master: CPU of its master thread; None: TRex chooses all CPUs.
+        latency: CPU of its thread for latency and received frames; None: as above.
+        pairs: NUMA node of each pair of ports, and the CPUs that send for the pair.
+        limit_memory: Megabytes of hugepages on each NUMA node; None: TRex's own number.
+        mbuf_factor: Factor of the numbers of packet buffers; None: TRex's own.
+        pin_cores: Whether each core sends on one port only.
+        because: The reasons, for people.
+    """
+
+    low_end: bool
+    master: int | None = None
+    latency: int | None = None
+    pairs: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    limit_memory: int | None = None
+    mbuf_factor: float | None = None
+    pin_cores: bool = False
+    because: tuple[str, ...] = ()
 
 
-def server_configuration(generator: TrexGenerator, ports: Sequence[ServerPort], cpus: int) -> str:
-    """The server's configuration file.
+def choose_server(
+    generator: TrexGenerator, ports: Sequence[Port], cpus: int, hardware: Hardware | None = None
+) -> ServerChoice:
+    """Chooses cores and memory of a server as FD.io CSIT does, as far as the TG has them.
 
     Args:
         generator: The generator as the topology has it.
         ports: Its ports, in TRex's order: an even number of them.
         cpus: How many CPUs the node has.
+        hardware: The node's hardware, with the cards of the ports; None in software mode.
 
     Raises:
         TopologyError: If there are too few CPUs, or not the CPUs of each pair of ports.
     """
     _check_cores(generator, len(ports), cpus)
+    low_end = generator.low_end if generator.low_end is not None else not generator.cores and cpus < _FEW_CPUS
+    reasons = [f"{cpus} CPUs: all threads of TRex share one"] if low_end and generator.low_end is None else []
+    choice = ServerChoice(low_end, limit_memory=generator.limit_memory, mbuf_factor=generator.mbuf_factor)
+    if generator.cores:
+        choice = replace(
+            choice,
+            master=generator.master_core,
+            latency=generator.latency_core,
+            pairs=tuple((pair.socket, pair.threads) for pair in generator.cores),
+        )
+        reasons.append("CPUs as the topology file names them")
+    elif hardware is not None and not low_end:
+        numa_nodes = [_numa_node(hardware, pair, reasons) for pair in zip(ports[::2], ports[1::2], strict=True)]
+        choice = _with_cores(choice, generator, numa_nodes, hardware.cores, reasons)
+    if hardware is not None and not low_end:
+        choice = _with_memory(choice, generator, len(ports) // 2, hardware, reasons)
+    several = any(len(threads) > 1 for _, threads in choice.pairs)
+    pinned = generator.pin_cores if generator.pin_cores is not None else several and not generator.software
+    return replace(choice, pin_cores=pinned, because=tuple(reasons))
+
+
+def _numa_node(hardware: Hardware, pair: tuple[Port, Port], reasons: list[str]) -> int:
+    cards = [hardware.cards.get((port.interface.pci_address or "").lower()) for port in pair]
+    numa_nodes = [0 if card is None else card.numa_node for card in cards]
+    if len(set(numa_nodes)) > 1:
+        reasons.append(
+            f"{pair[0]} is on NUMA node {numa_nodes[0]}, and {pair[1]} on {numa_nodes[1]}: cores and memory of "
+            f"{numa_nodes[0]} serve both, as TRex has one NUMA node for a pair"
+        )
+    return numa_nodes[0]
+
+
+def _with_cores(
+    choice: ServerChoice, generator: TrexGenerator, numa_nodes: Sequence[int], cores: Sequence[Core], reasons: list[str]
+) -> ServerChoice:
+    """Gives the first core of the first pair's NUMA node to the master, and the next one to latency."""
+    most = generator.cores_per_pair or (_CORES_OF_PAIR if len(numa_nodes) == 1 else _CORES_OF_EACH_PAIR)
+    free = {node: [core for core in cores if core.numa_node == node] for node in numa_nodes}
+    first = numa_nodes[0]
+    others = free[first]
+    if len(others) < _FEW_CPUS:
+        # Virtual machines often have few cores with two threads each.
+        others = [Core((cpu,), first) for core in others for cpu in core.cpus]
+        free[first] = others
+    if len(others) >= _FEW_CPUS:
+        free[first] = others[2:]
+    count = min(len(free[node]) // numa_nodes.count(node) for node in numa_nodes)
+    if len(others) < _FEW_CPUS or count < 1:
+        reasons.append(
+            f"NUMA nodes {sorted(set(numa_nodes))} of the cards have too few CPUs for a main thread, a thread for "
+            "latency and one for each pair of ports: TRex chooses one CPU for each pair"
+        )
+        return choice
+    count = min(count, most)
+    pairs = []
+    for node in numa_nodes:
+        taken, free[node] = free[node][:count], free[node][count:]
+        threads = [core.cpus[0] for core in taken]
+        if generator.hyper_threads:
+            threads += [cpu for core in taken for cpu in core.cpus[1:]]
+        pairs.append((node, tuple(threads)))
+    siblings = any(len(core.cpus) > 1 for core in cores)
+    use = ("send, too" if generator.hyper_threads else "stay idle") if siblings else "do not exist"
+    reasons.append(
+        f"{count} of at most {most} cores for each pair of ports, on the NUMA node of its cards; the first core is the "
+        f"main thread's and the second one for latency; siblings {use}"
+    )
+    return replace(choice, master=others[0].cpus[0], latency=others[1].cpus[0], pairs=tuple(pairs))
+
+
+def _with_memory(
+    choice: ServerChoice, generator: TrexGenerator, pairs: int, hardware: Hardware, reasons: list[str]
+) -> ServerChoice:
+    usual = _MEMORY if pairs == 1 else _MEMORY_OF_SEVERAL
+    numa_nodes = {node for node, _ in choice.pairs} or {0}
+    # All hugepages, and not those that are free: a server that runs already is adopted if it was started like this.
+    there = max(min(hardware.hugepages.get(node, 0) for node in numa_nodes), generator.hugepages or 0)
+    limit = choice.limit_memory
+    if limit is None and there:
+        limit = min(usual, there)
+        less = f", as there are no more (CSIT takes {usual} MB)" if limit < usual else ""
+        reasons.append(f"{limit} MB of hugepages on each NUMA node of the cards{less}")
+    factor = choice.mbuf_factor
+    if factor is None and limit is not None and _MBUF_FACTOR_ARGUMENT not in generator.arguments:
+        # CSIT's factor goes with CSIT's memory.
+        factor = max(1.0, float(_MBUF_FACTOR * min(limit, usual) // usual))
+        reasons.append(f"{factor:g} times as many packet buffers as TRex has by itself, as memory allows")
+    return replace(choice, limit_memory=limit, mbuf_factor=factor)
+
+
+def server_configuration(generator: TrexGenerator, ports: Sequence[ServerPort], choice: ServerChoice) -> str:
+    """The server's configuration file.
+
+    Args:
+        generator: The generator as the topology has it.
+        ports: Its ports, in TRex's order: an even number of them.
+        choice: Its cores and memory.
+    """
     fields: dict[str, Any] = {
         "version": 2,
         "interfaces": [_interface(generator, number, port.port) for number, port in enumerate(ports)],
@@ -189,30 +371,39 @@ def server_configuration(generator: TrexGenerator, ports: Sequence[ServerPort], 
         "zmq_rpc_port": generator.rpc_port,
         "zmq_pub_port": generator.publisher_port,
     }
-    if generator.prefix is not None:
-        fields["prefix"] = generator.prefix
-    if generator.cores:
-        fields["c"] = len(generator.cores[0].threads)
+    settings = ("prefix", "port_bandwidth_gb", "port_mtu", "rx_desc", "tx_desc")
+    fields |= {name: value for name in settings if (value := getattr(generator, name)) is not None}
+    if choice.limit_memory is not None:
+        fields["limit_memory"] = choice.limit_memory
+    if choice.master is not None:
+        fields["c"] = len(choice.pairs[0][1])
         fields["platform"] = {
-            "master_thread_id": generator.master_core,
-            "latency_thread_id": generator.latency_core,
-            "dual_if": [{"socket": pair.socket, "threads": list(pair.threads)} for pair in generator.cores],
+            "master_thread_id": choice.master,
+            "latency_thread_id": choice.latency,
+            "dual_if": [{"socket": node, "threads": list(threads)} for node, threads in choice.pairs],
         }
-    elif is_low_end(generator, cpus):
+    elif choice.low_end:
         fields["low_end"] = True
     return yaml.safe_dump([fields], sort_keys=False)
 
 
-def server_arguments(generator: TrexGenerator, configuration: str) -> tuple[str, ...]:
+def server_arguments(generator: TrexGenerator, configuration: str, choice: ServerChoice) -> tuple[str, ...]:
     """The server's command line behind its program.
 
     Args:
         generator: The generator as the topology has it.
         configuration: Path of the configuration file on the node.
+        choice: Its cores and memory.
     """
+    no_scapy = () if generator.scapy_server else ("--no-scapy-server",)
     software = ("--software",) if generator.software else ()
-    fixed = ("-i", "--stl", "--cfg", configuration, "--no-scapy-server", "--hdrh", "--iom", "0")
-    return (*fixed, *software, *generator.arguments)
+    buffers = () if choice.mbuf_factor is None else (_MBUF_FACTOR_ARGUMENT, f"{choice.mbuf_factor:g}")
+    fixed = ("-i", "--stl", "--cfg", configuration, *no_scapy, "--hdrh", "--iom", "0")
+    return (*fixed, *software, *buffers, *generator.arguments)
+
+
+def _listed(cpus: Sequence[int]) -> str:
+    return ", ".join(map(str, cpus))
 
 
 def _interface(generator: TrexGenerator, number: int, port: Port) -> str:

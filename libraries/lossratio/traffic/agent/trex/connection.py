@@ -62,6 +62,10 @@ class TrexSettings:
         log: File that the server writes its log into.
         is_ours: Whether lossratio started the server, so that nobody else can use it. Its ports are then taken from
             their owner, an earlier agent that was killed.
+        pin_cores: Whether each core sends on one port of its pair only.
+        promiscuous: Whether ports take frames to any MAC address.
+        multicast: Whether ports take frames to any multicast address.
+        force: Whether traffic starts although the server refuses it.
     """
 
     directory: str
@@ -74,6 +78,10 @@ class TrexSettings:
     largest_frame: int
     log: str
     is_ours: bool
+    pin_cores: bool = False
+    promiscuous: bool = False
+    multicast: bool = False
+    force: bool = False
 
     def to_json(self) -> Message:
         """The settings as JSON data."""
@@ -207,6 +215,7 @@ class TrexConnection:
             self._check_ports()
             self._call("acquire the ports", self._client.acquire, ports=self._ports, force=settings.is_ours)
             self._call("reset the ports", self._client.reset, ports=self._ports)
+            self._set_modes()
             undo.pop_all()
 
     def version(self) -> str:
@@ -262,7 +271,14 @@ class TrexConnection:
         """
         seconds = _LONGEST_SECONDS if duration is None else duration
         try:
-            self._call("start traffic", self._client.start, ports=list(ports), mult=_decimal(factor), duration=seconds)
+            self._call(
+                "start traffic",
+                self._client.start,
+                ports=list(ports),
+                mult=_decimal(factor),
+                duration=seconds,
+                **self._start_options(),
+            )
         except AgentError:
             # Some of the ports may have been started before.
             self.stop_quietly(ports)
@@ -306,6 +322,17 @@ class TrexConnection:
                 self._client.disconnect(stop_traffic=True, release_ports=True)
         except Exception as error:  # noqa: BLE001 (whatever it was, this was the last call)
             print(f"lossratio agent: TRex did not release its ports: {_text(error)}")
+
+    def _set_modes(self) -> None:
+        modes = {mode: True for mode in ("promiscuous", "multicast") if getattr(self._settings, mode)}
+        if modes:
+            self._call("set the modes of its ports", self._client.set_port_attr, ports=self._ports, **modes)
+
+    def _start_options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"force": True} if self._settings.force else {}
+        if self._settings.pin_cores:
+            options["core_mask"] = self._client.CORE_MASK_PIN
+        return options
 
     def _connect(self, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
         deadline = clock() + self._settings.connect_timeout

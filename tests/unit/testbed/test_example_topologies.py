@@ -1,0 +1,80 @@
+"""The example topologies: each is loaded, and what TRex and VPP would be started with is as the file beside it says.
+
+After a change that is meant, write the files anew: ``python tests/unit/testbed/test_example_topologies.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lossratio.dut.linux.cores import choose_cores
+from lossratio.dut.vpp.configuration import Card as VppCard
+from lossratio.dut.vpp.configuration import startup_configuration
+from lossratio.nodes import Card, Core, Hardware
+from lossratio.topology import TrexGenerator, load_topology
+from lossratio.traffic.generators.trex import ServerPort, choose_server, server_arguments, server_configuration
+
+EXAMPLES = Path(__file__).parents[3] / "topologies" / "examples"
+GENERATED = EXAMPLES / "generated"
+FILES = sorted(EXAMPLES.glob("*.yaml"))
+CORES = tuple(Core((number, number + 64), number // 32) for number in range(64))
+"""Two sockets of 32 cores with two threads each, as in a usual server; the cards are on NUMA node 0."""
+
+
+def trex_files(topology):
+    """TRex's configuration and its arguments on such a server with 16 GB of hugepages for each socket."""
+    generator = topology.nodes[topology.tg_name].generator
+    if not isinstance(generator, TrexGenerator):
+        return {}
+    path = topology.path()
+    ports = (path.west, path.east)
+    cards = {
+        port.interface.pci_address: Card(port.interface.pci_address, 0, "vfio-pci", None, None, "1", None, None, None)
+        for port in ports
+    }
+    choice = choose_server(generator, ports, 128, Hardware(CORES, {0: 16_384, 1: 16_384}, cards))
+    macs = [port.interface.mac_address for port in ports]
+    server_ports = [ServerPort(port, macs[number], macs[number ^ 1]) for number, port in enumerate(ports)]
+    arguments = server_arguments(generator, "/run/lossratio/trex-default/config.yaml", choice)
+    reasons = "".join(f"# {reason}\n" for reason in choice.because)
+    text = f"{reasons}# arguments: {' '.join(arguments)}\n{server_configuration(generator, server_ports, choice)}"
+    return {f"{topology.name}.trex.yaml": text}
+
+
+def vpp_files(topology):
+    """VPP's start-up configuration on each DUT."""
+    files = {}
+    for hop in topology.path().hops:
+        takes_cards = hop.uio_driver is not None or hop.west.interface.driver is not None
+        cores = choose_cores(CORES, 1, 0, where=hop.node_name)
+        addresses = [(port.interface.pci_address, side) for port, side in ((hop.west, "west"), (hop.east, "east"))]
+        cards = [VppCard(address, side, 2, 1024) for address, side in addresses] if takes_cards else []
+        text = startup_configuration("/run/lossratio/vpp-1", cores, cards)
+        files[f"{topology.name}.{hop.node_name}.startup.conf"] = text
+    return files
+
+
+def generated(file):
+    topology = load_topology(file)
+    return {**trex_files(topology), **vpp_files(topology)}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_an_example_gives_the_configurations_beside_it(file):
+    files = generated(file)
+    assert files
+    for name, text in files.items():
+        assert (GENERATED / name).read_text() == text
+
+
+def test_there_is_no_configuration_without_an_example():
+    assert {path.name for path in GENERATED.iterdir()} == {name for file in FILES for name in generated(file)}
+
+
+if __name__ == "__main__":
+    GENERATED.mkdir(exist_ok=True)
+    for example in FILES:
+        for name, text in generated(example).items():
+            (GENERATED / name).write_text(text)

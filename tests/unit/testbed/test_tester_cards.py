@@ -1,0 +1,191 @@
+"""Cards of the TG go to the generator's driver and back, on a machine whose sysfs behaves as the kernel's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from lossratio.errors import TesterError
+from lossratio.nodes import CommandResult, NodeProcess, read_hardware
+from lossratio.testbed.tester_cards import card_problems, taken_cards
+from lossratio.topology import Interface, Node, Port
+
+WEST, EAST = "0000:18:00.0", "0000:18:00.1"
+LSCPU = {"cpus": [{"cpu": cpu, "core": cpu % 4, "socket": 0, "node": 0} for cpu in range(8)]}
+
+
+class Keeper(NodeProcess):
+    """The process on the node that keeps the last will; it only notes what it is given."""
+
+    def __init__(self, lines):
+        self.lines = lines
+
+    def read_line(self, *_):
+        return "1"
+
+    def write_line(self, text, /):
+        self.lines.append(text)
+
+    def close(self):
+        return 0
+
+
+class Machine:
+    """A TG with two cards and hugepages, whose /sys is a directory; writing to its files does what the kernel does."""
+
+    name = "TG"
+
+    def __init__(self, root, *, driver="ice", iommu=True, most_pages=10_000):
+        self._root, self._bus, self._most_pages = root, root / "bus" / "pci", most_pages
+        self.will: list[str] = []
+        self.usual = driver
+        for name in ("ice", "vfio-pci", "igb_uio", "mlx5_core"):
+            (self._bus / "drivers" / name).mkdir(parents=True)
+        for address in (WEST, EAST):
+            device = self._bus / "devices" / address
+            device.mkdir(parents=True)
+            (device / "driver_override").write_text("(null)\n")
+            (device / "numa_node").write_text("1\n")
+            (device / "vendor").write_text("0x8086\n")
+            (device / "device").write_text("0x1592\n")
+            (device / "driver").symlink_to(self._bus / "drivers" / driver)
+            if iommu:
+                (device / "iommu_group").symlink_to(root / "iommu_groups" / "31")
+        self.pages = root / "devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages"
+        self.pages.parent.mkdir(parents=True)
+        self.pages.write_text("512\n")
+
+    def run(self, *command, timeout=30.0, check=True, stdin=None):
+        line = [word.replace("/sys/", f"{self._root}/") for word in command]
+        if line[:1] == ["env"]:
+            line = line[3:]
+        if line[0] == "tee":
+            self._write(line[1], stdin)
+            return CommandResult(command, 0, "", "")
+        line = [word.replace("lscpu --json", f"echo '{json.dumps(LSCPU)}' #") for word in line]
+        done = subprocess.run(line, input=stdin or "", capture_output=True, text=True, check=False)
+        return CommandResult(command, done.returncode, done.stdout.replace(str(self._root), "/sys"), done.stderr)
+
+    def start(self, *command):
+        return Keeper(self.will)
+
+    def restore(self):
+        pass
+
+    def driver(self, address):
+        link = self._bus / "devices" / address / "driver"
+        return link.readlink().name if link.is_symlink() else None
+
+    def _write(self, path, text):
+        if path.endswith("/unbind"):
+            (self._bus / "devices" / text.strip() / "driver").unlink()
+        elif path.endswith("/drivers_probe"):
+            device = self._bus / "devices" / text.strip()
+            wanted = (device / "driver_override").read_text().strip()
+            (device / "driver").symlink_to(self._bus / "drivers" / (self.usual if wanted in ("(null)", "") else wanted))
+        elif path.endswith("nr_hugepages"):
+            self.pages.write_text(f"{min(int(text), self._most_pages)}\n")
+        else:
+            (self._root / path).write_text(text)
+
+
+def trex_node(uio_driver="vfio-pci", **fields):
+    return Node.model_validate(
+        {
+            "type": "TG",
+            "host": "tg",
+            "uio_driver": uio_driver,
+            "generator": {"kind": "trex", "directory": "/opt/trex", **fields},
+            "interfaces": {port.name: port.interface for port in PORTS},
+        }
+    )
+
+
+PORTS = [
+    Port("TG", "west", Interface(link="a", pci_address=WEST, mac_address="02:00:00:00:00:01")),
+    Port("TG", "east", Interface(link="b", pci_address=EAST.upper(), mac_address="02:00:00:00:00:02")),
+]
+
+
+def problems(machine, node):
+    return list(card_problems(node, PORTS, read_hardware(machine, [WEST, EAST])))
+
+
+def test_hardware_is_read_from_sysfs(tmp_path):
+    hardware = read_hardware(Machine(tmp_path), [WEST, "0000:99:00.0"])
+    card = hardware.cards[WEST]
+    assert (card.driver, card.numa_node, card.iommu_group, card.device) == ("ice", 1, "31", "0x8086:0x1592")
+    assert (card.speed, card.firmware) == (None, None)
+    assert list(hardware.cards) == [WEST]
+    assert hardware.hugepages == {1: 1024}
+    assert [core.cpus for core in hardware.cores] == [(0, 4), (1, 5), (2, 6), (3, 7)]
+
+
+def test_cards_and_hugepages_are_taken_and_given_back(tmp_path):
+    machine = Machine(tmp_path)
+    with taken_cards(machine, trex_node(hugepages=2048), PORTS):
+        assert (machine.driver(WEST), machine.driver(EAST)) == ("vfio-pci", "vfio-pci")
+        assert machine.pages.read_text() == "1024\n"
+    assert (machine.driver(WEST), machine.driver(EAST)) == ("ice", "ice")
+    assert machine.pages.read_text() == "512\n"
+
+
+def test_each_change_is_recorded_on_the_node_before_it_is_made(tmp_path):
+    machine = Machine(tmp_path)
+    made = []
+    write = machine._write
+
+    def watched(path, text):
+        made.append((path.rpartition("/")[2], len([line for line in machine.will if line.startswith("+")])))
+        write(path, text)
+
+    machine._write = watched
+    with taken_cards(machine, trex_node(hugepages=2048), PORTS):
+        records = [number for _, number in made]
+    assert records == list(range(1, len(records) + 1))
+    assert machine.will[-1] == "."
+
+
+def test_a_failure_gives_back_what_was_taken(tmp_path):
+    machine = Machine(tmp_path, most_pages=600)
+    error = pytest.raises(TesterError, match=r"TG: 2048 MB .* NUMA node 1, .* room for 88 of 512 more pages")
+    with error, taken_cards(machine, trex_node(hugepages=2048), PORTS):
+        pytest.fail("it has no room")
+    assert machine.pages.read_text() == "512\n"
+    assert machine.driver(WEST) == "ice"
+
+
+def test_an_igb_uio_card_needs_no_iommu(tmp_path):
+    machine = Machine(tmp_path, iommu=False)
+    assert "needs an IOMMU" in problems(machine, trex_node())[0]
+    with pytest.raises(TesterError, match=r"needs an IOMMU.*igb_uio"), taken_cards(machine, trex_node(), PORTS):
+        pytest.fail("there is no IOMMU")
+    with taken_cards(machine, trex_node("igb_uio"), PORTS):
+        assert machine.driver(EAST) == "igb_uio"
+
+
+def test_cards_that_share_with_the_kernel_stay_there(tmp_path):
+    machine = Machine(tmp_path, driver="mlx5_core")
+    with taken_cards(machine, trex_node(), PORTS):
+        assert machine.driver(WEST) == "mlx5_core"
+
+
+def test_without_uio_driver_nothing_is_bound_and_a_card_of_the_kernel_is_a_problem(tmp_path):
+    machine = Machine(tmp_path)
+    assert "has the driver ice" in problems(machine, trex_node(None))[0]
+    error = pytest.raises(TesterError, match="write 'uio_driver: vfio-pci'")
+    with error, taken_cards(machine, trex_node(None), PORTS):
+        pytest.fail("the kernel has the cards")
+    bound = Machine(tmp_path / "bound", driver="vfio-pci")
+    with taken_cards(bound, trex_node(None), PORTS):
+        assert bound.driver(WEST) == "vfio-pci"
+    assert bound.driver(WEST) == "vfio-pci"
+
+
+def test_a_card_that_is_not_there_is_named(tmp_path):
+    machine = Machine(tmp_path)
+    other = [PORTS[0], Port("TG", "east", Interface(link="b", pci_address="0000:99:00.0"))]
+    found = list(card_problems(trex_node(), other, read_hardware(machine, [WEST, "0000:99:00.0"])))
+    assert found == ["port east: there is no PCI device 0000:99:00.0; correct it in the topology file (lspci -D)"]
