@@ -239,6 +239,7 @@ class Rfc2544Keywords(Keywords):
         command: str | None = None,
         keyword: str | None = None,
         modifier: Modifier | None = None,
+        modifier_commands: tuple[str, ...] = (),
         integrity: Integrity = Integrity.DOUBT,
         bidirectional: bool | None = None,
         max_load: FrameRate | None = None,
@@ -251,9 +252,11 @@ class Rfc2544Keywords(Keywords):
         size. ``command`` and ``keyword`` are the reset, as of `Measure Reset Time`. ``quick`` takes a hundredth of the
         time, to try things out.
 
-        ``modifier`` changes the traffic by RFC 2544, section 11 and 12: ``addresses`` has random destinations. The
-        other modifiers of the RFC are refused, with the reason. The RFC wants all tests without any first, and then
-        with each one alone: call the keyword again.
+        ``modifier`` is one of RFC 2544, sections 11 and 12: ``addresses`` has random destinations, ``broadcast`` 1 % of
+        broadcast frames, ``management`` a query in each second, ``routing updates`` one of two updates every 30 s, and
+        ``filters`` those that the testbed was set up with. A query and both updates are ``modifier_commands`` on this
+        machine. The RFC wants all tests without any modifier first, and then with each one alone: call the keyword
+        again.
 
         Before the first test, the console has the time that all will take. Each test of each frame size has a result of
         its own; a run that was interrupted continues in the middle. A test that fails does not end the others, and the
@@ -262,6 +265,7 @@ class Rfc2544Keywords(Keywords):
 
         | `Run RFC 2544`
         | `Run RFC 2544`    throughput    back-to-back    frame_sizes=["64B", "1518B", "9000B"]    quick=True
+        | `Run RFC 2544`    modifier=management    modifier_commands=["snmpget -v2c -c public box sysUpTime.0"]
         """
         profiles = [
             modified(load_profile(profile, frame_size=size, bidirectional=bidirectional), modifier)
@@ -269,7 +273,15 @@ class Rfc2544Keywords(Keywords):
         ]
         reset, name = _reset(command, keyword)
         request = Rfc2544Request(
-            profiles, tests or ALL_TESTS, QUICK if quick else FULL, max_load, reset, name, modifier, integrity
+            profiles,
+            tests or ALL_TESTS,
+            QUICK if quick else FULL,
+            max_load,
+            reset,
+            name,
+            modifier,
+            modifier_commands,
+            integrity,
         )
         place = self.session.place(resume)
         with live_view() as show:

@@ -322,4 +322,5 @@ def _directions(profile: TrafficProfile, pair: PortPair, west: Side, east: Side)
             destination_mac=source.destination_mac,
             frames=frames_spec(direction, source_side, sink_side),
             load_share=direction.load_share,
+            broadcast_share=profile.broadcast_share,
         )

@@ -76,6 +76,9 @@ class ProfileFile(Headers):
     load_share: float = Field(default=1.0, gt=0.0, le=1.0)
     """The first direction's share of the load. The load is that of the direction with the larger share, which is
     1 (RFC 9971 allows for loads that are defined by a subset of the interfaces)."""
+    broadcast_share: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Share of the frames of each direction that go to the broadcast address (RFC 2544, section 11.1). They are a part
+    of the load, and are not counted: the loss is that of all others."""
     reverse: Reverse = Reverse()
     """The differences of the other direction."""
     mixes: dict[str, dict[int, int]] = Field(default_factory=dict)
@@ -177,7 +180,9 @@ class TrafficProfile(ProfileFile):
         directions = [
             direction.model_dump(mode="json", include={"size_weights", "load_share"}) for direction in self.directions
         ]
-        return {**self.model_dump(mode="json"), "directions": directions}
+        # Traffic without broadcast frames is described as before there could be any.
+        left_out = set() if self.broadcast_share else {"broadcast_share"}
+        return {**self.model_dump(mode="json", exclude=left_out), "directions": directions}
 
     @property
     def versions(self) -> frozenset[int]:
@@ -356,7 +361,11 @@ def address_span(numbers: AddressRange, side: Side, version: int) -> tuple[Addre
 
 def modifiers(profile: TrafficProfile) -> str:
     """The changes from frame to frame, e.g. ``254 source addresses in turn``; ``none`` if nothing does."""
-    return _in_words(profile, lambda direction: _modifiers(direction.headers))
+    changes = _in_words(profile, lambda direction: _modifiers(direction.headers))
+    if not profile.broadcast_share:
+        return changes
+    broadcast = f"{100 * profile.broadcast_share:g} % of the frames to the broadcast address"
+    return broadcast if changes == "none" else f"{changes}, {broadcast}"
 
 
 def _in_words(profile: TrafficProfile, describe: Callable[[TrafficDirection], str]) -> str:

@@ -25,8 +25,13 @@ All With A Reset That Fails
 Random Addresses
     ${run} =    Run RFC 2544    throughput    frame_sizes=["64B"]    quick=True    modifier=addresses
     Should Contain    ${run.parts[0].result.conditions.traffic.modifiers}    65280 destination addresses in random order
-Broadcast
-    Run RFC 2544    throughput    modifier=broadcast
+Management
+    Run RFC 2544    throughput    modifier=management
+Queries
+    VAR    @{commands}    true
+    ${run} =    Run RFC 2544    throughput    frame_sizes=["64B"]    quick=True    modifier=management
+    ...    modifier_commands=${commands}
+    Should Be True    $run.modifier_report.note
 Repeated Latency
     Measure Latency    10 kpps    frame_size=64B    duration=0.1 s    repeats=3
 No Repeats
@@ -62,11 +67,8 @@ def run(tmp_path_factory):
             "TrafficError: 1 of 2 tests have no result: 64B reset: The reset command",
         ),
         ("Random Addresses", "PASS", ""),
-        (
-            "Broadcast",
-            "FAIL",
-            "SearchError: The modifier 'broadcast' of RFC 2544 is not possible: a traffic profile has",
-        ),
+        ("Management", "FAIL", "SearchError: The modifier 'management' of RFC 2544 needs one command"),
+        ("Queries", "PASS", ""),
         ("Repeated Latency", "PASS", "latency at 10.000 kfps per interface"),
         ("No Repeats", "FAIL", "SearchError: Latency is measured in one trial or more at each load, not in 0."),
         ("Throughput Of Other Frames", "FAIL", "SearchError: The throughput of this traffic is not known"),

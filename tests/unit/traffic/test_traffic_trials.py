@@ -2,14 +2,24 @@
 
 import subprocess
 import sys
+import time
+from itertools import pairwise
 
 import pytest
 from frame_samples import with_fields_of_scapy
 from scapy.layers.l2 import Ether
 from traffic_lab import PAIR, Capture, configure, drop, received_by
+from waiting import wait_until
 
 from lossratio.topology import addressing
-from lossratio.traffic import TrafficMeasurer, TrafficPort, check_path, load_profile, make_configuration
+from lossratio.traffic import (
+    AgentRefusalError,
+    TrafficMeasurer,
+    TrafficPort,
+    check_path,
+    load_profile,
+    make_configuration,
+)
 from lossratio.traffic.agent.afpacket.frames import build_frames
 from lossratio.traffic.configuration import frames_spec
 from lossratio.trials.counters import output_from_counters
@@ -240,3 +250,56 @@ def test_the_measurer_turns_counters_into_a_loss_ratio(agent, bridged):
     output = measurer.measure(trial)
     assert output.directions[1].received == 0
     assert 0.4 < output.loss_ratio < 0.6
+
+
+class TestBroadcastFrames:
+    """RFC 2544, section 11.1: a share of the load, which is not counted."""
+
+    @staticmethod
+    def configuration(share, **profile):
+        traffic = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+        traffic = type(traffic).model_validate({**traffic_fields(traffic), "broadcast_share": share, **profile})
+        return make_configuration(traffic, [PAIR], settle_time=0.2)
+
+    def test_they_are_a_part_of_the_load_and_evenly_spread(self, agent, bridged):
+        agent.configure(self.configuration(0.1), options={"catch_up": 10.0})
+        # A busy machine may not let both senders send all the time, but not each time.
+        for attempt in range(10):
+            before = received_by(bridged, "dut0")
+            capture = Capture(bridged, "dut0", 200)
+            (counters,) = agent.trial(2000.0, 0.5)
+            assert counters.sent == counters.received > 0
+            assert counters.sent + counters.unsent == counters.intended >= 900
+            places = [place for place, frame in enumerate(capture.frames()) if frame[:6] == b"\xff" * 6]
+            gaps = [later - place for place, later in pairwise([0, *places, 200])]
+            whole = (counters.sent, received_by(bridged, "dut0") - before)
+            if whole == (900, 1000) and 15 <= len(places) <= 25 and max(gaps) < 50:
+                break
+            assert attempt < 9, (whole, places)
+
+    def test_their_loss_is_no_loss_of_the_others(self, agent, bridged):
+        agent.configure(self.configuration(0.1), options={"catch_up": 10.0})
+        drop(bridged, "dut0", "ether daddr ff:ff:ff:ff:ff:ff")
+        (counters,) = agent.trial(2000.0, 0.2)
+        assert counters.sent == counters.received > 0
+
+    def test_traffic_without_an_end_has_them_too_and_they_stop_with_it(self, agent, bridged):
+        agent.configure(self.configuration(0.5), options={"catch_up": 10.0})
+        agent.start_traffic(1000.0)
+        wait_until(lambda: received_by(bridged, "dut0") > 200)
+        (counters,) = agent.stop_traffic().directions
+        total = received_by(bridged, "dut0")
+        assert counters.received == counters.sent
+        assert 0 < counters.sent < total
+        time.sleep(0.2)
+        assert received_by(bridged, "dut0") == total
+
+    def test_other_generators_refuse_them(self, agent):
+        with pytest.raises(AgentRefusalError, match="generator xdp cannot send broadcast frames") as error:
+            agent.configure(self.configuration(0.01), generator="xdp")
+        assert error.value.kind == "unsupported"
+
+
+def traffic_fields(traffic):
+    """The fields of a profile that others do not follow from."""
+    return traffic.model_dump(exclude={"average_frame_size", "transmitting_directions", "load_factor", "flows"})

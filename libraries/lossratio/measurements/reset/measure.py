@@ -86,12 +86,13 @@ class ResetRequest(Request):
     rest: float = 0.0
 
 
-def command_reset(command: str, timeout: float = 60.0) -> Callable[[], None]:
+def command_reset(command: str, timeout: float = 60.0, name: str = "reset command") -> Callable[[], None]:
     """A reset by a command on this machine, for black boxes: a switchable socket, or a login on the device.
 
     Args:
         command: The command with its arguments, as for a shell; no shell interprets it.
         timeout: Seconds that it may take.
+        name: The command in words, for errors.
 
     Raises:
         DutError: By the reset, if the command cannot be run, fails, or takes too long.
@@ -101,12 +102,12 @@ def command_reset(command: str, timeout: float = 60.0) -> Callable[[], None]:
         try:
             done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=timeout, check=False)
         except (OSError, ValueError) as error:
-            raise DutError(f"The reset command cannot be run: {command}: {error}. Correct the command.") from error
+            raise DutError(f"The {name} cannot be run: {command}: {error}. Correct the command.") from error
         except subprocess.TimeoutExpired as error:
-            raise DutError(f"The reset command took longer than {timeout:g} s: {command}.") from error
+            raise DutError(f"The {name} took longer than {timeout:g} s: {command}.") from error
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip() or "it printed nothing"
-            raise DutError(f"The reset command failed with exit status {done.returncode}: {command}: {said}.")
+            raise DutError(f"The {name} failed with exit status {done.returncode}: {command}: {said}.")
 
     return reset
 

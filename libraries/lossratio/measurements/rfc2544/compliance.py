@@ -10,7 +10,8 @@ from typing import Literal
 from lossratio.measurements.back_to_back import BackToBackResult
 from lossratio.measurements.latency import LatencyResult
 from lossratio.measurements.reset import ResetResult
-from lossratio.measurements.rfc2544.run import FULL, Modifier, Rfc2544Run, Rfc2544Test
+from lossratio.measurements.rfc2544.modifiers import Modifier
+from lossratio.measurements.rfc2544.run import FULL, Rfc2544Run, Rfc2544Test
 from lossratio.results import Conditions, TestResult
 
 ETHERNET_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
@@ -57,7 +58,7 @@ def requirements_of(run: Rfc2544Run) -> tuple[Requirement, ...]:
     facts = _Facts(run)
     return (
         *_conditions(facts),
-        *_modifiers(run.modifier),
+        *_modifiers(run),
         *_trials(facts),
         *_tests(facts),
         *_back_to_back(facts),
@@ -167,32 +168,36 @@ def _conditions(facts: _Facts) -> Iterator[Requirement]:
     )
 
 
-def _modifiers(modifier: Modifier | None) -> Iterator[Requirement]:
-    none = "this run has no such modifier"
+_MODIFIER_REQUIREMENTS = (
+    (Modifier.BROADCAST, "11.1", "broadcast frames: 1 %"),
+    (Modifier.MANAGEMENT, "11.2", "management frames: a query as the first frame of each second"),
+    (Modifier.ROUTING_UPDATES, "11.3", "routing update frames"),
+    (Modifier.FILTERS, "11.4", "filters: 1, then 25"),
+    (Modifier.ADDRESSES, "12", "then random addresses of 256 networks"),
+)
+
+
+def _modifiers(run: Rfc2544Run) -> Iterator[Requirement]:
+    none = "this run has no such modifier; a run of its own can have it"
     yield _if(
-        modifier is None,
+        run.modifier is None,
         "11",
         "SHOULD",
         "all tests without modifiers first, then with each one alone",
         "these are those without",
         "these are those with a modifier; those without are a run of their own",
     )
-    for section, text in (
-        ("11.1", "broadcast frames: 1 %"),
-        ("11.2", "management frames: a query as the first frame of each second"),
-        ("11.3", "routing update frames"),
-        ("11.4", "filters: 1, then 25"),
-    ):
-        yield _different(section, "SHOULD", text, none)
-    yield _no_case("11.3", "MUST", "two alternating routing updates", none)
-    yield _if(
-        modifier is Modifier.ADDRESSES,
-        "12",
-        "SHOULD",
-        "then random addresses of 256 networks",
-        "see the addresses under conditions",
-        "see the addresses under conditions; the modifier 'addresses' has them",
-    )
+    for modifier, section, text in _MODIFIER_REQUIREMENTS:
+        report = run.modifier_report
+        if run.modifier is not modifier or report is None:
+            yield _different(section, "SHOULD", text, none)
+        else:
+            yield _if(report.is_as_asked, section, "SHOULD", text, report.note, report.note)
+    alternating = "two alternating routing updates"
+    if run.modifier is Modifier.ROUTING_UPDATES:
+        yield _done("11.3", "MUST", alternating, "the two commands of the modifier")
+    else:
+        yield _no_case("11.3", "MUST", alternating, none)
 
 
 def _trials(facts: _Facts) -> Iterator[Requirement]:

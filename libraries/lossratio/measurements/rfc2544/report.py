@@ -418,6 +418,7 @@ def _as_json(run: Rfc2544Run, requirements: Sequence[Requirement]) -> str:
         "ended": run.ended.isoformat(),
         "forecast_s": run.forecast.seconds,
         "modifier": None if run.modifier is None else run.modifier.value,
+        "modifier_report": None if run.modifier_report is None else asdict(run.modifier_report),
         "settings": settings,
         "compliance": verdict_of(tuple(requirements)),
         "requirements": [asdict(item) for item in requirements],

@@ -7,11 +7,10 @@ middle.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lossratio.errors import DutError, LossRatioError, ReportError, SearchError
@@ -21,6 +20,7 @@ from lossratio.measurements.frame_loss import FrameLossRequest, measure_frame_lo
 from lossratio.measurements.latency import LatencyPoint, LatencyRequest, LatencyResult, measure_latency
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.reset import DEVICES, ResetRequest, measure_reset
+from lossratio.measurements.rfc2544.modifiers import ActiveModifier, Modifier, ModifierReport
 from lossratio.measurements.throughput import SearchRequest, ThroughputResult, find_conditional_throughput, goal_from
 from lossratio.mlrsearch import RFC2544, Forecast, MLRsearch, SearchGoal
 from lossratio.results import Outcome, TestIdentity, TestResult, read_result
@@ -52,57 +52,6 @@ class Rfc2544Test(str, Enum):
 
 ALL_TESTS = tuple(Rfc2544Test)
 """All tests."""
-
-
-class Modifier(str, Enum):
-    """Changes of the traffic or the DUT by RFC 2544, sections 11 and 12: all tests once more, with each one alone."""
-
-    ADDRESSES = "addresses"
-    """Section 12: random destination addresses, all of the opposite side's network, which is 256 networks of /24."""
-    BROADCAST = "broadcast"
-    """Section 11.1: 1 % of the frames to the broadcast address. It is refused."""
-    MANAGEMENT = "management"
-    """Section 11.2: a query in each second. It is refused."""
-    ROUTING_UPDATES = "routing updates"
-    """Section 11.3. They are refused."""
-    FILTERS = "filters"
-    """Section 11.4: filters on the DUT. They are refused."""
-
-
-_REFUSED: Mapping[Modifier, str] = MappingProxyType(
-    {
-        Modifier.BROADCAST: "a traffic profile has one kind of frames in each direction, and all go to the same MAC "
-        "address",
-        Modifier.MANAGEMENT: "a traffic profile has one kind of frames in each direction, and nobody reads answers",
-        Modifier.ROUTING_UPDATES: "routes of the devices are static, and no kind of DUT has a routing protocol",
-        Modifier.FILTERS: "they are a part of the DUT's configuration. Set the testbed up with filters instead, e.g. "
-        "dut=linux_bridge rules=25, and run all tests once more",
-    }
-)
-
-_RANDOM_HOSTS = 0xFF00
-"""Destination addresses of the modifier: the hosts of 255 networks of /24, and nearly all of the last one."""
-
-
-def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfile:
-    """The traffic with a modifier; None: as it is.
-
-    Raises:
-        SearchError: If the traffic cannot have the modifier.
-    """
-    if modifier is None:
-        return profile
-    if modifier in _REFUSED:
-        raise SearchError(f"The modifier {modifier.value!r} of RFC 2544 is not possible: {_REFUSED[modifier]}.")
-    fields = profile.model_dump(exclude={"average_frame_size", "transmitting_directions", "load_factor", "flows"})
-    if fields["ipv4"] is None or fields["vxlan"] is not None or fields["reverse"]["headers"] is not None:
-        raise SearchError(
-            f"Traffic profile {profile.name}: random addresses need plain IPv4 with the same headers in both "
-            "directions. Write them into a profile of your own."
-        )
-    hosts = {"first": 1, "count": _RANDOM_HOSTS, "order": "random"}
-    fields["ipv4"] = {**fields["ipv4"], "source": {"first": 1}, "destination": hosts}
-    return type(profile).model_validate({**fields, "name": f"{profile.name}-random"})
 
 
 @dataclass(frozen=True)
@@ -175,7 +124,9 @@ class Rfc2544Request:
             do.
         reset: Resets the DUT; None: a software reset of the devices, see `lossratio.measurements.reset`.
         reset_name: The reset, in words.
-        modifier: The modifier that the profiles have, see `modified`; None: they have none.
+        modifier: The modifier; the profiles have it if it is one of the traffic, see `modified`. None: there is none.
+        modifier_commands: Commands of the modifier on this machine: a query of the device for ``management``, two
+            alternating ones for ``routing updates``.
         integrity: What happens if frames do not come back as they were sent.
     """
 
@@ -186,6 +137,7 @@ class Rfc2544Request:
     reset: Callable[[], object] | None = None
     reset_name: str = DEVICES
     modifier: Modifier | None = None
+    modifier_commands: Sequence[str] = ()
     integrity: Integrity = Integrity.DOUBT
 
     def planned(self) -> Iterator[tuple[TrafficProfile, Rfc2544Test]]:
@@ -230,6 +182,7 @@ class Rfc2544Run:
         forecast: The time that was forecast, in seconds.
         parts: The tests, in their order.
         modifier: The modifier; None: there is none.
+        modifier_report: What the modifier did; None: there is none.
     """
 
     test: TestIdentity
@@ -239,6 +192,7 @@ class Rfc2544Run:
     forecast: Forecast
     parts: tuple[Rfc2544Part, ...]
     modifier: Modifier | None = None
+    modifier_report: ModifierReport | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -286,21 +240,32 @@ def run_rfc2544(
     """
     span = Span()
     _check(testbed, request)
+    modifier = ActiveModifier(request.modifier, request.modifier_commands, testbed)
     forecast = forecast_of(testbed, request)
     if on_forecast is not None:
         on_forecast(len(tuple(request.planned())), forecast)
     parts: list[Rfc2544Part] = []
     throughput: float | None = None
-    for profile, test in request.planned():
-        if test is Rfc2544Test.THROUGHPUT:
-            throughput = None
-        part = _perform(_Task(testbed, request, profile, test, throughput), place, on_progress)
-        if (searched := part.result_as(ThroughputResult)) is not None:
-            throughput = throughput_of(searched)
-        parts.append(part)
-        if on_part is not None:
-            on_part(part)
-    return Rfc2544Run(place.test, request.settings, span.started, span.end(), forecast, tuple(parts), request.modifier)
+    with modifier:
+        for profile, test in request.planned():
+            if test is Rfc2544Test.THROUGHPUT:
+                throughput = None
+            part = _perform(_Task(testbed, request, profile, test, throughput), place, on_progress)
+            if (searched := part.result_as(ThroughputResult)) is not None:
+                throughput = throughput_of(searched)
+            parts.append(part)
+            if on_part is not None:
+                on_part(part)
+    return Rfc2544Run(
+        place.test,
+        request.settings,
+        span.started,
+        span.end(),
+        forecast,
+        tuple(parts),
+        request.modifier,
+        modifier.report(),
+    )
 
 
 def throughput_of(result: ThroughputResult) -> float | None:

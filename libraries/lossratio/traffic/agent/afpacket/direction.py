@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Mapping
 
 from ..core.configuration import Direction
@@ -15,6 +16,9 @@ from .frames import build_frames
 from .latency import Probe, probe_rate
 from .receive import FrameCounter, check_countable
 from .sender import Sender, SenderReport, SenderSetup, SendOrder
+
+BROADCAST = b"\xff" * 6
+"""The MAC address of all stations."""
 
 
 class ActiveDirection:
@@ -52,10 +56,22 @@ class ActiveDirection:
         self._arrivals: ArrivalLog | None = None
         self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpu, catch_up)
         self.sender = Sender(self._setup)
+        self.broadcaster: Sender | None = None
+        if direction.broadcast_share:
+            self.broadcaster = Sender(replace(self._setup, cycle=build_frames(frames, source.mac, BROADCAST)))
+
+    @property
+    def senders(self) -> tuple[Sender, ...]:
+        """The sender of the frames that count, and that of broadcast frames if there are any."""
+        return (self.sender,) if self.broadcaster is None else (self.sender, self.broadcaster)
 
     def load(self, load: float) -> float:
-        """Its share of a trial's load, in frames per second."""
-        return load * self._direction.load_share
+        """Its share of a trial's load, without broadcast frames, in frames per second."""
+        return load * self._direction.load_share * (1.0 - self._direction.broadcast_share)
+
+    def broadcast_load(self, load: float) -> float:
+        """Broadcast frames among its share of a trial's load, in frames per second."""
+        return load * self._direction.load_share * self._direction.broadcast_share
 
     def watch(self, order: SendOrder) -> None:
         """Begins to count frames with an order's tag. All directions do that before any of them sends.
@@ -84,7 +100,8 @@ class ActiveDirection:
 
     def renew(self) -> None:
         """Renews traffic without an end, and keeps room for the frames that come back."""
-        self.sender.renew()
+        for sender in self.senders:
+            sender.renew()
         if self._examiner is not None:
             self._examiner.make_room()
         self.note_arrivals()
@@ -181,7 +198,8 @@ class ActiveDirection:
 
     def close(self) -> None:
         """Stops its traffic at once."""
-        self.sender.close()
+        for sender in self.senders:
+            sender.close()
         self._counter.close()
         self._counter_before.close()
         if self._examiner is not None:

@@ -146,8 +146,8 @@ class AfPacketGenerator:
 
     def stop(self, late_wait: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.stop`."""
-        for direction in self._directions:
-            direction.sender.stop()
+        for sender in self._senders():
+            sender.stop()
         counters = self._counters(self._finish(self._senders(), check))
         late = self.late(late_wait, check)
         return [{**direction, "late": late[direction["name"]]} for direction in counters]
@@ -184,6 +184,15 @@ class AfPacketGenerator:
                 tag=tag + number,
                 ramp_tag=ramp_tag + number,
             )
+            if direction.broadcaster is not None:
+                orders[direction.broadcaster] = replace(
+                    wanted,
+                    load=direction.broadcast_load(wanted.load),
+                    steps=tuple((direction.broadcast_load(load), duration) for load, duration in wanted.steps),
+                    # Far away from the tags of frames that count.
+                    tag=(tag + number) ^ _FAR,
+                    ramp_tag=(ramp_tag + number) ^ _FAR,
+                )
         try:
             for direction in self._directions:
                 direction.watch(orders[direction.sender])
@@ -237,7 +246,10 @@ class AfPacketGenerator:
         received = {direction.name: direction.count() for direction in self._directions}
         after = self._links()
         return [
-            direction.counters(reports[direction.sender], received[direction.name], self._before, after)
+            _with_unsent_broadcasts(
+                direction.counters(reports[direction.sender], received[direction.name], self._before, after),
+                None if direction.broadcaster is None else reports[direction.broadcaster],
+            )
             for direction in self._directions
         ]
 
@@ -258,7 +270,7 @@ class AfPacketGenerator:
         return {**whole, "examined_per_trial_about": MOST_EXAMINED}
 
     def _senders(self) -> list[Sender]:
-        return [direction.sender for direction in self._directions]
+        return [sender for direction in self._directions for sender in direction.senders]
 
     def _next_tag(self) -> int:
         """The tag of the first direction's frames; those of the others follow."""
@@ -313,6 +325,14 @@ class _Lookout:
                 counted.sent / each.load(self._load) for each, counted in zip(self._directions, seen)
             )
         return self._watch.ends and self.certain_after is not None
+
+
+def _with_unsent_broadcasts(counters: Message, report: SenderReport | None) -> Message:
+    """The counters of a direction, with the broadcast frames that could not be sent: without them the load is lower."""
+    if report is None:
+        return counters
+    unsent = max(0, report.transmission.intended - report.transmission.sent)
+    return _sum(counters, {"intended": unsent, "unsent": unsent})
 
 
 def _with_probe(counters: Message, report: SenderReport, latency: Message) -> Message:

@@ -168,6 +168,8 @@ class Direction:
         frames: Its frames.
         load_share: Its share of a trial's load, above 0 and at most 1. The load is that of the direction with the
             largest share.
+        broadcast_share: Share of its frames that go to the broadcast address instead (RFC 2544, section 11.1). Nobody
+            counts them: the counters are those of all others.
     """
 
     name: str
@@ -176,6 +178,7 @@ class Direction:
     destination_mac: str | None
     frames: FramesSpec
     load_share: float = 1.0
+    broadcast_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -248,6 +251,8 @@ class Configuration:
         shares = [direction.load_share for direction in configuration.directions]
         if min(shares) <= 0 or max(shares) != 1:
             raise AgentError("bad_request", f"Shares of the load are above 0, and the largest is 1; not {shares}.")
+        if not all(0.0 <= direction.broadcast_share < 1.0 for direction in configuration.directions):
+            raise AgentError("bad_request", "A share of broadcast frames is at least 0, and below 1.")
         if not configuration.settle_time >= 0:
             raise AgentError("bad_request", f"The settle_time must not be {configuration.settle_time!r}.")
         return configuration

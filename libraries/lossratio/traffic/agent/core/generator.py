@@ -189,6 +189,11 @@ def make_generator(
     Raises:
         AgentError: If there is none of that name, or it cannot be had on this node, or its ports cannot.
     """
+    if name != "afpacket" and any(direction.broadcast_share for direction in configuration.directions):
+        raise AgentError(
+            "unsupported",
+            f"The generator {name} cannot send broadcast frames among those of a direction. Use 'kind: afpacket'.",
+        )
     if program is not None:
         return _added(name, configuration, options, program)
     if name not in _OWN:

@@ -1,0 +1,215 @@
+"""The modifiers of RFC 2544, sections 11 and 12: changes of the traffic, the DUT's filters, and commands meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from lossratio.errors import DutError, SearchError
+from lossratio.measurements.reset import command_reset
+
+if TYPE_CHECKING:
+    from lossratio.testbed import Testbed
+    from lossratio.traffic import TrafficProfile
+
+BROADCAST_SHARE = 0.01
+"""Share of the frames that go to the broadcast address."""
+
+COMMAND_TIMEOUT = 10.0
+"""Seconds that a command of a modifier may take."""
+
+_RANDOM_HOSTS = 0xFF00
+"""Destination addresses of the modifier: the hosts of 255 networks of /24, and nearly all of the last one."""
+
+
+class Modifier(str, Enum):
+    """Changes of the traffic or the DUT by RFC 2544, sections 11 and 12: all tests once more, with each one alone."""
+
+    ADDRESSES = "addresses"
+    """Section 12: random destination addresses, all of the opposite side's network, which is 256 networks of /24."""
+    BROADCAST = "broadcast"
+    """Section 11.1: 1 % of the frames go to the broadcast address, and are not counted."""
+    MANAGEMENT = "management"
+    """Section 11.2: a query in each second, by a command."""
+    ROUTING_UPDATES = "routing updates"
+    """Section 11.3: two alternating updates, each by a command; one in 30 s."""
+    FILTERS = "filters"
+    """Section 11.4: filters on the DUT, which its options set up."""
+
+
+@dataclass(frozen=True)
+class _Commands:
+    """The commands that a modifier needs.
+
+    Attributes:
+        number: Their number.
+        interval: Seconds from the beginning of one to that of the next one.
+        example: An example, for the message.
+    """
+
+    number: int
+    interval: float
+    example: str
+
+
+_COMMANDS: Mapping[Modifier, _Commands] = MappingProxyType(
+    {
+        Modifier.MANAGEMENT: _Commands(1, 1.0, 'modifier_commands=["snmpget -v2c -c public 192.0.2.1 sysUpTime.0"]'),
+        Modifier.ROUTING_UPDATES: _Commands(
+            2, 30.0, 'modifier_commands=["announce routes-a.txt", "announce routes-b.txt"]'
+        ),
+    }
+)
+
+_FILTER_OPTIONS: Mapping[str, str] = MappingProxyType(
+    {"linux_bridge": "rules", "linux_router": "rules", "xdp": "rules", "vpp": "acl"}
+)
+_BLACK_BOX = "black_box"
+
+
+@dataclass(frozen=True)
+class ModifierReport:
+    """What a modifier did in a run.
+
+    Attributes:
+        note: The modifier in words, for the report.
+        is_as_asked: Whether it did all that RFC 2544 asks for.
+    """
+
+    note: str
+    is_as_asked: bool
+
+
+def modified(profile: TrafficProfile, modifier: Modifier | None) -> TrafficProfile:
+    """The traffic with a modifier; None, or a modifier that is not one of the traffic: as it is.
+
+    Raises:
+        SearchError: If the traffic cannot have the modifier.
+    """
+    if modifier not in (Modifier.ADDRESSES, Modifier.BROADCAST):
+        return profile
+    computed = {"average_frame_size", "transmitting_directions", "load_factor", "flows"}
+    fields = profile.model_dump(exclude=computed)
+    if modifier is Modifier.BROADCAST:
+        share = {"broadcast_share": BROADCAST_SHARE, "name": f"{profile.name}-broadcast"}
+        return type(profile).model_validate({**fields, **share})
+    if fields["ipv4"] is None or fields["vxlan"] is not None or fields["reverse"]["headers"] is not None:
+        raise SearchError(
+            f"Traffic profile {profile.name}: random addresses need plain IPv4 with the same headers in both "
+            "directions. Write them into a profile of your own."
+        )
+    hosts = {"first": 1, "count": _RANDOM_HOSTS, "order": "random"}
+    fields["ipv4"] = {**fields["ipv4"], "source": {"first": 1}, "destination": hosts}
+    return type(profile).model_validate({**fields, "name": f"{profile.name}-random"})
+
+
+class ActiveModifier:
+    """Runs a modifier's commands in turn, in a thread, as long as the ``with`` block lasts.
+
+    Args:
+        modifier: The modifier; None: there is none, and nothing runs.
+        commands: Its commands, on this machine; no shell interprets them.
+        testbed: The testbed, whose DUT has the filters.
+
+    Raises:
+        SearchError: If the modifier needs other commands, or the DUT has no filters.
+    """
+
+    def __init__(self, modifier: Modifier | None, commands: Sequence[str], testbed: Testbed) -> None:
+        self._modifier = modifier
+        wanted = None if modifier is None else _COMMANDS.get(modifier)
+        if len(commands) != (0 if wanted is None else wanted.number):
+            raise SearchError(_wrong_commands(modifier, wanted))
+        self._filters = _filters(testbed) if modifier is Modifier.FILTERS else ""
+        self._interval = 0.0 if wanted is None else wanted.interval
+        self._actions = [command_reset(command, COMMAND_TIMEOUT, "command of the modifier") for command in commands]
+        self._done = 0
+        self._failures: list[str] = []
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, name="modifier", daemon=True)
+
+    def __enter__(self) -> ActiveModifier:
+        """Runs each command once, and goes on.
+
+        Raises:
+            DutError: If a command fails; nothing has been measured then.
+        """
+        for action in self._actions:
+            action()
+            self._done += 1
+        if self._actions:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._is_over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def report(self) -> ModifierReport | None:
+        """What it did so far; None: there is no modifier."""
+        if self._modifier is None:
+            return None
+        if self._modifier is Modifier.BROADCAST:
+            note = (
+                f"{BROADCAST_SHARE:.0%} of the frames; they are a part of the load, and the loss is that of all others"
+            )
+            return ModifierReport(note, is_as_asked=True)
+        if self._modifier is Modifier.ADDRESSES:
+            return ModifierReport("see the addresses under conditions", is_as_asked=True)
+        if self._modifier is Modifier.FILTERS:
+            return ModifierReport(self._filters, is_as_asked=True)
+        failed = f"; {len(self._failures)} failed, the first one: {self._failures[0]}" if self._failures else ""
+        note = (
+            f"{self._done} commands on the controller, one in {self._interval:g} s, and not frames of the test stream"
+        )
+        return ModifierReport(f"{note}{failed}", is_as_asked=False)
+
+    def _repeat(self) -> None:
+        due = time.monotonic()
+        while True:
+            due += self._interval
+            if self._is_over.wait(max(0.0, due - time.monotonic())):
+                return
+            try:
+                self._actions[self._done % len(self._actions)]()
+            except DutError as error:
+                # The tests go on: the device may be too busy to answer, and the report counts that.
+                self._failures.append(str(error))
+            self._done += 1
+
+
+def _wrong_commands(modifier: Modifier | None, wanted: _Commands | None) -> str:
+    if wanted is None or modifier is None:
+        name = "A run without a modifier" if modifier is None else f"The modifier {modifier.value!r}"
+        return f"{name} has no commands; leave modifier_commands out."
+    number = "one command" if wanted.number == 1 else "two commands that alternate"
+    return (
+        f"The modifier {modifier.value!r} of RFC 2544 needs {number}, as frames of the test stream cannot be answered: "
+        f"e.g. {wanted.example}."
+    )
+
+
+def _filters(testbed: Testbed) -> str:
+    """The filters of the DUT in words.
+
+    Raises:
+        SearchError: If there are none.
+    """
+    dut = testbed.request.dut
+    if dut is not None and dut.kind == _BLACK_BOX:
+        return "those of the black box, which others have configured"
+    option = None if dut is None else _FILTER_OPTIONS.get(dut.kind)
+    number = 0 if dut is None or option is None else getattr(dut.options, option) or 0
+    if not number:
+        raise SearchError(
+            "The modifier 'filters' of RFC 2544 needs filters on the DUT: set the testbed up with them, e.g. "
+            "dut=linux_bridge rules=25 (or rules=1, in a run of its own). The kinds linux_bridge, linux_router, xdp "
+            "and vpp can have some; those of a black box are yours."
+        )
+    return f"{number} on the DUT, see its configuration under conditions; RFC 2544 asks for runs with 1 and with 25"
