@@ -40,7 +40,7 @@ def trex_files(topology):
     arguments = server_arguments(generator, "/run/lossratio/trex-default/config.yaml", choice)
     reasons = "".join(f"# {reason}\n" for reason in choice.because)
     text = f"{reasons}# arguments: {' '.join(arguments)}\n{server_configuration(generator, server_ports, choice)}"
-    return {f"{topology.name}.trex.yaml": text}
+    return {f"{topology.name}.trex_cfg": text}
 
 
 def vpp_files(topology):
