@@ -1,6 +1,6 @@
 """Pictures and pages: SVG, plots, marks of loss, HTML."""
 
-from lossratio.drawing.html import html_fragment, html_page
+from lossratio.drawing.html import html_fragment, html_page, html_template
 from lossratio.drawing.plot import (
     INK,
     LINE_HEIGHT,
@@ -34,6 +34,7 @@ __all__ = [
     "element",
     "html_fragment",
     "html_page",
+    "html_template",
     "in_unit",
     "legend",
     "mark_of",

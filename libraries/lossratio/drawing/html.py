@@ -19,7 +19,20 @@ def html_page(template: str, *, filters: Mapping[str, Callable[..., str]] = _NO_
         filters: Functions, by name, with which the template puts values into words.
         **values: The values that the page shows.
     """
-    return _environment(filters).get_template(template).render(values)
+    return html_template(template, filters=filters)(**values)
+
+
+def html_template(template: str, *, filters: Mapping[str, Callable[..., str]] = _NO_FILTERS) -> Callable[..., str]:
+    """Reads a template once, for many fragments.
+
+    Args:
+        template: Name of the template's file.
+        filters: Functions, by name, with which the template puts values into words.
+
+    Returns:
+        A function that makes the markup of values, which are its keyword arguments.
+    """
+    return _environment(filters).get_template(template).render
 
 
 def html_fragment(

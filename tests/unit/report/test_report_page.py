@@ -20,7 +20,7 @@ DRAWING = settings(
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-VOID = {"meta", "br", "hr"}
+VOID = {"meta", "br", "hr", "input"}
 
 
 class Page(HTMLParser):
@@ -69,7 +69,7 @@ def test_a_page_needs_nothing_but_itself(results):
     page = Page(page_of(*results))
     assert page.open == []
     assert all(load.startswith("#") for load in page.loads)
-    assert "<script" not in page_of(*results)
+    assert page_of(*results).count("<script") == 1
 
 
 def test_a_page_states_the_conditions(results):

@@ -132,7 +132,7 @@ def test_stalls_that_move_no_critical_load_out_of_its_interval_are_no_doubt(shar
 @pytest.mark.parametrize("result", [soak(), soak(error="agent lost"), reconfiguration(), reconfiguration(error="late")])
 def test_results_are_read_back_as_they_were_written(result):
     assert RESULT.validate_json(RESULT.dump_json(result)) == result
-    assert report_page([Run(Path("a-run"), (result,))], "a run").count("<section>") == 1
+    assert report_page([Run(Path("a-run"), (result,))], "a run").count('<details class="test"') == 1
 
 
 def test_only_a_failure_has_no_value():
