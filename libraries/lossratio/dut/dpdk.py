@@ -24,6 +24,9 @@ _FRAMES = 4096
 RING_HEADROOM = 256
 """Bytes of a frame's place in the ring, or of its buffer, that the frame cannot use."""
 
+_LARGEST_XDP_MTU = 3400
+"""Bytes that leave room in a page for what the kernel puts around a frame."""
+
 # DPDK's telemetry: a sequenced packet socket that greets, and answers each request with one JSON message.
 _ASK = """
 import json, socket, sys
@@ -60,6 +63,21 @@ class DpdkDut(ProgramDut[OptionsT_co]):
     def settle_time(self) -> float:
         """Seconds that frames may wait in a ring."""
         return _SETTLE_TIME
+
+    def check_kind(self) -> None:
+        """Checks that there are enough cores, and that AF_XDP can have the interfaces."""
+        super().check_kind()
+        if self.options.sockets is not Sockets.AF_XDP or not self.kernel_interfaces:
+            return
+        links = existing_links(self.node, *self.kernel_interfaces)
+        for name in self.kernel_interfaces:
+            mtu = int(links[name]["mtu"])
+            if mtu > _LARGEST_XDP_MTU:
+                raise DutError(
+                    f"{self.node.name}: interface {name} has an MTU of {mtu}, and DPDK's AF_XDP takes frames of "
+                    f"one page only: set it to {_LARGEST_XDP_MTU} or less at both ends of the link (of a local "
+                    f"testbed, by the field mtu of the topology file)."
+                )
 
     def facts(self) -> dict[str, Any]:
         """Version of DPDK, and the parameters as DPDK understood them."""

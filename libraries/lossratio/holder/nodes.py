@@ -19,9 +19,6 @@ from typing import Any
 from lossratio.holder import system
 from lossratio.holder.plan import ADDRESS, LinkEnd, Plan
 
-MTU = 9216
-"""MTU of the test links, bytes."""
-
 _FIRST_INDEX = 10
 _CARRIER_TIMEOUT = 5.0
 _QUIET_IPV6 = {
@@ -54,7 +51,7 @@ def build(plan: Plan, report: Callable[[Any], None]) -> None:
         _quiet_new_interfaces(name)
     for index, (one, other) in enumerate(plan.links):
         _enter(visible[one.node])
-        _ip(plan, one.node, [_pair(index, one, other, keepers[other.node].pid)])
+        _ip(plan, one.node, [_pair(index, one, other, keepers[other.node].pid, plan.mtu)])
     for name in plan.nodes:
         _enter(visible[name])
         _start_interfaces(plan, name)
@@ -103,11 +100,11 @@ def _quiet_new_interfaces(name: str) -> None:
             raise system.BuildError(f"node {name}: cannot set {directory / setting}: {error.strerror}") from error
 
 
-def _pair(index: int, one: LinkEnd, other: LinkEnd, other_pid: int) -> str:
+def _pair(index: int, one: LinkEnd, other: LinkEnd, other_pid: int, mtu: int) -> str:
     # If both ends had the same interface index, each in its own namespace, the kernel would not see them as a pair, and
     # would notice their carrier up to a second later.
     ends = (
-        f"name {end.interface} index {_FIRST_INDEX + 2 * index + side} mtu {MTU}"
+        f"name {end.interface} index {_FIRST_INDEX + 2 * index + side} mtu {mtu}"
         + ("" if end.mac_address is None else f" address {end.mac_address}")
         for side, end in enumerate((one, other))
     )

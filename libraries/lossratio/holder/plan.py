@@ -60,6 +60,7 @@ class Plan:
         keep: Whether the run may ask the holder to outlive it.
         device_cpus: Nodes whose interfaces take frames of XDP programs, each with the processor for a thread of the
             kernel that receives for them; None: the processor that sends does that.
+        mtu: MTU of the links, bytes.
     """
 
     nodes: tuple[str, ...]
@@ -73,6 +74,7 @@ class Plan:
     privileged: bool
     keep: bool
     device_cpus: dict[str, int | None] = field(default_factory=dict)
+    mtu: int = 9216
 
     def to_json(self) -> str:
         """The plan as one line of JSON."""

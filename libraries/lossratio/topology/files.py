@@ -73,6 +73,8 @@ def _topology_problems(topology: Topology) -> Iterator[Problem]:
         problems += _node_problems(topology.testbed, name, node)
         problems += _interface_problems(topology.testbed, name, node)
     problems += _address_problems(topology)
+    if topology.mtu is not None and topology.testbed is not TestbedKind.LOCAL:
+        problems.append((("mtu",), "only links of a local testbed are made with an MTU"))
     yield from problems
     if not problems:
         try:

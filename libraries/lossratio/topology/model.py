@@ -195,12 +195,14 @@ class Topology(FileModel):
     say, for routers that keep the lab's own addresses."""
     nics: dict[Label, NicLimits] = Field(default_factory=dict)
     """NIC models of the lab's own, by the name that interfaces give as their model."""
+    mtu: int | None = Field(default=None, ge=68, le=65_535)
+    """MTU of all links of a local testbed, bytes; where missing, 9216."""
     nodes: dict[FileName, Node] = Field(min_length=1)
     """Nodes by name, e.g. TG, DUT1."""
     reservation: Reservation | None = Reservation()
     """How it is reserved; null: not at all, for a testbed that has one user only."""
 
-    later_fields: ClassVar[frozenset[str]] = frozenset({"addresses"})
+    later_fields: ClassVar[frozenset[str]] = frozenset({"addresses", "mtu"})
 
     @property
     def tg_name(self) -> str:

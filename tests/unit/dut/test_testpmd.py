@@ -45,6 +45,12 @@ def test_frames_pass_sockets_of_xdp_and_the_program_of_these_goes_when_testpmd_w
     assert dut_lab.snapshot() == before
 
 
+def test_an_mtu_that_is_too_large_for_af_xdp_is_refused_with_the_way_out(dut_lab, set_up):
+    dut_lab.on_dut("ip", "link", "set", "dev", "dut1", "mtu", "9216")
+    with pytest.raises(DutError, match=r"dut1 has an MTU of 9216, .* set it to 3400 or less at both ends .* field mtu"):
+        set_up(sockets="af_xdp")
+
+
 def test_it_says_with_what_it_forwards(set_up):
     facts = set_up(mode="mac", burst=64).describe()
     assert facts["version"].startswith("DPDK ")

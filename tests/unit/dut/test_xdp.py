@@ -146,6 +146,31 @@ def test_frames_pass_a_users_object_and_one_that_was_detached_does_not_verify(du
         device.verify()
 
 
+def test_an_object_is_loaded_where_the_file_system_for_bpf_lies_hidden_and_none_is_left(dut_lab, set_up, write_object):
+    hide = "mount -t bpf bpf /sys/fs/bpf && mkdir /run/sys && mount -t sysfs sys /run/sys && mount --move /run/sys /sys"
+    dut_lab.on_dut("sh", "-c", hide)
+    before = dut_lab.on_dut("cat", "/proc/mounts")
+    set_up(object=write_object()).tear_down()
+    assert dut_lab.on_dut("cat", "/proc/mounts") == before
+
+
+def test_a_users_program_that_no_driver_takes_for_the_mtu_is_behind_it_and_the_facts_say_why(
+    native, set_up, write_object
+):
+    for namespace, names in (("tg", ("tg0", "tg1")), ("dut", ("dut0", "dut1"))):
+        for name in names:
+            native.lab.run(namespace, "ip", "link", "set", "dev", name, "mtu", "9216")
+    with pytest.raises(DutError, match=r"MTU is too large .*Or give attach=generic"):
+        set_up(object=write_object(), attach="native")
+    device = set_up(object=write_object())
+    facts = device.facts()
+    assert facts["attached"] == "generic"
+    assert "MTU is too large" in facts["not_native_because"]
+    device.tear_down()
+    facts = set_up(object=write_object(section="xdp.frags"), section="xdp.frags").facts()
+    assert (facts["attached"], "not_native_because" in facts) == ("native", False)
+
+
 class OldIp(NamespaceShell):
     """A shell of a node whose ``ip`` was built without libbpf."""
 

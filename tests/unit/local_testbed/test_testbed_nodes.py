@@ -167,15 +167,15 @@ def receiving_threads():
                 yield int(entry.name)
 
 
-def test_a_mac_address_in_the_file_is_the_interface_s(state_home):
+def test_a_mac_address_and_the_mtu_in_the_file_are_the_interface_s(state_home):
     nodes = make_topology().model_dump(mode="json", exclude_none=True)["nodes"]
     nodes["DUT1"]["interfaces"]["west"]["mac_address"] = "02:00:00:00:00:17"
     with (
-        LocalTestbed.up(make_topology(nodes=nodes)) as testbed,
+        LocalTestbed.up(make_topology(nodes=nodes).model_copy(update={"mtu": 3400})) as testbed,
         NodeSession.connect("DUT1", testbed.topology.nodes["DUT1"]) as session,
     ):
         link = json.loads(session.run("ip", "-json", "link", "show", "dut1w").stdout)[0]
-    assert link["address"] == "02:00:00:00:00:17"
+    assert (link["address"], link["mtu"]) == ("02:00:00:00:00:17", 3400)
 
 
 def test_commands_of_a_dut_work_in_a_node(session):

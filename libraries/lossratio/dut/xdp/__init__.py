@@ -31,6 +31,11 @@ _OWN_PROGRAM = "lossratio-xdp"
 _FEWEST = 4
 """The least value of ``every``: three faults have a frame each, and one frame passes."""
 
+# Where ip finds no file system for BPF objects it mounts one, and leaves it; and it gives up where one lies hidden.
+_LOAD = (
+    'test "$(stat -f -c %T /sys/fs/bpf)" = bpf_fs && exec "$0" "$@"; exec unshare --mount '
+    'sh -c \'mount -t bpf bpf /sys/fs/bpf && exec "$0" "$@"\' "$0" "$@"'
+)
 _DECODE = 'base64 -d > "$1"'
 
 
@@ -57,7 +62,8 @@ class XdpAttachment(str, Enum):
     """How programs are attached."""
 
     AUTO = "auto"
-    """In the driver, if both drivers also send frames of programs at present; else behind the driver."""
+    """In the driver, if both drivers also send frames of programs at present and take a user's program; else behind the
+    driver."""
     NATIVE = "native"
     """In the driver."""
     GENERIC = "generic"
@@ -134,6 +140,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         self.daemons: list[Daemon] = []
         """The process that has attached lossratio's programs."""
         self._mode = XdpAttachment.GENERIC
+        self._not_native: str | None = None
 
     @property
     def settle_time(self) -> float:
@@ -173,7 +180,7 @@ class XdpDevice(NodeDut[XdpOptions]):
         """Attaches the programs."""
         self.daemons = []
         self.quieten(changes)
-        self._mode = self.options.attach
+        self._mode, self._not_native = self.options.attach, None
         if self._mode is XdpAttachment.AUTO:
             sends = self._ask("check")["sends"].values()
             self._mode = XdpAttachment.NATIVE if all(sends) else XdpAttachment.GENERIC
@@ -211,7 +218,8 @@ class XdpDevice(NodeDut[XdpOptions]):
         }
         file = self.options.object
         digest = None if file is None else hashlib.sha256(self._read_object(file)).hexdigest()
-        return {"attached": self._mode.value, "programs": programs, "object_sha256": digest}
+        facts = {"attached": self._mode.value, "programs": programs, "object_sha256": digest}
+        return facts if self._not_native is None else {**facts, "not_native_because": self._not_native}
 
     def read_counters(self) -> DutCounters:
         """Reads the interfaces' counters, and those of lossratio's own programs."""
@@ -289,19 +297,24 @@ class XdpDevice(NodeDut[XdpOptions]):
 
     def _attach(self, changes: Changes, directory: str) -> None:
         """Attaches the user's program."""
+        load: tuple[str, ...]
         way = "xdpdrv" if self._mode is XdpAttachment.NATIVE else "xdpgeneric"
         if self.options.object is not None:
             path = f"{directory}/object.o"
             content = base64.b64encode(self._read_object(self.options.object)).decode()
             changes.run("sh", "-c", _DECODE, "object", path, stdin=content)
-            source = ["object", path, "section", self.options.section]
+            load, source = ("sh", "-c", _LOAD), ["object", path, "section", self.options.section]
         else:
-            source = ["pinned", str(self.options.pinned)]
+            load, source = (), ["pinned", str(self.options.pinned)]
         for name in (self.west, self.east):
             set_link = ("ip", "link", "set", "dev", name, way)
             try:
-                changes.run(*set_link, *source, undo=(*set_link, "off"))
+                changes.run(*load, *set_link, *source, undo=(*set_link, "off"))
             except DutError as cause:
+                if way == "xdpdrv" and name == self.west and self.options.attach is XdpAttachment.AUTO:
+                    self._mode, self._not_native = XdpAttachment.GENERIC, str(cause)
+                    self._attach(changes, directory)
+                    return
                 raise self._refused(cause) from cause
         if self.options.map is not None:
             self._ask("fill", map=self.options.map)

@@ -187,6 +187,7 @@ class LocalTestbed:
             privileged=is_privileged(),
             keep=keep,
             device_cpus=_device_cpus(topology) if is_privileged() else {},
+            **({} if topology.mtu is None else {"mtu": topology.mtu}),
         )
         with launch(plan, topology.name) as holder:
             known = state.State(topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes)
