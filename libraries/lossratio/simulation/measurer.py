@@ -350,6 +350,7 @@ def simulated_latency(
         average=float(delays.mean()),
         maximum=float(delays.max()),
         jitter=float(np.abs(np.diff(delays)).mean()) if received > 1 else 0.0,
+        middle=float(delays[received // 2]),
         resolution=RESOLUTION,
         histogram=tuple((interval * RESOLUTION, count) for interval, count in sorted(intervals.items())),
     )

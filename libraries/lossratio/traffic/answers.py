@@ -235,6 +235,7 @@ def _latency(direction: Mapping[str, Any]) -> LatencyCounters:
         average=direction["average_us"],
         maximum=direction["max_us"],
         jitter=direction["jitter_us"],
+        middle=direction.get("middle_us"),
         resolution=direction["resolution_us"],
         hdr=direction["hdr"],
         histogram=tuple((float(edge), int(count)) for edge, count in direction["histogram"]),

@@ -408,6 +408,7 @@ class LatencyCounters:
         resolution: Smallest difference of latencies that the generator distinguishes; the width of the histogram's
             intervals.
         error: Why the latency could not be measured; None if it could.
+        middle: Latency of the first frame that was sent after the middle of the trial and came back; None: not known.
     """
 
     name: str
@@ -423,6 +424,7 @@ class LatencyCounters:
     hdr: str | None = None
     histogram: tuple[tuple[float, int], ...] = ()
     error: str | None = None
+    middle: float | None = None
 
 
 @dataclass(frozen=True)

@@ -188,6 +188,7 @@ def test_a_latency_trial_has_counters_and_latencies():
     assert (output.directions[0].sent, latency.sent, latency.received) == (8, 5, 4)
     assert (latency.out_of_order, latency.duplicates, latency.resolution) == (1, 2, 0.1)
     assert (latency.minimum, latency.average, latency.maximum, latency.jitter) == (1.0, 2.0, 3.0, 0.5)
+    assert latency.middle is None
     assert latency.histogram == ((1.0, 3), (3.0, 1))
 
 

@@ -29,6 +29,16 @@ def test_latencies_are_differences_of_the_same_frame_s_times():
     assert answer["histogram"] == [[10.0, 1], [20.0, 1], [30.0, 1]]
 
 
+def test_the_frame_in_the_middle_is_the_first_one_sent_after_it_that_came_back():
+    assert summarize("a>b", LEFT, ARRIVED, clock_was_set=False)["middle_us"] == 20.0
+    # Of these, the middle is at 2,000,500 ns.
+    later = stamps((0, 1_000), (1, 2_000_000), (2, 3_000_000), (3, 4_000_000))
+    lost = stamps((0, 11_000), (1, 2_030_000), (3, 4_070_000))
+    assert summarize("a>b", later, lost, clock_was_set=False)["middle_us"] == 70.0
+    at_last = stamps((0, 11_000), (1, 2_030_000))
+    assert summarize("a>b", later, at_last, clock_was_set=False)["middle_us"] is None
+
+
 def test_a_frame_that_overtook_another_and_one_that_came_twice_are_distinguished():
     arrived = stamps((1, 2_030_000), (0, 2_031_000), (1, 2_040_000), (2, 4_020_000))
     answer = summarize("a>b", LEFT, arrived, clock_was_set=False)

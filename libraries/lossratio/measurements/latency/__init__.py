@@ -10,7 +10,13 @@ from lossratio.measurements.latency.measure import (
     measure_latency,
     points_of,
 )
-from lossratio.measurements.latency.result import LatencyAtLoad, LatencyResult, latency_lines, name_load
+from lossratio.measurements.latency.result import (
+    DirectionLatency,
+    LatencyAtLoad,
+    LatencyResult,
+    latency_lines,
+    name_load,
+)
 
 KIND = Latency
 """The class of the kind, for the registry."""
@@ -19,6 +25,7 @@ __all__ = [
     "KIND",
     "LATENCY_DURATION",
     "LATENCY_SHARES",
+    "DirectionLatency",
     "Latency",
     "LatencyAtLoad",
     "LatencyPoint",

@@ -47,7 +47,11 @@ class DirectionLatency(Record):
     most_us: float | None = Field(ge=0.0)
     """Largest latency, microseconds."""
     jitter_us: float | None = Field(default=None, ge=0.0)
-    """Mean difference between the latencies of successive frames, microseconds."""
+    """Mean difference (absolute) between the latencies of successive frames, microseconds: the mean of RFC 5481's
+    IPDV."""
+    middle_us: float | None = Field(default=None, ge=0.0)
+    """Latency of the first frame that was sent after the middle of the trial and came back, microseconds: the single
+    tagged frame of RFC 2544, section 26.2; null: the generator does not report it."""
     percentiles_us: dict[str, float]
     """Latency by percentile, e.g. ``99.9``, microseconds; none for which there are too few frames."""
     histogram: str | None
@@ -224,6 +228,7 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
         mean_us=counters.average,
         most_us=counters.maximum,
         jitter_us=counters.jitter,
+        middle_us=counters.middle,
         percentiles_us={} if histogram is None else percentiles_of(histogram, counters.maximum),
         histogram=None if histogram is None else histogram.encode(),
         histogram_unit_us=1.0 if histogram is None else histogram.unit,

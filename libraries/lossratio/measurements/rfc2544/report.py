@@ -18,7 +18,7 @@ from lossratio.input_file import parse_json
 from lossratio.measurements import seconds_in_words
 from lossratio.measurements.back_to_back import BackToBackResult
 from lossratio.measurements.frame_loss import FrameLossResult
-from lossratio.measurements.latency import LatencyResult
+from lossratio.measurements.latency import DirectionLatency, LatencyResult
 from lossratio.measurements.recovery import RecoveryResult
 from lossratio.measurements.reset import ResetResult
 from lossratio.measurements.rfc2544.compliance import Requirement, requirements_of, verdict_of
@@ -196,23 +196,28 @@ def _latency(run: Rfc2544Run) -> Chapter:
         "least, µs",
         "most, µs",
         "standard deviation of repeats, µs",
+        "frame in the middle, average, µs",
         "state",
     )
-    rows = [row for part in run.of(Rfc2544Test.LATENCY) for row in _latency_rows(part)]
-    about = f"{_DEFINITION} The average is that of all repeats and directions."
+    rows = [_latency_row(part) for part in run.of(Rfc2544Test.LATENCY)]
+    about = (
+        f"{_DEFINITION} The average is that of all tagged frames of all repeats and directions. Beside it is the "
+        "average of the RFC's single frame: the first one that was sent after the middle of each repeat."
+    )
     return Chapter("Latency (section 26.2)", about, Table(columns, tuple(rows)))
 
 
-def _latency_rows(part: Rfc2544Part) -> Iterator[tuple[str, ...]]:
+def _latency_row(part: Rfc2544Part) -> tuple[str, ...]:
     result = part.result_as(LatencyResult)
     if result is None:
-        yield _missing(part, 8)
-        return
-    known = [at_load for at_load in result.latency if at_load.is_measured]
-    directions = [[one for one in at_load.directions if one.error is None] for at_load in known]
+        return _missing(part, 9)
+    directions = _measured_directions(result)
     means = [statistics.fmean(one.mean_us or 0.0 for one in ways) for ways in directions]
     spread = statistics.stdev(means) if len(means) > 1 else 0.0
-    yield (
+    middle = [one.middle_us for ways in directions for one in ways]
+    known = [value for value in middle if value is not None]
+    failed = len(result.latency) - len(directions)
+    return (
         part.frame_size,
         _fps(result.latency[0].load),
         "Ethernet",
@@ -221,8 +226,56 @@ def _latency_rows(part: Rfc2544Part) -> Iterator[tuple[str, ...]]:
         f"{min(one.least_us or 0.0 for ways in directions for one in ways):,.1f}",
         f"{max(one.most_us or 0.0 for ways in directions for one in ways):,.1f}",
         f"{spread:,.1f}",
-        "measured" if len(known) == len(result.latency) else f"{len(result.latency) - len(known)} repeats failed",
+        f"{statistics.fmean(known):,.1f}" if known and len(known) == len(middle) else "not known",
+        f"{failed} repeats failed" if failed else "measured",
     )
+
+
+def _measured_directions(result: LatencyResult) -> list[list[DirectionLatency]]:
+    """The directions of each repeat whose latency is known."""
+    return [
+        [one for one in at_load.directions if one.error is None] for at_load in result.latency if at_load.is_measured
+    ]
+
+
+def _delay_variation(run: Rfc2544Run) -> Chapter:
+    columns = (
+        "frame size",
+        "PDV, range, µs",
+        "PDV, 99 %, µs",
+        "PDV, average, µs",
+        "IPDV, average, µs",
+        "state",
+    )
+    about = (
+        "Of the same frames: PDV is a frame's delay less the least one of its repeat (RFC 5481, section 4.2; RFC 8239 "
+        "means its range and its 99th percentile by jitter), IPDV the difference of delays of successive frames (RFC "
+        "5481, section 4.1; the absolute one). The largest of all repeats and directions counts."
+    )
+    rows = tuple(_delay_variation_row(part) for part in run.of(Rfc2544Test.LATENCY))
+    return Chapter("Delay variation (RFC 5481, RFC 8239)", about, Table(columns, rows))
+
+
+def _delay_variation_row(part: Rfc2544Part) -> tuple[str, ...]:
+    result = part.result_as(LatencyResult)
+    if result is None:
+        return _missing(part, 5)
+    ways = [one for directions in _measured_directions(result) for one in directions]
+    least = [one.least_us or 0.0 for one in ways]
+    values = (
+        [one.most_us for one in ways],
+        [one.percentiles_us.get("99") for one in ways],
+        [one.mean_us for one in ways],
+    )
+    above_least = [
+        [value - low for value, low in zip(column, least, strict=True) if value is not None] for column in values
+    ]
+    between = [one.jitter_us for one in ways if one.jitter_us is not None]
+    cells = (
+        f"{max(column):,.1f}" if column and len(column) == len(ways) else "not known"
+        for column in (*above_least, between)
+    )
+    return (part.frame_size, *cells, "measured")
 
 
 def _frame_loss(run: Rfc2544Run) -> Chapter:
@@ -368,6 +421,7 @@ def _reset_row(part: Rfc2544Part) -> tuple[str, ...]:
 _CHAPTERS: tuple[Callable[[Rfc2544Run], Chapter], ...] = (
     _throughput,
     _latency,
+    _delay_variation,
     _frame_loss,
     _back_to_back,
     _recovery,

@@ -187,6 +187,7 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
         "average_us": None,
         "max_us": None,
         "jitter_us": None,
+        "middle_us": None,
         "hdr": None,
         "histogram": [],
         "resolution_us": RESOLUTION_NS / _MICROSECOND,
@@ -197,17 +198,21 @@ def summarize(name: str, left: Stamps, arrived: Stamps, *, clock_was_set: bool) 
     sent_at = dict(zip(left.numbers.tolist(), left.times.tolist()))
     if not set(numbers.tolist()) <= sent_at.keys():
         return {**answer, "error": "Latency frames came back that never left. Something repeats earlier frames."}
-    latencies = arrived.times[first] - np.array([sent_at[number] for number in numbers.tolist()], dtype=np.int64)
+    sent_times = np.array([sent_at[number] for number in numbers.tolist()], dtype=np.int64)
+    latencies = arrived.times[first] - sent_times
     if int(latencies.min()) < 0:
         return {**answer, "error": f"Frames seem to have arrived before they left. {_CLOCK_WAS_SET}"}
     intervals, counts = np.unique(latencies // RESOLUTION_NS, return_counts=True)
     differences = np.abs(np.diff(latencies))
+    middle = (int(left.times[0]) + int(left.times[-1])) // 2
+    after_middle = latencies[sent_times >= middle]
     return {
         **answer,
         "min_us": float(latencies.min()) / _MICROSECOND,
         "average_us": float(latencies.mean()) / _MICROSECOND,
         "max_us": float(latencies.max()) / _MICROSECOND,
         "jitter_us": float(differences.mean()) / _MICROSECOND if len(differences) else 0.0,
+        "middle_us": float(after_middle[0]) / _MICROSECOND if len(after_middle) else None,
         "histogram": [
             [interval * RESOLUTION_NS / _MICROSECOND, count]
             for interval, count in zip(intervals.tolist(), counts.tolist())

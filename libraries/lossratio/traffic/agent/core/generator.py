@@ -50,7 +50,9 @@ class Generator(Protocol):
             and ``duplicates`` of its latency frames; ``min_us``, ``average_us``, ``max_us``, ``jitter_us`` and
             ``resolution_us`` in microseconds; ``hdr``, an HdrHistogram of microseconds, compressed and in base64, or
             null; ``histogram``, a list of pairs of a lower edge in microseconds and a count, empty if there is an
-            ``hdr``; ``error``, null, or why this direction's latency is not known (then the latencies are null).
+            ``hdr``; ``error``, null, or why this direction's latency is not known (then the latencies are null). It may
+            have ``middle_us``, the latency of the first frame that was sent after the middle of the stream and came
+            back.
 
         Raises:
             AgentError: As `trial` does.
