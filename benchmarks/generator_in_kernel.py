@@ -37,7 +37,7 @@ from lossratio.nodes import NodeSession
 from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import open_testbed
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import Topology, load_topology
+from lossratio.topology import Topology, XdpGenerator, load_topology
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
 from lossratio.trials import DirectionCounters
 
@@ -151,6 +151,9 @@ class Bench:
         traffic = load_profile(profile, frame_size=size, bidirectional=both)
         pair = PortPair(*(TrafficPort(name, name) for name in ports))
         configuration = make_configuration(traffic, [pair], settle_time=SETTLE_TIME)
+        settings = self.testbed.nodes[self.testbed.tg_name].generator
+        assert isinstance(settings, XdpGenerator)
+        options = {"device_cpus": settings.device_cpus, **options}
         self.agent.configure(configuration, generator=generator, options=options)
 
     def trial(self, generator: str, load: float, duration: float | None = None) -> tuple[DirectionCounters, ...]:

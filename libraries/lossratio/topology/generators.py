@@ -91,7 +91,10 @@ class XdpGenerator(RealGenerator):
     Where missing, 1 ms."""
     cpus: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
     """CPUs of its senders: one for all directions, one for each, or several for each. Where missing, it chooses them,
-    and none that a DUT of a local testbed has."""
+    and none of ``device_cpus``."""
+    device_cpus: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """CPUs on which devices under test of the TG's own machine receive. A local testbed fills them in: the last CPUs of
+    the machine."""
 
     @field_validator("cpus")
     @classmethod

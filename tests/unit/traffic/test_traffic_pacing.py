@@ -55,6 +55,15 @@ class World:
         return transmit(self.offer, load, duration, is_stopped, catch_up, self.clock, self.sleep, note)
 
 
+@pytest.mark.parametrize(("seconds_per_frame", "gives_way"), [(1e-7, False), (2e-6, True)])
+def test_a_sender_gives_way_to_others_only_while_it_is_behind(seconds_per_frame, gives_way):
+    world, ways = World(seconds_per_frame), []
+    arguments = (lambda: False, CATCH_UP, world.clock, world.sleep, None, lambda: ways.append(world.now))
+    transmit(world.offer, 1e6, 0.05, *arguments)
+    # It is, a little, at the end of the trial.
+    assert len(ways) > 100 if gives_way else len(ways) <= 2
+
+
 def test_a_ramp_grows_from_nothing_to_the_load_in_its_time():
     world = World()
     ramp_up(world.offer, 10_000.0, 1.0, lambda: False, world.clock, world.sleep)

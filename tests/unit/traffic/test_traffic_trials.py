@@ -1,5 +1,6 @@
 """Trials of the real agent, with real frames, at loads that any machine can do."""
 
+import os
 import subprocess
 import sys
 import time
@@ -303,3 +304,20 @@ class TestBroadcastFrames:
 def traffic_fields(traffic):
     """The fields of a profile that others do not follow from."""
     return traffic.model_dump(exclude={"average_frame_size", "transmitting_directions", "load_factor", "flows"})
+
+
+def test_two_directions_in_overload_on_one_processor_send_the_same_share_at_the_same_time(agent, session):
+    pid = session.processes[-1].process.pid
+    os.sched_setaffinity(pid, {max(os.sched_getaffinity(pid))})
+    configure(agent, settle_time=0.01)
+    for _ in range(10):
+        started = time.monotonic()
+        east, west = agent.trial(2_000_000.0, 0.5)
+        took = time.monotonic() - started
+        assert east.unsent > 0.2 * east.intended
+        # Another program of that priority may keep one of them from some turns.
+        if abs(east.sent - west.sent) < 0.1 * max(east.sent, west.sent) and took < 0.9:
+            break
+    assert east.sent == pytest.approx(west.sent, rel=0.1)
+    # One after the other, they would take twice the time.
+    assert took < 0.9

@@ -24,9 +24,10 @@ from lossratio.traffic import (
     load_profile,
     make_configuration,
 )
+from lossratio.traffic.agent.core import processors
+from lossratio.traffic.agent.core.processors import DeviceProcessors
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import devices
-from lossratio.traffic.agent.xdp.devices import DeviceProcessors
+from lossratio.traffic.agent.xdp.sender import choose_cpus
 from lossratio.traffic.generators.xdp import Auto
 from lossratio.trials import Step, TrialInput
 
@@ -301,20 +302,29 @@ def test_frames_that_a_virtual_machine_had_no_processor_for_are_no_loss(
         # Of the sender's processor any time may be stolen: its frames are unsent.
         times.write_text(line.format("", 7) + line.format(0, 7 + 9 * stolen) + line.format(1, 3 + stolen))
 
-    monkeypatch.setattr(devices, "_PROCESSOR_TIMES", str(times))
-    processors = DeviceProcessors()
-    processors.numbers = frozenset({1})
+    monkeypatch.setattr(processors, "_PROCESSOR_TIMES", str(times))
+    of_device = DeviceProcessors([1])
     write(0)
-    processors.begin()
+    of_device.begin()
     write(ticks)
-    assert processors.kept_out(refused, rate=50_000.0) == kept_out
+    assert of_device.kept_out(refused, rate=50_000.0) == kept_out
+
+
+@pytest.mark.parametrize(
+    ("directions", "of_devices", "chosen"),
+    [(1, (), [0]), (2, (), [0, 1]), (2, (3,), [0, 1]), (2, (2, 3), [0]), (1, (1, 2, 3), [0]), (1, (0, 1, 2, 3), [0])],
+)
+def test_senders_keep_off_the_processors_of_devices_and_leave_one_for_others(
+    directions, of_devices, chosen, monkeypatch
+):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 1, 0, 2})
+    assert choose_cpus(directions, None, DeviceProcessors(of_devices).free()) == tuple(chosen)
 
 
 def test_a_sender_on_the_processor_of_a_device_is_an_error_that_another_attempt_may_avoid():
-    processors = DeviceProcessors()
-    processors.numbers = frozenset({1})
-    processors.check(0, None)
-    processors.check(0, 2)
+    of_device = DeviceProcessors([1])
+    of_device.check(0, None)
+    of_device.check(0, 2)
     with pytest.raises(AgentError, match="moved the sender from processor 0 to 1, which belongs to a device") as caught:
-        processors.check(0, 1)
+        of_device.check(0, 1)
     assert caught.value.kind in REPAIRABLE_KINDS

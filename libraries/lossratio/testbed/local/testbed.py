@@ -186,8 +186,8 @@ class LocalTestbed:
             home=_home(),
             privileged=is_privileged(),
             keep=keep,
-            device_cpus=_device_cpus(topology) if is_privileged() else {},
             **({} if topology.mtu is None else {"mtu": topology.mtu}),
+            device_cpus=_device_cpus(topology),
         )
         with launch(plan, topology.name) as holder:
             known = state.State(topology=topology, pid=holder.pid, keep=keep, username=username, nodes=holder.nodes)
@@ -291,8 +291,11 @@ def _check(topology: Topology) -> None:
 
 
 def _device_cpus(topology: Topology) -> dict[str, int | None]:
-    """The processors of DUTs that an XDP generator sends to: the last ones, and never the first one."""
-    if not isinstance(topology.nodes[topology.tg_name].generator, XdpGenerator):
+    """The processors of DUTs that an XDP generator sends to: the last ones, and never the first one.
+
+    There are none without root, as threads of the kernel cannot be bound then.
+    """
+    if not is_privileged() or not isinstance(topology.nodes[topology.tg_name].generator, XdpGenerator):
         return {}
     _, *others = sorted(os.sched_getaffinity(0))
     cpus = itertools.cycle(reversed(others)) if others else itertools.repeat(None)
@@ -335,15 +338,20 @@ def _home() -> str:
 
 
 def _resolved(directory: Path, known: state.State) -> Topology:
+    cpus = tuple(sorted({cpu for cpu in _device_cpus(known.topology).values() if cpu is not None}))
     nodes = {
-        name: _resolved_node(node, directory, known.username, known.nodes[name])
+        name: _resolved_node(node, directory, known.username, known.nodes[name], cpus)
         for name, node in known.topology.nodes.items()
     }
     return known.topology.model_copy(update={"nodes": nodes})
 
 
-def _resolved_node(node: Node, directory: Path, username: str, access: state.Access) -> Node:
+def _resolved_node(
+    node: Node, directory: Path, username: str, access: state.Access, device_cpus: tuple[int, ...]
+) -> Node:
     generator = node.generator
+    if isinstance(generator, XdpGenerator):
+        generator = generator.model_copy(update={"device_cpus": device_cpus})
     if isinstance(generator, RealGenerator) and generator.any_python and "python" not in generator.model_fields_set:
         # The nodes are this machine, and of its Pythons this one is known to have numpy.
         generator = generator.model_copy(update={"python": sys.executable})

@@ -31,7 +31,8 @@ class _InKernel(Generator[SettingsT]):
 
     def ready(self) -> Mapping[str, Any]:
         """See `Generator.ready`; nothing is started for it."""
-        options = {"catch_up": self.settings.catch_up, "cpus": self.settings.cpus}
+        settings = self.settings
+        options = {"catch_up": settings.catch_up, "cpus": settings.cpus, "device_cpus": settings.device_cpus or None}
         return {name: value for name, value in options.items() if value is not None}
 
 
@@ -73,6 +74,6 @@ class Auto(_InKernel[AutoGenerator]):
             if error.kind not in IMPOSSIBLE:
                 raise
             reason = str(error)
-        embedded = {name: value for name, value in options.items() if name == "catch_up"}
+        embedded = {name: value for name, value in options.items() if name != "cpus"}
         facts = agent.configure(configuration, generator="afpacket", options=embedded)
         return {"kind": "afpacket", **facts, "instead_of_xdp_because": reason}

@@ -27,7 +27,7 @@ class ActiveDirection:
     Args:
         direction: The direction.
         links: All interfaces, by name.
-        cpu: The processor for its sender to begin on.
+        cpus: The processors that its sender may use; it begins on the first one.
         catch_up: Seconds of traffic that are made up for after a stall.
         examines: Whether frames that come back are looked at.
 
@@ -37,7 +37,7 @@ class ActiveDirection:
     """
 
     def __init__(
-        self, direction: Direction, links: Mapping[str, Link], cpu: int, catch_up: float, *, examines: bool
+        self, direction: Direction, links: Mapping[str, Link], cpus: tuple[int, ...], catch_up: float, *, examines: bool
     ) -> None:
         frames = direction.frames
         source, sink = links[direction.transmit], links[direction.receive]
@@ -54,7 +54,7 @@ class ActiveDirection:
         self._examiner = Examiner(direction, cycle, sink) if examines else None
         self._source, self._sink = source, sink
         self._arrivals: ArrivalLog | None = None
-        self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpu, catch_up)
+        self._setup = SenderSetup(source.name, cycle, frames.tag_place, source.kind == "veth", cpus, catch_up)
         self.sender = Sender(self._setup)
         self.broadcaster: Sender | None = None
         if direction.broadcast_share:

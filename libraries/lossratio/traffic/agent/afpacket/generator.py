@@ -14,12 +14,13 @@ from ..core.early_verdict import LOOK_SECONDS, Watch, is_certain
 from ..core.links import Link
 from ..core.pacing import CATCH_UP, frames_within
 from ..core.ports import links_after, same_links, usable_links
+from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
 from .direction import ActiveDirection
 from .examination import MOST_EXAMINED
 from .latency import MOST_FRAMES, NUMBERS, Probe
 from .receive import DIRECTIONS
-from .sender import COUNTING, Sender, SenderReport, SendOrder, raise_priority
+from .sender import COUNTING, SENDING, Sender, SenderReport, SendOrder, raise_priority
 
 _CHECK_SECONDS = 0.1
 _NOTE_SECONDS = 0.05
@@ -33,12 +34,15 @@ class AfPacketGenerator:
     Args:
         configuration: Ports, directions and settle time.
         catch_up: Seconds of traffic that are made up for after a stall.
+        device_cpus: Processors on which devices under test of this machine receive.
 
     Raises:
         AgentError: If the ports cannot, or must not, be used, or the frames cannot be sent.
     """
 
-    def __init__(self, configuration: Configuration, catch_up: float = CATCH_UP) -> None:
+    def __init__(
+        self, configuration: Configuration, catch_up: float = CATCH_UP, device_cpus: Sequence[int] = ()
+    ) -> None:
         self._settle_time = configuration.settle_time
         self._ports = configuration.ports
         self._catch_up = catch_up
@@ -50,12 +54,13 @@ class AfPacketGenerator:
         self._examines = configuration.examines
         self._is_numbered = all(direction.frames.is_numbered for direction in configuration.directions)
         self._probe_tag = int.from_bytes(os.urandom(4), "big") & ~NUMBERS
-        cpus = sorted(os.sched_getaffinity(0))
+        cpus = DeviceProcessors(device_cpus).free()
         try:
             for number, direction in enumerate(configuration.directions):
-                cpu = cpus[number % len(cpus)]
+                # The first of its own processors is the one to begin on.
+                own = (*cpus[number % len(cpus) :], *cpus[: number % len(cpus)])
                 self._directions.append(
-                    ActiveDirection(direction, self._before, cpu, catch_up, examines=configuration.examines)
+                    ActiveDirection(direction, self._before, own, catch_up, examines=configuration.examines)
                 )
         except OSError as error:
             self.close()
@@ -193,6 +198,8 @@ class AfPacketGenerator:
                     tag=(tag + number) ^ _FAR,
                     ramp_tag=(ramp_tag + number) ^ _FAR,
                 )
+        # Otherwise the first sender that starts could keep this process from starting the others.
+        raise_priority(SENDING + 1)
         try:
             for direction in self._directions:
                 direction.watch(orders[direction.sender])
@@ -208,6 +215,8 @@ class AfPacketGenerator:
             raise
         except OSError as error:
             raise _socket_error(error) from error
+        finally:
+            raise_priority(COUNTING)
 
     def _finish(
         self, senders: Sequence[Sender], check: Callable[[], None], lookout: _Lookout | None = None

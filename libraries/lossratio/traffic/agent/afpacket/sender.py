@@ -50,7 +50,7 @@ class SenderSetup:
         cycle: The frames, in their order.
         tag_place: Where the trial's tag is in each frame.
         drops_beyond: See `lossratio.traffic.agent.afpacket.transmit.TransmitRing`.
-        cpu: The processor to begin on.
+        cpus: The processors that it may use; it begins on the first one.
         catch_up: See `lossratio.traffic.agent.core.pacing.transmit`.
         probes: Whether its frames measure latency: see `lossratio.traffic.agent.afpacket.transmit`.
     """
@@ -59,7 +59,7 @@ class SenderSetup:
     cycle: FrameCycle
     tag_place: TagPlace
     drops_beyond: bool
-    cpu: int
+    cpus: tuple[int, ...]
     catch_up: float
     probes: bool = False
 
@@ -351,7 +351,7 @@ class Sender:
 
 
 def _work(orders: Connection, permit: Permit, progress: Progress, setup: SenderSetup, parent: int) -> None:
-    is_realtime = _prepare(setup.cpu, parent)
+    is_realtime = _prepare(setup.cpus, parent)
     open_output = ProbeSocket if setup.probes else TransmitRing
     try:
         output = open_output(setup.interface, setup.cycle, setup.tag_place, drops_beyond=setup.drops_beyond)
@@ -404,7 +404,7 @@ def _transmit(
     )
 
 
-def _prepare(cpu: int, parent: int) -> bool:
+def _prepare(cpus: tuple[int, ...], parent: int) -> bool:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     # Dies with the agent, however that ends, and is woken when it asked to be, not some 50 microseconds later.
@@ -414,9 +414,8 @@ def _prepare(cpu: int, parent: int) -> bool:
         os._exit(1)
     gc.disable()
     # It begins on a processor of its own and mostly stays there, but is not kept from fleeing another's load.
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {cpu})
-    os.sched_setaffinity(0, allowed)
+    os.sched_setaffinity(0, cpus[:1])
+    os.sched_setaffinity(0, cpus)
     return raise_priority(SENDING)
 
 

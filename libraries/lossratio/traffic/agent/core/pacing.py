@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ def transmit(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
     note: Callable[[int, int], None] | None = None,
+    give_way: Callable[[], None] = os.sched_yield,
 ) -> Transmission:
     """Sends at a constant load; frames that cannot be sent in time stay unsent.
 
@@ -78,6 +80,8 @@ def transmit(
         clock: Tells the time, in seconds.
         sleep: Waits for so many seconds.
         note: Called after each batch with the frames sent and skipped until then; None: nobody watches.
+        give_way: Called while it is behind, after each piece. Senders of the same priority on one processor take turns
+            then; otherwise the first one would keep it, and the other direction would get nothing.
     """
     end = math.inf if duration is None else duration
     is_complete = math.isinf(catch_up)
@@ -105,6 +109,8 @@ def transmit(
             sent += left
             if not left:
                 sleep(_BUSY_WAIT)
+            elif sent + skipped < due:
+                give_way()
         if note is not None:
             note(sent, skipped)
         next_due = (sent + skipped) / load
@@ -112,6 +118,8 @@ def transmit(
         pause = wake_up - (clock() - start)
         if pause > 0:
             sleep(min(pause, _LONGEST_SLEEP))
+        else:
+            give_way()
     elapsed = clock() - start
     # Only somebody who stops it ends it sooner.
     return Transmission(sent + skipped if elapsed < end else intended, sent, elapsed, worst)

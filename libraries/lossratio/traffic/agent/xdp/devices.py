@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
-from pathlib import Path
 
 from lossratio.bpf import SENDS, BpfError, XdpLink, XdpMode, XdpProgram, attached_program, program_info, xdp_features
 
@@ -13,8 +11,6 @@ from ..core.links import Link
 from ..core.protocol import AgentError
 
 _POSSIBLE_CPUS = "/sys/devices/system/cpu/possible"
-_PROCESSOR_TIMES = "/proc/stat"
-_STOLEN_COLUMN = 7
 _NATIVE_REFUSED = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE, errno.ENOMEM, errno.ENOSPC, errno.EBUSY)
 
 
@@ -83,90 +79,6 @@ def attach(program: XdpProgram, port: Link) -> tuple[XdpLink, XdpMode]:
             f"({error.message}). Offloads that join frames (ethtool -K {port.name} lro off), an MTU beyond a page, and "
             f"too few queues are in the way of XDP. Or use 'kind: afpacket'.",
         ) from error
-
-
-class DeviceProcessors:
-    """Processors that threads of the kernel are bound to which receive for an interface (threaded NAPI).
-
-    A local testbed has one for each DUT, and keeps the processor for that thread.
-
-    Attributes:
-        numbers: The processors.
-    """
-
-    def __init__(self) -> None:
-        self.numbers = _pinned_napi_cpus()
-        self._before = 0
-
-    def begin(self) -> None:
-        """Begins to watch what is taken from them."""
-        self._before = self._stolen_ticks()
-
-    def kept_out(self, refused: int, rate: float) -> int:
-        """Of the frames that a device had no room for, those that the host of a virtual machine kept out.
-
-        Args:
-            refused: Frames that the device refused since `begin`.
-            rate: Frames per second that were sent to it.
-
-        Returns:
-            All of them, if the host had these processors for the time of so many frames; else none: the device was
-            overloaded.
-        """
-        ticks = self._stolen_ticks() - self._before
-        # How much of the first tick was stolen before is not known.
-        seconds = (ticks + 1) / os.sysconf("SC_CLK_TCK") if ticks > 0 else 0.0
-        return refused if refused <= seconds * rate else 0
-
-    def check(self, home: int, place: int | None) -> None:
-        """Makes sure that no sender kept a device from receiving.
-
-        Args:
-            home: The sender's processor.
-            place: Another processor that it was on; None: there is none.
-
-        Raises:
-            AgentError: Of kind ``displaced``.
-        """
-        if place in self.numbers:
-            raise AgentError(
-                "displaced",
-                f"The kernel moved the sender from processor {home} to {place}, which belongs to a device under test, "
-                "so that the device could not receive all frames. Other programs take too much time of this machine.",
-            )
-
-    def _stolen_ticks(self) -> int:
-        ticks = 0
-        if self.numbers:
-            with open(_PROCESSOR_TIMES, encoding="ascii") as file:
-                for line in file:
-                    name, *columns = line.split()
-                    if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in self.numbers:
-                        ticks += int(columns[_STOLEN_COLUMN])
-        return ticks
-
-
-def _pinned_napi_cpus() -> frozenset[int]:
-    cpus: set[int] = set()
-    every = len(os.sched_getaffinity(0))
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                if (entry / "comm").read_text(encoding="ascii", errors="replace").startswith("napi/"):
-                    # Not by its id, which may be another one in this PID namespace.
-                    bound = _allowed((entry / "status").read_text(encoding="ascii", errors="replace"))
-                    cpus |= bound if len(bound) < every else set()
-    return frozenset(cpus)
-
-
-def _allowed(status: str) -> set[int]:
-    """The processors that a thread may use, by its ``/proc/.../status``."""
-    line = next(line for line in status.splitlines() if line.startswith("Cpus_allowed_list:"))
-    cpus: set[int] = set()
-    for part in line.split()[1].split(","):
-        first, _, last = part.partition("-")
-        cpus |= set(range(int(first), int(last or first) + 1))
-    return cpus
 
 
 def possible_cpus() -> int:

@@ -17,8 +17,9 @@ from ..core.generator import counted_course
 from ..core.links import Link
 from ..core.pacing import CATCH_UP, LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
 from ..core.ports import links_after, same_links, usable_links
+from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
-from .devices import DeviceProcessors, attach, check_can_send, check_may_attach, possible_cpus
+from .devices import attach, check_can_send, check_may_attach, possible_cpus
 from .findings import latency_of, merged, times_of
 from .frame_code import FrameCode
 from .frames import FramePlan
@@ -62,6 +63,7 @@ class XdpGenerator:
         cpus: Processors of its senders; None: it chooses some.
         batch: How many runs of a sender's program pass before frames are handed over; None: few for exact times, and
             many for high rates.
+        device_cpus: Processors on which devices under test of this machine receive.
 
     Raises:
         AgentError: If the ports cannot, or must not, be used, or the frames cannot be sent.
@@ -73,6 +75,7 @@ class XdpGenerator:
         catch_up: float = CATCH_UP,
         cpus: Sequence[int] | None = None,
         batch: int | None = None,
+        device_cpus: Sequence[int] = (),
     ) -> None:
         self._batch = batch
         self._configuration = configuration
@@ -83,8 +86,8 @@ class XdpGenerator:
         if reason is not None:
             raise AgentError("bpf", f"The generator 'xdp' is not possible here: {reason}. {_WAY_OUT}")
         self._check_ports()
-        self._devices = DeviceProcessors()
-        self._cpus = choose_cpus(len(configuration.directions), cpus, self._devices.numbers)
+        self._devices = DeviceProcessors(device_cpus)
+        self._cpus = choose_cpus(len(configuration.directions), cpus, self._devices.free())
         # A random beginning, so that no other agent's frames are taken for this one's.
         self._tag = int.from_bytes(os.urandom(4), "big") & ~DIRECTIONS
         self._modes: dict[str, XdpMode] = {}

@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Collection, Sequence
+from typing import Sequence
 
 from lossratio.bpf import BpfError
 
@@ -222,19 +222,19 @@ class Share:
     share: tuple[int, int]
 
 
-def choose_cpus(directions: int, wanted: Sequence[int] | None, taken: Collection[int]) -> tuple[int, ...]:
+def choose_cpus(directions: int, wanted: Sequence[int] | None, free: Sequence[int]) -> tuple[int, ...]:
     """The processors of the senders: one for each direction where there are enough, else one for all of them.
 
     Args:
         directions: How many directions there are.
         wanted: Processors that the topology names; None: none.
-        taken: Processors of devices.
+        free: Processors that no device needs.
 
     Raises:
         AgentError: If there is no such processor.
     """
-    allowed = os.sched_getaffinity(0)
     if wanted is not None:
+        allowed = os.sched_getaffinity(0)
         missing = sorted(set(wanted) - allowed)
         if missing or not wanted:
             raise AgentError(
@@ -242,9 +242,8 @@ def choose_cpus(directions: int, wanted: Sequence[int] | None, taken: Collection
                 f"The generator's 'cpus' ask for CPU {missing}, and the agent may use {sorted(allowed)}.",
             )
         return tuple(dict.fromkeys(wanted))
-    free = sorted(allowed.difference(taken)) or sorted(allowed)
     # One is left for everything else.
-    return tuple(free[:directions]) if len(free) > directions else tuple(free[:1])
+    return tuple(free[: directions if len(free) > directions else 1])
 
 
 def share_out(directions: int, senders: int) -> tuple[Share, ...]:
