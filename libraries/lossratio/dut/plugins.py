@@ -95,5 +95,5 @@ def _problem(item: Any) -> str:
     option = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         return f"it has no option {option!r}"
-    message = str(item["msg"]).removeprefix("Value error, ")
+    message = str(item["msg"]).removeprefix("Value error, ").rstrip(".")
     return f"{option}: {message}" if option else message

@@ -118,6 +118,9 @@ class DeviceKeywords(Keywords):
 
         if keyword is None:
             check_reconfigurable(self.session.ready_testbed())
+        else:
+            # A search before it would be in vain.
+            BuiltIn().keyword_should_exist(keyword)
         request = ReconfigurationRequest(search, reconfigure)
         return measured(
             self.session,

@@ -226,8 +226,11 @@ def load_profile(
     try:
         return TrafficProfile.model_validate({**fields, "frame_size": parse_frame_size(frame_size)})
     except ValidationError as error:
-        message = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise TrafficError(f"Traffic profile {shown}, frame size {frame_size}: {message}.") from error
+        problem = error.errors()[0]
+        # A check of the whole profile belongs to no field.
+        where = "".join(f"{field}: " for field in problem["loc"])
+        message = problem["msg"].removeprefix("Value error, ")
+        raise TrafficError(f"Traffic profile {shown}, frame size {frame_size}: {where}{message}.") from error
     except ValueError as error:
         raise TrafficError(f"Traffic profile {shown}, frame size: {error}") from error
 
@@ -271,9 +274,13 @@ def parse_frame_size(frame_size: int | str) -> int | str:
     ``IMIX`` is short for ``IMIX_v4_1``.
 
     Raises:
-        ValueError: If it begins like a number, and is no number of bytes.
+        ValueError: If it begins like a number, and is no number of bytes; or if it looks like an argument of its own,
+            as Robot Framework hands over a named argument that a keyword does not have.
     """
     text = str(frame_size).strip()
+    name, is_named, _ = text.partition("=")
+    if is_named and name.isidentifier():
+        raise ValueError(f"there is no argument {name!r}: {text!r} was taken for the frame size, such as 64B.")
     if text.casefold() == "imix":
         return _IMIX
     if text[:1].isalpha():

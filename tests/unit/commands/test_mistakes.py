@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import os
 import re
 import subprocess
@@ -9,6 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
+import robot
+import yaml
+from local_testbeds import local_topology, needs_testbed, own_state
+from robot.api import ExecutionResult
+
+from lossratio import open_testbed
+from lossratio.errors import LossRatioError
+from lossratio.nodes import NodeSession
+from lossratio.testbed.local import LocalTestbed
+from lossratio.topology import load_topology
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 LOCAL, SIMULATED = TOPOLOGIES / "local.yaml", TOPOLOGIES / "simulated.yaml"
@@ -103,3 +115,218 @@ def test_a_shell_completes_commands_and_options():
 
     assert completed("lossratio te") == ["plain,testbed"]
     assert "plain,--resume" in completed("lossratio run --re")
+
+
+IN_SUITES = {
+    "no set-up": ("Find NDR And PDR    64B", "No testbed is set up. Call the keyword 'Set Up Testbed' first"),
+    "misspelt kind of DUT": ("Set Up Testbed    {}    dut=linux_brige", "Did you mean 'linux_bridge'?"),
+    "misspelt option": (
+        "Set Up Testbed    {}    dut=linux_bridge    polise=1 kfps",
+        "it has no option 'polise'. Its options",
+    ),
+    "option without a kind": ("Set Up Testbed    {}    police=1 kfps", "The options police belong to a kind of DUT"),
+    "rate of an option that is none": (
+        "Set Up Testbed    {}    dut=linux_bridge    police=fast",
+        "police: 'fast' is not a frame rate; write it like '10 kpps'. Its options",
+    ),
+    "more DUTs than there are": (
+        "Set Up Testbed    {}    duts=5",
+        "asked to go through 5 DUTs, and there are 1 (DUT1)",
+    ),
+    "no link": ("Set Up Testbed    {}    links=0", "0 parallel links are asked for; take 1 or more"),
+    "no such file": ("Set Up Testbed    simulated.yml", "Cannot read simulated.yml: No such file or directory."),
+    "no trial": ("Measure MRR    64B    trials=0", "A measurement needs at least one trial, not 0."),
+    "number of trials that is none": (
+        "Measure MRR    64B    trials=many",
+        "'many' that cannot be converted to integer",
+    ),
+    "negative duration": ("Measure MRR    64B    trial_duration=-1 s", "must be a positive, finite number, not -1.0"),
+    "rest that is no time": ("Find NDR And PDR    64B    rest=soon", "Invalid time string 'soon'"),
+    "integrity that is none": ("Find NDR And PDR    64B    integrity=maybe", "Available: 'DOUBT', 'FAIL' and 'OFF'"),
+    "neither yes nor no": (
+        "Find NDR And PDR    64B    bidirectional=perhaps",
+        "bidirectional: Input should be a valid",
+    ),
+    "no run to continue": ("Find NDR And PDR    64B    resume=nowhere", "There is no run to be continued in nowhere"),
+    "misspelt argument": ("Find NDR And PDR    framesize=64B", "there is no argument 'framesize'"),
+    "load of nothing": ("Find NDR And PDR    64B    max_load=0", "'0' is not a frame rate"),
+    "bits for frames": ("Find NDR And PDR    64B    max_load=100 Mbps", "'100 Mbps' is not a frame rate"),
+    "least load above the limit": (
+        "Find NDR And PDR    64B    min_load=20 Mpps",
+        "is above the maximum load (400.00 kfps)",
+    ),
+    "no such profile": ("Find NDR And PDR    64B    profile=nope.yaml", "Cannot read nope.yaml: No such file"),
+    "frame that is too large": ("Find NDR And PDR    9001B", "9001 is not within 64 and 9000 bytes"),
+    "step that the RFC forbids": (
+        "Measure Frame Loss Rate    64B    step=50 %",
+        "at most 10% of the maximum load (RFC 2544",
+    ),
+    "loss ratio above 1": (
+        "Find Critical Load    64B    target_loss_ratio=2",
+        "must be between 0 and 1, exclusive, not 2.0",
+    ),
+    "size for a load": ("Measure Latency    64B", "'64B' is not a frame rate"),
+    "demand of nothing": ("Throughput Should Be At Least    fast", "'fast' is not a frame rate"),
+    "telemetry of no search": ("Collect Telemetry", "No search has been made since this testbed was set up."),
+    "keyword that is not there": (
+        "Measure Reconfiguration Loss    64B    keyword=No Such Keyword",
+        "No keyword with name 'No Such Keyword' found.",
+    ),
+    "nothing to reconfigure": ("Reconfigure DUTs", "There is no DUT of ours to reconfigure"),
+}
+
+
+@pytest.fixture(scope="module")
+def suite_of_mistakes(tmp_path_factory):
+    """The messages of tests with a mistake each, by name, and whether anything was measured."""
+    directory = tmp_path_factory.mktemp("mistakes")
+    lines = [
+        "*** Settings ***",
+        "Resource    lossratio/resources/performance.resource",
+        "Test Teardown    Tear Down Testbed",
+    ]
+    lines.append("*** Test Cases ***")
+    for name, (line, _) in IN_SUITES.items():
+        lines.append(name)
+        if "Testbed" not in line and name != "no set-up":
+            lines.append(f"    Set Up Testbed    {SIMULATED}")
+        lines.append(f"    {line.format(SIMULATED)}")
+    (directory / "mistakes.robot").write_text("\n".join(lines))
+    robot.run(
+        str(directory / "mistakes.robot"),
+        outputdir=str(directory / "out"),
+        pythonpath=[str(TOPOLOGIES.parent / "libraries")],
+        stdout=io.StringIO(),
+        stderr=io.StringIO(),
+    )
+    tests = ExecutionResult(str(directory / "out" / "output.xml")).suite.all_tests
+    return {test.name: test.message for test in tests}, list(directory.rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize("name", IN_SUITES)
+def test_a_mistake_in_a_suite_is_one_error_in_one_line_and_nothing_is_measured(suite_of_mistakes, name):
+    messages, journals = suite_of_mistakes
+    assert IN_SUITES[name][1] in messages[name]
+    assert "\n" not in messages[name]
+    assert journals == []
+
+
+def test_a_tag_that_no_test_has_is_named(lossratio, tmp_path):
+    (tmp_path / "a.robot").write_text("*** Test Cases ***\nOne\n    Log    1\n")
+    status, out, err = lossratio(*ON_SIMULATED, "a.robot", "--include", "ndrpdrr")
+    assert (status, "contains no tests matching tag 'ndrpdrr'" in out + err) == (2, True)
+
+
+MEASURE = "from lossratio import open_testbed; open_testbed(__import__('sys').argv[1], results='out').mrr('64B')"
+WITHOUT = "import sys; sys.modules[{!r}] = None; from lossratio.commands.main import main; sys.argv = {!r}; main()"
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a file system that cannot be written")
+def test_a_directory_that_cannot_be_written_is_named_before_anything_is_measured(tmp_path):
+    (tmp_path / "out").mkdir()
+    lines = 'mount -t tmpfs -o ro tmpfs out && exec "$0" -c "$1" "$2"'
+    command = ["unshare", "--mount", "sh", "-c", lines, sys.executable, MEASURE, str(SIMULATED)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "StorageError: Cannot open the journal out/trials/" in done.stderr
+    assert "Read-only file system. Nothing is measured that could not be kept" in done.stderr
+
+
+def test_a_package_that_is_missing_is_named(tmp_path):
+    code = WITHOUT.format("s3fs", ["lossratio", "trend", "s3://bucket/path"])
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("Error: s3://bucket/path: a Python package for this kind of store is missing")
+    assert "S3 needs s3fs" in done.stderr
+
+
+def with_field(path, value):
+    """Changes a field of the topology's data."""
+
+    def change(data):
+        *parents, last = path
+        for name in parents:
+            data = data[name]
+        data[last] = value
+
+    return change
+
+
+def swap_links(data):
+    west, east = data["nodes"]["TG"]["interfaces"].values()
+    west["link"], east["link"] = east["link"], west["link"]
+
+
+FIREWALL = "nft add table inet fw; nft add chain inet fw f '{ type filter hook forward priority 0; policy drop; }'"
+LIVE = {
+    "swapped links": (
+        swap_links,
+        "",
+        "",
+        "DUT1 receives 10 frames and lets none out.* Check the links' ends in the topology",
+    ),
+    "firewall": (None, FIREWALL, "nft delete table inet fw", "DUT1 receives 10 frames and lets none out"),
+    "interface down": (
+        None,
+        "ip link set tg0 down",
+        "ip link set tg0 up",
+        r"interface tg0 of TG was set down. Set it up \(ip",
+    ),
+    "MTU of the TG": (
+        None,
+        "ip link set tg1 mtu 600",
+        "ip link set tg1 mtu 1500",
+        "Frames of 1518 bytes do not go .*Raise it to",
+    ),
+    "MTU of the DUT": (
+        None,
+        "ip link set dut0 mtu 600",
+        "ip link set dut0 mtu 1500",
+        r"DUT1.port0 \(dut0\), whose MTU is 600",
+    ),
+    "no such interface": (
+        with_field(("nodes", "DUT1", "interfaces", "port0", "name"), "eth7"),
+        "",
+        "",
+        r"lab.yaml:\d+: nodes.DUT1.interfaces.port0.name: node DUT1 has no interface 'eth7'",
+    ),
+    "wrong port": (
+        with_field(("nodes", "DUT1", "port"), 1),
+        "",
+        "",
+        "connection refused. Does sshd run there, and is this its port?",
+    ),
+    "wrong user": (with_field(("nodes", "DUT1", "username"), "nobody7"), "", "", "log-in refused .*Is the user right"),
+    "no key": (with_field(("nodes", "DUT1", "key_file"), "/nowhere"), "", "", "cannot read its key file /nowhere"),
+    "no Python": (with_field(("nodes", "TG", "generator", "python"), "/python9"), "", "", "/python9: not found"),
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A local testbed, as if it were a lab."""
+    with own_state():
+        file = local_topology(tmp_path_factory.mktemp("built"), "mistakes")
+        with LocalTestbed.up(load_topology(file)) as testbed:
+            yield testbed.topology
+
+
+@pytest.mark.netns
+@needs_testbed
+@pytest.mark.parametrize(("change", "command", "undo", "error"), LIVE.values(), ids=LIVE)
+def test_a_mistake_in_a_lab_is_one_error_that_names_the_place(built, tmp_path, change, command, undo, error):
+    data = copy.deepcopy(built.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+    data |= {"testbed": "lab", "format": "lossratio-topology/1"}
+    if change is not None:
+        change(data)
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump(data))
+    node = "TG" if "tg" in command else "DUT1"
+    with NodeSession.connect(node, built.nodes[node]) as session:
+        session.run("sh", "-c", command)
+        try:
+            with (
+                pytest.raises(LossRatioError, match=error),
+                open_testbed(tmp_path / "lab.yaml", dut="linux_router", results=tmp_path) as testbed,
+            ):
+                testbed.mrr("1518B", max_load="5 kfps")
+        finally:
+            session.run("sh", "-c", undo)
