@@ -120,7 +120,7 @@ class DeviceKeywords(Keywords):
             check_reconfigurable(self.session.ready_testbed())
         else:
             # A search before it would be in vain.
-            BuiltIn().keyword_should_exist(keyword)
+            BuiltIn().run_keyword("Keyword Should Exist", keyword)
         request = ReconfigurationRequest(search, reconfigure)
         return measured(
             self.session,
