@@ -1,0 +1,297 @@
+"""The command ``lossratio init``: topology, suite and job of a new lab, from answers or from TRex's configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from lossratio.commands.parameters import FRAME_RATE
+from lossratio.dut import BLACK_BOX, CABLE, dut_kinds
+from lossratio.errors import TopologyError
+from lossratio.topology import load_topology
+from lossratio.yaml_file import load_yaml_file
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*$")
+_PCI = re.compile(r"(?:(?P<domain>[0-9a-fA-F]{4}):)?(?P<rest>[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])$")
+_SIDES = ("west", "east")
+
+_SUITE = """\
+*** Settings ***
+Documentation     [Top] TG-DUTs-TG. [Enc] Eth-IPv4. [Cfg] {name}: {kind}.
+...               [Ver] NDR and PDR by RFC 9971, MRR at maximum load. [Ref] RFC 2544.
+Metadata          Frame Sizes    64B 1518B IMIX
+
+Resource          lossratio/resources/performance.resource
+
+Suite Setup       Set Up Testbed    ${{TOPOLOGY}}    duts=${{DUTS}}    nic=${{NIC}}    dut={kind}{options}
+Suite Teardown    Tear Down Testbed
+Test Template     Find NDR And PDR
+
+Test Tags         perftest    ethip4    base    ethip4-ip4base-{tag}    ${{FRAME_SIZE}}    ${{CORES}}c
+
+
+*** Test Cases ***
+${{FRAME_SIZE}}-${{CORES}}c-ethip4-ip4base-{tag}-ndrpdr
+    [Tags]    ndrpdr
+    ${{FRAME_SIZE}}    profile=ethip4-ip4base
+${{FRAME_SIZE}}-${{CORES}}c-ethip4-ip4base-{tag}-mrr
+    [Tags]    mrr
+    [Template]    Measure MRR
+    ${{FRAME_SIZE}}    profile=ethip4-ip4base
+"""
+
+
+class _PortInfo(BaseModel):
+    """What TRex's configuration says about a port; MAC addresses are texts or lists of six numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    dest_mac: str | tuple[int, ...] | None = None
+    src_mac: str | tuple[int, ...] | None = None
+    ip: str | None = None
+    default_gw: str | None = None
+
+
+class _Threads(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    socket: int
+    threads: tuple[int, ...]
+
+
+class _Platform(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    master_thread_id: int
+    latency_thread_id: int
+    dual_if: tuple[_Threads, ...]
+
+
+class _TrexFile(BaseModel):
+    """The fields of ``trex_cfg.yaml`` that matter here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    interfaces: tuple[str, ...] = Field(min_length=2)
+    port_limit: int | None = None
+    port_info: tuple[_PortInfo, ...] = ()
+    platform: _Platform | None = None
+    prefix: str | None = None
+    zmq_rpc_port: int = 4501
+    zmq_pub_port: int = 4500
+
+
+@dataclass
+class _Lab:
+    """What is known about a lab.
+
+    Attributes:
+        name: Its name.
+        generator: Settings of the generator.
+        ports: The fields of the TG's interfaces, those of the path first.
+        next_hops: MAC addresses of frames from the west and the east; None: not known.
+        remarks: What its user must know.
+    """
+
+    name: str
+    generator: dict[str, Any]
+    ports: list[dict[str, Any]]
+    next_hops: tuple[str | None, str | None] = (None, None)
+    remarks: list[str] = field(default_factory=list)
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
+@click.option("--trex", metavar="FILE", type=click.Path(path_type=Path), help="TRex's configuration, trex_cfg.yaml.")
+def init(directory: Path, trex: Path | None) -> None:
+    """Write topology, suite and job of a new lab to DIRECTORY.
+
+    It asks for what it must know; Enter takes the answer in brackets.
+    """
+    name = _ask("Name of the testbed", "lab1", _NAME, "letters, digits, '_', '.' and '-'")
+    is_local = trex is None and click.confirm(
+        "Build it from network namespaces of this machine, to try it out?", default=True
+    )
+    tg = {} if is_local else _reach("the traffic generator", needs_one=True)
+    lab = _asked_lab(name, is_local) if trex is None else _trex_lab(name, trex)
+    dut = {} if is_local else _reach("the device (Enter: it cannot be logged in to, a black box)", needs_one=False)
+    kinds = [kind for kind in dut_kinds() if kind != CABLE]
+    usual = "linux_bridge" if is_local else BLACK_BOX
+    kind = BLACK_BOX
+    if is_local or dut:
+        kind = click.prompt("Kind of the device", default=usual, type=click.Choice(kinds))
+    names = ("dut0", "dut1") if is_local else ("eth1", "eth2")
+    ends = [
+        {"name": _interface(f"Its interface in the {side}", usual_name)} if is_local or dut else {}
+        for side, usual_name in zip(_SIDES, names, strict=True)
+    ]
+    nodes = {
+        "TG": {"type": "TG", **tg, "generator": lab.generator, "interfaces": dict(_named_ports(lab.ports))},
+        "DUT1": {
+            "type": "DUT",
+            **dut,
+            "interfaces": {side: {**end, "link": side} for side, end in zip(_SIDES, ends, strict=True)},
+        },
+    }
+    topology = {
+        "format": "lossratio-topology/1",
+        "name": name,
+        **({"testbed": "local"} if is_local else {}),
+        "nodes": nodes,
+    }
+    options = ""
+    if kind == BLACK_BOX:
+        known = zip(("west_mac", "east_mac"), lab.next_hops, strict=True)
+        options = "".join(f"    {option}={mac}" for option, mac in known if mac is not None)
+    tag = re.sub(r"[^a-z0-9]+", "", name.lower()) or "lab"
+    remarks = "".join(f"# {remark}\n" for remark in lab.remarks)
+    texts = {
+        directory / f"{name}.yaml": remarks + yaml.safe_dump(topology, sort_keys=False, width=120),
+        directory / f"{name}.robot": _SUITE.format(name=name, kind=kind, options=options, tag=tag),
+        directory / f"{name}-job.yaml": yaml.safe_dump(_job(name), sort_keys=False, width=120),
+    }
+    _write(texts)
+    load_topology(directory / f"{name}.yaml")
+    for remark in lab.remarks:
+        click.echo(remark)
+    click.echo(f"Written: {', '.join(map(str, texts))}. Next:")
+    click.echo(f"  lossratio check {directory / name}.yaml{'' if is_local else ' --connect'}")
+    click.echo(f"  lossratio run --job {directory / name}-job.yaml")
+
+
+def _asked_lab(name: str, is_local: bool) -> _Lab:
+    rate = click.prompt("Most frames per second that the generator sends per port", default="100 kfps", type=FRAME_RATE)
+    ports = [
+        {"name": _interface(f"Interface of the traffic generator in the {side}", usual)}
+        for side, usual in zip(_SIDES, ("tg0", "tg1") if is_local else ("eth1", "eth2"), strict=True)
+    ]
+    return _Lab(name, {"kind": "afpacket", "max_rate": float(rate)}, ports)
+
+
+def _trex_lab(name: str, file: Path) -> _Lab:
+    """The TG of TRex's configuration.
+
+    Raises:
+        TopologyError: If the file cannot be read, or has ports that lossratio cannot use.
+    """
+    # The file is a list of one mapping.
+    config = load_yaml_file(file, _TrexFile, TopologyError, rewrite=_as_mapping)
+    used = [(place, port) for place, port in enumerate(config.interfaces[: config.port_limit]) if port != "dummy"]
+    if len(used) < 2:
+        raise TopologyError(
+            f"{file}: interfaces: TRex needs two ports for a path, and has {len(used)} ('dummy' is none)."
+        )
+    generator: dict[str, Any] = {"kind": "trex"}
+    if config.platform is not None:
+        generator["master_core"] = config.platform.master_thread_id
+        generator["latency_core"] = config.platform.latency_thread_id
+        generator["cores"] = [entry.model_dump(mode="json") for entry in config.platform.dual_if[:1]]
+    if config.prefix is not None:
+        generator |= {"prefix": config.prefix}
+    tcp_ports = (("rpc_port", config.zmq_rpc_port, 4501), ("publisher_port", config.zmq_pub_port, 4500))
+    generator |= {ours: number for ours, number, usual in tcp_ports if number != usual}
+    lab = _Lab(name, generator, [])
+    infos = [config.port_info[place] if place < len(config.port_info) else _PortInfo() for place, _ in used]
+    for (place, port), info in zip(used, infos, strict=True):
+        match = _PCI.match(port)
+        if match is None:
+            generator["software"] = True
+            lab.ports.append({"name": port})
+            continue
+        mac = _mac(info.src_mac) or _ask(
+            f"MAC address of TRex's port {place} ({port})", None, _MAC, "02:00:00:00:00:01"
+        )
+        lab.ports.append({"pci_address": f"{match['domain'] or '0000'}:{match['rest']}", "mac_address": mac})
+    lab.next_hops = (_next_hop(infos[0], infos[1]), _next_hop(infos[1], infos[0]))
+    if any(info.default_gw for info in infos):
+        lab.remarks.append(f"{file.name} has gateways (default_gw): give them as 'gateway' of the TG's interfaces.")
+    return lab
+
+
+_MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")
+
+
+def _as_mapping(text: str) -> str:
+    """TRex's list of one mapping as a mapping, with every field in its line and column."""
+    return re.sub(r"^-( ?)", r" \1", text, count=1, flags=re.MULTILINE)
+
+
+def _mac(value: str | tuple[int, ...] | None) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.strip().lower()
+    return ":".join(f"{byte:02x}" for byte in value)
+
+
+def _next_hop(port: _PortInfo, opposite: _PortInfo) -> str | None:
+    """The destination of frames of a port, unless it is the opposite port, as it is behind a bridge."""
+    mac = _mac(port.dest_mac)
+    return None if mac == _mac(opposite.src_mac) else mac
+
+
+def _reach(what: str, *, needs_one: bool) -> dict[str, Any]:
+    """How a node is reached; empty: not at all."""
+    answer = click.prompt(
+        f"Where is {what}? A host name, netns:NAME or container:NAME",
+        default=None if needs_one else "",
+        show_default=False,
+    ).strip()
+    if not answer:
+        return {}
+    way, colon, name = answer.partition(":")
+    if colon and way in ("netns", "container"):
+        return {way: name}
+    user = click.prompt("User to log in as", default="root")
+    return {"host": answer, "username": user, **({} if user == "root" else {"sudo": True})}
+
+
+def _interface(question: str, usual: str) -> str:
+    return _ask(question, usual, re.compile(r"[^-/:\s][^/:\s]{0,14}$"), "a name in Linux such as eth1")
+
+
+def _ask(question: str, usual: str | None, pattern: re.Pattern[str], form: str) -> str:
+    """Asks until the answer has its form."""
+    while True:
+        answer = str(click.prompt(question, default=usual)).strip()
+        if pattern.match(answer):
+            return answer
+        click.echo(f"{answer!r} does not do: {form}.", err=True)
+
+
+def _named_ports(ports: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The TG's ports: the first two are on the path, others have no link."""
+    for number, port in enumerate(ports):
+        yield f"port{number}", {**port, **({"link": _SIDES[number]} if number < len(_SIDES) else {})}
+
+
+def _job(name: str) -> dict[str, Any]:
+    return {
+        "format": "lossratio-job/1",
+        "name": name,
+        "description": "Try it with GOALS: quick; csit is comparable with FD.io CSIT, and takes ten times as long.",
+        "topologies": [f"{name}.yaml"],
+        "tests": [{"suites": [f"{name}.robot"], "include": ["ndrpdr"], "frame_sizes": ["64B", "IMIX"]}],
+        "variables": {"GOALS": "quick"},
+    }
+
+
+def _write(texts: Mapping[Path, str]) -> None:
+    """Writes files that do not exist yet: all or none.
+
+    Raises:
+        TopologyError: If one exists.
+    """
+    existing = [str(path) for path in texts if path.exists()]
+    if existing:
+        raise TopologyError(f"{', '.join(existing)}: there already. Remove it, or choose another name or directory.")
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
