@@ -219,7 +219,17 @@ def coverage(arguments: argparse.Namespace) -> None:
                 if arguments.store:
                     with arguments.store.open("a") as file:
                         file.write(json.dumps({"key": key, **known[key]}) + "\n")
-    heads = ("coverage", "width, %", "rms, %", "equal: cov.", "width, %", "rms, %", "flagged", "of Poisson's")
+    heads = (
+        "coverage",
+        "width, %",
+        "rms, %",
+        "equal: cov.",
+        "width, %",
+        "rms, %",
+        "flagged",
+        "verdicts",
+        "of Poisson's",
+    )
     print(f"{'SUT':18} {'seeds':>5} " + " ".join(f"{head:>11}" for head in heads))
     for name in arguments.suts:
         prefix = f"{name}/{arguments.selection}/{arguments.likelihood}/{arguments.timeout:g}/"
@@ -239,6 +249,8 @@ def _summary(name: str, runs: Sequence[dict[str, Any]]) -> str:
             f"{_rms([run[f'{prefix}error_percent'] for run in runs]):11.4f}" if has_truth else " " * 11,
         ]
     columns.append(f"{np.mean([run['flagged'] for run in runs]):11.2f}")
+    verdicts = [run["verdict"][:4] for run in runs if "verdict" in run]
+    columns.append(f"{' '.join(f'{verdicts.count(word)} {word}' for word in sorted(set(verdicts))):>16}")
     wider = [run["wider_than_poisson"] for run in runs if "wider_than_poisson" in run]
     return " ".join([*columns, f"{np.median(wider):11.2f}" if wider else ""])
 
@@ -262,6 +274,8 @@ def _search(name: str, seed: int, seconds: float, options: dict[str, Any]) -> di
         "flagged": not estimated.misfit.fits,
         "reasons": [reason.split(":")[0] for reason in estimated.misfit.reasons],
         "trials": controller.trials,
+        "verdict": estimated.guard.verdict.value,
+        "bounds": [estimated.guard.bounds.least, estimated.guard.bounds.most],
     }
     for weighting, prefix in ((estimated.weighting, ""), (Weighting.EQUAL, "equal_")):
         combined = estimated.combinations[weighting]

@@ -56,10 +56,48 @@ class DrawnCapacity:
         return None
 
 
-def _of_knee(sut: SmoothKnee) -> Case:
-    def excess(load: float) -> float:
-        return math.log(max(sut.loss_rate(load), 1e-300) / load / TARGET)
+@dataclass(frozen=True)
+class WithStalls:
+    """A smooth knee that also stalls at times, at any load.
 
+    Attributes:
+        knee: The knee.
+        share: Mean share of the frames that stalls lose.
+        interval: Mean time between stalls, in seconds; their lengths have an exponential distribution.
+    """
+
+    knee: SmoothKnee
+    share: float
+    interval: float = 60.0
+
+    def start(self, rng: np.random.Generator) -> RunningSut:
+        """A SUT without memory between trials."""
+        knee = self.knee.start(rng)
+
+        def lost_frames(traffic: Traffic) -> int:
+            stalls = rng.poisson(traffic.duration / self.interval)
+            stalled = float(np.sum(rng.exponential(self.share * self.interval, stalls)))
+            lost = knee(traffic)
+            return lost + random_rounding((traffic.frames - lost) * min(stalled / traffic.duration, 1.0), rng)
+
+        return lost_frames
+
+    def truth(self, *, loss_ratio: float, duration: float, exceed_ratio: float) -> float | None:
+        """Not asked for here."""
+        return None
+
+
+def _of_knee(sut: SmoothKnee, stalls: float = 0.0) -> Case:
+    """The knee's case, with stalls that lose a share of the target; from a share of 1 on the truth is no load."""
+    if stalls >= 1.0:
+        return Case(WithStalls(sut, stalls * TARGET), MIN_LOAD)
+
+    def excess(load: float) -> float:
+        return math.log(max(sut.loss_rate(load), 1e-300) / load / TARGET / (1.0 - stalls))
+
+    load = optimize.brentq(excess, 0.1 * CAPACITY, 1.1 * CAPACITY, xtol=1e-3)
+    if stalls:
+        return Case(WithStalls(sut, stalls * TARGET), load)
     return Case(sut, optimize.brentq(excess, 0.1 * CAPACITY, 1.1 * CAPACITY, xtol=1e-3), healthy=True)
 
 
@@ -78,6 +116,8 @@ CASES = {
     "stretch": _of_knee(SmoothKnee(CAPACITY, 5e4)),
     "erf": _of_knee(SmoothKnee(CAPACITY, 2e5, "erf")),
     "sharp": _of_knee(SmoothKnee(CAPACITY, 500.0)),
+    "stalls, half target": _of_knee(SmoothKnee(CAPACITY, 2e4), 0.5),
+    "stalls, twice target": _of_knee(SmoothKnee(CAPACITY, 2e4), 2.0),
     "normal 0.4 %": _of_capacities(
         PerformanceSpectrum(CAPACITY, 0.004), lambda share: 1.0 + 0.004 * stats.norm.ppf(share)
     ),

@@ -128,6 +128,11 @@ def format_ratio(ratio: float) -> str:
     return f"{ratio * 100:.4g} %"
 
 
+def format_target(ratio: float) -> str:
+    """Writes a target loss ratio, e.g. ``1e-7`` or ``0.005``."""
+    return re.sub(r"e([+-])0+", r"e\1", f"{ratio:.4g}")
+
+
 def format_duration(seconds: float) -> str:
     """Writes a duration in whole seconds as Robot Framework does, such as ``1min 5s``."""
     from robot.utils import secs_to_timestr

@@ -10,7 +10,7 @@ import click
 
 from lossratio.commands.parameters import FRAME_RATE, RATIO
 from lossratio.errors import SearchError
-from lossratio.units import format_ratio
+from lossratio.units import format_target
 
 if TYPE_CHECKING:
     from lossratio.mlrsearch import SearchResult
@@ -168,13 +168,14 @@ def _describe_search(result: SearchResult) -> Iterator[str]:
 def _describe_estimate(result: CriticalLoadEstimate) -> Iterator[str]:
     """An estimate in a few lines of text, with the reasons to doubt it."""
     yield (
-        f"Critical load (loss ratio {format_ratio(result.target_loss_ratio)} in the long run), "
+        f"Critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run), "
         f"{result.likelihood.value} likelihood, functions weighted by {result.weighting.value}; per interface:"
     )
     for function, weight in zip(result.combined.functions, result.combined.weights, strict=True):
         numbers = _numbers(function.mean, function.stdev, function.interval(0.95))
         yield f"  {function.name:<9} {numbers}  weight {weight:.3g}"
     yield f"  {'combined':<9} {_numbers(result.mean, result.stdev, result.interval(0.95))}"
+    yield f"At and just below it: {result.guard}."
     if result.limits is not None:
         yield result.limits
     yield "The model fits the trials." if result.misfit.fits else "The model does not fit: do not rely on the numbers."

@@ -19,7 +19,7 @@ from lossratio.measurements.soak import (
 from lossratio.plrsearch import TIMEOUT, LikelihoodName, SelectionName
 from lossratio.traffic import load_profile
 from lossratio.trials import Integrity
-from lossratio.units import format_ratio
+from lossratio.units import format_target
 
 
 class SoakKeywords(Keywords):
@@ -90,7 +90,7 @@ class SoakKeywords(Keywords):
         )
         return measured(
             self.session,
-            f"Searching for the load with loss ratio {format_ratio(target_loss_ratio)}: {describe_profile(traffic)}",
+            f"Searching for the load with loss ratio {format_target(target_loss_ratio)}: {describe_profile(traffic)}",
             lambda testbed, place, show: find_critical_load(testbed, request, place, show),
             resume,
         )

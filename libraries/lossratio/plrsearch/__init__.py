@@ -8,7 +8,9 @@
 - `functions["stretch"]`, `functions["erf"]`: the critical load under each fitting function, with `density(loads)` and
   the likeliest curve, `loss_ratio(loads)`;
 - `misfit`: `fits`, and `reasons` in words if the model does not fit;
-- `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`;
+- `guard`: what frames at and just below that load say without any model, with a `Verdict`;
+- `limits`: in words, if the critical load may be beyond one; `is_at_least_max_load`, `is_at_most_min_load`,
+  `is_beyond_trials`;
 - `stopped_by`: a `StopReason`, None if the search is not finished;
 - `history`: the estimates during the search, as `IntervalAfterTrial`.
 
@@ -23,8 +25,11 @@ from lossratio.plrsearch.estimate import (
     CombinedEstimate,
     CriticalLoadEstimate,
     FunctionEstimate,
+    Guard,
     IntervalAfterTrial,
+    LossBounds,
     Misfit,
+    Verdict,
     estimate,
 )
 from lossratio.plrsearch.model import LikelihoodName, SelectionName, StopReason, Weighting, why_set_aside
@@ -34,12 +39,15 @@ __all__ = [
     "CombinedEstimate",
     "CriticalLoadEstimate",
     "FunctionEstimate",
+    "Guard",
     "IntervalAfterTrial",
     "LikelihoodName",
+    "LossBounds",
     "Misfit",
     "PLRsearch",
     "SelectionName",
     "StopReason",
+    "Verdict",
     "WarmStart",
     "Weighting",
     "estimate",

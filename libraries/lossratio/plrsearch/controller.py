@@ -37,6 +37,8 @@ from lossratio.trials import TrialInput, TrialResult
 
 _GROWTH = 1.5
 """Growth of the number of trials after which the posteriors are integrated anew in any case."""
+_SHOWN = 1.25
+"""The same for the estimate that is shown, while the choice is based on another likelihood."""
 _STEP = 1.02
 """Growth of the number of trials after which the posteriors are updated: choices do not change faster."""
 _FEW_TRIALS, _FEW_LOSSY = 25, 8
@@ -47,6 +49,8 @@ TIMEOUT = 1800.0
 """Seconds of a soak test, as in FD.io CSIT."""
 
 _MIN_TRIALS_TO_STOP = 12
+_TRIALS_AT_MIN = 8
+"""Trials in a row at the minimum load, all with loss, after which the search asks whether it can end."""
 
 
 class Tracker:
@@ -64,6 +68,8 @@ class Tracker:
         self._integrated_trials = 0
         self.trials = 0
         self.posteriors: tuple[Posterior, ...] = ()
+        self._shown: tuple[Posterior, ...] = ()
+        self._shown_trials = 0
 
     def follow(self, rows: Sequence[tuple[float, float, float]]) -> bool:
         """Adds the new trials, if they are enough; returns whether they were.
@@ -83,21 +89,30 @@ class Tracker:
             self._integrated = posteriors(from_rows(rows), self._question, likelihood, for_selection=True)
             self.posteriors, self._integrated_trials = self._integrated, len(rows)
         self.trials = len(rows)
+        if self._likelihood is self._wanted:
+            self._shown = self.posteriors
+        elif not self._shown or len(rows) >= _SHOWN * self._shown_trials:
+            self._shown = posteriors(from_rows(rows), self._question, self._wanted, for_selection=True)
+        else:
+            return True
+        self._shown_trials = len(rows)
         return True
 
-    def interval(self, elapsed: float) -> IntervalAfterTrial:
-        """The estimate now.
+    def interval(self, elapsed: float) -> IntervalAfterTrial | None:
+        """The estimate now, under the likelihood of the result; None if that is not up to date.
 
         Args:
             elapsed: Seconds that the trials took.
         """
+        if self._shown_trials < self.trials:
+            return None
         weights = (
-            evidence_weights([posterior.log_evidence for posterior in self.posteriors])
+            evidence_weights([posterior.log_evidence for posterior in self._shown])
             if self._weighting is Weighting.EVIDENCE
-            else [1.0 / len(self.posteriors)] * len(self.posteriors)
+            else [1.0 / len(self._shown)] * len(self._shown)
         )
-        low, high = quantiles_of_nodes(self.posteriors, weights, np.array([0.025, 0.975]))
-        mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, self.posteriors, strict=True))
+        low, high = quantiles_of_nodes(self._shown, weights, np.array([0.025, 0.975]))
+        mean = sum(weight * posterior.moments.mean for weight, posterior in zip(weights, self._shown, strict=True))
         return IntervalAfterTrial(self.trials, elapsed, float(mean), float(low), float(high))
 
     def _add(self, rows: Sequence[tuple[float, float, float]]) -> bool:
@@ -291,10 +306,22 @@ class PLRsearch:
         if len(self._rows) < self._selection.needs_posterior_from:
             return ()
         if usable > self._tracker.trials and self._tracker.follow(self._rows[:usable]):
-            self.history += (self._tracker.interval(self.elapsed),)
+            latest = self._tracker.interval(self.elapsed)
+            if latest is None:
+                return self._tracker.posteriors
+            self.history += (latest,)
+            if self._is_below_min_load():
+                self._stopped_by = StopReason.MIN_LOAD
             if usable >= _MIN_TRIALS_TO_STOP:
-                self._stopped_by = self._reason_to_stop()
+                self._stopped_by = self._stopped_by or self._reason_to_stop()
         return self._tracker.posteriors
+
+    def _is_below_min_load(self) -> bool:
+        """Whether trials at the minimum load show that the critical load is not above; the model has to agree."""
+        lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost in self._rows[-_TRIALS_AT_MIN:]]
+        if sum(lost_all) < _TRIALS_AT_MIN or self.history[-1].high > self._question.min_load:
+            return False
+        return self.result().is_surely_at_most_min_load
 
     def _reason_to_stop(self) -> StopReason | None:
         """The reason to end the search early, if any; the exact estimate is computed only if there may be one."""

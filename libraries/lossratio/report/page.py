@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from lossratio.drawing import html_page, html_template
 from lossratio.records import Rate
 from lossratio.report.run import Run
-from lossratio.report.tables import NOTHING, OverviewRow, describe_frame_size, overview
+from lossratio.report.tables import NOTHING, OverviewRow, describe_frame_size, methods_in_words, overview, value_names
 from lossratio.results import Doubt, Finding, Outcome, Picture, TestResult, findings_of, message, number_of, view_of
 
 PAGE_NAME = "lossratio.html"
@@ -146,6 +146,7 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         title: Heading of the page.
     """
     rows = list(_rows(runs))
+    results = [result for run in runs for result in run.results]
     body = html_template("section.html.jinja", filters={"as_json": _as_json, "text": _as_text})
     sections = [
         (result.test.name, body(section=_section(result, doubts), message=message, frame_size=describe_frame_size))
@@ -161,6 +162,8 @@ def report_page(runs: Sequence[Run], title: str) -> str:
         rows=rows,
         cards=rows[:_CARDS],
         nothing=NOTHING,
+        quoted=value_names(results),
+        methods=methods_in_words(results),
         overviews=[overview for run in runs for overview in _overviews(run.results)],
         sections=sections,
         few=_FEW_TESTS,

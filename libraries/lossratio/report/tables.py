@@ -36,6 +36,8 @@ REPORT_FORMAT = "lossratio-report/1"
 _INTEGRITY = ("arrived", "examined", "duplicated", "corrupted", "wrong_length", "misdelivered", "reordered")
 """Attributes of `lossratio.results.frame_integrity.FrameIntegrity` with a column of their own."""
 
+_VALUE = "conditional throughput (or other value)"
+
 _COLUMNS: dict[str, str] = {
     "test": "test",
     "frame size": "frame_size",
@@ -43,7 +45,7 @@ _COLUMNS: dict[str, str] = {
     "result": "state",
     "lower bound": "lower_bound",
     "upper bound": "upper_bound",
-    "conditional throughput (or other value)": "value",
+    _VALUE: "value",
     "aggregate": "aggregate",
     "bandwidth": "bandwidth",
     "of theoretical maximum": "share",
@@ -258,17 +260,38 @@ def _markdown_lines(run: Run) -> Iterator[str]:
         yield from (f"- **doubt** about {markdown_cell(result.test.name)}: {doubt}" for doubt in doubts)
     yield ""
     rows = ([str(_value(row, field)) for field in _COLUMNS.values()] for row in overview(run.results))
-    yield from markdown_table(tuple(_COLUMNS), rows)
+    head = _value_head(run.results)
+    yield from markdown_table([head if name == _VALUE else name for name in _COLUMNS], rows)
     yield ""
     simulated = sorted(
         {result.conditions.testbed.in_words for result in run.results if result.conditions.testbed.is_simulated}
     )
     yield (
         "Loads and rates are per transmitting interface; the aggregate is that times its factor. Bandwidth is "
-        "that of the aggregate on the wire (layer 1). Method: RFC 9971."
+        "that of the aggregate on the wire (layer 1)."
+        + methods_in_words(run.results)
         + "".join(f" Testbed {name}." for name in simulated)
     )
     yield ""
+
+
+def value_names(results: Sequence[TestResult]) -> str:
+    """What the value of each kind of result is."""
+    names = sorted({name for result in results if (name := view_of(result).value_name) is not None})
+    return f"the {' or the '.join(names)}" if names else "the value of the kind of measurement"
+
+
+def _value_head(results: Sequence[TestResult]) -> str:
+    """The head of the column of values: their name, if all are critical loads or the like."""
+    names = {view_of(result).value_name for result in results}
+    name = names.pop() if len(names) == 1 else None
+    return name if name is not None and name not in _VALUE else _VALUE
+
+
+def methods_in_words(results: Sequence[TestResult]) -> str:
+    """A sentence that names the methods of the results, with a space before it; empty if there are none."""
+    methods = sorted({method for result in results if (method := view_of(result).method) is not None})
+    return f" Method: {', '.join(methods)}." if methods else ""
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

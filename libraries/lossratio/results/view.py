@@ -106,6 +106,10 @@ class View(Generic[ResultT]):
     """The word in tables for a finding that is neither irregular nor failed."""
     csit_type: ClassVar[str | None] = None
     """FD.io CSIT's name for tests of this kind; None: CSIT has no such tests."""
+    method: ClassVar[str | None] = None
+    """The document that defines the method; None: the page does not name it at its head."""
+    value_name: ClassVar[str | None] = None
+    """The name of the value at the head of a table; None: it has none of its own."""
 
     def lines(self, result: ResultT) -> Iterator[str]:
         """The result in words, without the common last lines of all kinds."""

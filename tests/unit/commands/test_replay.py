@@ -182,7 +182,7 @@ def test_a_search_that_was_cut_off_is_replayed_as_far_as_it_goes(lossratio, thro
 def test_the_critical_load_comes_on_top_where_it_is_asked_for(lossratio, throughput):
     path, _ = throughput
     out = lossratio("replay", path, "--target-loss-ratio", "1e-3").out
-    assert out.index("conditional throughput") < out.index("Critical load (loss ratio 0.1 %")
+    assert out.index("conditional throughput") < out.index("Critical load (loss ratio 0.001")
     refused = lossratio("replay", path, "--max-load", "80 kfps")
     assert (refused.status, "give --target-loss-ratio, too" in refused.err) == (2, True)
 

@@ -35,7 +35,7 @@ def run(tmp_path_factory):
 def test_the_message_has_the_critical_load_with_its_interval(run):
     test = run.tests["Soak"]
     assert test.status == "PASS"
-    assert "critical load (loss ratio 0.001 % in the long run): regular" in test.message
+    assert "critical load (loss ratio 1e-5 in the long run): regular" in test.message
     assert re.search(r"95 % interval, from +1[45]\d,\d{3} fps per interface", test.message)
     assert "ended by" in test.message
 
@@ -52,7 +52,7 @@ def test_a_soak_after_a_search_begins_where_that_ended(run):
 
 def test_an_irregular_result_is_a_warning_and_no_failure(run):
     assert run.tests["At Least"].status == "PASS"
-    assert any("At Least: irregular: the critical load may be above the maximum load" in error for error in run.errors)
+    assert any("At Least: irregular: the target loss ratio is beyond the trials" in error for error in run.errors)
 
 
 def test_a_wrong_argument_is_refused_before_anything_is_measured(run):

@@ -1,12 +1,13 @@
 import re
+import warnings
 from pathlib import Path
 
 import pytest
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, MLRsearch
-from lossratio.plrsearch import LikelihoodName, PLRsearch, StopReason
-from lossratio.simulation import PerformanceSpectrum, SimulatedMeasurer, SmoothKnee
+from lossratio.plrsearch import LikelihoodName, PLRsearch, StopReason, Verdict
+from lossratio.simulation import PerformanceSpectrum, SharpKnee, SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
 HEALTHY = SmoothKnee(mrr=18e6, spread=5e4)
@@ -86,6 +87,67 @@ def test_a_search_can_end_when_the_model_does_not_fit():
     estimate, _ = search(sut, stop_on_misfit=True, timeout=1800.0)
     assert estimate.stopped_by is StopReason.MISFIT
     assert "more than chance" in estimate.misfit.reasons[0]
+
+
+@pytest.mark.parametrize("capacity", [18e6, 18.123457e6])
+def test_a_search_ends_soon_where_more_than_the_target_is_lost_at_the_minimum_load(capacity):
+    limits = {"timeout": 300.0, "likelihood": "varying"}
+    controller = PLRsearch(1e-7, 20e6, 30e6, **limits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimate = run_search(controller, SimulatedMeasurer(SmoothKnee(capacity, 1e3), seed=1, overhead=0.5))
+        misfit = estimate.misfit
+    assert estimate.stopped_by is StopReason.MIN_LOAD
+    assert controller.trials < 15
+    assert estimate.is_at_most_min_load
+    assert "at most the minimum load, 20,000,000 frames/s, with probability 1." in estimate.limits
+    assert misfit.fits
+    assert estimate.guard.verdict is Verdict.VERIFIED
+
+
+def test_loss_that_is_the_same_in_each_trial_has_no_shape():
+    controller = PLRsearch(1e-7, 10e3, 400e3, timeout=100.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        misfit = run_search(controller, SimulatedMeasurer(SharpKnee(150e3), seed=1)).misfit
+    assert misfit.fits, misfit.reasons
+
+
+@pytest.mark.parametrize(("capacity", "limits"), [(1e6, (100.0, 1000.0)), (40e6, (1e4, 1e6))])
+def test_a_target_beyond_the_trials_is_said_to_be_and_live_estimates_are_like_the_last_one(capacity, limits):
+    controller = PLRsearch(1e-7, *limits, timeout=24.0)
+    estimate = run_search(controller, SimulatedMeasurer(SharpKnee(capacity), seed=1))
+    assert estimate.is_beyond_trials
+    assert not estimate.is_at_least_max_load
+    assert not estimate.is_at_most_min_load
+    assert estimate.limits.startswith("The target loss ratio 1e-7 is beyond the trials: of ")
+    low, high = estimate.interval(0.95)
+    latest = estimate.history[-1]
+    assert (latest.low, latest.high) == (pytest.approx(low, rel=0.2), pytest.approx(high, rel=0.2))
+
+
+def test_frames_without_loss_at_the_maximum_load_verify_that_it_is_no_limit():
+    controller = PLRsearch(1e-5, 1e4, 1e6, timeout=24.0)
+    estimate = run_search(controller, SimulatedMeasurer(SharpKnee(40e6), seed=1))
+    assert estimate.guard.verdict is Verdict.VERIFIED
+    assert estimate.is_at_least_max_load
+    assert "at least the maximum load" in estimate.limits
+
+
+def test_some_trials_guard_the_load_that_is_about_to_be_reported():
+    loads = []
+    controller = PLRsearch(1e-7, *LIMITS, timeout=150.0)
+    measurer = SimulatedMeasurer(HEALTHY, seed=1, overhead=0.5)
+    while (trial_input := controller.next_trial()) is not None:
+        if controller.purpose.startswith("guard of"):
+            loads.append(trial_input.load)
+        controller.record(TrialResult(trial_input, measurer.measure(trial_input)))
+    estimate = controller.result()
+    assert 0.1 < len(loads) / controller.trials < 0.2
+    assert all(0.98 * estimate.mean < load < 1.005 * estimate.mean for load in loads)
+    assert sum(load < estimate.interval(0.95)[0] for load in loads) >= len(loads) // 3
+    assert estimate.guard.verdict is Verdict.VERIFIED
+    assert estimate.guard.bounds.frames > 1e8
 
 
 def test_a_model_that_does_not_fit_is_never_precise_enough():

@@ -15,17 +15,20 @@ from lossratio.errors import ReportError
 from lossratio.measurements.latency.result import DirectionLatency, LatencyAtLoad
 from lossratio.measurements.reconfiguration.result import reconfiguration_loss, reconfiguration_result
 from lossratio.measurements.soak.result import (
+    Combination,
     CriticalLoad,
     CurvePoint,
     DensityPoint,
     FitCheck,
     FittedFunction,
+    GuardStatement,
     IntervalPoint,
+    Residual,
     SoakLimit,
     SoakSetup,
     soak_result,
 )
-from lossratio.measurements.soak.view import draw_soak
+from lossratio.measurements.soak.view import draw_knee, draw_soak
 from lossratio.report.csit import csit_export
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
@@ -147,7 +150,7 @@ def test_a_critical_load_is_found_with_its_interval():
     assert (finding.quantity, finding.outcome) == ("critical load", Outcome.MEASURED)
     assert finding.value.per_interface_fps == MEAN
     assert finding.lower_bound.per_interface_fps == MEAN - 2 * STDEV
-    assert "critical load (loss ratio 1e-05 % in the long run)" in message(soak())
+    assert "critical load (loss ratio 1e-7 in the long run)" in message(soak())
 
 
 @pytest.mark.parametrize(
@@ -156,6 +159,7 @@ def test_a_critical_load_is_found_with_its_interval():
         ({"misfit": ("losses come in bursts", "loss grows with time")}, "does not fit: losses come in bursts; loss"),
         ({"limit": SoakLimit.AT_LEAST}, "may be above the maximum load: it is at least what is given"),
         ({"limit": SoakLimit.AT_MOST}, "may be below the minimum load: it is at most what is given"),
+        ({"limit": SoakLimit.BEYOND_TRIALS}, "beyond the trials: they sent too few frames to show it"),
     ],
 )
 def test_a_critical_load_that_must_not_be_relied_on_is_irregular(fields, why):
@@ -164,6 +168,72 @@ def test_a_critical_load_that_must_not_be_relied_on_is_irregular(fields, why):
     assert finding.outcome is result.outcome is Outcome.IRREGULAR
     assert why in finding.reason
     assert f"in the long run): irregular: {finding.reason}" in message(result)
+
+
+GUARD = {
+    "verdict": "extrapolated",
+    "load_per_interface_fps": 149.9e3,
+    "highest_load_per_interface_fps": 150e3,
+    "trials": 4,
+    "frames": 6_000_000,
+    "lost_frames": 0,
+    "burst_frames": 1.0,
+    "least_loss_ratio": 0.0,
+    "most_loss_ratio": 6e-7,
+    "extrapolation_factor": 6.0,
+    "missing_frames": 30_000_000,
+    "missing_s": 7200.0,
+}
+
+
+def whole():
+    """A soak test with everything that was inferred."""
+    result, rate = soak(), conditions().rate
+    found = result.critical_load
+    inferred = {
+        "mrr_per_interface_fps": MEAN + 100.0,
+        "spread_per_interface_fps": 50.0,
+        "capacity_stdev_per_interface_fps": 20.0,
+        "log_evidence": -321.5,
+        "at_min_ratio": 0.0,
+        "at_max_ratio": 0.0,
+    }
+    more = {
+        "functions": tuple(function.model_copy(update=inferred) for function in found.functions),
+        "combinations": (
+            Combination(weighting="evidence", mean=rate(MEAN), stdev=rate(STDEV)),
+            Combination(weighting="equal", mean=rate(MEAN + 1.0), stdev=rate(777.0)),
+        ),
+        "guard": GuardStatement(**GUARD),
+        "residuals": tuple(Residual(load_per_interface_fps=150e3 + i, stdevs=i - 2.0) for i in range(5)),
+    }
+    return result.model_copy(update={"critical_load": found.model_copy(update=more)})
+
+
+def test_the_message_says_what_frames_at_the_load_show_and_how_many_would_verify_it():
+    shown = message(whole())
+    assert "extrapolated: 0 of 6,000,000 frames were lost at 149.90 kfps to 150.00 kfps" in shown
+    assert "6 times the target" in shown
+    assert "3e+07 frames more, 2 h, would verify it" in shown
+    assert "at and just below it" not in message(soak())
+
+
+def test_the_page_shows_everything_that_was_inferred_and_the_fit_around_the_knee():
+    page = report_page([Run(Path("a-run"), (whole(),))], "a run")
+    for shown in ("Fit around the knee", "-321.50", "150,100.0", "equal weights", "777 fps", "about 1: counts scatter"):
+        assert shown in page
+    assert draw_knee(whole()).count("<circle") > draw_knee(soak()).count("<circle")
+    assert "Fit around the knee" not in report_page([Run(Path("a-run"), (soak(),))], "a run")
+
+
+def test_no_other_search_heads_a_page_of_soak_tests():
+    page = report_page([Run(Path("a-run"), (whole(),))], "a run")
+    assert "Method: PLRsearch (draft-vpolak-bmwg-plrsearch-02)." in page
+    assert "The number to quote is the critical load." in page
+    assert "conditional throughput" not in page
+    both = report_page([Run(Path("a-run"), (whole(), throughput()))], "a run")
+    assert "Method: PLRsearch (draft-vpolak-bmwg-plrsearch-02), RFC 9971." in both
+    assert "The number to quote is the conditional throughput or the critical load." in both
 
 
 def test_a_misfit_is_not_exported_as_a_csit_result():

@@ -57,6 +57,7 @@ class CsitMrr(CsitRecord):
 class MrrView(View[MrrResult]):
     """The view of a maximum receive rate."""
 
+    value_name = "mean of an MRR with its standard deviation"
     csit_type = "mrr"
 
     def lines(self, result: MrrResult) -> Iterator[str]:

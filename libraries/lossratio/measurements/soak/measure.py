@@ -25,12 +25,15 @@ from lossratio.measurements import (
     trial_in_words,
 )
 from lossratio.measurements.soak.result import (
+    Combination,
     CriticalLoad,
     CurvePoint,
     DensityPoint,
     FitCheck,
     FittedFunction,
+    GuardStatement,
     IntervalPoint,
+    Residual,
     SoakLimit,
     SoakResult,
     SoakSetup,
@@ -64,6 +67,9 @@ _WATCHED_TRIALS = 10
 _LEAST_WATCHED = 4
 
 _CURVE_POINTS = 121
+_KNEE_POINTS = 41
+_KNEE = 3.0
+"""How far above the forwarding rate the knee reaches, in widths of the knee and standard deviations of the capacity."""
 _DENSITY_POINTS = 201
 _BELOW_TARGET = 0.01
 """Smallest loss ratio that curves show, as a share of the target loss ratio."""
@@ -343,6 +349,12 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
                 weight=min(1.0, weight),
                 curve=_curve(function, curves, _BELOW_TARGET * estimate.target_loss_ratio),
                 posterior=_density(function, densities),
+                log_evidence=function.log_evidence,
+                mrr_per_interface_fps=function.mode.mrr,
+                spread_per_interface_fps=function.mode.spread,
+                capacity_stdev_per_interface_fps=function.mode.deviation,
+                at_min_ratio=min(1.0, function.p_at_min),
+                at_max_ratio=min(1.0, function.p_at_max),
             )
             for function, weight in zip(combined.functions, combined.weights, strict=True)
         ),
@@ -365,11 +377,39 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
             function_distance_stdevs=misfit.distance,
             drift_ratio=misfit.drift,
             drift_stdev_ratio=misfit.drift_stdev,
+            capacity_correlation=misfit.correlation,
         ),
+        combinations=tuple(
+            Combination(weighting=weighting.value, mean=conditions.rate(both.mean), stdev=conditions.rate(both.stdev))
+            for weighting, both in estimate.combinations.items()
+        ),
+        guard=_guard(estimate, conditions),
+        residuals=tuple(Residual(load_per_interface_fps=load, stdevs=distance) for load, distance in misfit.residuals),
+    )
+
+
+def _guard(estimate: CriticalLoadEstimate, conditions: Conditions) -> GuardStatement:
+    guard = estimate.guard
+    bounds, missing = guard.bounds, guard.missing_frames
+    return GuardStatement(
+        verdict=guard.verdict.value,
+        load_per_interface_fps=guard.load,
+        highest_load_per_interface_fps=guard.reported_load,
+        trials=bounds.trials,
+        frames=round(bounds.frames),
+        lost_frames=round(bounds.lost),
+        burst_frames=bounds.burst,
+        least_loss_ratio=bounds.least,
+        most_loss_ratio=bounds.most,
+        extrapolation_factor=guard.extrapolation,
+        missing_frames=None if missing is None else math.ceil(missing),
+        missing_s=None if missing is None else missing / conditions.rate(guard.load).aggregate_fps,
     )
 
 
 def _limit(estimate: CriticalLoadEstimate) -> SoakLimit | None:
+    if estimate.is_beyond_trials:
+        return SoakLimit.BEYOND_TRIALS
     if estimate.is_at_least_max_load:
         return SoakLimit.AT_LEAST
     return SoakLimit.AT_MOST if estimate.is_at_most_min_load else None
@@ -396,7 +436,9 @@ def _curve_loads(estimate: CriticalLoadEstimate) -> list[float]:
     centre, reach = estimate.mean, np.geomspace(1e-5, 1.0, _CURVE_POINTS // 2)
     below = centre - (centre - estimate.min_load) * reach
     above = centre + (estimate.max_load - centre) * reach
-    return sorted({float(load) for load in (*below, centre, *above) if load > 0.0})
+    mode = max(estimate.functions.values(), key=lambda function: function.log_evidence).mode
+    knee = np.linspace(centre, mode.mrr + _KNEE * (mode.spread + mode.deviation), _KNEE_POINTS)
+    return sorted({float(load) for load in (*below, centre, *above, *knee) if load > 0.0})
 
 
 def _curve(function: FunctionEstimate, loads: list[float], least: float) -> tuple[CurvePoint, ...]:

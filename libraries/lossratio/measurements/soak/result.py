@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from lossratio.records import Rate, Ratio, Record, Seconds
+from lossratio.records import FrameCount, Rate, Ratio, Record, Seconds
 from lossratio.results import MaxLoad, Outcome, TestResult, TestRun, describe_trials
 from lossratio.trials import JournalEntry
 
@@ -25,6 +25,8 @@ class SoakLimit(str, Enum):
     """It may be above the maximum load, where nothing was measured."""
     AT_MOST = "at most"
     """It may be below the minimum load, where nothing was measured."""
+    BEYOND_TRIALS = "beyond the trials"
+    """The trials are too few to show the target loss ratio: no load in the range of loads is excluded by them."""
 
 
 class DensityPoint(Record):
@@ -60,6 +62,18 @@ class FittedFunction(Record):
     """The best fitting curve."""
     posterior: tuple[DensityPoint, ...]
     """The distribution of the critical load, by load."""
+    log_evidence: float | None = None
+    """Natural logarithm of the probability of all counts under this function; null: by an earlier version."""
+    mrr_per_interface_fps: float | None = None
+    """The likeliest limiting forwarding rate; null, here and below: by an earlier version."""
+    spread_per_interface_fps: float | None = None
+    """The likeliest width of the knee."""
+    capacity_stdev_per_interface_fps: float | None = None
+    """The likeliest standard deviation of the capacity between trials; 0 if the likelihood has none."""
+    at_min_ratio: Ratio | None = None
+    """Probability that the critical load is the minimum load or less."""
+    at_max_ratio: Ratio | None = None
+    """Probability that the critical load is the maximum load or more."""
 
 
 class IntervalPoint(Record):
@@ -77,6 +91,57 @@ class IntervalPoint(Record):
     """Upper end of its 95 % interval."""
 
 
+class Combination(Record):
+    """Both fitting functions together, by one way of weighting them."""
+
+    weighting: str
+    """``evidence``: by the probability of the trials under each function; ``equal``: half each."""
+    mean: Rate
+    """Mean critical load."""
+    stdev: Rate
+    """Its standard deviation, the functions' disagreement included."""
+
+
+class GuardStatement(Record):
+    """What frames at and just below the mean say about the target loss ratio, without any model."""
+
+    verdict: str
+    """``verified``: by these frames the loss ratio is at most the target (if the critical load is at most the minimum
+    load: more than the target). ``extrapolated``: they are too few to tell. ``contradicted``: it is above the target.
+    """
+    load_per_interface_fps: float = Field(gt=0.0)
+    """The load that the loss ratio is about: the lowest load of these trials."""
+    highest_load_per_interface_fps: float = Field(gt=0.0)
+    """The highest load of these trials."""
+    trials: int = Field(ge=0)
+    """Number of these trials."""
+    frames: FrameCount
+    """Frames that they sent."""
+    lost_frames: FrameCount
+    """Frames that they lost."""
+    burst_frames: float = Field(ge=1.0)
+    """Frames that are lost together, by the scatter of the counts; it widens the bounds."""
+    least_loss_ratio: Ratio
+    """Lower end of the loss ratio's 95 % interval (Clopper-Pearson, for bursts)."""
+    most_loss_ratio: Ratio
+    """Its upper end."""
+    extrapolation_factor: float = Field(ge=0.0)
+    """The upper end divided by the target loss ratio."""
+    missing_frames: FrameCount | None
+    """Frames more, lost as these, that would verify the load; null: no number would, or none is needed."""
+    missing_s: Seconds | None
+    """Seconds of traffic at the load that these frames take; null likewise."""
+
+
+class Residual(Record):
+    """The distance of one trial's loss from the likeliest curve."""
+
+    load_per_interface_fps: float = Field(gt=0.0)
+    """Load of each transmitting interface."""
+    stdevs: float
+    """Distance of the capacity that explains the loss from the curve's own, in the model's standard deviations."""
+
+
 class FitCheck(Record):
     """How well the model fits the trials; a value beyond its limit is among the reasons of a misfit."""
 
@@ -88,6 +153,8 @@ class FitCheck(Record):
     """Change of the capacity from the first to the last trial, as a share; null: too few trials lost frames."""
     drift_stdev_ratio: float | None
     """Standard deviation of the drift."""
+    capacity_correlation: float | None = None
+    """Correlation of the capacities of successive trials; null: too few trials lost frames, or an earlier version."""
 
 
 class CriticalLoad(Record):
@@ -116,10 +183,18 @@ class CriticalLoad(Record):
 
     fit: FitCheck
     """How well the model fits."""
+    combinations: tuple[Combination, ...] = ()
+    """Both ways of weighting the fitting functions; empty: by an earlier version."""
+    guard: GuardStatement | None = None
+    """What frames at and just below the mean say by themselves; null: by an earlier version."""
+    residuals: tuple[Residual, ...] = ()
+    """Trials in which loss was certain, in the order of measurement; empty: none, or by an earlier version."""
 
     @property
     def reason(self) -> str | None:
         """Why the result is irregular; None if it is regular."""
+        if self.limit is SoakLimit.BEYOND_TRIALS:
+            return _LIMITS[self.limit]
         if self.misfit:
             return f"the model does not fit: {'; '.join(self.misfit)}"
         return None if self.limit is None else _LIMITS[self.limit]
@@ -128,6 +203,7 @@ class CriticalLoad(Record):
 _LIMITS = {
     SoakLimit.AT_LEAST: "the critical load may be above the maximum load: it is at least what is given",
     SoakLimit.AT_MOST: "the critical load may be below the minimum load: it is at most what is given",
+    SoakLimit.BEYOND_TRIALS: "the target loss ratio is beyond the trials: they sent too few frames to show it",
 }
 
 

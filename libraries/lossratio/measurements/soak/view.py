@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 from pydantic import JsonValue
 
-from lossratio.drawing import Axis, Plot, by_mark, drawing, in_unit, legend, series_colour, text_at, trial_hint, unit_of
+from lossratio.drawing import (
+    Axis,
+    Plot,
+    by_mark,
+    drawing,
+    in_unit,
+    legend,
+    series_colour,
+    text_at,
+    trial_hint,
+    unit_of,
+    xml_text,
+)
 from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
-from lossratio.measurements.soak.result import CriticalLoad, DensityPoint, IntervalPoint, SoakLimit, SoakResult
+from lossratio.measurements.soak.result import (
+    CriticalLoad,
+    DensityPoint,
+    FittedFunction,
+    GuardStatement,
+    IntervalPoint,
+    SoakLimit,
+    SoakResult,
+)
 from lossratio.results import (
     LABEL_WIDTH,
     STALL,
@@ -24,7 +45,7 @@ from lossratio.results import (
     failure_line,
     rate_line,
 )
-from lossratio.units import format_frame_rate, format_ratio
+from lossratio.units import format_frame_rate, format_ratio, format_target
 
 CRITICAL_LOAD = "critical load"
 """The quantity of a soak test."""
@@ -35,6 +56,13 @@ _LEFT, _RIGHT = 96.0, 880.0
 _CURVES, _POSTERIOR, _HISTORY = (30.0, 260.0), (320.0, 420.0), (485.0, 615.0)
 _ROOM = 0.05
 _COMBINED = "#444444"
+_KNEE_HEIGHT = 470.0
+_FITS, _RESIDUALS = (30.0, 250.0), (310.0, 415.0)
+_MOST_STDEVS = 5.0
+"""Residuals that are farther away are drawn at the edge, in standard deviations."""
+_NEAR_KNEE = 1.02
+"""Largest load of residuals that are drawn, as a share of the knee's highest load: some overload is among them."""
+_KNEE_MARGIN = 0.25
 _SETTLED_SHARE = 0.25
 """Share of the time after which the picture shows the whole interval."""
 
@@ -57,6 +85,8 @@ class SoakView(View[SoakResult]):
     """How a soak test is shown."""
 
     csit_type = "soak"
+    method = "PLRsearch (draft-vpolak-bmwg-plrsearch-02)"
+    value_name = "critical load"
 
     def lines(self, result: SoakResult) -> Iterator[str]:
         """The critical load, with its interval."""
@@ -65,11 +95,14 @@ class SoakView(View[SoakResult]):
             yield failure_line(result)
             return
         state = "regular" if critical_load.reason is None else f"irregular: {critical_load.reason}"
-        yield f"critical load (loss ratio {format_ratio(result.target_loss_ratio)} in the long run): {state}"
+        yield f"critical load (loss ratio {format_target(result.target_loss_ratio)} in the long run): {state}"
         yield rate_line("mean", critical_load.mean)
         yield rate_line("standard deviation", critical_load.stdev)
         yield rate_line("95 % interval, from", critical_load.least_95)
         yield rate_line("95 % interval, to", critical_load.most_95)
+        if critical_load.guard is not None:
+            yield f"  {'at and just below it':<{LABEL_WIDTH}}  {guard_in_words(critical_load.guard)}"
+        yield f"  {'functions':<{LABEL_WIDTH}}  {_functions_in_words(result, critical_load)}"
         if critical_load.ended_by is not None:
             yield f"  {'ended by':<{LABEL_WIDTH}}  {critical_load.ended_by}"
 
@@ -82,6 +115,15 @@ class SoakView(View[SoakResult]):
             "trials. Below, on\naxes as narrow as the answer: the distribution of the critical load, and how its 95 % "
             "interval (shaded) narrowed over time.",
         )
+        if result.critical_load is not None and result.critical_load.combinations:
+            yield Picture(
+                "Fit around the knee",
+                draw_knee(result),
+                "Above: the same trials and curves around the knee. Below: the distance of the capacity that explains "
+                "each trial's\nloss from the likeliest curve, in the model's standard deviations, also in overload; a "
+                "good fit has no pattern, and few beyond 3.",
+                _fit_table(result, result.critical_load),
+            )
 
     def warnings(self, result: SoakResult) -> Iterator[str]:
         """The warning that the critical load is irregular."""
@@ -138,7 +180,7 @@ class SoakView(View[SoakResult]):
             raise CsitExportError(
                 f"CSIT's soak tests have a target loss ratio of 1e-7; {result.test.full_name} has not."
             )
-        if critical_load.misfit:
+        if critical_load.misfit or critical_load.limit is SoakLimit.BEYOND_TRIALS:
             raise CsitExportError(f"The critical load of {result.test.full_name} is irregular: {critical_load.reason}.")
         mean, stdev = critical_load.mean.per_interface_fps, critical_load.stdev.per_interface_fps
         lower, upper = (result.conditions.rate(max(0.0, mean + sign * stdev)) for sign in (-1, 1))
@@ -173,16 +215,154 @@ def draw_soak(result: SoakResult) -> str:
     return drawing(_WIDTH, _HEIGHT, f"Loss over load and critical load of {result.test.name}.", parts)
 
 
-def _curves(result: SoakResult, critical_load: CriticalLoad) -> list[str]:
-    loads = [trial.load_per_interface_fps for trial in result.trials] + [critical_load.mean.per_interface_fps]
+def guard_in_words(guard: GuardStatement) -> str:
+    """What frames at and just below the critical load say, in one line."""
+    if not guard.trials:
+        return f"{guard.verdict}: no frames were sent there"
+    line = (
+        f"{guard.verdict}: {guard.lost_frames:,} of {guard.frames:,} frames were lost at "
+        f"{format_frame_rate(guard.load_per_interface_fps)}"
+    )
+    if guard.highest_load_per_interface_fps > guard.load_per_interface_fps:
+        line += f" to {format_frame_rate(guard.highest_load_per_interface_fps)}"
+    line += f", a ratio of {guard.least_loss_ratio:.2g} to {guard.most_loss_ratio:.2g}"
+    if guard.extrapolation_factor > 1.0 and guard.verdict == "extrapolated":
+        line += f" ({guard.extrapolation_factor:.2g} times the target)"
+    if guard.missing_frames is not None and guard.missing_s is not None:
+        line += f"; {guard.missing_frames:.2g} frames more, {guard.missing_s / 3600.0:.2g} h, would verify it"
+    return line
+
+
+def _functions_in_words(result: SoakResult, critical_load: CriticalLoad) -> str:
+    weights = ", ".join(f"{function.name} {function.weight:.3g}" for function in critical_load.functions)
+    return f"{weights} ({result.settings.get('likelihood', 'unknown')} likelihood)"
+
+
+def draw_knee(result: SoakResult) -> str:
+    """Draws trials and curves around the knee, and the residuals below.
+
+    Returns:
+        One ``<svg>`` element; an empty string if there is nothing to draw.
+    """
+    critical_load = result.critical_load
+    if critical_load is None or not result.trials:
+        return ""
+    x = _knee_axis(result, critical_load)
+    parts = _curves(result, critical_load, x, _FITS)
+    near = [point for point in critical_load.residuals if point.load_per_interface_fps <= _NEAR_KNEE * x.high]
+    loads = [point.load_per_interface_fps for point in near] or [x.high]
     x = _load_axis(min(loads), max(loads))
+    plot = Plot(x, Axis(-_MOST_STDEVS, _MOST_STDEVS, _RESIDUALS[1], _RESIDUALS[0]))
+    _, scale = unit_of(x.high)
+    plot.frame(x.ticks(6), [-4.0, -2.0, 0.0, 2.0, 4.0], _precise(x, scale), in_unit(1.0))
+    mark = next(iter(by_mark(result.trials)))
+    plot.marks(mark, [(point.load_per_interface_fps, point.stdevs, "") for point in near])
+    title = text_at(4.0, _RESIDUALS[0] - 12.0, "residuals, standard deviations of the model")
+    return drawing(
+        _WIDTH,
+        _KNEE_HEIGHT,
+        f"Fit around the knee of {result.test.name}.",
+        [*parts, title, *plot.parts, _load_label(x, _RESIDUALS[1] + 34.0)],
+    )
+
+
+def _knee_axis(result: SoakResult, critical_load: CriticalLoad) -> Axis:
+    """From below the critical load to above the likeliest knee."""
+    best = max(critical_load.functions, key=lambda function: function.weight)
+    low, mean = critical_load.least_95.per_interface_fps, critical_load.mean.per_interface_fps
+    width = 3.0 * ((best.spread_per_interface_fps or 0.0) + (best.capacity_stdev_per_interface_fps or 0.0))
+    high = max((best.mrr_per_interface_fps or mean) + width, critical_load.most_95.per_interface_fps)
+    high = min(high, max(trial.load_per_interface_fps for trial in result.trials))
+    low = max(low, min(trial.load_per_interface_fps for trial in result.trials))
+    margin = _KNEE_MARGIN * (high - low) if high > low else 1e-3 * mean
+    return Axis(max(1.0, min(low, high) - margin), max(low, high) + margin, _LEFT, _RIGHT)
+
+
+def _precise(x: Axis, scale: float) -> Callable[[float], str]:
+    """Writes loads with so many digits that ticks of a narrow axis differ."""
+    digits = max(0, 1 - math.floor(math.log10(max((x.high - x.low) / scale / 6.0, 1e-9))))
+    return lambda load: f"{load / scale:.{digits}f}"
+
+
+def _fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
+    """Everything that was inferred, as an HTML table with units."""
+    rows = [_row("", *(function.name for function in critical_load.functions), "unit", head=True)]
+
+    def per_function(name: str, unit: str, value: Callable[[FittedFunction], str]) -> None:
+        rows.append(_row(name, *(value(function) for function in critical_load.functions), unit))
+
+    per_function("weight by evidence or as chosen", "", lambda function: f"{function.weight:.4g}")
+    per_function("ln of the evidence", "", lambda function: _or_dash(function.log_evidence, ".2f"))
+    per_function("mean critical load", "fps", lambda function: f"{function.mean.per_interface_fps:,.1f}")
+    per_function("standard deviation", "fps", lambda function: f"{function.stdev.per_interface_fps:,.4g}")
+    per_function("m, forwarding rate", "fps", lambda function: _or_dash(function.mrr_per_interface_fps, ",.1f"))
+    per_function("a, width of the knee", "fps", lambda function: _or_dash(function.spread_per_interface_fps, ",.4g"))
+    per_function(
+        "s, standard deviation of the capacity",
+        "fps",
+        lambda function: _or_dash(function.capacity_stdev_per_interface_fps, ",.4g"),
+    )
+    per_function("probability at the minimum load or less", "", lambda function: _or_dash(function.at_min_ratio, ".3g"))
+    per_function("probability at the maximum load or more", "", lambda function: _or_dash(function.at_max_ratio, ".3g"))
+    fit = critical_load.fit
+    drift = _or_dash(fit.drift_ratio, "+.2g")
+    if fit.drift_stdev_ratio is not None:
+        drift += f" with standard deviation {fit.drift_stdev_ratio:.2g}"
+    both = [
+        ("likelihood", str(result.settings.get("likelihood", "unknown"))),
+        *(
+            (
+                f"both functions, {combination.weighting} weights",
+                f"{combination.mean.per_interface_fps:,.1f} fps, standard deviation "
+                f"{combination.stdev.per_interface_fps:,.4g} fps",
+            )
+            for combination in critical_load.combinations
+        ),
+        (
+            "chi-squared per trial around the best Poisson curve",
+            f"{_or_dash(fit.chi_squared_per_trial, '.3g')} (about 1: counts scatter by chance only; more: the "
+            "capacity varies, or the shape is another)",
+        ),
+        ("distance of the functions", f"{fit.function_distance_stdevs:.3g} standard deviations"),
+        ("drift from the first to the last trial, share of the capacity", drift),
+        ("correlation of the capacities of successive trials", _or_dash(fit.capacity_correlation, "+.2f")),
+    ]
+    if critical_load.guard is not None:
+        both.append(("frames at and just below the critical load", guard_in_words(critical_load.guard)))
+    columns = len(critical_load.functions) + 1
+    rows += [
+        f"<tr><td>{xml_text(name)}</td><td colspan='{columns}'>{xml_text(value)}</td></tr>" for name, value in both
+    ]
+    return f"<table>{''.join(rows)}</table>"
+
+
+def _row(*cells: str, head: bool = False) -> str:
+    tag = "th" if head else "td"
+    return "<tr>" + "".join(f"<{tag}>{xml_text(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _or_dash(value: float | None, form: str) -> str:
+    return "\u2013" if value is None else format(value, form)
+
+
+def _curves(
+    result: SoakResult, critical_load: CriticalLoad, x: Axis | None = None, place: tuple[float, float] = _CURVES
+) -> list[str]:
+    loads = [trial.load_per_interface_fps for trial in result.trials] + [critical_load.mean.per_interface_fps]
+    label = in_unit if x is None else partial(_precise, x)
+    x = _load_axis(min(loads), max(loads)) if x is None else x
     losses = [trial.loss_ratio for trial in result.trials if trial.loss_ratio > 0.0]
     lowest = min([*losses, result.target_loss_ratio])
     floor = 10.0 ** (math.floor(math.log10(lowest)) - 1.0)
-    plot = Plot(x, Axis(floor, 1.0, _CURVES[1], _CURVES[0], is_logarithmic=True))
+    plot = Plot(x, Axis(floor, 1.0, place[1], place[0], is_logarithmic=True))
     ticks = [floor, *plot.y.ticks(8)[1:]]
     _, scale = unit_of(x.high)
-    plot.frame(x.ticks(8), ticks, in_unit(scale), lambda loss: "none" if loss == floor else format_ratio(loss))
+    plot.frame(
+        x.ticks(8 if place is _CURVES else 6),
+        ticks,
+        label(scale),
+        lambda loss: "none" if loss == floor else format_target(loss),
+    )
     plot.line([(x.low, result.target_loss_ratio), (x.high, result.target_loss_ratio)], "#777777", dash="6 3")
     for index, function in enumerate(critical_load.functions):
         points = [(point.load_per_interface_fps, point.loss_ratio) for point in function.curve]
@@ -190,9 +370,12 @@ def _curves(result: SoakResult, critical_load: CriticalLoad) -> list[str]:
         if shown:
             plot.line(shown, series_colour(index))
     for mark, trials in by_mark(result.trials).items():
-        places = [(trial.load_per_interface_fps, max(trial.loss_ratio, floor), trial_hint(trial)) for trial in trials]
+        shown_trials = [trial for trial in trials if x.holds(trial.load_per_interface_fps)]
+        places = [
+            (trial.load_per_interface_fps, max(trial.loss_ratio, floor), trial_hint(trial)) for trial in shown_trials
+        ]
         plot.marks(mark, places)
-    return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, _load_label(x, _CURVES[1] + 34.0)]
+    return [text_at(4.0, 14.0, "loss ratio"), *plot.parts, _load_label(x, place[1] + 34.0)]
 
 
 def _posteriors(critical_load: CriticalLoad) -> list[str]:

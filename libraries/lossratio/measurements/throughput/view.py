@@ -123,6 +123,8 @@ class ThroughputView(View[ThroughputResult]):
 
     in_order = "regular"
     csit_type = "ndrpdr"
+    method = "RFC 9971"
+    value_name = "conditional throughput"
 
     def lines(self, result: ThroughputResult) -> Iterator[str]:
         """Each goal, with its bounds; latency and spread, if they were added."""

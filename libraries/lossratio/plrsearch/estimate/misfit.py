@@ -13,7 +13,7 @@ curve, in standard deviations that the model allows. A wrong model shows in one 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy
@@ -30,10 +30,19 @@ _IMPROBABLE = 0.005
 _IMPROBABLE_LIKENESS = 0.001
 """The same for neighbours' likeness: small counts make it a little likelier than normal residuals do."""
 _VERY_IMPROBABLE = 1e-4
+_LEAST_DRIFT = 1e-5
+"""Smallest drift that is a reason, as a share of the capacity."""
+_STEADY = 0.3
+"""Standard deviation of residuals; if it is smaller, the SUT's loss varies less than chance, and has no shape: e.g. a
+simulated SUT whose loss is the same in each trial, but for whole frames."""
 _CERTAIN = 3.0
 """Loss is certain if it is expected even of a capacity larger by so many standard deviations."""
 _CERTAIN_LOSS = 16.0
 """Lost frames that are expected of that capacity, at least."""
+_MOST_EXPECTED = 10.0
+"""Largest expected loss of a trial that can be a surprise."""
+_CAPACITIES = np.linspace(-6.0, 6.0, 49)
+"""Capacities over which the probability of a surprise is averaged, in standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,10 @@ class Misfit:
         drift: Change of the capacity from the first to the last trial, by linear regression, as a share of the
             capacity; None if trials with loss are too few.
         drift_stdev: The drift's standard deviation.
+        correlation: Correlation of the capacities of successive trials in which loss was certain; None if these are too
+            few.
+        residuals: Load in frames per second of each trial in which loss was certain, and its residual in standard
+            deviations, in the order of measurement.
     """
 
     reasons: tuple[str, ...]
@@ -56,6 +69,8 @@ class Misfit:
     distance: float
     drift: float | None
     drift_stdev: float | None
+    correlation: float | None
+    residuals: tuple[tuple[float, float], ...] = field(repr=False)
 
     @property
     def fits(self) -> bool:
@@ -90,7 +105,20 @@ def check(
         distance=_distance(posteriors),
         drift=drift,
         drift_stdev=drift_stdev,
+        correlation=_correlation(residuals.standardized),
+        residuals=tuple(
+            (float(load), float(value))
+            for load, value in zip(residuals.load[residuals.certain], residuals.standardized, strict=True)
+        ),
     )
+
+
+def _correlation(values: Array) -> float | None:
+    """Correlation of successive values; None if they are few, or all the same."""
+    if len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
+        return None
+    centred = values - values.mean()
+    return float(np.sum(centred[1:] * centred[:-1]) / np.sum(centred**2))
 
 
 @dataclass(frozen=True)
@@ -104,6 +132,7 @@ class _Residuals:
         capacity: Capacity that explains the count, as a share of the curve's own, less 1.
         scale: Standard deviation of `capacity` under the model.
         certain: Whether loss was certain: else a trial without loss has a residual of unknown size.
+        chance: The probability of so many losses or more; 1 where many are expected.
     """
 
     load: Array
@@ -112,6 +141,7 @@ class _Residuals:
     capacity: Array
     scale: Array
     certain: NDArray[np.bool_]
+    chance: Array
 
     @classmethod
     def of(cls, function: FittingFunction, mode: Mode, counts: TrialCounts) -> _Residuals:
@@ -130,6 +160,7 @@ class _Residuals:
             place / mode.mrr - 1.0,
             np.hypot(width, mode.deviation) / mode.mrr,
             certain,
+            _chance(function, mode, counts, expected),
         )
 
     @property
@@ -142,6 +173,19 @@ class _Residuals:
         """Chi-squared of each trial with more than one frame of expected loss."""
         enough = self.expected > 1.0
         return np.asarray((self.lost[enough] - self.expected[enough]) ** 2 / self.expected[enough])
+
+
+def _chance(function: FittingFunction, mode: Mode, counts: TrialCounts, expected: Array) -> Array:
+    """The probability of each trial's losses or more, over all capacities; 1 for trials that are no surprise."""
+    chance = np.ones(len(counts))
+    few = np.flatnonzero((counts.lost > 0) & (expected < _MOST_EXPECTED))
+    capacities = np.maximum(mode.mrr + mode.deviation * _CAPACITIES, mode.spread)
+    weights = np.exp(-0.5 * _CAPACITIES**2)
+    rates = np.exp(function.log_loss_rate(counts.load[few, None], capacities, np.array(mode.spread)))
+    means = np.maximum(rates * counts.exposure[few, None], 1e-300)
+    # The probability of k losses or more is the incomplete gamma function's.
+    chance[few] = scipy.special.gammainc(counts.lost[few, None], means) @ (weights / weights.sum())
+    return chance
 
 
 def _residuals(posteriors: Sequence[Posterior], counts: TrialCounts) -> _Residuals:
@@ -165,7 +209,7 @@ def _spread(chi_squared: Array) -> list[str]:
 
 def _shape(residuals: _Residuals) -> list[str]:
     values = residuals.standardized
-    if len(values) < _ENOUGH_FOR_SHAPE or not np.ptp(values) > 0.0:
+    if len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
         return []
     reasons = []
     skew, kurtosis = skewness(values), excess_kurtosis(values)
@@ -192,7 +236,7 @@ def _curve(residuals: _Residuals) -> list[str]:
     """Whether neighbours in load have similar residuals: by the correlation of their ranks."""
     order = np.argsort(residuals.load[residuals.certain], kind="stable")
     values = residuals.standardized[order]
-    if len(values) < _ENOUGH_FOR_SHAPE or not np.ptp(values) > 0.0:
+    if len(values) < _ENOUGH_FOR_SHAPE or np.std(values) < _STEADY:
         return []
     likeness = rank_correlation(values[1:], values[:-1])
     if likeness.value < 0.0 or likeness.probability > _IMPROBABLE_LIKENESS:
@@ -205,11 +249,7 @@ def _curve(residuals: _Residuals) -> list[str]:
 
 def _surprise(residuals: _Residuals) -> list[str]:
     """Trials with loss at loads where the curve has none, if chance does not explain it."""
-    surprising = (residuals.lost > 0) & (residuals.expected < 1.0)
-    # The probability of so many losses, or more.
-    unlucky = scipy.special.gammainc(residuals.lost, np.maximum(residuals.expected, 1e-300)) < _VERY_IMPROBABLE
-    unlucky &= scipy.special.ndtr(residuals.capacity / residuals.scale) < _VERY_IMPROBABLE
-    number = int(np.sum(surprising & unlucky))
+    number = int(np.sum(residuals.chance < _VERY_IMPROBABLE))
     if not number:
         return []
     return [
@@ -221,7 +261,7 @@ def _surprise(residuals: _Residuals) -> list[str]:
 def _trend(residuals: _Residuals, drift: float | None) -> list[str]:
     """Whether residuals rise or fall with time: by ranks, so that no single trial makes a trend."""
     values = residuals.standardized
-    if drift is None or not np.ptp(values) > 0.0:
+    if drift is None or abs(drift) < _LEAST_DRIFT or np.std(values) < _STEADY:
         return []
     ranks = rank_correlation(np.arange(float(len(values))), values)
     if ranks.probability > _IMPROBABLE:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
 from lossratio.errors import SearchError
+from lossratio.plrsearch.estimate.guard import Guard, Verdict, guard
 from lossratio.plrsearch.estimate.misfit import Misfit, check
 from lossratio.plrsearch.model import (
     Array,
@@ -22,8 +23,9 @@ from lossratio.plrsearch.model import (
     chosen,
     collect,
 )
-from lossratio.plrsearch.quadrature import Posterior, mixture_quantiles, posteriors
+from lossratio.plrsearch.quadrature import Mode, Posterior, mixture_quantiles, posteriors
 from lossratio.trials import TrialResult
+from lossratio.units import format_target
 
 _LIMIT_SHARE = 0.025
 """With a larger probability beyond a limit the limit is part of the answer: the 95 % interval ends there."""
@@ -71,6 +73,11 @@ class FunctionEstimate:
             posterior=posterior,
         )
 
+    @property
+    def mode(self) -> Mode:
+        """The likeliest parameters, in frames per second."""
+        return self.posterior.mode
+
     def quantile(self, probability: float) -> float:
         """The load in frames per second that the critical load is below with this probability."""
         return _quantiles([self], [1.0], [probability])[0]
@@ -88,7 +95,7 @@ class FunctionEstimate:
 
     def loss_ratio(self, loads: Sequence[float]) -> Array:
         """The likeliest curve: the mean loss ratio that it has at these loads, in frames per second."""
-        load, mode = np.asarray(loads, dtype=float), self.posterior.mode
+        load, mode = np.asarray(loads, dtype=float), self.mode
         curves = Curves(self.posterior.function, np.full(len(load), mode.spread), np.full(len(load), mode.deviation))
         point = curves.at(load, np.full(len(load), mode.mrr), np.arange(len(load)))
         return np.asarray(np.minimum(np.exp(point.log_rate - np.log(load)), 1.0))
@@ -240,14 +247,32 @@ class CriticalLoadEstimate:
             }
         )
 
+    @property
+    def question(self) -> CriticalLoadQuestion:
+        """Target and limits."""
+        return CriticalLoadQuestion(self.target_loss_ratio, self.min_load, self.max_load)
+
+    @cached_property
+    def guard(self) -> Guard:
+        """What frames at and just below the mean say without any model."""
+        return guard(self.counts, self.question, self.mean, self.interval(0.95)[0])
+
     @cached_property
     def misfit(self) -> Misfit:
-        """Whether the model fits the trials, and if not, why."""
+        """Whether the model fits the trials, and if not, why.
+
+        Below the minimum load no model is needed: the trials there show the loss. Then nothing speaks against it.
+        """
         own = tuple(function.posterior for function in self.functions.values())
         poisson = own
         if self.likelihood is not LikelihoodName.POISSON:
             poisson = posteriors(self.counts, own[0].question, LikelihoodName.POISSON, for_selection=True)
-        return check(own, poisson, self.counts, self.likelihood)
+        misfit = check(own, poisson, self.counts, self.likelihood)
+        if self.is_surely_at_most_min_load:
+            return replace(misfit, reasons=())
+        if self.guard.verdict is Verdict.CONTRADICTED:
+            return replace(misfit, reasons=(f"The reported load is {self.guard}.", *misfit.reasons))
+        return misfit
 
     @property
     def combined(self) -> CombinedEstimate:
@@ -275,18 +300,36 @@ class CriticalLoadEstimate:
         return max(low - resolution, self.min_load), min(high + resolution, self.max_load)
 
     @property
+    def is_beyond_trials(self) -> bool:
+        """Whether the trials are too few to show the target: then the prior decides about the limits, not the SUT.
+
+        So it is where no frame was lost, or the critical load may be above the maximum load, unless frames near the
+        maximum load verify that the loss ratio is below the target there.
+        """
+        unseen = self.combined.p_at_max > _LIMIT_SHARE or not self.counts.lost.any()
+        return unseen and self.guard.verdict is Verdict.EXTRAPOLATED
+
+    @property
     def is_at_least_max_load(self) -> bool:
         """Whether the critical load may well be above the maximum load: then the mean is "at least" only."""
-        return self.combined.p_at_max > _LIMIT_SHARE
+        return self.combined.p_at_max > _LIMIT_SHARE and not self.is_beyond_trials
 
     @property
     def is_at_most_min_load(self) -> bool:
         """Whether the critical load may well be below the minimum load: then the mean is "at most" only."""
-        return self.combined.p_at_min > _LIMIT_SHARE
+        return self.combined.p_at_min > _LIMIT_SHARE and not self.is_beyond_trials
+
+    @property
+    def is_surely_at_most_min_load(self) -> bool:
+        """Whether the trials show without any model that more than the target is lost at the minimum load."""
+        at_min = self.combined.p_at_min > 1.0 - _LIMIT_SHARE
+        return at_min and self.guard.bounds.least > self.target_loss_ratio
 
     @property
     def limits(self) -> str | None:
         """A sentence about each limit that the critical load may be at or beyond; None if it is well between them."""
+        if self.is_beyond_trials:
+            return f"The target loss ratio {format_target(self.target_loss_ratio)} is beyond the trials: {self.guard.in_short}."
         sentences = [
             f"The critical load is {relation} the {name} load, {load:,.10g} frames/s, with probability {share:.3g}."
             for applies, relation, name, load, share in (

@@ -44,6 +44,8 @@ class StopReason(str, Enum):
     """The time for trials is used up."""
     PRECISION = "precision"
     """The 95 % interval is as narrow as was asked for."""
+    MIN_LOAD = "minimum load"
+    """More than the target is lost at the minimum load: the critical load is below, and no trial can be lower."""
     MISFIT = "misfit"
     """The model does not fit the trials, and the search was asked to end then."""
 

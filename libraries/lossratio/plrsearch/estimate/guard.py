@@ -1,0 +1,204 @@
+"""The model-free statement beside the model's: what frames at and just below the reported load say by themselves.
+
+The critical load is mostly inferred from trials that lose far more than the target. Whether the loss ratio there is
+what the fitting functions make of it is seen only by sending frames there. The mean loss ratio does not decrease with
+the load: so trials at and above a load bound the ratio at that load from above, and trials below a load from below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import scipy
+
+from lossratio.plrsearch.model import Array, CriticalLoadQuestion, TrialCounts
+
+NEAR = 0.05
+"""Share of the reported load by which the loads of the statement are below it, at most."""
+_TAIL = 0.025
+"""Probability beyond each bound: together they are a 95 % interval."""
+_ROUNDING = 1e-9
+"""Relative distance of equal loads."""
+_MOST_FRAMES = 1e18
+"""More frames than that verify nothing: the loss ratio so far is (nearly) the target, or above."""
+
+
+class Verdict(str, Enum):
+    """What frames at and just below the reported load say about the target loss ratio."""
+
+    VERIFIED = "verified"
+    """Frames just below the reported load lose at most the target, with a probability of 97.5 %."""
+    EXTRAPOLATED = "extrapolated"
+    """Too few frames were sent there to tell: the reported load rests on the fitting functions."""
+    CONTRADICTED = "contradicted"
+    """More than the target is lost at loads where the model has less, with a probability of 97.5 %."""
+
+
+@dataclass(frozen=True)
+class LossBounds:
+    """A loss ratio with its 95 % interval, from counts alone.
+
+    Losses come in bursts. As in a quasi-binomial model, counts are divided by their burst size before Clopper and
+    Pearson's bounds are taken. Bursts that are rarer than the trials are not in the bounds.
+
+    Attributes:
+        trials: How many trials.
+        frames: Frames that they sent.
+        lost: Frames that they lost.
+        burst: Frames that are lost together: Pearson's chi-squared per degree of freedom, and at least 1.
+        least: Lower end of the interval of the loss ratio.
+        most: Its upper end.
+    """
+
+    trials: int
+    frames: float
+    lost: float
+    burst: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, frames: Array, lost: Array) -> LossBounds:
+        """The bounds of trials with these numbers of sent and lost frames; 0 to 1 if there are none."""
+        total, all_lost = float(frames.sum()), float(lost.sum())
+        burst = _burst(frames, lost)
+        least, most = _clopper_pearson(all_lost / burst, total / burst)
+        return cls(len(frames), total, all_lost, burst, least, most)
+
+    def missing_frames(self, target: float) -> float | None:
+        """How many frames more, with loss as so far, would show that the loss ratio is below the target.
+
+        None: no number would, because the loss ratio so far is not below the target.
+        """
+
+        def shows(factor: float) -> bool:
+            frames, lost = factor * max(self.frames, 1.0), factor * self.lost
+            return _clopper_pearson(lost / self.burst, frames / self.burst)[1] <= target
+
+        low, high = 1.0, 2.0
+        if shows(low):
+            return 0.0
+        while not shows(high):
+            low, high = high, 2.0 * high
+            if high * max(self.frames, 1.0) > _MOST_FRAMES:
+                return None
+        while high > low * 1.001:
+            middle = float(np.sqrt(low * high))
+            low, high = (low, middle) if shows(middle) else (middle, high)
+        return high * max(self.frames, 1.0) - self.frames
+
+
+def _burst(frames: Array, lost: Array) -> float:
+    all_lost = float(lost.sum())
+    if len(frames) < 2:
+        return max(1.0, all_lost)
+    if not all_lost:
+        return 1.0
+    expected = frames * (all_lost / frames.sum())
+    return max(1.0, float(np.sum((lost - expected) ** 2 / expected)) / (len(frames) - 1.0))
+
+
+def _clopper_pearson(lost: float, frames: float) -> tuple[float, float]:
+    """Bounds of a binomial share (Clopper and Pearson 1934), whose counts need not be whole."""
+    passed = frames - lost
+    least = float(scipy.special.betaincinv(lost, passed + 1.0, _TAIL)) if lost > 0.0 else 0.0
+    most = float(scipy.special.betaincinv(lost + 1.0, passed, 1.0 - _TAIL)) if passed > 0.0 else 1.0
+    return least, most
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The statement about the loss ratio at and just below the reported load; loads in frames per second.
+
+    Attributes:
+        verdict: What follows for the target.
+        target_loss_ratio: The target.
+        load: The bounds hold here: the lowest load of these trials, just below the reported load.
+        reported_load: The reported load, the highest of these trials'.
+        bounds: The loss ratio with its bounds, and the frames that they rest on.
+    """
+
+    verdict: Verdict
+    target_loss_ratio: float
+    load: float
+    reported_load: float
+    bounds: LossBounds
+
+    @property
+    def extrapolation(self) -> float:
+        """How many times the target the loss ratio may be at the load, by these frames; 1 or less: verified."""
+        return self.bounds.most / self.target_loss_ratio
+
+    @property
+    def missing_frames(self) -> float | None:
+        """How many frames more at the load would verify it; None: no number would, or none is needed."""
+        if self.verdict is not Verdict.EXTRAPOLATED:
+            return None
+        return self.bounds.missing_frames(self.target_loss_ratio)
+
+    @property
+    def in_short(self) -> str:
+        """The frames, what was lost of them, and how many more would verify the reported load."""
+        bounds, missing = self.bounds, self.missing_frames
+        loads = f"{self.load:,.10g}"
+        if self.reported_load > self.load:
+            loads += f" to {self.reported_load:,.10g}"
+        sent = (
+            f"of {bounds.frames:,.0f} frames at {loads} frames/s {bounds.lost:,.0f} were lost, which shows a loss "
+            f"ratio between {bounds.least:.2g} and {bounds.most:.2g}"
+            if bounds.trials
+            else f"no frames were sent at or just below {loads} frames/s"
+        )
+        return sent if missing is None else f"{sent}; {missing:.2g} frames more, lost as these, would verify it"
+
+    def __str__(self) -> str:
+        extrapolated = self.verdict is Verdict.EXTRAPOLATED
+        factor = f" by a factor of {self.extrapolation:.2g}" if extrapolated and self.bounds.trials else ""
+        return f"{self.verdict.value}{factor}: {self.in_short}"
+
+
+def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float) -> Guard:
+    """The statement about a reported load.
+
+    Of several loads just below the reported one, the statement is about the highest at which it is verified, or else
+    about the one where it is nearest to that. If the minimum load is reported, it means "at most that": then more loss
+    than the target verifies it. Trials above the
+    reported load without loss count, too, up to the first one with loss.
+
+    Args:
+        counts: The trials.
+        question: Target and limits.
+        reported: The reported load, in frames per second.
+        lowest: Lower end of its 95 % interval, in frames per second.
+
+    """
+    frames, target = counts.load * counts.exposure, question.target_loss_ratio
+    reported = _lossless_above(counts, reported)
+    near = (counts.load >= (1.0 - NEAR) * reported) & (counts.load <= reported * (1.0 + _ROUNDING))
+    below = near & (counts.load <= lowest * (1.0 + _ROUNDING))
+    refuting = LossBounds.of(frames[below], counts.lost[below])
+    if refuting.least > target:
+        at_min = reported <= question.min_load * (1.0 + _ROUNDING)
+        verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
+        return Guard(verdict, target, float(counts.load[below].min()), min(lowest, reported), refuting)
+    best: Guard | None = None
+    for load in np.unique(counts.load[near])[::-1]:
+        chosen = near & (counts.load >= load)
+        bounds = LossBounds.of(frames[chosen], counts.lost[chosen])
+        verdict = Verdict.VERIFIED if bounds.most <= target else Verdict.EXTRAPOLATED
+        if best is None or bounds.most < best.bounds.most:
+            best = Guard(verdict, target, float(load), reported, bounds)
+        if verdict is Verdict.VERIFIED:
+            break
+    nothing = LossBounds.of(frames[:0], frames[:0])
+    return best or Guard(Verdict.EXTRAPOLATED, target, reported, reported, nothing)
+
+
+def _lossless_above(counts: TrialCounts, reported: float) -> float:
+    """The highest load such that no trial above the reported load, up to it, lost a frame."""
+    lossy = counts.load[(counts.lost > 0.0) & (counts.load > reported)]
+    ceiling = float(lossy.min()) if len(lossy) else np.inf
+    quiet = counts.load[(counts.load > reported) & (counts.load < ceiling)]
+    return float(quiet.max()) if len(quiet) else reported

@@ -1,0 +1,82 @@
+"""What frames at and just below the reported load say without any model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from soak_trials import LIMITS, estimated, loads_around, trial, trials_of
+
+from lossratio.plrsearch import Verdict
+from lossratio.plrsearch.estimate import LossBounds
+from lossratio.plrsearch.estimate.guard import guard
+from lossratio.plrsearch.model import CriticalLoadQuestion, collect
+from lossratio.simulation import SmoothKnee
+
+KNEE = SmoothKnee(6e6, 2e4)
+AROUND = trials_of(KNEE, loads_around(6e6, 60))
+
+
+def bounds(frames, lost):
+    return LossBounds.of(np.array(frames, dtype=float), np.array(lost, dtype=float))
+
+
+def test_bounds_are_those_of_clopper_and_pearson():
+    known = stats.binomtest(5, 30_000_000).proportion_ci(0.95, method="exact")
+    counted = bounds([1e7, 1e7, 1e7], [2, 1, 2])
+    assert counted.burst == 1.0
+    assert (counted.least, counted.most) == pytest.approx(tuple(known))
+    assert bounds([1e6], [0]).most == pytest.approx(3.689e-6, rel=1e-3)
+
+
+def test_losses_in_bursts_are_worth_less_than_single_ones():
+    single, burst = bounds([1e7] * 10, [6, 4, 5, 5, 4, 6, 5, 7, 3, 5]), bounds([1e7] * 10, [50, *[0] * 9])
+    assert burst.burst == pytest.approx(50.0)
+    assert burst.least < single.least < 5e-7 < single.most < burst.most
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_bursts_are_within_their_bounds_mostly(share):
+    rng, truth, inside = np.random.default_rng(1), 1e-6, 0
+    for _ in range(200):
+        lost = [rng.exponential(10.0 / share) if rng.random() < share else 0.0 for _ in range(60)]
+        counted = bounds([1e7] * 60, lost)
+        inside += counted.least <= truth <= counted.most
+    assert inside > 0.9 * 200
+
+
+def test_missing_frames_verify_the_target_if_they_lose_as_little():
+    few = bounds([1e6, 1e6], [0, 0])
+    missing = few.missing_frames(1e-7)
+    assert bounds([2e6 + missing], [0]).most == pytest.approx(1e-7, rel=1e-2)
+    assert bounds([1e8, 1e8], [1, 1]).missing_frames(1e-7) == 0.0
+    assert bounds([1e8, 1e8], [20, 20]).missing_frames(1e-7) is None
+
+
+def test_a_load_without_trials_is_extrapolated_and_one_with_enough_of_them_verified():
+    above = [result for result in AROUND if result.output.lost_frames > 50]
+    assert estimated(above).guard.verdict is Verdict.EXTRAPOLATED
+    below = trials_of(KNEE, [5.7e6] * 4, seed=2)
+    guard = estimated([*above, *below]).guard
+    assert guard.verdict is Verdict.VERIFIED
+    assert guard.load == 5.7e6
+    assert guard.extrapolation <= 1.0
+    assert guard.missing_frames is None
+
+
+def test_loss_below_the_reported_load_contradicts_it_and_is_a_misfit():
+    lossy = [trial(5.8e6, lost) for lost in (150, 90, 120, 110, 140, 100)]
+    question = CriticalLoadQuestion(1e-7, **LIMITS)
+    shown = guard(collect([*AROUND, *lossy]), question, 5.9e6, 5.85e6)
+    assert shown.verdict is Verdict.CONTRADICTED
+    assert shown.bounds.lost >= 710
+    assert str(shown).startswith("contradicted: of ")
+    # Other trials at the minimum load say that the critical load is at most that.
+    at_min = guard(collect(lossy), CriticalLoadQuestion(1e-7, 5.8e6, 1e7), 5.8e6, 5.8e6)
+    assert at_min.verdict is Verdict.VERIFIED
+
+
+def test_a_contradicted_load_is_a_misfit():
+    estimate = estimated(AROUND)
+    vars(estimate)["guard"] = replace(estimate.guard, verdict=Verdict.CONTRADICTED)
+    assert estimate.misfit.reasons[0].startswith("The reported load is contradicted: of ")
