@@ -79,4 +79,4 @@ def test_loss_below_the_reported_load_contradicts_it_and_is_a_misfit():
 def test_a_contradicted_load_is_a_misfit():
     estimate = estimated(AROUND)
     vars(estimate)["guard"] = replace(estimate.guard, verdict=Verdict.CONTRADICTED)
-    assert estimate.misfit.reasons[0].startswith("The reported load is contradicted: of ")
+    assert estimate.misfit.reasons[0].startswith("The reported load is contradicted: ")

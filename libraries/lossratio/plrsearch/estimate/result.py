@@ -329,7 +329,8 @@ class CriticalLoadEstimate:
     def limits(self) -> str | None:
         """A sentence about each limit that the critical load may be at or beyond; None if it is well between them."""
         if self.is_beyond_trials:
-            return f"The target loss ratio {format_target(self.target_loss_ratio)} is beyond the trials: {self.guard.in_short}."
+            target = format_target(self.target_loss_ratio)
+            return f"The target loss ratio {target} is beyond the trials: {self.guard.in_short}."
         sentences = [
             f"The critical load is {relation} the {name} load, {load:,.10g} frames/s, with probability {share:.3g}."
             for applies, relation, name, load, share in (
