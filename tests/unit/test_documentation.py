@@ -15,10 +15,15 @@ from lossratio.commands.main import commands
 from lossratio.measurements.throughput.goals import PRESETS
 from lossratio.topology import (
     AfPacketGenerator,
+    CountersHook,
+    DescribeHook,
+    Hook,
+    Hooks,
     Interface,
     Node,
     Reservation,
     SimulatedGenerator,
+    SnmpAgent,
     Topology,
     TrexGenerator,
     load_topology,
@@ -101,6 +106,12 @@ def test_the_topology_reference_names_every_field(model):
     text = (DOCS / "reference" / "topology.md").read_text()
     for field in model.model_fields:
         assert re.search(rf"`{field}`|`{{{field}:", text), f"{model.__name__}.{field} is not documented"
+
+
+@pytest.mark.parametrize("model", [Hooks, Hook, CountersHook, DescribeHook, SnmpAgent])
+def test_the_reference_of_hooks_names_every_field(model):
+    text = (DOCS / "reference" / "hooks.md").read_text()
+    assert {field for field in model.model_fields if f"`{field}`" not in text} == set()
 
 
 def test_the_readme_can_be_read_in_two_minutes():

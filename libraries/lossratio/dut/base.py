@@ -189,6 +189,26 @@ class Dut(ABC, Generic[OptionsT_co]):
         """Idle seconds after which the trial before has no effect on the DUT any more."""
         return self.options.recovery_time
 
+    @property
+    def resets(self) -> bool:
+        """Whether it is reset before each trial."""
+        return self.options.reset
+
+    def check_reconfigure(self, entries: int) -> None:
+        """Checks, before anything is measured, that `reconfigure` is possible at all.
+
+        Args:
+            entries: Number of entries.
+
+        Raises:
+            DutError: If this kind has no such table.
+        """
+        if type(self).reconfigure is Dut.reconfigure:
+            raise DutError(
+                f"{self.hop.node_name}: a {self.kind} has no table to add {entries} entries to, so nothing was "
+                "measured. Give a keyword that reconfigures the device."
+            )
+
     def reset(self) -> None:
         """Resets state that trials leave behind, such as a policer's bucket, to the state after the set-up."""
         return

@@ -1,13 +1,18 @@
-"""A device that lossratio knows nothing about and does not touch: the kind that needs no log-in."""
+"""A device that others set up: the kind that needs no log-in. lossratio touches it by its hooks only."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from lossratio.dut.base import DestinationMacs, Dut, DutCounters, DutOptions
+from lossratio.dut.hooks import HookCaller
 from lossratio.errors import DutError
+from lossratio.nodes import CommandRunner
+from lossratio.topology import Hop
 from lossratio.units import parse_duration
 
 BLACK_BOX = "black_box"
@@ -42,22 +47,32 @@ class BlackBoxOptions(DutOptions):
 
 
 class BlackBox(Dut[BlackBoxOptions]):
-    """A device on the path that others set up. Nothing is run on it, and it reports nothing."""
+    """A device on the path that others set up. Only its hooks touch it.
+
+    Attributes:
+        hooks: Calls its hooks.
+    """
 
     kind = BLACK_BOX
     options_type = BlackBoxOptions
     lab_addresses = True
 
+    def __init__(self, session: CommandRunner, hop: Hop, options: BlackBoxOptions) -> None:
+        super().__init__(session, hop, options)
+        self.hooks = HookCaller(hop.label, hop.hooks, session)
+        self._counters = DutCounters({}, {}, {})
+
     def check(self) -> None:
         """Refuses what only a device that can be reached can do.
 
         Raises:
-            DutError: If it is to be reset before each trial.
+            DutError: If it is to be reset before each trial and has no hook for that, or a hook lacks something.
         """
-        if self.options.reset:
+        self.hooks.check()
+        if self.options.reset and not self.hooks.has("reset"):
             raise DutError(
-                f"{self.hop.node_name}: a {self.kind} cannot be reset before each trial. Give it time instead, e.g. "
-                "rest=2 s."
+                f"{self.hop.node_name}: a {self.kind} cannot be reset before each trial, unless it has a hook 'reset' "
+                "in the topology file. Give it time instead, e.g. rest=2 s."
             )
 
     def set_up(self, west_mac: str, east_mac: str) -> None:
@@ -67,12 +82,69 @@ class BlackBox(Dut[BlackBoxOptions]):
         """Does nothing: its state is not known."""
 
     def describe(self) -> dict[str, Any]:
-        """The options, and that others have configured it."""
-        return {"kind": self.kind, "configured_by": "others", **self.options.model_dump(mode="json")}
+        """The options, that others have configured it, and the answer of the hook ``describe``."""
+        facts = {"kind": self.kind, "configured_by": "others", **self.options.model_dump(mode="json")}
+        if not self.hooks.has("describe"):
+            return facts
+        described = self.hooks.describe()
+        version = {"version": described["version"]} if isinstance(described, dict) and "version" in described else {}
+        return {**facts, **version, "described": described}
+
+    @property
+    def has_counters(self) -> bool:
+        """Whether it can be asked for counters."""
+        return self.hooks.has("counters")
 
     def read_counters(self) -> DutCounters:
-        """Has no counters that lossratio could read."""
-        return DutCounters({}, {}, {})
+        """The answer of the hook ``counters``; empty without one.
+
+        Raises:
+            DutError: If the hook fails, or a counter went back.
+        """
+        if not self.has_counters:
+            return DutCounters({}, {}, {})
+        counters = DutCounters(**self.hooks.counters())
+        for name in ("received", "transmitted", "dropped"):
+            then, now = getattr(self._counters, name), getattr(counters, name)
+            back = next((key for key in then if now.get(key, 0) < then[key]), None)
+            if back is not None:
+                raise DutError(
+                    f"{self.hop.label}: the counter {name} {back} of the hook 'counters' went back from {then[back]:,} "
+                    f"to {now.get(back, 0):,}. Somebody cleared it, or it has 32 bits only: read one of 64 bits."
+                )
+        self._counters = counters
+        return counters
+
+    @property
+    def resets(self) -> bool:
+        """Whether the option ``reset`` or a keyword asks for it."""
+        return self.options.reset or self.hooks.is_function("reset")
+
+    def reset(self) -> None:
+        """Calls the hook ``reset``; the counters may begin anew."""
+        self.hooks.reset()
+        self._counters = DutCounters({}, {}, {})
+
+    def check_reconfigure(self, entries: int) -> None:
+        """Refuses a device without a hook ``reconfigure``."""
+        if not self.hooks.has("reconfigure"):
+            raise DutError(
+                f"{self.hop.node_name}: a {self.kind} without a hook 'reconfigure' cannot get {entries} entries, so "
+                "nothing was measured. Add the hook to the topology file, or give a keyword that reconfigures it."
+            )
+
+    def reconfigure(self, entries: int) -> None:
+        """Calls the hook ``reconfigure``."""
+        self.check_reconfigure(entries)
+        self.hooks.reconfigure(entries)
+
+    @contextmanager
+    def telemetry(self) -> Iterator[dict[str, Any]]:
+        """The answer of the hook ``describe`` after the traffic."""
+        report: dict[str, Any] = {}
+        yield report
+        if self.hooks.has("describe"):
+            report["describe"] = self.hooks.describe()
 
     def tear_down(self) -> None:
         """Does nothing: nothing was set up."""

@@ -254,11 +254,15 @@ class LinuxRouter(LinuxDut[RouterOptions]):
         if self.options.rules:
             self._handover.configure(changes, self.node)
 
+    def check_reconfigure(self, entries: int) -> None:
+        """Refuses more routes than a side has hosts."""
+        if (self.options.routes or 0) // 2 + entries - entries // 2 > _MOST_HOSTS:
+            raise DutError(f"{self.node.name}: a side has {_MOST_HOSTS} hosts; add fewer routes.")
+
     def reconfigure(self, entries: int) -> None:
         """Adds routes to single hosts, half of them on each side, from the last hosts of its network down."""
+        self.check_reconfigure(entries)
         for side, count in zip(self._sides, (entries - entries // 2, entries // 2), strict=True):
-            if (self.options.routes or 0) // 2 + count > _MOST_HOSTS:
-                raise DutError(f"{self.node.name}: a side has {_MOST_HOSTS} hosts; add fewer routes.")
             add_host_routes(self.present.changes, side.last_hosts(count), side.neighbour, side.interface)
             self.depend_on_host_routes(side.interface, count)
 

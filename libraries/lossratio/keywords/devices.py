@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from lossratio.errors import SearchError
+from lossratio.dut import BlackBox
+from lossratio.errors import DutError, SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
 from lossratio.keywords.measuring import announce, describe_profile, measured
 from lossratio.keywords.session import Keywords
@@ -75,6 +78,52 @@ class DeviceKeywords(Keywords):
         reconfigure_duts(self.session.ready_testbed(), entries)
 
     @typed_keyword()
+    def use_hook(self, hook: str, keyword: str, *arguments: Any, node: str | None = None) -> None:
+        """Takes a ``keyword`` with its ``arguments`` for a hook of a black box, until `Tear Down Testbed`.
+
+        It goes before a hook of the topology file. With several black boxes on the path, ``node`` says which one it is
+        for; left out, it is for all.
+
+        | =Hook=          | =What the keyword does= |
+        | ``reset``       | It resets state that trials leave behind; it is called before each trial. |
+        | ``counters``    | It returns a dictionary with ``received`` and ``transmitted`` (by ``west`` and ``east``), ``dropped`` and ``details`` (by name); some of these may be missing. |
+        | ``reconfigure`` | It adds entries; their number is its last argument. |
+        | ``describe``    | It returns text or a dictionary for the report. |
+
+        | `Use Hook`    counters    Counters Of My Switch    10.0.0.1
+        """  # noqa: E501 (a row of a table cannot be broken)
+        for box in self._black_boxes(node):
+            box.hooks.use(hook, lambda *more: BuiltIn().run_keyword(keyword, *arguments, *more))
+
+    @typed_keyword()
+    def call_hook(self, hook: str, *, entries: int = _ENTRIES, node: str | None = None) -> Any:
+        """Calls a hook of a black box now, and returns its answer: counters or the description as data.
+
+        | ${counters} =    `Call Hook`    counters
+        """
+        boxes = self._black_boxes(node)
+        if len(boxes) > 1:
+            raise DutError(f"There are {len(boxes)} black boxes on the path; say which one is meant, e.g. node=BOX.")
+        caller = boxes[0].hooks
+        calls: dict[str, Callable[[], Any]] = {
+            "reset": boxes[0].reset,
+            "counters": caller.counters,
+            "reconfigure": lambda: caller.reconfigure(entries),
+            "describe": caller.describe,
+        }
+        if hook not in calls:
+            raise DutError(f"There is no hook {hook!r}; there are {', '.join(calls)}.")
+        return calls[hook]()
+
+    def _black_boxes(self, node: str | None) -> list[BlackBox]:
+        duts = self.session.ready_testbed().duts
+        boxes = [dut for dut in duts if isinstance(dut, BlackBox) and node in (None, dut.hop.node_name)]
+        if not boxes:
+            which = "no black box" if node is None else f"no black box {node}"
+            raise DutError(f"There is {which} on the path. Set up the testbed with dut=black_box.")
+        return boxes
+
+    @typed_keyword()
     def measure_reconfiguration_loss(
         self,
         frame_size: FrameSize,
@@ -117,7 +166,7 @@ class DeviceKeywords(Keywords):
                 BuiltIn().run_keyword(keyword)
 
         if keyword is None:
-            check_reconfigurable(self.session.ready_testbed())
+            check_reconfigurable(self.session.ready_testbed(), entries)
         else:
             # A search before it would be in vain.
             BuiltIn().run_keyword("Keyword Should Exist", keyword)

@@ -6,6 +6,7 @@ import secrets
 import shlex
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,7 +66,12 @@ class CommandRunner(Protocol):
         """The node's name in the topology."""
 
     def run(
-        self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
+        self,
+        *command: str,
+        timeout: float = 30.0,
+        check: bool = True,
+        stdin: str | bytes | None = None,
+        most: int | None = None,
     ) -> CommandResult:
         """Runs a command to its end; see `NodeSession.run`."""
 
@@ -135,7 +141,12 @@ class NodeSession:
         self._client.close()
 
     def run(
-        self, *command: str, timeout: float = 30.0, check: bool = True, stdin: str | bytes | None = None
+        self,
+        *command: str,
+        timeout: float = 30.0,
+        check: bool = True,
+        stdin: str | bytes | None = None,
+        most: int | None = None,
     ) -> CommandResult:
         """Runs a command to its end.
 
@@ -144,12 +155,14 @@ class NodeSession:
             timeout: Seconds it may take in all.
             check: Whether an exit status other than 0 is an error.
             stdin: Its standard input; empty where missing.
+            most: Bytes that it may print; None: no limit.
 
         Raises:
-            NodeError: If the command took too long, the connection was lost, or (with ``check``) the command failed.
+            NodeError: If the command took too long or printed too much, the connection was lost, or (with ``check``)
+                the command failed.
         """
         given = stdin.encode() if isinstance(stdin, str) else stdin or b""
-        output = self._execute(command, timeout, given)
+        output = self._execute(command, timeout, given, most)
         result = CommandResult(command, output.exit_status, decode(output.stdout), decode(output.stderr))
         if check and result.exit_status != 0:
             raise NodeError(
@@ -196,7 +209,9 @@ class NodeSession:
             self._exec(channel, command if plain else (*self.prefix, *command))
         return NodeProcess(self.name, command, channel)
 
-    def _execute(self, command: tuple[str, ...], timeout: float, stdin: bytes = b"") -> _Output:
+    def _execute(
+        self, command: tuple[str, ...], timeout: float, stdin: bytes = b"", most: int | None = None
+    ) -> _Output:
         deadline = time.monotonic() + timeout
         channel = self._open_channel(command, timeout)
         stderr = StreamReader(channel.recv_stderr)
@@ -207,7 +222,7 @@ class NodeSession:
                 stderr.start()
                 if stdin:
                     threading.Thread(target=feed, args=(channel, stdin), daemon=True).start()
-                stdout = b"".join(iter(lambda: channel.recv(CHUNK), b""))
+                stdout = b"".join(self._chunks(channel, command, most))
                 stderr.join()
                 exit_status = channel.recv_exit_status()
                 lost = is_lost(channel)
@@ -227,6 +242,16 @@ class NodeSession:
         if exit_status < 0 and lost:
             raise NodeError(self._lost(command))
         return _Output(exit_status, stdout, stderr.data())
+
+    def _chunks(
+        self, channel: paramiko.Channel | Channel, command: tuple[str, ...], most: int | None
+    ) -> Iterator[bytes]:
+        printed = 0
+        for chunk in iter(lambda: channel.recv(CHUNK), b""):
+            printed += len(chunk)
+            if most is not None and printed > most:
+                raise NodeError(f"Node {self.name}: {shown(command)} printed more than {most:,} bytes.")
+            yield chunk
 
     def _open_channel(self, command: tuple[str, ...], timeout: float) -> paramiko.Channel | Channel:
         transport = self._client.get_transport()

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lossratio.dut import CABLE, Dut, DutOptions
+from lossratio.dut import BLACK_BOX, CABLE, Dut, DutOptions
 from lossratio.errors import DutError, LinkError, TesterError, TopologyError, TrafficError
 from lossratio.nodes import NO_CREDENTIALS, Credentials, NodeSession, gather_facts
 from lossratio.results import with_ramp, with_rest
@@ -38,7 +38,7 @@ from lossratio.testbed.set_up import (
 from lossratio.testbed.testbed import DEFAULT_RECOVERY, Ready, Recovery, Testbed, TestbedRequest, dut_request
 from lossratio.testbed.tester_cards import taken_cards, takes_cards
 from lossratio.testbed.undo import execute_last_wills, ignored_interruption
-from lossratio.topology import RealGenerator, TestbedKind, Topology, load_topology
+from lossratio.topology import Hooks, RealGenerator, TestbedKind, Topology, load_topology
 from lossratio.traffic import (
     AgentClient,
     Configuration,
@@ -350,7 +350,7 @@ def open_testbed(
 
     Args:
         topology: The topology file.
-        dut: Kind of the DUTs, e.g. ``linux_bridge``; None: the DUTs stay as they are.
+        dut: Kind of the DUTs, e.g. ``linux_bridge``; None: the DUTs stay as they are (``black_box`` if one has hooks).
         options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
         credentials: What to log in with on all nodes, where keys are not enough; see `lossratio.nodes.Credentials`.
         duts: How many DUTs are on the path, in the order of the file; None: all.
@@ -366,8 +366,11 @@ def open_testbed(
     if dut == CABLE:
         duts = 0
     file = Path(topology)
+    read = load_topology(file)
+    if dut is None and any(node.hooks != Hooks() for node in read.nodes.values()):
+        dut = BLACK_BOX
     request = TestbedRequest(
-        load_topology(file),
+        read,
         file,
         dut_request(dut, options or {}),
         credentials,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lossratio.dut import BlackBox, DutCounters
+from lossratio.dut import BlackBox, Dut, DutCounters, DutOptions
 from lossratio.errors import DutError
 from lossratio.testbed.changes import Side
 from lossratio.testbed.fingerprint import Fingerprint, NodePrint
@@ -123,9 +123,8 @@ class _BlackBox:
 def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> list[_Loss]:
     """Sends frames again, and follows them by the counters of the hops. Returns one loss for each dead direction."""
     ways: list[Sequence[_Counter]] = [
-        [_BlackBox(hop, nodes) for hop in link.path.hops]
-        if not link.duts or isinstance(link.duts[0], BlackBox)
-        else link.duts
+        [dut if _counts(dut) else _BlackBox(dut.hop, nodes) for dut in link.duts]
+        or [_BlackBox(hop, nodes) for hop in link.path.hops]
         for link in links
     ]
     before = [[hop.read_counters() for hop in way] for way in ways]
@@ -136,6 +135,10 @@ def _locate(agent: AgentClient, links: Sequence[LiveLink], nodes: Nodes) -> list
         counted = [(hop, hop.read_counters().since(then)) for hop, then in zip(way, earlier, strict=True)]
         losses += (_Loss(loss.is_in_dut, f"{where}{loss.sentence}") for loss in _losses(link.path, counted, directions))
     return losses
+
+
+def _counts(dut: Dut[DutOptions]) -> bool:
+    return not isinstance(dut, BlackBox) or dut.has_counters
 
 
 def _losses(

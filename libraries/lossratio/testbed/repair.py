@@ -364,7 +364,7 @@ class ResettingMeasurer:
 
 def resetting(measurer: Measurer, duts: Sequence[Dut[DutOptions]]) -> Measurer:
     """A measurer that resets DUTs before each trial, if their options ask for it; otherwise the given measurer."""
-    reset_duts = [dut for dut in duts if dut.options.reset]
+    reset_duts = [dut for dut in duts if dut.resets]
     return ResettingMeasurer(measurer, reset_duts) if reset_duts else measurer
 
 

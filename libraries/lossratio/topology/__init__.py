@@ -18,6 +18,7 @@ from lossratio.topology.generators import (
     TrexGenerator,
     XdpGenerator,
 )
+from lossratio.topology.hooks import CountersHook, DescribeHook, Hook, Hooks, SnmpAgent
 from lossratio.topology.lab_graph import import_lab
 from lossratio.topology.model import (
     NIC_MODELS,
@@ -43,11 +44,15 @@ __all__ = [
     "AddressKind",
     "AfPacketGenerator",
     "AutoGenerator",
+    "CountersHook",
+    "DescribeHook",
     "Duration",
     "FileModel",
     "FrameRate",
     "Generator",
     "GeneratorSettings",
+    "Hook",
+    "Hooks",
     "Hop",
     "Interface",
     "NicLimits",
@@ -59,6 +64,7 @@ __all__ = [
     "Reservation",
     "Side",
     "SimulatedGenerator",
+    "SnmpAgent",
     "TestbedKind",
     "Topology",
     "TrafficPath",

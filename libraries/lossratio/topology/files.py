@@ -114,6 +114,16 @@ def _node_problems(testbed: TestbedKind, name: str, node: Node) -> Iterator[Prob
         yield where, "no 'host' to reach the node at, and no 'netns' or 'container' on this machine"
     if len(ways) > 1:
         yield (*where, ways[1]), f"{' and '.join(ways)} contradict each other; a node is reached in one way"
+    for hook, settings in ((hook, getattr(node.hooks, hook)) for hook in type(node.hooks).model_fields):
+        if settings is None:
+            continue
+        if node.type is NodeType.TG:
+            yield (*where, "hooks", hook), "only a DUT has hooks"
+        if settings.command is not None and settings.runs_on == "node" and not ways and testbed is TestbedKind.LAB:
+            yield (
+                (*where, "hooks", hook, "command"),
+                "no way to the node is given; add 'host', 'netns' or 'container', or say 'runs_on: controller'",
+            )
     for way in ways if testbed is not TestbedKind.LAB else ():
         if way != "host":
             yield (*where, way), f"does not go with 'testbed: {testbed.value}'; leave that out"

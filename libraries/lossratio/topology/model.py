@@ -14,6 +14,7 @@ from pydantic import Field, JsonValue, model_validator
 from lossratio.errors import TopologyError
 from lossratio.topology.addressing import Side, lab_side, split_sides
 from lossratio.topology.generators import Generator
+from lossratio.topology.hooks import Hooks
 from lossratio.topology.path import Interface, Port, TrafficPath, find_paths
 from lossratio.topology.quantities import (
     BitRate,
@@ -89,10 +90,14 @@ class Node(FileModel):
     """The traffic generator, on a TG."""
     sut: dict[str, Any] | None = None
     """The model of the SUT (``model: ...`` and its parameters), on a DUT of a simulated testbed."""
+    hooks: Hooks = Hooks()
+    """On a DUT that lossratio does not set up: how to reset it, to read its counters, to change it, to describe it."""
     interfaces: dict[Label, Interface] = Field(min_length=1)
     """Interfaces by port name."""
     other: dict[str, JsonValue] = Field(default_factory=dict)
     """Further facts about it, which every result states."""
+
+    later_fields: ClassVar[frozenset[str]] = frozenset({"hooks"})
 
     @property
     def place(self) -> str:
@@ -294,7 +299,10 @@ class Topology(FileModel):
         return lab_side(interface.address, interface.gateway, interface.network, unused)
 
     def _completed(self, path: TrafficPath, link: int | None) -> TrafficPath:
-        hops = (replace(hop, uio_driver=self.nodes[hop.node_name].uio_driver, link=link) for hop in path.hops)
+        hops = []
+        for hop in path.hops:
+            node = self.nodes[hop.node_name]
+            hops.append(replace(hop, uio_driver=node.uio_driver, link=link, hooks=node.hooks))
         return replace(path, hops=tuple(hops))
 
     def nic_model(self, port: Port) -> NicModel | None:

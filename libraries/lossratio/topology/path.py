@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pydantic import Field, JsonValue, model_validator
 
 from lossratio.errors import TopologyError
 from lossratio.topology.addressing import Addresses, Gateways, Networks, check_port_addresses
+from lossratio.topology.hooks import Hooks
 from lossratio.topology.quantities import BitRate, DriverName, FileModel, InterfaceName, Label
 
 
@@ -73,6 +74,7 @@ class Hop:
         east: Its port that faces the TG's second port.
         uio_driver: Driver that cards are bound to for a program that takes them from the kernel; None: not said.
         link: Number of its path among several parallel ones, from 1; None: it is the only one.
+        hooks: Its hooks.
     """
 
     node_name: str
@@ -80,6 +82,7 @@ class Hop:
     east: Port
     uio_driver: str | None = None
     link: int | None = None
+    hooks: Hooks = field(default_factory=Hooks)
 
     @property
     def label(self) -> str:

@@ -100,6 +100,7 @@ class CountingDut:
 
     kind = "counting"
     options = DutOptions()
+    resets = False
     hop = Hop("DUT1", PORT, PORT)
     passed: int = 0
 

@@ -228,6 +228,11 @@ class Vpp(ProgramDut[VppOptions]):
             for port in self._ports:
                 control.ask(f"policer reset name {policer_name(port)}")
 
+    def check_reconfigure(self, entries: int) -> None:
+        """Refuses a forwarding mode without a table."""
+        if self.options.forwarding is VppForwarding.CROSS_CONNECT:
+            super().reconfigure(entries)
+
     def reconfigure(self, entries: int) -> None:
         """Adds routes, or entries of the bridge domain, by a file of commands."""
         control = self._control

@@ -251,11 +251,15 @@ class XdpDevice(NodeDut[XdpOptions]):
             },
         )
 
+    def check_reconfigure(self, entries: int) -> None:
+        """Refuses programs without a table of addresses."""
+        if self.options.forwarding is not XdpForwarding.FILTER:
+            super().reconfigure(entries)
+
     def reconfigure(self, entries: int) -> None:
         """Adds addresses, which no test traffic has, to the table of a filter."""
         _ = self.present
-        if self.options.forwarding is not XdpForwarding.FILTER:
-            super().reconfigure(entries)
+        self.check_reconfigure(entries)
         self._ask("filter", entries=entries)
 
     @contextmanager

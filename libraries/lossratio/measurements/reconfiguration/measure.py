@@ -82,23 +82,20 @@ def reconfigure_duts(testbed: Testbed, entries: int) -> None:
         dut.reconfigure(entries)
 
 
-def check_reconfigurable(testbed: Testbed) -> None:
+def check_reconfigurable(testbed: Testbed, entries: int) -> None:
     """Checks before a search that the DUTs can be reconfigured at all.
+
+    Args:
+        testbed: The testbed.
+        entries: Number of entries that are to be added.
 
     Raises:
         DutError: If there is no DUT that lossratio configures, or its kind has no table.
     """
-    # Imported here because paramiko takes a while, and reports of results need none of it.
-    from lossratio.dut import Dut
-
     if not testbed.duts:
         raise DutError("There is no DUT of ours to reconfigure: say which kind it is when the testbed is set up.")
     for dut in testbed.duts:
-        if type(dut).reconfigure is Dut.reconfigure:
-            raise DutError(
-                f"{dut.hop.node_name}: a {dut.kind} has no table to add entries to, so nothing was measured. Give a "
-                "keyword that reconfigures the device."
-            )
+        dut.check_reconfigure(entries)
 
 
 def measure_reconfiguration_loss(

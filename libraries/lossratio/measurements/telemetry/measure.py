@@ -120,7 +120,7 @@ def observed(duts: Sequence[Dut[DutOptions]]) -> Iterator[list[Observation]]:
             Observation(dut, opened.enter_context(dut.telemetry()), DutCounters({}, {}, {})) for dut in duts
         ]
         for dut in duts:
-            if dut.options.reset:
+            if dut.resets:
                 # So that the reset before the trial does not clear these counters.
                 dut.reset()
         # Read last before the traffic, and first after it: the DUT's answers may have been reset in between.

@@ -1,0 +1,320 @@
+"""Calls the hooks of a device: commands, HTTP requests, SNMP gets, and functions such as keywords."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from lossratio.errors import DutError, NodeError
+from lossratio.nodes import CommandRunner
+from lossratio.topology import CountersHook, DescribeHook, Hook, Hooks, SnmpAgent
+
+MOST_OUTPUT = 1_000_000
+"""Bytes of an answer; a longer one is none."""
+
+_SHOWN = 200
+_ENVIRONMENT = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+_COUNTERS = ("received", "transmitted", "dropped", "details")
+Counts = dict[str, dict[str, int]]
+
+
+class HookCaller:
+    """Calls the hooks of one device. Every way in which one can fail is one error that names the device and the hook.
+
+    Args:
+        name: The device.
+        hooks: Its hooks in the topology file.
+        session: Runs commands on its node.
+    """
+
+    def __init__(self, name: str, hooks: Hooks, session: CommandRunner) -> None:
+        self.name = name
+        self._hooks = hooks
+        self._session = session
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def use(self, hook: str, function: Callable[..., Any]) -> None:
+        """Takes a function for a hook from now on.
+
+        Args:
+            hook: ``reset``, ``counters``, ``reconfigure`` or ``describe``.
+            function: The function; that of ``reconfigure`` gets the number of entries.
+
+        Raises:
+            DutError: If there is no such hook.
+        """
+        if hook not in Hooks.model_fields:
+            raise DutError(f"There is no hook {hook!r}; there are {', '.join(Hooks.model_fields)}.")
+        self._functions[hook] = function
+
+    def has(self, hook: str) -> bool:
+        """Whether the device has a hook."""
+        return hook in self._functions or getattr(self._hooks, hook) is not None
+
+    def is_function(self, hook: str) -> bool:
+        """Whether a function was given for a hook."""
+        return hook in self._functions
+
+    def check(self) -> None:
+        """Checks, before anything is touched, that the variables of the environment are there which hooks need.
+
+        Raises:
+            DutError: If one is missing.
+        """
+        for name in Hooks.model_fields:
+            hook = getattr(self._hooks, name)
+            missing = [] if hook is None else [secret for secret in hook.secrets() if secret not in os.environ]
+            if missing:
+                raise self._error(name, f"the environment variable {missing[0]} is not set; export it before the run")
+            if hook is not None and getattr(hook, "snmp", None) is not None:
+                _load_snmp(self.name)
+
+    def reset(self) -> None:
+        """Calls ``reset``.
+
+        Raises:
+            LossRatioError: If it fails.
+        """
+        self._answer("reset")
+
+    def reconfigure(self, entries: int) -> None:
+        """Calls ``reconfigure``.
+
+        Raises:
+            LossRatioError: If it fails.
+        """
+        self._answer("reconfigure", entries)
+
+    def describe(self) -> Any:
+        """The device's description: values by name, the JSON that it gave, or text.
+
+        Raises:
+            LossRatioError: If it fails.
+        """
+        answer = self._answer("describe")
+        hook = None if self.is_function("describe") else self._hooks.describe
+        if hook is None or isinstance(answer, dict):
+            return answer
+        if not hook.values:
+            return _json_in(answer) or answer.strip()
+        return {name: self._value("describe", answer, place) for name, place in hook.values.items()}
+
+    def counters(self) -> Counts:
+        """The device's counters by field (``received``, ``transmitted``, ``dropped``, ``details``) and name.
+
+        Raises:
+            LossRatioError: If it fails, or what it gives is no counters.
+        """
+        answer = self._answer("counters")
+        hook = None if self.is_function("counters") else self._hooks.counters
+        places = {} if hook is None else hook.places
+        if isinstance(answer, str):
+            if any(places.values()):
+                answer = {
+                    field: {name: self._value("counters", answer, place) for name, place in own.items()}
+                    for field, own in places.items()
+                }
+            else:
+                answer = _json_in(answer)
+        return self._checked(answer)
+
+    def _checked(self, answer: Any) -> Counts:
+        fields = ", ".join(_COUNTERS)
+        if not isinstance(answer, Mapping) or not set(answer) <= set(_COUNTERS) or not answer:
+            raise self._error("counters", f"the answer is no mapping with some of {fields}: {_shown(answer)}")
+        counts: Counts = {field: {} for field in _COUNTERS}
+        for field, values in answer.items():
+            if not isinstance(values, Mapping):
+                raise self._error("counters", f"{field!r} is no mapping: {_shown(values)}")
+            for name, value in values.items():
+                count = _count(value)
+                if count is None:
+                    raise self._error("counters", f"{field} {name} is no number of frames: {_shown(value)}")
+                if field in ("received", "transmitted") and name not in ("west", "east"):
+                    raise self._error("counters", f"{field} are by side, west and east, and not by {name!r}")
+                counts[field][str(name)] = count
+        return counts
+
+    def _answer(self, name: str, entries: int | None = None) -> Any:
+        """Calls a hook: the text that it gave, the values of SNMP by OID, or the value of a function."""
+        function = self._functions.get(name)
+        if function is not None:
+            return function() if entries is None else function(entries)
+        hook: Hook | None = getattr(self._hooks, name)
+        if hook is None:
+            raise self._error(
+                name, f"there is none; add 'hooks: {{{name}: {{command: ...}}}}' to the node in the topology file"
+            )
+        if hook.command is not None:
+            words = shlex.split(hook.command) if isinstance(hook.command, str) else hook.command
+            command = tuple(_filled(word, entries) for word in words)
+            return self._of_command(name, hook, command)
+        if hook.url is not None:
+            return self._of_request(name, hook, entries)
+        if isinstance(hook, CountersHook | DescribeHook) and hook.snmp is not None:
+            return self._of_snmp(name, hook, hook.snmp)
+        raise self._error(name, "there is no way to the device")
+
+    def _of_command(self, name: str, hook: Hook, command: tuple[str, ...]) -> str:
+        if hook.runs_on == "controller":
+            status, stdout, stderr = self._run_here(name, hook, command)
+        else:
+            try:
+                # With an input nothing stands behind the command, such as '</dev/null', that an appliance may not know.
+                done = self._session.run(*command, timeout=hook.timeout, check=False, stdin="\n", most=MOST_OUTPUT)
+            except NodeError as error:
+                raise NodeError(f"{self.name}: the hook {name!r} failed: {error}") from error
+            status, stdout, stderr = done.exit_status, done.stdout, done.stderr
+        if status != 0:
+            said = _shown((stderr or stdout).strip() or "it printed nothing")
+            raise self._error(name, f"{shlex.join(command)} ended with exit status {status}: {said}")
+        return stdout
+
+    def _run_here(self, name: str, hook: Hook, command: tuple[str, ...]) -> tuple[int, str, str]:
+        try:
+            done = subprocess.run(
+                command, capture_output=True, timeout=hook.timeout, check=False, stdin=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise self._error(name, f"{shlex.join(command)} cannot be run on this machine: {error.strerror}") from error
+        except subprocess.TimeoutExpired as error:
+            raise self._error(name, f"{shlex.join(command)} took longer than {hook.timeout:g} s") from error
+        if len(done.stdout) > MOST_OUTPUT:
+            raise self._error(name, f"{shlex.join(command)} printed more than {MOST_OUTPUT:,} bytes")
+        return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+
+    def _of_request(self, name: str, hook: Hook, entries: int | None) -> str:
+        url = _filled(str(hook.url), entries)
+        body = None if hook.body is None else _with_secrets(_filled(hook.body, entries)).encode()
+        headers = {key: _with_secrets(value) for key, value in hook.headers.items()}
+        # The pattern of the field lets only http and https through.
+        request = urllib.request.Request(url, data=body, headers=headers, method=hook.method)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=hook.timeout) as response:  # noqa: S310
+                data: bytes = response.read(MOST_OUTPUT + 1)
+        except urllib.error.HTTPError as error:
+            raise self._error(name, f"{hook.method} {url} was answered with {error.code} {error.reason}") from error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise NodeError(f"{self.name}: the hook {name!r} failed: {hook.method} {url}: {reason}.") from error
+        if len(data) > MOST_OUTPUT:
+            raise self._error(name, f"the answer of {url} has more than {MOST_OUTPUT:,} bytes")
+        return data.decode(errors="replace")
+
+    def _of_snmp(self, name: str, hook: CountersHook | DescribeHook, agent: SnmpAgent) -> dict[str, Any]:
+        places = {"": hook.values} if isinstance(hook, DescribeHook) else hook.places
+        oids = [oid.lstrip(".") for own in places.values() for oid in own.values()]
+        try:
+            values = _snmp_get(self.name, agent, oids, hook.timeout)
+        except _SnmpError as error:
+            raise NodeError(
+                f"{self.name}: the hook {name!r} failed: SNMP at {agent.host}, port {agent.port}: {error}."
+            ) from error
+        found = {field: {key: values[oid.lstrip(".")] for key, oid in own.items()} for field, own in places.items()}
+        return found[""] if isinstance(hook, DescribeHook) else found
+
+    def _value(self, name: str, answer: str, place: str) -> Any:
+        """A value in an answer, by its place."""
+        if place.startswith("/"):
+            value: Any = _json_in(answer)
+            if value is None:
+                raise self._error(name, f"the answer is no JSON: {_shown(answer)}")
+            for step in place[1:].split("/"):
+                key = step.replace("~1", "/").replace("~0", "~")
+                try:
+                    value = value[int(key)] if isinstance(value, list) else value[key]
+                except (KeyError, IndexError, ValueError, TypeError):
+                    raise self._error(name, f"there is no {place} in the answer: {_shown(answer)}") from None
+            return value
+        match = re.search(place, answer, flags=re.MULTILINE)
+        if match is None:
+            raise self._error(name, f"nothing matches {place!r} in the answer: {_shown(answer)}")
+        return match.group(1)
+
+    def _error(self, name: str, text: str) -> DutError:
+        return DutError(f"{self.name}: the hook {name!r} failed: {text}.")
+
+
+class _SnmpError(Exception):
+    """An SNMP agent does not answer, or has no such value."""
+
+
+def _snmp_get(name: str, agent: SnmpAgent, oids: list[str], timeout: float) -> dict[str, Any]:
+    """Asks an SNMP agent by SNMPv2c."""
+    snmp = _load_snmp(name)
+
+    async def get() -> dict[str, Any]:
+        engine = snmp.SnmpEngine()
+        try:
+            target = await snmp.UdpTransportTarget.create((agent.host, agent.port), timeout=timeout / 2, retries=1)
+            objects = [snmp.ObjectType(snmp.ObjectIdentity(oid)) for oid in oids]
+            community = snmp.CommunityData(_with_secrets(agent.community), mpModel=1)
+            failure, status, _, values = await snmp.get_cmd(
+                engine, community, target, snmp.ContextData(), *objects, lookupMib=False
+            )
+        except snmp.error.PySnmpError as error:
+            raise _SnmpError(str(error).rstrip(".")) from error
+        finally:
+            engine.close_dispatcher()
+        if failure or status:
+            raise _SnmpError(str(failure or status.prettyPrint()).rstrip("."))
+        answers = {}
+        for oid, (_, value) in zip(oids, values, strict=True):
+            if type(value).__name__.startswith(("NoSuch", "EndOfMib")):
+                raise _SnmpError(f"it has no value {oid}")
+            text = value.prettyPrint()
+            answers[oid] = int(text) if text.isdecimal() else text
+        return answers
+
+    # In a thread of its own, as the caller may be in an event loop already: a notebook is.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(lambda: asyncio.run(get())).result()
+
+
+def _load_snmp(name: str) -> Any:
+    try:
+        from pysnmp.hlapi.v3arch import asyncio as snmp
+    except ImportError as error:
+        raise DutError(
+            f"{name}: a hook asks by SNMP, and pysnmp is not installed. Install it with "
+            "pip install 'robotframework-lossratio[snmp]', or from a checkout pip install '.[snmp]'."
+        ) from error
+    return snmp
+
+
+def _filled(text: str, entries: int | None) -> str:
+    return text if entries is None else text.replace("{entries}", str(entries))
+
+
+def _with_secrets(text: str) -> str:
+    return _ENVIRONMENT.sub(lambda match: os.environ.get(match.group(1), ""), text)
+
+
+def _json_in(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    text = str(value).strip()
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def _shown(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

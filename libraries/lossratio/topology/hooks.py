@@ -1,0 +1,169 @@
+"""Hooks of a device that lossratio does not set up: how to reset, read, change and describe it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from lossratio.topology.quantities import Duration, FileModel, HostName
+
+_OID = re.compile(r"^\.?\d+(\.\d+)+$")
+_SECRET_IN_URL = re.compile(r"^\w+://[^/@]*:[^/@]*@")
+_ENVIRONMENT = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+
+Side = Literal["west", "east"]
+
+
+def _words(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+def _checked_place(place: str) -> str:
+    """A place in an answer: a JSON pointer, an OID, or a regular expression with one group."""
+    if place.startswith("/") or _OID.match(place):
+        return place
+    try:
+        groups = re.compile(place).groups
+    except re.error as error:
+        raise ValueError(f"{place!r} is no regular expression: {error}") from error
+    if groups != 1:
+        raise ValueError(
+            f"{place!r} is neither a JSON pointer ('/rx/frames'), an OID ('1.3.6.1.2.1.2.2.1.11.1') nor a regular "
+            "expression with one group ('received: (\\\\d+)')"
+        )
+    return place
+
+
+Place = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_checked_place)]
+"""Where a value is in the answer of a device."""
+
+Command = Annotated[
+    str | tuple[str, ...],
+    BeforeValidator(_words),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+
+
+class SnmpAgent(FileModel):
+    """The SNMP agent of a device."""
+
+    host: HostName
+    """Its name or address."""
+    port: int = Field(default=161, ge=1, le=65535)
+    """Its UDP port."""
+    community: str = "public"
+    """The community of SNMPv2c; ``$NAME`` takes it from the environment."""
+
+
+class Hook(FileModel):
+    """Something that is done with a device: by a command, or by an HTTP request."""
+
+    command: Command | None = None
+    """A command with its arguments; no shell interprets it unless it is one (``sh -c '...'``)."""
+    runs_on: Literal["node", "controller"] = "node"
+    """node: the command runs on the node, by its log-in. controller: it runs on this machine."""
+    url: str | None = Field(default=None, pattern=r"^https?://\S+$")
+    """Address of an HTTP request."""
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    """Method of the HTTP request."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers of the HTTP request; ``$NAME`` in a value is taken from the environment."""
+    body: str | None = None
+    """Body of the HTTP request; ``$NAME`` in it is taken from the environment."""
+    timeout: Duration = 10.0
+    """Time that it may take."""
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Which ways to the device it has."""
+        return tuple(name for name in ("command", "url", "snmp") if getattr(self, name, None) is not None)
+
+    def secrets(self) -> Iterator[str]:
+        """Names of the variables of the environment that it needs."""
+        for text in (*self.headers.values(), self.body or ""):
+            yield from _ENVIRONMENT.findall(text)
+
+    @model_validator(mode="after")
+    def _has_one_way(self) -> Hook:
+        if len(self.ways) != 1:
+            raise ValueError(
+                f"a hook is one of {', '.join(self._possible())}, and this one has {len(self.ways)} of them"
+            )
+        if self.url is not None and _SECRET_IN_URL.match(self.url):
+            raise ValueError("a password does not belong in a file; use headers: {Authorization: $NAME}")
+        return self
+
+    def _possible(self) -> tuple[str, ...]:
+        return tuple(name for name in ("command", "url", "snmp") if name in type(self).model_fields)
+
+
+class Question(Hook):
+    """A hook with an answer; SNMP can give it, too."""
+
+    snmp: SnmpAgent | None = None
+    """The SNMP agent that is asked; the places of values are OIDs."""
+
+    def secrets(self) -> Iterator[str]:
+        """Names of the variables of the environment that it needs."""
+        yield from super().secrets()
+        if self.snmp is not None:
+            yield from _ENVIRONMENT.findall(self.snmp.community)
+
+    def _check_places(self, places: tuple[str, ...]) -> None:
+        if self.snmp is None:
+            return
+        wrong = [place for place in places if not _OID.match(place)]
+        if wrong or not places:
+            raise ValueError(f"with snmp, each value needs an OID{f', and {wrong[0]!r} is none' if wrong else ''}")
+
+
+class CountersHook(Question):
+    """Reads the frames that the device has counted. Without places, its answer is JSON with these four fields."""
+
+    received: dict[Side, Place] = Field(default_factory=dict)
+    """Where the frames received are, by side."""
+    transmitted: dict[Side, Place] = Field(default_factory=dict)
+    """Where the frames transmitted are, by side."""
+    dropped: dict[str, Place] = Field(default_factory=dict)
+    """Where the frames dropped are, by the name of the place where the device drops them."""
+    details: dict[str, Place] = Field(default_factory=dict)
+    """Where further counters are, by name."""
+
+    @property
+    def places(self) -> dict[str, dict[str, str]]:
+        """All places, by field and name."""
+        return {name: dict(getattr(self, name)) for name in ("received", "transmitted", "dropped", "details")}
+
+    @model_validator(mode="after")
+    def _snmp_has_oids(self) -> CountersHook:
+        self._check_places(tuple(place for places in self.places.values() for place in places.values()))
+        return self
+
+
+class DescribeHook(Question):
+    """Asks the device for its version and configuration."""
+
+    values: dict[str, Place] = Field(default_factory=dict)
+    """Where values are, by name; empty: the whole answer is the description. A run is resumed only with the same
+    ``version``, if there is one."""
+
+    @model_validator(mode="after")
+    def _snmp_has_oids(self) -> DescribeHook:
+        self._check_places(tuple(self.values.values()))
+        return self
+
+
+class Hooks(FileModel):
+    """The hooks of a device."""
+
+    reset: Hook | None = None
+    """Resets state that trials leave behind."""
+    counters: CountersHook | None = None
+    """Reads the frames that it has counted."""
+    reconfigure: Hook | None = None
+    """Adds entries to its tables; ``{entries}`` in the command, address or body becomes their number."""
+    describe: DescribeHook | None = None
+    """Asks for its version and configuration."""

@@ -1,0 +1,329 @@
+"""Hooks of black boxes: commands, HTTP requests and SNMP gets, and every way in which they fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from pysnmp.carrier.asyncio.dgram import udp
+from pysnmp.entity import config, engine
+from pysnmp.entity.rfc3413 import cmdrsp, context
+
+from lossratio.dut import BlackBox, DutCounters
+from lossratio.dut.black_box import BlackBoxOptions
+from lossratio.errors import DutError, LossRatioError, NodeError, TopologyError
+from lossratio.measurements.telemetry.measure import observed
+from lossratio.nodes import CommandResult
+from lossratio.testbed.repair import resetting
+from lossratio.topology import Hooks, Hop, Interface, Port, load_topology
+
+COUNTED = {"received": {"west": 10, "east": 7}, "transmitted": {"east": 9, "west": 7}, "dropped": {"queue": 1}}
+
+
+class Session:
+    """Answers commands as a node would."""
+
+    name = "BOX"
+
+    def __init__(self, stdout="", status=0, stderr=""):
+        self.commands = []
+        self.answer = (status, stdout, stderr)
+
+    def run(self, *command, **options):
+        self.commands.append(command)
+        if isinstance(self.answer[0], Exception):
+            raise self.answer[0]
+        return CommandResult(command, *self.answer)
+
+
+def box(hooks, session=None, **options):
+    ports = [Port("BOX", name, Interface(link=name)) for name in ("in", "out")]
+    hop = Hop("BOX", *ports, hooks=Hooks.model_validate(hooks))
+    return BlackBox(session or Session(), hop, BlackBoxOptions(**options))
+
+
+def test_counters_are_read_by_a_command_that_prints_json():
+    session = Session(json.dumps(COUNTED))
+    device = box({"counters": {"command": "show counters 'port 1'"}}, session)
+    assert device.read_counters() == DutCounters(**COUNTED)
+    assert session.commands == [("show", "counters", "port 1")]
+    assert device.read_counters().since(DutCounters({"west": 4}, {}, {})).received == {"west": 6, "east": 7}
+
+
+def test_counters_are_found_by_json_pointers_and_regular_expressions():
+    answer = '[{"if": "a/b", "rx": {"frames": "12"}, "a/b": 3}]\n'
+    places = {"received": {"west": "/0/rx/frames"}, "dropped": {"queue": "/0/a~1b"}}
+    counters = box({"counters": {"command": "x", **places}}, Session(answer)).read_counters()
+    assert (counters.received, counters.dropped) == ({"west": 12}, {"queue": 3})
+    text = "eth0\n  frames in: 15\neth1\n  frames in: 20\n"
+    places = {"received": {"west": r"^eth0\s+frames in: (\d+)", "east": r"^eth1\s+frames in: (\d+)"}}
+    assert box({"counters": {"command": "x", **places}}, Session(text)).read_counters().received == {
+        "west": 15,
+        "east": 20,
+    }
+
+
+@pytest.mark.parametrize(
+    ("hook", "session", "problem"),
+    [
+        ({}, Session("{oops"), "no mapping with some of received, transmitted, dropped, details: 'None'"),
+        ({}, Session('{"rx": 1}'), "the answer is no mapping with some of"),
+        ({}, Session('{"received": 1}'), "'received' is no mapping: '1'"),
+        ({}, Session('{"received": {"west": -1}}'), "received west is no number of frames: '-1'"),
+        ({}, Session('{"received": {"west": true}}'), "received west is no number of frames: 'True'"),
+        ({}, Session('{"received": {"left": 1}}'), "by side, west and east, and not by 'left'"),
+        ({"received": {"west": "/a"}}, Session("text"), "the answer is no JSON: 'text'"),
+        ({"received": {"west": "/a/b"}}, Session('{"a": {"c": 1}}'), "there is no /a/b in the answer"),
+        ({"received": {"west": "in: (.*)$"}}, Session("in: many"), "received west is no number of frames: 'many'"),
+        ({"received": {"west": r"in: (\d+)"}}, Session("out"), r"nothing matches 'in: \(\\\\d\+\)' in the answer"),
+        ({}, Session("", 3, "no\nsuch port"), "show it ended with exit status 3: 'no such port'"),
+        ({}, Session(NodeError("Node BOX: show it did not end within 10 s")), "did not end within 10 s"),
+    ],
+)
+def test_a_hook_that_fails_hangs_or_prints_rubbish_is_one_clear_error(hook, session, problem):
+    device = box({"counters": {"command": "show it", **hook}}, session)
+    with pytest.raises(LossRatioError, match=rf"^BOX: the hook 'counters' failed: .*{problem}"):
+        device.read_counters()
+
+
+def test_commands_on_this_machine_fail_with_one_clear_error_too():
+    def here(command, **fields):
+        return box({"counters": {"command": [sys.executable, "-c", command], "runs_on": "controller", **fields}})
+
+    assert here(f"print({json.dumps(json.dumps(COUNTED))})").read_counters().received == {"west": 10, "east": 7}
+    for command, fields, problem in (
+        ("import time; time.sleep(9)", {"timeout": "100 ms"}, "took longer than 0.1 s"),
+        ("raise SystemExit('away')", {}, "ended with exit status 1: 'away'"),
+        ("print('x' * 2_000_000)", {}, "printed more than 1,000,000 bytes"),
+    ):
+        with pytest.raises(DutError, match=f"BOX: the hook 'counters' failed: .*{problem}"):
+            here(command, **fields).read_counters()
+    with pytest.raises(DutError, match="cannot be run on this machine: No such file"):
+        box({"reset": {"command": "/no/such/program", "runs_on": "controller"}}).reset()
+
+
+def test_a_counter_that_goes_back_is_an_error_unless_the_device_was_reset():
+    session = Session(json.dumps(COUNTED))
+    device = box({"counters": {"command": "x"}, "reset": {"command": "y"}}, session)
+    device.read_counters()
+    session.answer = (0, json.dumps({**COUNTED, "received": {"west": 3, "east": 7}}), "")
+    with pytest.raises(DutError, match=r"received west of the hook 'counters' went back from 10 to 3\. .*64 bits"):
+        device.read_counters()
+    device.reset()
+    assert device.read_counters().received["west"] == 3
+
+
+def test_hooks_reset_describe_and_reconfigure():
+    session = Session('{"version": "1.2", "uptime": 5}')
+    device = box(
+        {
+            "reset": {"command": "clear all"},
+            "describe": {"command": "show version"},
+            "reconfigure": {"command": ["add", "routes={entries}"]},
+        },
+        session,
+        reset=True,
+    )
+    device.check()
+    described = device.describe()
+    assert (described["version"], described["described"]["uptime"]) == ("1.2", 5)
+    device.check_reconfigure(7)
+    device.reconfigure(7)
+    assert session.commands == [("show", "version"), ("add", "routes=7")]
+    trials = []
+    measurer = resetting(type("Measurer", (), {"measure": lambda self, trial: trials.append(trial)})(), [device])
+    measurer.measure(None)
+    assert session.commands[-1] == ("clear", "all")
+
+
+def test_an_impossible_reconfiguration_is_refused_before_the_search():
+    with pytest.raises(DutError, match=r"a black_box without a hook 'reconfigure' .* so nothing was measured"):
+        box({}).check_reconfigure(1000)
+
+
+def test_a_reset_before_each_trial_needs_a_hook():
+    with pytest.raises(DutError, match=r"cannot be reset before each trial, unless it has a hook 'reset'"):
+        box({}, reset=True).check()
+    box({"reset": {"command": "clear"}}, reset=True).check()
+
+
+def test_keywords_go_before_hooks_of_the_file():
+    device = box({"counters": {"command": "x"}}, Session("rubbish"))
+    device.hooks.use("counters", lambda: COUNTED)
+    assert device.read_counters() == DutCounters(**COUNTED)
+    resets = []
+    device.hooks.use("reset", lambda: resets.append(1))
+    assert device.resets
+    with observed([device]) as (observation,):
+        pass
+    assert resets == [1]
+    assert observation.counted.unaccounted == 0
+    with pytest.raises(DutError, match="There is no hook 'restart'; there are reset, counters, reconfigure, describe"):
+        device.hooks.use("restart", print)
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Answers as an appliance."""
+
+    def do_POST(self):
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length).decode()
+        if self.path == "/broken":
+            self.send_error(503)
+            return
+        self.send_response(200)
+        self.end_headers()
+        said = {"token": self.headers.get("Authorization"), "body": body, "path": self.path}
+        self.wfile.write(json.dumps(said).encode())
+
+    do_GET = do_POST  # noqa: N815
+
+    def log_message(self, *_):
+        """Says nothing."""
+
+
+@pytest.fixture
+def appliance():
+    server = HTTPServer(("127.0.0.1", 0), Answers)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_hooks_are_http_requests(appliance, monkeypatch):
+    monkeypatch.setenv("BOX_TOKEN", "secret")
+    headers = {"Authorization": "Bearer $BOX_TOKEN"}
+    values = {"token": "/token", "body": "/body"}
+    device = box(
+        {
+            "describe": {"url": f"{appliance}/v", "method": "POST", "body": "b", "headers": headers, "values": values},
+            "reconfigure": {"url": f"{appliance}/broken", "method": "POST"},
+            "reset": {"url": "http://127.0.0.1:9/", "timeout": "1 s"},
+            "counters": {"url": appliance},
+        }
+    )
+    device.check()
+    assert device.describe()["described"] == {"token": "Bearer secret", "body": "b"}
+    with pytest.raises(DutError, match=r"BOX: the hook 'reconfigure' failed: POST .*/broken was answered with 503"):
+        device.reconfigure(3)
+    with pytest.raises(NodeError, match=r"BOX: the hook 'reset' failed: GET http://127\.0\.0\.1:9/: .*refused"):
+        device.reset()
+    with pytest.raises(DutError, match="BOX: the hook 'counters' failed: the answer is no mapping"):
+        device.read_counters()
+    monkeypatch.delenv("BOX_TOKEN")
+    with pytest.raises(DutError, match="the hook 'describe' failed: the environment variable BOX_TOKEN is not set"):
+        device.check()
+
+
+@contextmanager
+def snmp_agent():
+    """An SNMP agent of pysnmp, with the variables of its SNMPv2-MIB."""
+    started: list[int] = []
+    loop = asyncio.new_event_loop()
+    is_ready = threading.Event()
+
+    def serve():
+        asyncio.set_event_loop(loop)
+        answerer = engine.SnmpEngine()
+        transport = udp.UdpAsyncioTransport(loop=loop).open_server_mode(("127.0.0.1", 0))
+        config.add_transport(answerer, udp.DOMAIN_NAME, transport)
+        config.add_v1_system(answerer, "area", "lab")
+        config.add_vacm_user(answerer, 2, "area", "noAuthNoPriv", (1, 3, 6))
+        cmdrsp.GetCommandResponder(answerer, context.SnmpContext(answerer))
+        loop.run_until_complete(asyncio.sleep(0.05))
+        started.append(transport.transport.get_extra_info("sockname")[1])
+        is_ready.set()
+        loop.run_forever()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    assert is_ready.wait(10)
+    yield started[0]
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+
+
+def test_hooks_are_snmp_gets(monkeypatch):
+    monkeypatch.setenv("BOX_COMMUNITY", "lab")
+    with snmp_agent() as port:
+        snmp = {"host": "127.0.0.1", "port": port, "community": "$BOX_COMMUNITY"}
+        device = box(
+            {
+                "describe": {"snmp": snmp, "values": {"system": "1.3.6.1.2.1.1.1.0"}},
+                "counters": {"snmp": snmp, "received": {"west": ".1.3.6.1.2.1.11.1.0"}},
+            }
+        )
+        device.check()
+        assert "PySNMP" in device.describe()["described"]["system"]
+        first, second = device.read_counters(), device.read_counters()
+        assert 0 < first.received["west"] < second.received["west"]
+        nothing = box({"counters": {"snmp": snmp, "received": {"west": "1.3.6.1.9.9.9"}}})
+        with pytest.raises(
+            NodeError, match=r"BOX: the hook 'counters' failed: SNMP at 127.0.0.1, port \d+: it has no "
+        ):
+            nothing.read_counters()
+    silent = box({"counters": {"snmp": snmp, "received": {"west": "1.3.6.1.9"}, "timeout": "200 ms"}})
+    with pytest.raises(NodeError, match=r"SNMP at 127.0.0.1, port \d+: No SNMP response received"):
+        silent.read_counters()
+
+
+FILE = """\
+format: lossratio-topology/1
+name: lab
+nodes:
+  TG:
+    type: TG
+    netns: tg
+    generator: {{kind: afpacket}}
+    interfaces: {{a: {{name: tg0, link: in}}, b: {{name: tg1, link: out}}}}
+  BOX:
+    type: DUT
+    hooks: {hooks}
+    interfaces: {{in: {{link: in}}, out: {{link: out}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("hooks", "problem"),
+    [
+        ("{reset: {}}", "a hook is one of command, url, and this one has 0 of them"),
+        ("{reset: {command: x, url: 'http://a'}}", "a hook is one of command, url, and this one has 2 of them"),
+        (
+            "{reset: {command: x}}",
+            "no way to the node is given; add 'host', 'netns' or 'container', or say 'runs_on: contr",
+        ),
+        ("{reset: {url: 'http://admin:x@box/'}}", "a password does not belong in a file"),
+        ("{reset: {url: 'ftp://box/'}}", "should match pattern"),
+        ("{restart: {command: x}}", "restart"),
+        ("{counters: {url: 'http://b', received: {left: /a}}}", "left"),
+        ("{counters: {url: 'http://b', received: {west: 'frames'}}}", "regular expression with one group"),
+        ("{counters: {url: 'http://b', received: {west: '(frames'}}}", "is no regular expression"),
+        ("{counters: {snmp: {host: b}, received: {west: /a}}}", "with snmp, each value needs an OID, and '/a' is none"),
+        ("{describe: {snmp: {host: b}}}", "with snmp, each value needs an OID"),
+    ],
+)
+def test_a_wrong_hook_is_found_before_anything_is_touched(tmp_path, hooks, problem):
+    (tmp_path / "lab.yaml").write_text(FILE.format(hooks=hooks))
+    with pytest.raises(TopologyError) as caught:
+        load_topology(tmp_path / "lab.yaml")
+    assert problem in str(caught.value)
+
+
+def test_hooks_are_on_the_path(tmp_path):
+    (tmp_path / "lab.yaml").write_text(FILE.format(hooks="{reset: {command: x, runs_on: controller}}"))
+    (hop,) = load_topology(tmp_path / "lab.yaml").path().hops
+    assert hop.hooks.reset.command == "x"
+    # Without hooks, the data is that of earlier versions.
+    data = load_topology(tmp_path / "lab.yaml").model_dump(mode="json")
+    assert "hooks" not in data["nodes"]["TG"]
