@@ -128,7 +128,8 @@ class Timeline:
             a simulated testbed of the virtual clock.
         clock_error: Seconds by which `began` may be wrong, as the generator has another clock.
         resolution: Seconds by which the send time of a frame may be wrong.
-        rate: Frames per second from the first frame to the last; None: fewer than two frames were sent.
+        rate: Frames per second from the first frame to the last; None: fewer than two frames were sent, or the
+            generator reports only that it kept the rate.
         steps: The counters of each step; a burst, or traffic of one load, has one step.
         outages: The longest outages, `MOST_OUTAGES` at most, in the order of time.
         outage_count: The number of all outages, those of single frames among them.

@@ -18,7 +18,7 @@ from lossratio.measurements.back_to_back.result import (
     buffer_time,
 )
 from lossratio.report import ReportFormat, read_run, render
-from lossratio.results import Outcome, findings_of, message, read_result
+from lossratio.results import Outcome, caveats_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
 from lossratio.trials import TrialOutput, TrialResult, read_journal
@@ -197,6 +197,15 @@ def test_a_search_that_was_interrupted_measures_nothing_twice(policed, tmp_path)
     assert len(measured) == len(result.trials) - 20
     assert result.back_to_back.average_frames == TRUTH
     assert len(read_journal(where.directory.journal_path(where.test.full_name)).entries) == len(result.trials)
+
+
+def test_a_rate_that_the_generator_does_not_report_is_a_caveat(measured):
+    result, _ = measured
+    caveats = [
+        [caveat for finding in findings_of([one]) for caveat in caveats_of(finding)]
+        for one in (result, result.model_copy(update={"kept_rate": None}))
+    ]
+    assert (caveats[0], ["does not report at which rate" in caveat for caveat in caveats[1]]) == ([], [True])
 
 
 def test_where_no_burst_loses_a_frame_the_result_is_at_least(policed, tmp_path):

@@ -52,6 +52,10 @@ class STLTXCont(Recorded):
     pass
 
 
+class STLTXSingleBurst(Recorded):
+    pass
+
+
 class STLFlowLatencyStats(Recorded):
     pass
 
@@ -102,6 +106,12 @@ class Port:
     duration: float = math.inf
     stopped: float = math.inf
     sent_before: float = 0.0
+
+    @property
+    def burst(self) -> int | None:
+        """Frames of its bursts; None: its streams have no end."""
+        totals = [getattr(stream.mode, "total_pkts", None) for stream in self.streams.values()]
+        return None if not totals or None in totals else sum(totals)
 
 
 @dataclass
@@ -157,9 +167,14 @@ class Server:
         """Frames that a port has sent by now: one more than is due, as the real one does."""
         port = self.ports[number]
         if port.began is None:
-            return 0
+            return math.floor(port.sent_before)
         asked = self._rate(port)
         flowed = max(0.0, min(self.now, port.stopped) - port.began)
+        burst = port.burst
+        if burst is not None:
+            return math.floor(port.sent_before) + min(
+                burst, math.floor(min(asked, self.capacity) * flowed + 1e-6) + bool(flowed)
+            )
         most = asked * port.duration
         sent = min(most, min(asked, self.capacity) * flowed)
         if self.creeping and port.stopped < self.now:
@@ -170,7 +185,7 @@ class Server:
         """Frames that a port has received by now."""
         other = self.ports[number ^ 1]
         if other.began is None:
-            return 0
+            return round(other.sent_before * (1 - self.lost[number ^ 1]))
         came = round(self.sent(number ^ 1) * (1 - self.lost[number ^ 1]))
         frames, seconds = self.late
         ended = min(other.stopped, other.began + other.duration)
@@ -183,7 +198,8 @@ class Server:
         if port.began is None or self.now >= port.stopped:
             return False
         asked = self._rate(port)
-        return self.now < port.began + port.duration * max(1.0, asked / self.capacity) + self.status_seconds
+        duration = port.duration if port.burst is None else port.burst / asked
+        return self.now < port.began + duration * max(1.0, asked / self.capacity) + self.status_seconds
 
     def _rate(self, port: Port) -> float:
         return sum(stream.mode.pps * (1.0 if stream.flow_stats else port.factor) for stream in port.streams.values())
@@ -193,6 +209,7 @@ class StandIn:
     """The module of TRex's client, for one server."""
 
     STLPktBuilder, STLStream, STLTXCont = STLPktBuilder, STLStream, STLTXCont
+    STLTXSingleBurst = STLTXSingleBurst
     STLFlowLatencyStats, STLVmFlowVar, STLVmWrFlowVar = STLFlowLatencyStats, STLVmFlowVar, STLVmWrFlowVar
     STLVmFixIpv4, STLVmFixChecksumHw, CTRexVmInsFixHwCs = STLVmFixIpv4, STLVmFixChecksumHw, CTRexVmInsFixHwCs
 
@@ -267,8 +284,11 @@ class Client:
 
     def remove_streams(self, numbers, ports):
         self._called("remove_streams")
+        port = self._server.ports[ports[0]]
+        if port.began is not None:
+            port.sent_before, port.began = self._server.sent(ports[0]), None
         for number in numbers:
-            del self._server.ports[ports[0]].streams[number]
+            del port.streams[number]
 
     def clear_stats(self, ports):
         self._called("clear_stats")
@@ -319,7 +339,7 @@ class Client:
         return stats
 
     def _begin(self, port: Port, factor: float, duration: float, sent_before: int) -> None:
-        port.sent_before = max(0, sent_before - 1)
+        port.sent_before = max(0, sent_before - 1) if port.burst is None else sent_before
         port.factor = factor
         port.began = self._server.now + self._server.start_seconds
         port.duration = math.inf if duration < 0 else duration

@@ -49,6 +49,14 @@ class BackToBackView(View[BackToBackResult]):
         corrected = f"{least}{format_milliseconds(times.corrected_s)} ({times.buffer_frames:,.1f} frames)"
         yield f"  {'corrected buffer time':<{LABEL_WIDTH}}  {corrected}"
 
+    def caveats(self, result: BackToBackResult) -> Iterator[str]:
+        """A rate that is not known."""
+        if result.back_to_back is not None and result.kept_rate is None:
+            yield (
+                "the generator does not report at which rate each burst left: in software mode TRex sends the frames "
+                "of its first milliseconds at once, and the longest burst is that much too short"
+            )
+
     def findings(self, result: BackToBackResult) -> Iterator[Finding]:
         """The average; only a lower bound where no burst lost a frame."""
         values = result.back_to_back

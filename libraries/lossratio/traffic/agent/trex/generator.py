@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration, Direction
+from ..core.generator import counted_course
 from ..core.links import Link
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
@@ -23,10 +24,11 @@ _NO_TIMES = (
     "TRex cannot locate losses in time: its ports count frames, and the frames of a load have neither numbers nor "
     "times. Measure recovery and reset with 'kind: afpacket'."
 )
-_NO_BURSTS = (
-    "TRex cannot send bursts here: from a rate and a duration it sends rate x duration frames of each stream, or one "
-    "more, and it does not report when the last frame left. Measure back-to-back frames with 'kind: afpacket' or 'xdp'."
-)
+_LEAST_PROOF = 1.0
+"""Seconds of a burst that show whether TRex keeps its rate: it reports the end of traffic some milliseconds late."""
+
+_PROOF_REST = 2.0
+"""Seconds without traffic after such a burst, in which the device recovers."""
 
 
 class TrexGenerator:
@@ -58,13 +60,15 @@ class TrexGenerator:
         self._links = _LinuxLinks(configuration) if settings.uses_linux else None
         self._started: Run | None = None
         self._started_load = 0.0
+        self._kept_load = 0.0
+        self._load_streams: dict[str, list[int]] = {}
         self._connection = TrexConnection(library, settings, clock, sleep)
         with ExitStack() as undo:
             undo.callback(self._connection.close)
             self._info = self._connection.port_info()
             self._makers = self._stream_makers(library)
             for direction in self._directions:
-                self._connection.add_streams(self._makers[direction.name].load_streams(), self._source(direction))
+                self._add_load_streams(direction)
             self._counters = TrexCounters(self._connection, configuration, settings.ports, clock)
             sources = sorted(map(self._source, self._directions))
             self._runner = TrexRunner(
@@ -103,8 +107,20 @@ class TrexGenerator:
     def schedule(
         self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
     ) -> list[Message]:
-        """Raises AgentError: see `TimedGenerator.schedule`."""
-        raise AgentError("unsupported", _NO_BURSTS if is_burst else _NO_TIMES)
+        """See `TimedGenerator.schedule`: bursts only.
+
+        TRex reports the end of a burst too late to know the rate of a short one. So it must have kept the rate in a
+        long one before; if it was not asked to, that comes first, and is not counted.
+        """
+        if not is_burst:
+            raise AgentError("unsupported", _NO_TIMES)
+        ((load, duration),) = steps
+        if duration < _LEAST_PROOF and load > self._kept_load:
+            proof = self._burst(load, _LEAST_PROOF, check)
+            if load > self._kept_load:
+                return proof
+            self._runner.wait(_PROOF_REST, check)
+        return self._burst(load, duration, check)
 
     def start_watched(self, load: float) -> None:
         """Raises AgentError: see `TimedGenerator.start_watched`."""
@@ -160,6 +176,34 @@ class TrexGenerator:
         """See `Generator.close`."""
         self._connection.close()
 
+    def _burst(self, load: float, duration: float, check: Callable[[], None]) -> list[Message]:
+        """Sends a burst in each direction, in place of its load, and returns its counters with their ``course``."""
+        added: list[tuple[list[int], int]] = []
+        try:
+            for direction in self._directions:
+                self._connection.remove_streams(self._load_streams.pop(direction.name), self._source(direction))
+                streams = self._makers[direction.name].burst_streams(load, duration)
+                added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
+            self._prepare()
+            run = self._runner.flow(1.0, duration, check)
+            counters = self._read(load, run, duration, check)
+        finally:
+            for numbers, port in added:
+                self._connection.remove_streams(numbers, port)
+            for direction in self._directions:
+                if direction.name not in self._load_streams:
+                    self._add_load_streams(direction)
+        if duration >= _LEAST_PROOF and not any(direction["unsent"] for direction in counters):
+            self._kept_load = max(self._kept_load, load)
+        return [
+            {**direction, "course": _burst_course(direction, run.started, self._settings.late_end)}
+            for direction in counters
+        ]
+
+    def _add_load_streams(self, direction: Direction) -> None:
+        streams = self._makers[direction.name].load_streams()
+        self._load_streams[direction.name] = self._connection.add_streams(streams, self._source(direction))
+
     def _measure(self, load: float, factor: float, duration: float, check: Callable[[], None]) -> list[Message]:
         return self._read(load, self._runner.flow(factor, duration, check), duration, check)
 
@@ -203,6 +247,16 @@ class TrexGenerator:
 
     def _mac(self, name: str) -> bytes:
         return bytes.fromhex(str(self._info[self._settings.ports[name]]["src_mac"]).replace(":", ""))
+
+
+def _burst_course(counters: Message, began: float, late_end: float) -> Message:
+    """The ``course`` of a burst: its rate is known only where TRex took too long for it."""
+    is_slow = counters["unsent"] > 0 and counters["elapsed"] > 0
+    return {
+        **counted_course(began, {**counters, "last": 0.0}),
+        "resolution": late_end,
+        "rate": counters["sent"] / counters["elapsed"] if is_slow else None,
+    }
 
 
 class _LinuxLinks:

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, Mapping
 
 from ..core.configuration import FCS_BYTES, ChecksumField, Direction, FramesSpec, SteppingField
+from ..core.pacing import frames_within
 from ..core.protocol import AgentError
 
 LATENCY_HEADER_BYTES = 16
@@ -53,6 +54,27 @@ class StreamMaker:
         rate = load * self._direction.load_share / sum(weights.values())
         return [self._stream(template, rate * weights[size]) for size, template in self._templates.items()]
 
+    def burst_streams(self, load: float, duration: float) -> list[Any]:
+        """Streams, one for each size, that send the frames of a duration at a load, in frames per second, and end.
+
+        The frames of several sizes are divided by their weights, and the largest share has what is left over.
+        """
+        weights = dict(self._direction.frames.sizes)
+        total, rate = sum(weights.values()), load * self._direction.load_share
+        frames = frames_within(duration, rate)
+        shares = {size: frames * weight // total for size, weight in weights.items()}
+        most = max(weights, key=lambda size: weights[size])
+        shares[most] += frames - sum(shares.values())
+        return [
+            self._stream(
+                self._templates[size],
+                rate * weights[size] / total,
+                mode=self._api.STLTXSingleBurst(pps=rate * weights[size] / total, total_pkts=share),
+            )
+            for size, share in shares.items()
+            if share
+        ]
+
     def latency_stream(self, group: int, rate: float) -> Any:
         """A stream whose frames measure latency, of the smallest size that has room for TRex's latency header.
 
@@ -71,11 +93,11 @@ class StreamMaker:
         template = self._templates[min(fitting)]
         return self._stream(template, rate, flow_stats=self._api.STLFlowLatencyStats(pg_id=group))
 
-    def _stream(self, template: Template, rate: float, **more: Any) -> Any:
+    def _stream(self, template: Template, rate: float, mode: Any = None, **more: Any) -> Any:
         builder = self._api.STLPktBuilder(pkt_buffer=template.data, vm=self._program(template) or None)
         return self._api.STLStream(
             packet=builder,
-            mode=self._api.STLTXCont(pps=rate),
+            mode=self._api.STLTXCont(pps=rate) if mode is None else mode,
             isg=self._gap,
             mac_src_override_by_pkt=_ADDRESSES_OF_TEMPLATE,
             mac_dst_override_mode=_ADDRESSES_OF_TEMPLATE,
