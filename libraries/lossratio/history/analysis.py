@@ -208,6 +208,7 @@ def _continued(earlier: Series | None, entry: Entry) -> Series:
         (entry.reason,),
         (entry.measured_as,),
         Unit(entry.unit, entry.lower_is_better),
+        (entry.generator,),
     )
     if earlier is None:
         return newest
@@ -219,4 +220,5 @@ def _continued(earlier: Series | None, entry: Entry) -> Series:
         kinds=before.kinds + newest.kinds,
         reasons=before.reasons + newest.reasons,
         measured_as=before.measured_as + newest.measured_as,
+        generators=(before.generators or (None,) * len(before.times)) + newest.generators,
     )

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossratio.report import Run
-from lossratio.results import Finding, digest_of, findings_of, number_of
+from lossratio.results import Finding, digest_of, findings_of, generator_of, number_of
 from lossratio.units import FRAMES_PER_SECOND, Unit
 
 MEASURED = "measured"
@@ -46,6 +46,7 @@ class Entry:
             as the result was added by an earlier version.
         unit: Name of the unit of the value and the bounds.
         lower_is_better: Whether the lower of two values is the better one.
+        generator: Kind of the traffic generator; None: not known, as the result was added by an earlier version.
     """
 
     testbed: str
@@ -63,6 +64,7 @@ class Entry:
     measured_as: str | None = None
     unit: str = FRAMES_PER_SECOND.name
     lower_is_better: bool = FRAMES_PER_SECOND.lower_is_better
+    generator: str | None = None
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
@@ -89,6 +91,7 @@ def _entry(finding: Finding, doubts: tuple[str, ...]) -> Entry:
         measured_as=digest_of(finding),
         unit=finding.unit.name,
         lower_is_better=finding.unit.lower_is_better,
+        generator=generator_of(result),
     )
 
 
@@ -122,6 +125,7 @@ class Series:
         reasons: Why a result is irregular or failed; None: it was measured.
         measured_as: Distinguishes results of other traffic, paths, goals or units; None: not known.
         unit: The unit of the newest result.
+        generators: Kind of the traffic generator of each result; None: not known. Empty: not known of any.
     """
 
     key: SeriesKey
@@ -131,6 +135,7 @@ class Series:
     reasons: tuple[str | None, ...]
     measured_as: tuple[str | None, ...]
     unit: Unit = FRAMES_PER_SECOND
+    generators: tuple[str | None, ...] = ()
 
     def chosen(self, places: Sequence[int]) -> Series:
         """The series of some of the results, by their indices."""
@@ -141,14 +146,17 @@ class Series:
             kinds=tuple(self.kinds[place] for place in places),
             reasons=tuple(self.reasons[place] for place in places),
             measured_as=tuple(self.measured_as[place] for place in places),
+            generators=tuple(self.generators[place] for place in places) if self.generators else (),
         )
 
     def like_newest(self) -> Series:
-        """The results with the traffic, path and goal of the newest one, as far as these are known."""
-        newest = self.measured_as[-1]
-        if newest is None:
-            return self
-        return self.chosen([place for place, meaning in enumerate(self.measured_as) if meaning in (None, newest)])
+        """The results with the traffic, path, goal and generator of the newest one, as far as these are known."""
+        alike = set(range(len(self.times)))
+        for known in (self.measured_as, self.generators):
+            newest = known[-1] if known else None
+            if newest is not None:
+                alike &= {place for place, meaning in enumerate(known) if meaning in (None, newest)}
+        return self if len(alike) == len(self.times) else self.chosen(sorted(alike))
 
 
 def series_of(table: Any, last: int) -> Iterator[Series]:
@@ -180,6 +188,7 @@ def _series(key: SeriesKey, rows: Any) -> Series:
         tuple(rows.column("reason").to_pylist()),
         tuple(rows.column("measured_as").to_pylist()),
         _unit(rows),
+        tuple(rows.column("generator").to_pylist()),
     )
 
 

@@ -22,7 +22,8 @@ from lossratio.results import write_whole
 
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
-_NEWER_COLUMNS = ("measured_as", "unit", "lower_is_better")  # Files of earlier versions do not have all of them.
+# Files of earlier versions do not have all of them.
+_NEWER_COLUMNS = ("measured_as", "unit", "lower_is_better", "generator")
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,7 @@ def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
             ("measured_as", arrow.string()),
             ("unit", arrow.string()),
             ("lower_is_better", arrow.bool_()),
+            ("generator", arrow.string()),
         ]
     )
     sink = arrow.BufferOutputStream()

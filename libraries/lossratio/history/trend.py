@@ -103,7 +103,8 @@ class Trend:
         verdict: The verdict.
         change: The newest change, if it is fresh; None: nothing changed lately.
         new_kinds: Kinds of the newest result that the fresh results before it do not have: a change of kind.
-        left_out: Number of earlier results with another meaning (other traffic, another path or goal).
+        left_out: Number of earlier results with another meaning (other traffic, another path, goal
+            or generator).
         idle: Time from the newest result of the series to the newest result of its testbed.
     """
 
@@ -250,4 +251,7 @@ def _details(trend: Trend) -> Iterator[str]:
             "testbed's newest result"
         )
     if trend.left_out:
-        yield f"{trend.left_out} earlier results are left out: they are of other traffic, another path or another goal"
+        yield (
+            f"{trend.left_out} earlier results are left out: they are of other traffic, another path, another goal or "
+            "another generator"
+        )

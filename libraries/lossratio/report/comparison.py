@@ -24,6 +24,7 @@ from lossratio.results import (
     caveats_of,
     differing_aspects,
     findings_of,
+    generator_of,
     number_of,
 )
 from lossratio.units import FRAMES_PER_SECOND, Unit
@@ -190,8 +191,16 @@ def _compared(key: tuple[str, str], before: list[Finding], after: list[Finding])
         return replace(base, note=f"A has no value: {before[-1].reason}")
     if not new.values:
         return replace(base, verdict=Verdict.REGRESSION, note=f"B has no value: {after[-1].reason}")
-    note = "; ".join((*_caveats("A", before), *_caveats("B", after)))
+    note = "; ".join((*_generators(before, after), *_caveats("A", before), *_caveats("B", after)))
     return replace(base, difference=difference(old, new), verdict=Verdict.TOO_FEW, note=note)
+
+
+def _generators(before: Sequence[Finding], after: Sequence[Finding]) -> Iterator[str]:
+    """A word about generators that differ: the difference of the values may be theirs."""
+    old, new = ({generator_of(finding.result) for finding in findings} - {None} for findings in (before, after))
+    if len(old | new) > 1:
+        kinds = [" and ".join(sorted(map(str, side))) or "not known" for side in (old, new)]
+        yield f"the traffic generators differ (A: {kinds[0]}; B: {kinds[1]}), which may be the difference"
 
 
 def _any_measured(findings: Sequence[Finding]) -> bool:

@@ -221,6 +221,12 @@ def differing_aspects(findings: Sequence[Finding]) -> list[str]:
     return differing
 
 
+def generator_of(result: TestResult) -> str | None:
+    """The kind of the traffic generator of a result; None: the result does not say."""
+    kind = result.conditions.generator.get("kind")
+    return None if kind is None else str(kind)
+
+
 def digest_of(finding: Finding) -> str:
     """A key that is equal for values with the same meaning, and only for these; the tests' names do not matter."""
     # A failed measurement may have no trial, but its key must be that of measurements that succeeded.

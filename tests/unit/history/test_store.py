@@ -1,5 +1,6 @@
 import multiprocessing
 import os
+from dataclasses import replace
 
 import duckdb
 import pyarrow.parquet as pq
@@ -131,10 +132,11 @@ def test_files_of_versions_before_are_read_beside_those_of_today(tmp_path):
     history = History(tmp_path)
     (old,) = history.add([entry(0, 1e6, measured_as="csit")])
     table = pq.read_table(old, partitioning=None)
-    pq.write_table(table.drop_columns(["measured_as", "unit", "lower_is_better"]), old)
+    pq.write_table(table.drop_columns(["measured_as", "unit", "lower_is_better", "generator"]), old)
     assert history.read().table.column("measured_as").to_pylist() == [None]
     assert [series.unit for series in series_of(history.read().table, 9)] == [FRAMES_PER_SECOND]
-    history.add([entry(1, 1e6, measured_as="csit")])
+    history.add([replace(entry(1, 1e6, measured_as="csit"), generator="xdp")])
+    assert [series.generators for series in series_of(history.read().table, 9)] == [(None, "xdp")]
     assert history.read().table.column("measured_as").to_pylist() == [None, "csit"]
     assert history.read().table.column("unit").to_pylist() == [None, "fps"]
     assert history.read().table.column("lower_is_better").to_pylist() == [None, False]

@@ -134,6 +134,18 @@ def test_known_changes_are_read_from_yaml(tmp_path):
         load_known_changes(path)
 
 
+def test_results_of_another_generator_are_left_out_and_reported_if_it_is_known():
+    # Three times as fast a generator is no progress of the device.
+    values = [1e6] * 8 + [3e6] * 6
+    mixed = replace(series(values), generators=(None, *("afpacket",) * 7, *("xdp",) * 6))
+    (trend,) = trends_of([mixed])
+    assert trend.left_out == 7
+    assert "7 earlier results are left out" in describe_trend(trend)
+    assert "another generator" in describe_trend(trend)
+    (trend,) = trends_of([replace(mixed, generators=(None,) * 14)])
+    assert trend.left_out == 0
+
+
 def test_results_that_mean_something_else_are_left_out_and_reported():
     quick, csit = ["quick"] * 8, ["csit"] * 4
     (trend,) = trends_of([series([*STEADY, 50e3, 50.1e3, 49.9e3, 50e3], measured_as=quick + csit)])

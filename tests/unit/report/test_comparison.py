@@ -128,6 +128,24 @@ def test_other_traffic_is_another_test_whatever_its_name_is():
     assert (quantity.verdict, quantity.note) == (Verdict.NOT_COMPARABLE, "the runs differ in traffic profile")
 
 
+def by(generator, *rates):
+    for rate in rates:
+        (result,) = runs(rate)[0].results
+        changed = result.conditions.model_copy(update={"generator": {"kind": generator}})
+        yield Run(f"run-{rate}", (result.model_copy(update={"conditions": changed}),))
+
+
+def test_generators_that_differ_are_no_secret():
+    before = [*by("afpacket", 1000.0, 1001.0, 1002.0)]
+    (quantity,) = compare(before, [*by("xdp", 3000.0, 3001.0, 3002.0)]).quantities
+    assert quantity.verdict is Verdict.PROGRESSION
+    assert quantity.note == "the traffic generators differ (A: afpacket; B: xdp), which may be the difference"
+    (quantity,) = compare(before, [*by("afpacket", 1000.0), *by("xdp", 1001.0)]).quantities
+    assert "(A: afpacket; B: afpacket and xdp)" in quantity.note
+    (quantity,) = compare(before, [*by("afpacket", 3000.0, 3001.0, 3002.0)]).quantities
+    assert quantity.note == ""
+
+
 def test_unchanged_tests_are_seldom_called_regressions_however_many_there_are():
     randomness = random.Random(3)
 
