@@ -22,6 +22,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from robot.output import LOGGER
 
 from lossratio.measurements import InWords, Progress, heading, status_line
+from lossratio.testbed import Testbed
 
 Show = Callable[[InWords], None]
 """Shows the progress of a measurement after a trial."""
@@ -51,8 +52,12 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def live_view() -> Iterator[Show]:
-    """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, how to go on with it."""
+def live_view(testbed: Testbed) -> Iterator[Show]:
+    """Shows the progress of a measurement on the console until the block ends; after Ctrl-C, how to go on with it.
+
+    Args:
+        testbed: The testbed of the measurement, whose running trials are shown on a terminal.
+    """
     stdout = sys.__stdout__
     try:
         if not is_verbose():
@@ -60,7 +65,7 @@ def live_view() -> Iterator[Show]:
         elif stdout is None or not stdout.isatty():
             yield lambda progress: logger.console(progress.line())
         else:
-            with Terminal(stdout).moving() as terminal:
+            with Terminal(stdout).moving() as terminal, _watched(testbed, terminal.see):
                 yield terminal.show
     except ExecutionFailed as error:
         # Robot Framework's form of Ctrl-C within a keyword.
@@ -69,6 +74,15 @@ def live_view() -> Iterator[Show]:
         if command is not None:
             say(f"\nTo go on with it: {command}")
         raise
+
+
+@contextmanager
+def _watched(testbed: Testbed, see: Callable[[int, int], None]) -> Iterator[None]:
+    testbed.watch_trials(see)
+    try:
+        yield
+    finally:
+        testbed.watch_trials(None)
 
 
 def resuming_command(arguments: list[str], directory: Path) -> str | None:
@@ -108,6 +122,12 @@ class Terminal:
         self._lock = threading.Lock()
         self._progress: Progress | None = None
         self._began = 0.0
+        self._so_far: tuple[int, int] | None = None
+
+    def see(self, sent: int, received: int) -> None:
+        """Takes the frames that the running trial has sent and received."""
+        with self._lock:
+            self._so_far = (sent, received)
 
     def show(self, progress: InWords) -> None:
         """Shows a trial that has ended, and below it the next one."""
@@ -116,7 +136,7 @@ class Terminal:
             if isinstance(progress, Progress):
                 rows = [heading(width)] if self._progress is None else []
                 rows.append(progress.row(width))
-                self._progress, self._began = progress, self._clock()
+                self._progress, self._began, self._so_far = progress, self._clock(), None
             else:
                 rows = [progress.line()]
             self._stream.write(_CLEAR + "".join(f"{row[:width]}\n" for row in rows) + self._status(width))
@@ -137,7 +157,9 @@ class Terminal:
             self._stream.flush()
 
     def _status(self, width: int) -> str:
-        return "" if self._progress is None else status_line(self._progress, self._clock() - self._began, width)
+        if self._progress is None:
+            return ""
+        return status_line(self._progress, self._clock() - self._began, width, self._so_far)
 
     @contextmanager
     def moving(self) -> Iterator[Terminal]:

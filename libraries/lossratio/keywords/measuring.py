@@ -81,7 +81,7 @@ def measured(
     place = session.place(resume)
     announce(what)
     testbed = session.ready_testbed()
-    with live_view() as show:
+    with live_view(testbed) as show:
         result = measure(testbed, place, show)
     session.last_result = result
     show_result(result, place.directory)

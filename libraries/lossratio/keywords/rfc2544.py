@@ -284,9 +284,10 @@ class Rfc2544Keywords(Keywords):
             integrity,
         )
         place = self.session.place(resume)
-        with live_view() as show:
+        testbed = self.session.ready_testbed()
+        with live_view(testbed) as show:
             run = run_rfc2544(
-                self.session.ready_testbed(),
+                testbed,
                 request,
                 place,
                 on_forecast=_show_forecast,

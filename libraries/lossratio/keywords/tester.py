@@ -51,8 +51,9 @@ class TesterKeywords(Keywords):
         place = self.session.place(None)
         announce(f"Testing the tester: {describe_profile(traffic)}")
         request = SelfTestRequest(traffic, max_load, record)
-        with live_view() as show:
-            test = find_tester_limit(self.session.ready_testbed(), request, place, show)
+        testbed = self.session.ready_testbed()
+        with live_view(testbed) as show:
+            test = find_tester_limit(testbed, request, place, show)
         for picture in islice(view_of(test.result).pictures(test.result), 1):
             logger.info(picture.svg, html=True)
         logger.info(str(test), also_console=True)

@@ -210,7 +210,7 @@ class ThroughputKeywords(Keywords):
             results.append(result)
 
         testbed = self.session.ready_testbed()
-        with live_view() as show:
+        with live_view(testbed) as show:
             last = repeat_search(testbed, request, begin, times, on_progress=show, on_result=keep)
         for result in results if must_find else ():
             require_lower_bounds(result)

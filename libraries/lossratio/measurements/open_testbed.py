@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -192,6 +192,10 @@ class OpenTestbed:
     ) -> AbstractContextManager[Ready]:
         """Makes the testbed ready for a traffic profile; see `lossratio.testbed.Testbed`."""
         return self._testbed.ready_for(profile, ramp=ramp, rest=rest, integrity=integrity)
+
+    def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
+        """Shows running trials; see `lossratio.testbed.Testbed`."""
+        self._testbed.watch_trials(see)
 
     def close(self) -> None:
         """Stops all traffic, and puts the nodes back to their earlier state."""

@@ -80,31 +80,42 @@ def heading(width: int) -> str:
     return (_HEAD.format("", "load", "for", "loss") + "  per interface; ~ is not proved yet")[:width]
 
 
-def status_line(progress: Progress, seconds: float, width: int) -> str:
+def status_line(progress: Progress, seconds: float, width: int, so_far: tuple[int, int] | None = None) -> str:
     """The line below the rows: how much of the time is done, how much is left, and the trial that runs; else empty.
 
     Args:
         progress: The progress after the last trial.
         seconds: How long the next trial has run.
         width: Columns that it may have.
+        so_far: Frames that the running trial has sent and received, over all directions; None: not known.
     """
     left, following = progress.time_left, progress.following
     if following is None:
         return ""
     passed = min(seconds, following.duration)
-    parts = [
+    trial = (
         f"trial {progress.number + 1}: {format_frame_rate(following.load)}, "
         f"{passed:.{1 if following.duration < 100 else 0}f} of {following.duration:.4g} s"
-    ]
+    )
+    frames = ""
+    if so_far is not None and so_far[0]:
+        sent, received = so_far
+        # Some are on their way, so it is no loss ratio yet.
+        frames = f"{_short_rate(sent)} sent, {format_ratio(max(0, sent - received) / sent)} not back"
+    bar, band, alone = "", "", ""
     if left is not None:
         # The estimate was made when the trial began.
         now = Forecast(*(max(0.0, time - seconds) for time in (left.seconds, left.low, left.high)))
-        parts.append(_time_left(now))
+        band, alone = _time_left(now), f"{seconds_in_words(now.seconds)} left"
         if progress.elapsed is not None:
-            room = width - len("  ".join(parts)) - len("[]  100 %  ")
             done = progress.elapsed + seconds
-            parts.insert(0, _bar(done / max(done + now.seconds, 1e-9), min(_WIDEST_BAR, room)))
-    return "  ".join(part for part in parts if part)[:width]
+            share = done / max(done + now.seconds, 1e-9)
+            room = width - len("  ".join(part for part in (trial, frames, band) if part)) - len("[]  100 %  ")
+            bar = _bar(share, min(_WIDEST_BAR, room))
+    # Few columns take the band of the time first, then the bar.
+    choices = ((bar, trial, frames, band), (bar, trial, frames, alone), (trial, frames, alone))
+    lines = ["  ".join(part for part in parts if part) for parts in choices]
+    return next((line for line in lines if len(line) <= width), lines[-1][:width])
 
 
 def _bar(share: float, width: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -70,6 +70,7 @@ class LiveTestbed:
         self._agent: AgentClient | None = agent
         self._undo = undo
         self._is_in_use = False
+        self._see: Callable[[int, int], None] | None = None
         way = Way.of([link.path for link in set_up.links])
         reader = _fingerprints(set_up.sessions, way)
         undo.callback(reader.close)
@@ -238,6 +239,10 @@ class LiveTestbed:
         keep_last_wills(self._set_up.duts)
         self._verify_duts()
 
+    def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
+        """Shows running trials from the next measurement on; see `Testbed`."""
+        self._see = see
+
     def _verify_duts(self) -> None:
         for dut in self._set_up.duts:
             dut.verify()
@@ -262,6 +267,7 @@ class LiveTestbed:
         if self._agent is None:
             set_up = self._set_up
             self._agent = _start_agent(set_up.sessions[set_up.tg_name], set_up.generator.settings, self.request)
+        self._agent.see = self._see
         return self._agent
 
     def _repairing(self, measurer: Measurer, configuration: Configuration, idle_time: float, ramp: float) -> Measurer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -193,6 +193,9 @@ class SimulatedTestbed:
 
     def __exit__(self, *failure: object) -> None:
         self.close()
+
+    def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
+        """Does nothing: a trial takes no time."""
 
     def close(self) -> None:
         """Does nothing, as there is nothing to put back."""

@@ -217,6 +217,14 @@ class Testbed(Protocol):
             LossRatioError: If the traffic cannot be generated, or does not get through; or if the testbed is in use.
         """
 
+    def watch_trials(self, see: Callable[[int, int], None] | None) -> None:
+        """Shows running trials from the next measurement on, where the generator can; it changes no trial.
+
+        Args:
+            see: Called about twice a second with the frames that the trial has sent and received so far, over all
+                directions; None: no more.
+        """
+
     def close(self) -> None:
         """Stops all traffic, and puts the nodes back to their earlier state; a second call changes nothing.
 

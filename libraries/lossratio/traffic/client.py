@@ -138,6 +138,8 @@ class AgentClient:
     Attributes:
         node_name: The node.
         facts: What the agent says about itself and the node.
+        see: Called with the frames that a running trial has sent and received so far, over all directions, about twice
+            a second, if the generator can say it; None: nobody wants to know.
     """
 
     def __init__(self, node_name: str, process: Process, patience: float = ANSWER_SECONDS) -> None:
@@ -146,6 +148,7 @@ class AgentClient:
         self._patience = patience
         self._settle_time = 0.0
         self._directions: tuple[str, ...] = ()
+        self.see: Callable[[int, int], None] | None = None
         self._last_id = 0
         self._is_open = True
         self._is_watched = False
@@ -214,7 +217,8 @@ class AgentClient:
             TrafficError: If the agent does not answer as it should.
         """
         busy = ramp + duration + self._settle_time
-        return self._read(read_counters, self._ask("trial", busy=busy, load=load, duration=duration, ramp=ramp))
+        asked: dict[str, Any] = {"load": load, "duration": duration, "ramp": ramp, **self._wanted_notes()}
+        return self._read(read_counters, self._ask("trial", busy=busy, **asked))
 
     def watched_trial(
         self,
@@ -242,7 +246,7 @@ class AgentClient:
         """
         busy = ramp + duration + self._settle_time
         asked: dict[str, Any] = {"load": load, "duration": duration, "ramp": ramp}
-        asked |= {"above": above, "in_flight": in_flight, "ends": ends}
+        asked |= {"above": above, "in_flight": in_flight, "ends": ends, **self._wanted_notes()}
         return self._read(read_watched, self._ask("watched_trial", busy=busy, **asked))
 
     def latency(self, load: float, duration: float) -> LatencyOutput:
@@ -355,6 +359,9 @@ class AgentClient:
             readings.append(AgentClock((before + after) / 2 - now, (after - before) / 2))
         return min(readings, key=lambda reading: reading.error)
 
+    def _wanted_notes(self) -> dict[str, Any]:
+        return {} if self.see is None else {"notes": True}
+
     def _show_life(self) -> None:
         # An agent that hears nothing while traffic flows stops it.
         self._process.write_line("")
@@ -386,6 +393,11 @@ class AgentClient:
         try:
             self._process.write_line(json.dumps({"id": self._last_id, "op": operation, **fields}))
             line = self._process.read_line(busy + self._patience, self._show_life)
+            while self.see is not None and (note := _note_in(line)) is not None:
+                self.see(*note)
+                # Reading does that only while nothing comes.
+                self._show_life()
+                line = self._process.read_line(busy + self._patience, self._show_life)
         except NodeError as error:
             self.close()
             raise TrafficError(f"{error} This was the traffic agent, asked for {operation!r}. {advice}") from error
@@ -422,3 +434,14 @@ class AgentClient:
             f"Node {self.node_name}: instead of an answer, the traffic agent's output held {line[:200]!r}. "
             "Something else on the node writes there (a log-in script?), or the agent is not ours; it was stopped."
         )
+
+
+def _note_in(line: str) -> tuple[int, int] | None:
+    """Frames sent and received, if a line is a note of a running trial."""
+    if '"note"' not in line:
+        return None
+    try:
+        note = json.loads(line)["note"]
+        return int(note["sent"]), int(note["received"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -66,6 +66,22 @@ def test_the_moving_line_fits_and_shows_trial_bar_and_time_left(width):
     assert "1min 15s left (55s to 2min 25s)" in later
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_moving_line_shows_the_frames_of_the_running_trial(width):
+    line = status_line(progress(), 5.0, width, (2_400_000, 2_388_000))
+    assert len(line) <= width
+    assert "5.0 of 10 s  2.4M sent, 0.5 % not back  1min 15s left" in line
+    assert ("(55s to 2min 25s)" in line) == (width > 80)
+    terminal = Terminal(io.StringIO(), lambda: width, lambda: 0.0)
+    terminal.show(progress())
+    terminal.see(2_400_000, 2_388_000)
+    terminal.tick()
+    assert "2.4M sent, 0.5 % not back" in terminal._stream.getvalue()
+    # The next trial begins with nothing.
+    terminal.show(progress())
+    assert "sent" not in terminal._stream.getvalue().rpartition("\r")[2]
+
+
 def test_nothing_moves_after_the_last_trial():
     assert status_line(progress(following=False), 1.0, 80) == ""
 

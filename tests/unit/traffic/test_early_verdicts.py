@@ -104,3 +104,21 @@ def test_early_verdicts_on_real_frames_are_those_of_whole_trials(agent, bridged)
     lossy, whole = watched.directions
     assert lossy.sent - lossy.received >= 1600
     assert whole.received == whole.sent < 40_000
+
+
+@pytest.mark.netns
+def test_a_running_trial_is_seen_and_counts_the_same(agent, bridged):
+    configure(agent, settle_time=0.05)
+    seen = []
+    agent.see = lambda *frames: seen.append(frames)
+    for measure in (
+        lambda: agent.trial(2000.0, 1.3),
+        lambda: agent.watched_trial(2000.0, 1.3, above=0.5, in_flight=1e-3).directions,
+    ):
+        assert [(direction.sent, direction.received) for direction in measure()] == [(2600, 2600)] * 2
+        assert seen
+        assert all(0 < frames <= 5200 for note in seen for frames in note)
+        seen.clear()
+    agent.see = None
+    assert agent.trial(2000.0, 0.6)[0].received == 1200
+    assert seen == []

@@ -30,7 +30,7 @@ def main() -> None:
     replies = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     channel = Channel(sys.stdin.fileno(), replies)
-    agent = Agent(channel.check, channel.check_open)
+    agent = Agent(channel.check, channel.check_open, channel.reply)
     try:
         for line in channel.lines(agent.tend):
             channel.reply(_answer(agent, line))
@@ -59,13 +59,17 @@ class Agent:
         check: Raises an exception if the controller is gone; called while traffic flows.
         check_open: The same, but the controller may be silent: a busy machine may have kept it from showing that it is
             there. Called once no more traffic flows.
+        reply: Sends a message to the controller; called while traffic flows, if a request wants notes.
 
     Attributes:
         has_ended: Whether the controller has said goodbye.
     """
 
-    def __init__(self, check: Callable[[], None], check_open: Callable[[], None]) -> None:
+    def __init__(
+        self, check: Callable[[], None], check_open: Callable[[], None], reply: Callable[[Message], None]
+    ) -> None:
         self.has_ended = False
+        self._reply = reply
         self._check, self._check_open = check, check_open
         self._generator: Generator | None = None
         self._is_running = False
@@ -148,11 +152,17 @@ class Agent:
     def _trial(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
         ramp = _seconds(request, "ramp")
-        return {"directions": self._idle_generator().trial(load, duration, ramp, self._check)}
+        generator, note = self._idle_generator(), self._note(request)
+        if note is None or not hasattr(generator, "watched_trial"):
+            return {"directions": generator.trial(load, duration, ramp, self._check)}
+        watch = Watch(math.inf, 0.0, ends=False, note=note)
+        answer = cast(WatchingGenerator, generator).watched_trial(load, duration, ramp, watch, self._check)
+        return {"directions": answer["directions"]}
 
     def _watched_trial(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")
-        watch = Watch(_seconds(request, "above"), _seconds(request, "in_flight"), ends=bool(request.get("ends", True)))
+        above, in_flight = _seconds(request, "above"), _seconds(request, "in_flight")
+        watch = Watch(above, in_flight, ends=bool(request.get("ends", True)), note=self._note(request))
         generator = self._idle_generator()
         if not hasattr(generator, "watched_trial"):
             raise AgentError(
@@ -162,6 +172,13 @@ class Agent:
             )
         ramp = _seconds(request, "ramp")
         return cast(WatchingGenerator, generator).watched_trial(load, duration, ramp, watch, self._check)
+
+    def _note(self, request: Message) -> Callable[[int, int], None] | None:
+        """What sends the counters of a running trial; None: the controller wants none."""
+        if not request.get("notes"):
+            return None
+        request_id = request.get("id")
+        return lambda sent, received: self._reply({"id": request_id, "note": {"sent": sent, "received": received}})
 
     def _latency(self, request: Message) -> Message:
         load, duration = _positive(request, "load"), _positive(request, "duration")

@@ -10,7 +10,7 @@ from multiprocessing.connection import wait
 from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, Watch, is_certain
+from ..core.early_verdict import LOOK_SECONDS, NOTE_SECONDS, Watch, is_certain
 from ..core.links import Link
 from ..core.pacing import CATCH_UP, frames_within
 from ..core.ports import links_after, same_links, usable_links
@@ -315,6 +315,7 @@ class _Lookout:
         self.whole = {each.name: frames_within(duration, each.load(load)) for each in directions}
         self.most_missing = dict.fromkeys(self.whole, 0)
         self.certain_after: float | None = None
+        self._next_note = time.monotonic() + NOTE_SECONDS
 
     def is_over(self, before: Mapping[str, Link], now: Mapping[str, Link]) -> bool:
         """Looks, and returns whether the traffic must end.
@@ -327,6 +328,9 @@ class _Lookout:
             each.so_far(self._load, self.whole[each.name], self._watch.in_flight, before, now)
             for each in self._directions
         ]
+        if self._watch.note is not None and time.monotonic() >= self._next_note:
+            self._next_note += NOTE_SECONDS
+            self._watch.note(sum(counted.sent for counted in seen), sum(counted.received for counted in seen))
         for each, counted in zip(self._directions, seen):
             self.most_missing[each.name] = max(self.most_missing[each.name], counted.sent - counted.received)
         if self.certain_after is None and is_certain(seen, self._watch.above):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Callable, Sequence
+
+NOTE_SECONDS = 0.5
+"""Seconds between two notes of a running trial's counters."""
 
 LOOK_SECONDS = 0.04
 """Seconds between two looks at the counters of a running trial; with the time of a look they are 50 ms at most."""
@@ -17,11 +20,13 @@ class Watch:
         above: The loss ratio above which its verdict is certain.
         in_flight: Seconds of traffic that may be on their way, and do not count as lost yet.
         ends: Whether the trial ends then. Otherwise only the time is noted.
+        note: Called with the frames sent and received so far, over all directions, about every `NOTE_SECONDS`.
     """
 
     above: float
     in_flight: float
     ends: bool = True
+    note: Callable[[int, int], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The agent's protocol: one JSON object per line, a reply for each request.
 
 A request is ``{"id": 1, "op": "trial", ...}``. Its reply is ``{"id": 1, "result": {...}}``, or
-``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``. While traffic flows, the controller sends an empty
-line every second: it is there.
+``{"id": 1, "error": {"kind": "interface_down", "message": "..."}}``. If a request for a trial wants notes, lines
+such as ``{"id": 1, "note": {"sent": 5000, "received": 4990}}`` come before the reply. While traffic flows, the
+controller sends an empty line every second: it is there.
 """
 
 from __future__ import annotations
