@@ -7,10 +7,11 @@ from trex_lab import BOTH_WAYS, SETTINGS, generator, still_there, trial
 from trex_stand_in import MACS, Server, StandIn
 
 from lossratio.traffic import PortPair, TrafficPort, load_profile, make_configuration
+from lossratio.traffic.agent.core.early_verdict import Watch
 from lossratio.traffic.agent.core.protocol import AgentError, ControllerGoneError
 from lossratio.traffic.agent.trex.connection import TrexLibrary
 from lossratio.traffic.agent.trex.generator import TrexGenerator
-from lossratio.traffic.answers import read_counters, read_latency, read_stop
+from lossratio.traffic.answers import read_counters, read_latency, read_stop, read_watched
 from lossratio.trials.counters import output_from_counters
 from lossratio.trials.trial import TrialInput
 
@@ -113,11 +114,80 @@ def test_foreign_frames_show_as_more_received_than_sent():
     assert west.received - west.sent == 7
 
 
-def test_counters_are_read_only_after_traffic_has_stopped_and_settled():
-    server = Server()
-    trial(server, settle_time=0.25)
-    assert server.calls.index("stop") < server.calls.index("get_stats", server.calls.index("start"))
+def test_counters_are_read_only_after_all_frames_were_sent_and_have_settled():
+    server = Server(late=(50, 0.24))
+    assert [direction.received for direction in trial(server, settle_time=0.25)] == [10_001, 10_001]
+    assert server.calls[-1] == "get_port_info"
     assert server.now > 1.25
+
+
+def test_one_that_sends_too_slowly_is_stopped_before_its_frames_settle():
+    server = Server(capacity=5_000.0)
+    trial(server, settle_time=0.25)
+    assert server.calls.index("stop") < len(server.calls) - 1 - server.calls[::-1].index("get_port_stats")
+    assert server.ports[0].stopped < 1.1
+
+
+def test_a_trial_takes_three_requests_beside_looks_at_its_end():
+    """The server takes some milliseconds for each, and more for those about its ports' links."""
+    server = Server(answer_seconds=0.0)
+    trex = generator(server)
+    server.calls.clear()
+    trial(server, trex=trex)
+    assert [call for call in server.calls if call != "get_port_stats"] == ["start", "stop", "get_port_info"]
+    assert server.calls.count("get_port_stats") <= 6
+
+
+WATCH = Watch(above=0.01, in_flight=1e-3)
+
+
+def watched(server, watch=WATCH, load=10_000.0, duration=1.0, **settings):
+    trex = generator(server, uses_linux=True, **settings)
+    answer = trex.watched_trial(load, duration, 0.0, watch, still_there)
+    return read_watched(answer, BOTH_WAYS)
+
+
+@pytest.fixture
+def no_links(monkeypatch):
+    """Ports that are no interfaces of this machine."""
+    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.usable_links", lambda configuration: {})
+    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.same_links", lambda names, before: before)
+    monkeypatch.setattr("lossratio.traffic.agent.trex.generator.links_after", lambda names, before: before)
+
+
+def test_a_watched_trial_ends_when_its_loss_is_certain(no_links):
+    server = Server(lost=(0.5, 0.0))
+    trial_ = watched(server)
+    assert trial_.ended
+    assert 0.02 < trial_.certain_after < 0.15
+    west, east = trial_.directions
+    assert west.intended == east.intended == 10_000
+    assert west.sent < 2_000
+    assert [direction.unsent for direction in trial_.directions] == [0, 0]
+    assert server.now < 1.0
+
+
+def test_a_watched_trial_without_loss_takes_its_whole_duration(no_links):
+    trial_ = watched(Server())
+    assert (trial_.ended, trial_.certain_after) == (False, None)
+    assert loss_ratio(trial_.directions) == 0.0
+
+
+def test_nothing_is_certain_while_the_server_sends_too_slowly(no_links):
+    trial_ = watched(Server(lost=(0.5, 0.5), capacity=2_000.0))
+    assert not trial_.ended
+    assert trial_.directions[0].unsent > 5_000
+
+
+def test_frames_that_trex_dropped_itself_make_nothing_certain(no_links):
+    trial_ = watched(Server(lost=(0.2, 0.0), errors={"ierrors": 2_000}))
+    assert not trial_.ended
+
+
+def test_cards_may_count_late_so_they_are_not_watched():
+    with pytest.raises(AgentError, match="cards may count frames late") as raised:
+        generator(Server()).watched_trial(10_000.0, 1.0, 0.0, WATCH, still_there)
+    assert raised.value.kind == "unsupported"
 
 
 def test_frames_in_flight_for_less_than_the_settle_time_are_not_lost():
@@ -237,7 +307,12 @@ def test_latency_frames_are_a_part_of_the_load():
 def test_latency_frames_are_counted_for_as_long_as_frames_may_be_in_flight():
     server = Server(latency={1: measured(), 2: measured()})
     generator(server, settle_time=0.25).latency(10_000.0, 1.0, still_there)
-    assert server.latency_waits == [250]
+    # TRex counts them until it is stopped.
+    assert server.latency_waits == [0]
+    assert server.ports[0].stopped > 1.25
+    slow = Server(latency={1: measured(), 2: measured()}, capacity=5_000.0)
+    generator(slow, settle_time=0.25).latency(10_000.0, 1.0, still_there)
+    assert slow.latency_waits == [250]
 
 
 def test_a_direction_whose_latency_frames_are_all_lost_keeps_the_other_s_latency():

@@ -25,11 +25,19 @@ SETTINGS = TrexSettings(
 )
 
 
-def generator(server, profile="ethip4-udp", frame_size=64, settle_time=0.1, late_end=SETTINGS.late_end, **options):
+def generator(
+    server,
+    profile="ethip4-udp",
+    frame_size=64,
+    settle_time=0.1,
+    late_end=SETTINGS.late_end,
+    uses_linux=False,
+    **options,
+):
     configuration = make_configuration(
         load_profile(profile, frame_size=frame_size, **options), [PAIR], settle_time=settle_time
     )
-    settings = replace(SETTINGS, late_end=late_end)
+    settings = replace(SETTINGS, late_end=late_end, uses_linux=uses_linux)
     return TrexGenerator(configuration, settings, TrexLibrary(StandIn(server), "here"), server.clock, server.sleep)
 
 

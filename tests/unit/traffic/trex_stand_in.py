@@ -177,8 +177,9 @@ class Server:
             )
         most = asked * port.duration
         sent = min(most, min(asked, self.capacity) * flowed)
-        if self.creeping and port.stopped < self.now:
-            sent += (self.now - port.stopped) * 1000
+        ended = min(port.stopped, port.began + port.duration)
+        if self.creeping and ended < self.now:
+            sent += (self.now - ended) * 1000
         return math.floor(port.sent_before + sent + 1e-6) + (1 if flowed else 0)
 
     def received(self, number: int) -> int:
@@ -203,6 +204,19 @@ class Server:
 
     def _rate(self, port: Port) -> float:
         return sum(stream.mode.pps * (1.0 if stream.flow_stats else port.factor) for stream in port.streams.values())
+
+
+class Answer:
+    """The answer to several requests at once."""
+
+    def __init__(self, data: list[Any]) -> None:
+        self._data = data
+
+    def good(self) -> bool:
+        return True
+
+    def data(self) -> list[Any]:
+        return self._data
 
 
 class StandIn:
@@ -337,6 +351,28 @@ class Client:
         stats["flow_stats"] = {group: stats["frames"] for group, stats in server.latency.items()}
         self._frozen = stats
         return stats
+
+    @property
+    def conn(self):
+        return Recorded(rpc=self)
+
+    def transmit_batch(self, requests):
+        self._called("get_port_stats")
+        server, errors = self._server, self._server.errors
+        assert {request.method for request in requests} == {"get_port_stats"}
+        ports = [request.params["port_id"] for request in requests]
+        # What is wrong with the counters becomes so when traffic begins.
+        have_begun = {port: server.ports[port].began is not None for port in ports}
+        return Answer(
+            [
+                {
+                    "opackets": server.sent(port) + server.jump * have_begun[port],
+                    "ipackets": server.received(port),
+                    "ierrors": errors.get("ierrors", 0) * have_begun[port],
+                }
+                for port in ports
+            ]
+        )
 
     def _begin(self, port: Port, factor: float, duration: float, sent_before: int) -> None:
         port.sent_before = max(0, sent_before - 1) if port.burst is None else sent_before

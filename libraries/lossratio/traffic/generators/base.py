@@ -49,7 +49,7 @@ class Generator(ABC, Generic[SettingsT]):
 
     Attributes:
         settings_type: Model of its settings in the topology file.
-        ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`.
+        ends_trials_early: Whether its program has `WatchingGenerator.watched_trial`, whatever its settings.
         program: Name of the Python module or package that the agent runs for it on the TG; it has a function
             ``make_generator(configuration, options)``. None: the agent has the program already.
         settings: Its settings in the topology file.
@@ -99,6 +99,11 @@ class Generator(ABC, Generic[SettingsT]):
             TopologyError: If the topology asks for something that the TG does not have.
         """
         yield from ()
+
+    @classmethod
+    def can_end_trials_early(cls, settings: SettingsT) -> bool:
+        """Whether its program has `WatchingGenerator.watched_trial`, with these settings."""
+        return cls.ends_trials_early
 
     @abstractmethod
     def ready(self) -> Mapping[str, Any]:

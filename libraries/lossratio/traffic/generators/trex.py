@@ -87,6 +87,11 @@ class Trex(Generator[TrexGenerator]):
             yield f"{settings.python} is no Python 3.8 to 3.12; TRex's client needs one: set the generator's 'python'"
 
     @classmethod
+    def can_end_trials_early(cls, settings: TrexGenerator) -> bool:
+        """In software mode; cards may count late."""
+        return settings.software
+
+    @classmethod
     def choices(cls, settings: TrexGenerator, session: NodeSession, ports: Sequence[Port], cpus: int) -> Iterator[str]:
         """Cores and memory of the server, and the reasons."""
         hardware = _read_hardware(settings, session, ports)

@@ -315,6 +315,25 @@ class TrexConnection:
             self._fail("report its counters", "the connection was lost: no events came any more")
         return stats
 
+    def port_counters(self) -> dict[int, Mapping[str, int]]:
+        """Counters of each port, from one request; `clear` does not change them.
+
+        Raises:
+            AgentError: If the client lost its server.
+        """
+        rpc = getattr(getattr(self._client, "conn", None), "rpc", None)
+        if rpc is None:
+            # The client trex-stl-lib.
+            stats = self.stats()
+            return {port: stats[port] for port in self._ports}
+        requests = [_Request("get_port_stats", {"port_id": port}) for port in self._ports]
+        answer = self._call("report its counters", rpc.transmit_batch, requests)
+        if not answer.good():
+            self._fail("report its counters", str(answer.err()))
+        if not self._client.is_connected():
+            self._fail("report its counters", "the connection was lost: no events came any more")
+        return dict(zip(self._ports, answer.data()))
+
     def close(self) -> None:
         """Stops all traffic, releases the ports and disconnects; a server that is gone is no error here."""
         try:
@@ -378,6 +397,14 @@ class TrexConnection:
                 "server_lost", f"The TRex server was asked to {doing}, and does not answer (any more): {text}."
             ) from cause
         raise AgentError("trex", f"The TRex server was asked to {doing}, and would not: {text}.") from cause
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A request as TRex's client takes it in a batch."""
+
+    method: str
+    params: Mapping[str, Any]
 
 
 def _contain_crashes(client: Any) -> None:

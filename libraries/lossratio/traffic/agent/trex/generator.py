@@ -7,12 +7,14 @@ from contextlib import ExitStack
 from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration, Direction
+from ..core.early_verdict import Watch
 from ..core.generator import counted_course
 from ..core.links import Link
+from ..core.pacing import frames_within
 from ..core.ports import links_after, same_links, usable_links
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection, TrexLibrary, TrexSettings
-from .run import Run, TrexCounters, TrexRunner
+from .run import Run, TrexCounters, TrexLookout, TrexRunner
 from .streams import StreamMaker
 
 _LOG_LINES = 200
@@ -29,6 +31,11 @@ _LEAST_PROOF = 1.0
 
 _PROOF_REST = 2.0
 """Seconds without traffic after such a burst, in which the device recovers."""
+
+_NO_WATCH = (
+    "TRex's cards may count frames late, so that no verdict on a running trial is certain. Measure with "
+    "early_verdict=off, or in software mode."
+)
 
 
 class TrexGenerator:
@@ -62,6 +69,7 @@ class TrexGenerator:
         self._started_load = 0.0
         self._kept_load = 0.0
         self._load_streams: dict[str, list[int]] = {}
+        self._clock = clock
         self._connection = TrexConnection(library, settings, clock, sleep)
         with ExitStack() as undo:
             undo.callback(self._connection.close)
@@ -98,11 +106,39 @@ class TrexGenerator:
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.trial`. After a ramp traffic pauses for the settle time, as TRex counts all frames."""
         self._prepare()
-        if ramp:
-            self._runner.ramp_up(load, ramp, check)
-            self._runner.wait(self._settle_time, check)
-            self._counters.clear()
+        self._ramp_up(load, ramp, check)
         return self._measure(load, load, duration, check)
+
+    def watched_trial(
+        self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
+    ) -> Message:
+        """See `WatchingGenerator.watched_trial`. In software mode only: cards may count late."""
+        if not self._settings.uses_linux:
+            raise AgentError("unsupported", _NO_WATCH)
+        self._prepare()
+        self._ramp_up(load, ramp, check)
+        lookout = TrexLookout(
+            self._counters, self._directions, load, duration, watch, self._settings.late_end, self._clock
+        )
+        run = self._runner.flow(load, duration, check, self._all_sent(load, duration), lookout.must_end)
+        counters = self._read(load, run, duration, check)
+        if run.was_cut:
+            flowed = run.stopping - run.latest_begin
+            counters = [
+                {
+                    **counted,
+                    "unsent": lookout.unsent(counted["name"], counted["sent"], flowed),
+                    "elapsed": flowed,
+                    "stretch": 0.0,
+                }
+                for counted in counters
+            ]
+        return {
+            "directions": counters,
+            "certain_after": lookout.certain_after,
+            "ended": run.was_cut,
+            "most_missing": lookout.most_missing,
+        }
 
     def schedule(
         self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
@@ -139,8 +175,9 @@ class TrexGenerator:
                 if error is not None:
                     errors[direction.name] = latency_error(direction.name, error)
             self._prepare()
+            self._connection.clear()
             counters = self._measure(load, load - rate, duration, check)
-            statistics = self._counters.statistics()
+            statistics = self._connection.stats()
         finally:
             for numbers, port in added:
                 self._connection.remove_streams(numbers, port)
@@ -185,7 +222,7 @@ class TrexGenerator:
                 streams = self._makers[direction.name].burst_streams(load, duration)
                 added.append((self._connection.add_streams(streams, self._source(direction)), self._source(direction)))
             self._prepare()
-            run = self._runner.flow(1.0, duration, check)
+            run = self._runner.flow(1.0, duration, check, self._all_sent(load, duration))
             counters = self._read(load, run, duration, check)
         finally:
             for numbers, port in added:
@@ -204,8 +241,21 @@ class TrexGenerator:
         streams = self._makers[direction.name].load_streams()
         self._load_streams[direction.name] = self._connection.add_streams(streams, self._source(direction))
 
+    def _ramp_up(self, load: float, ramp: float, check: Callable[[], None]) -> None:
+        if ramp:
+            self._runner.ramp_up(load, ramp, check)
+            self._runner.wait(self._settle_time, check)
+            self._counters.clear()
+
     def _measure(self, load: float, factor: float, duration: float, check: Callable[[], None]) -> list[Message]:
-        return self._read(load, self._runner.flow(factor, duration, check), duration, check)
+        run = self._runner.flow(factor, duration, check, self._all_sent(load, duration))
+        return self._read(load, run, duration, check)
+
+    def _all_sent(self, load: float, duration: float) -> Callable[[], bool]:
+        frames = {
+            direction.name: frames_within(duration, load * direction.load_share) for direction in self._directions
+        }
+        return lambda: self._counters.have_sent(frames)
 
     def _prepare(self) -> None:
         if self._links is not None:
@@ -215,9 +265,12 @@ class TrexGenerator:
     def _read(self, load: float, run: Run, duration: float, check: Callable[[], None]) -> list[Message]:
         self._runner.wait(self._settle_time, check)
         counters = self._counters.read(load, run, duration)
+        if run.ended_by_itself:
+            self._runner.finish()
         if self._links is not None:
             self._links.check()
-        self._connection.check_links()
+        else:
+            self._connection.check_links()
         return counters
 
     def _stream_makers(self, library: TrexLibrary) -> dict[str, StreamMaker]:

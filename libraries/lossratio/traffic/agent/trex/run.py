@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration, Direction
+from ..core.early_verdict import LOOK_SECONDS, SoFar, Watch, is_certain
 from ..core.pacing import frames_within
 from ..core.protocol import AgentError, Message
 from .connection import TrexConnection
@@ -20,7 +21,8 @@ _RAMP_STEPS = 10
 _STANDSTILL_SECONDS = 1.0
 _LONGEST_HURRY = 0.1
 _FRAME_SLACK = 2
-Statistics = Mapping[Any, Any]
+_COUNTERS = ("opackets", "ipackets", "ierrors")
+Statistics = Mapping[int, Mapping[str, int]]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Run:
         ended: When the server had answered that.
         is_stretched: Whether traffic for a duration had not ended by itself in time.
         is_known: Whether the requests were answered and made soon enough to know that.
+        was_cut: Whether it was ended before its duration was over, as its verdict was certain.
+        ended_by_itself: Whether it ended by itself, and is yet to be finished.
     """
 
     asked: float
@@ -45,6 +49,13 @@ class Run:
     ended: float
     is_stretched: bool = False
     is_known: bool = True
+    was_cut: bool = False
+    ended_by_itself: bool = False
+
+    @property
+    def latest_begin(self) -> float:
+        """The time at which traffic counts as begun."""
+        return min(self.started, self.asked + _REQUEST_SECONDS)
 
     def is_in_time(self, *, all_sent: bool) -> bool:
         """Whether a port has sent all its frames in time.
@@ -87,32 +98,54 @@ class TrexRunner:
         self._settle_time = settle_time
         self._clock, self._sleep = clock, sleep
 
-    def flow(self, load: float, duration: float, check: Callable[[], None]) -> Run:
-        """Sends at a load for a duration.
+    def flow(
+        self,
+        load: float,
+        duration: float,
+        check: Callable[[], None],
+        all_sent: Callable[[], bool],
+        must_end: Callable[[Run], bool] | None = None,
+    ) -> Run:
+        """Sends at a load for a duration. Traffic that ended by itself is yet to be stopped, with `finish`.
 
         Args:
             load: Frames per second, of the direction with the largest share.
             duration: Seconds.
             check: To be called several times a second; an exception from it ends the traffic.
+            all_sent: Whether each port has sent all frames of that duration.
+            must_end: Looks at the traffic, every 50 ms at least; whether to end it at once. None: nobody looks.
 
         Raises:
             AgentError: If the server cannot do it, or is lost.
         """
         asked = self._clock()
         self._connection.start(self._ports, load, duration)
-        started = self._clock()
-        end = min(started, asked + _REQUEST_SECONDS) + duration
+        run = Run(asked, self._clock(), math.inf, math.inf)
+        end = run.latest_begin + duration
         transmitting = True
         with ExitStack() as undo:
             undo.callback(self._connection.stop_quietly, self._ports)
+            while must_end is not None and end - self._clock() > LOOK_SECONDS:
+                self.wait(LOOK_SECONDS, check)
+                if must_end(run):
+                    undo.pop_all()
+                    return replace(self._stopped(run.asked, run.started), was_cut=True)
             self.wait(end - self._clock(), check)
             while transmitting and self._clock() <= end + self._late_end:
                 self._sleep(_POLL_SECONDS)
                 check()
-                transmitting = self._connection.is_transmitting(self._ports)
+                transmitting = not all_sent()
+            # One that does not retry what its ring had no room for ends in time, too, and never sends all.
+            transmitting = transmitting and self._connection.is_transmitting(self._ports)
             undo.pop_all()
         is_known = self._clock() <= end + self._late_end + _REQUEST_SECONDS
-        return self._stopped(asked, started, is_stretched=transmitting, is_known=is_known)
+        if transmitting:
+            return self._stopped(run.asked, run.started, is_stretched=True, is_known=is_known)
+        return replace(run, stopping=self._clock(), ended=self._clock(), is_known=is_known, ended_by_itself=True)
+
+    def finish(self) -> None:
+        """Stops traffic that has ended by itself. When its events have come, the client does it at once."""
+        self._connection.stop(self._ports)
 
     def start(self, load: float) -> Run:
         """Begins to send at a load, in frames per second, until `stop`."""
@@ -183,6 +216,7 @@ class TrexCounters:
         self._directions = configuration.directions
         self._ports = ports
         self._clock = clock
+        self._zero: Mapping[int, Mapping[str, int]] = {}
         self._received: Mapping[str, int] | None = None
         self._late: Mapping[str, int] = {}
 
@@ -194,7 +228,30 @@ class TrexCounters:
 
     def clear(self) -> None:
         """Sets all counters to zero, and forgets all earlier counts."""
-        self._connection.clear()
+        self._zero = self._connection.port_counters()
+
+    def have_sent(self, frames: Mapping[str, int]) -> bool:
+        """Whether each direction has sent so many frames, by its name, since the counters were zero."""
+        counted = self._counted()
+        return all(
+            counted[self._ports[direction.transmit]]["opackets"] >= frames[direction.name]
+            for direction in self._directions
+        )
+
+    def so_far(self) -> dict[str, tuple[int, int, int]]:
+        """Frames that each direction has sent, received and dropped in its ring while traffic flows.
+
+        What is received is asked for after what is sent.
+        """
+        before, after = self._counted(), self._counted()
+        return {
+            direction.name: (
+                before[self._ports[direction.transmit]]["opackets"],
+                after[self._ports[direction.receive]]["ipackets"],
+                after[self._ports[direction.receive]]["ierrors"],
+            )
+            for direction in self._directions
+        }
 
     def read(self, load: float, run: Run, duration: float) -> list[Message]:
         """The counters of each direction since they were zero, once they stand still.
@@ -214,7 +271,7 @@ class TrexCounters:
 
     def late(self) -> dict[str, int]:
         """Frames that each direction has received since the last `read`, or since this was asked before."""
-        statistics = self._connection.stats()
+        statistics = self._counted()
         before = self._received or {}
         self._received = {
             direction.name: int(statistics[self._ports[direction.receive]]["ipackets"])
@@ -222,17 +279,20 @@ class TrexCounters:
         }
         return {name: max(0, received - before.get(name, 0)) for name, received in self._received.items()}
 
-    def statistics(self) -> Statistics:
-        """All that the server has counted since they were zero."""
-        return self._connection.stats()
+    def _counted(self) -> Statistics:
+        counters = self._connection.port_counters()
+        return {
+            port: {name: int(counters[port][name]) - int(zero[name]) for name in _COUNTERS}
+            for port, zero in self._zero.items()
+        }
 
     def _standing(self) -> Statistics:
         # Some NICs update their counters only now and then.
         ports = [self._ports[direction.transmit] for direction in self._directions]
         deadline = self._clock() + _STANDSTILL_SECONDS
-        before = self._connection.stats()
+        before = self._counted()
         while True:
-            statistics = self._connection.stats()
+            statistics = self._counted()
             if _sent(statistics, ports) == _sent(before, ports):
                 return statistics
             if self._clock() > deadline:
@@ -274,6 +334,61 @@ class TrexCounters:
             "stretch": max(0.0, end - run.asked - duration) if in_time else 0.0,
             "examination": None,
         }
+
+
+class TrexLookout:
+    """Looks at the counters of a running trial, for its early verdict.
+
+    Args:
+        counters: The counters.
+        directions: Its directions.
+        load: Frames per second.
+        duration: Seconds.
+        watch: What to look for.
+        late_end: Seconds by which the server may be behind without a frame being unsent.
+        clock: Tells the time, in seconds.
+
+    Attributes:
+        whole: Frames that the whole trial asks for in each direction.
+        most_missing: The most frames of each direction that were on their way, or lost, at one of the looks.
+        certain_after: Seconds of traffic until the verdict was certain; None: it is not.
+    """
+
+    def __init__(
+        self,
+        counters: TrexCounters,
+        directions: Sequence[Direction],
+        load: float,
+        duration: float,
+        watch: Watch,
+        late_end: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._counters = counters
+        self._rates = {direction.name: load * direction.load_share for direction in directions}
+        self._watch = watch
+        self._late_end = late_end
+        self._clock = clock
+        self.whole = {name: frames_within(duration, rate) for name, rate in self._rates.items()}
+        self.most_missing = dict.fromkeys(self.whole, 0)
+        self.certain_after: float | None = None
+
+    def must_end(self, run: Run) -> bool:
+        """Looks, and returns whether the traffic must end."""
+        now = self._clock()
+        seen = []
+        for name, (sent, received, dropped) in self._counters.so_far().items():
+            rate = self._rates[name]
+            self.most_missing[name] = max(self.most_missing[name], sent - received)
+            unsent = self.unsent(name, sent, now - run.latest_begin)
+            seen.append(SoFar(self.whole[name], sent, unsent, received, self._watch.in_flight * rate, dropped))
+        if self.certain_after is None and is_certain(seen, self._watch.above):
+            self.certain_after = max(each.sent / rate for each, rate in zip(seen, self._rates.values()))
+        return self._watch.ends and self.certain_after is not None
+
+    def unsent(self, name: str, sent: int, elapsed: float) -> int:
+        """Frames of a direction that were due some seconds after its begin, and were not sent by then."""
+        return max(0, math.floor((elapsed - self._late_end) * self._rates[name]) - sent)
 
 
 def _sent(statistics: Statistics, ports: Sequence[int]) -> list[int]:
