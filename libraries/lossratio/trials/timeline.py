@@ -60,7 +60,8 @@ class StepCounters:
         intended: Frames that the load and the duration ask for.
         sent: Frames that left the generator.
         lost: Frames sent that did not come back.
-        last_lost: Send time of its last lost frame; None: no frame of this step was lost.
+        last_lost: Send time of its last lost frame; None: no frame of this step was lost, or it is the first step, and
+            the generator keeps the times of its latest frames only.
     """
 
     start: float

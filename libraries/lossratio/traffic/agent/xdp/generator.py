@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Callable, Mapping, Sequence
 
 from lossratio.bpf import Array, BpfError, XdpMode, why_impossible
@@ -15,7 +14,7 @@ from lossratio.bpf import Array, BpfError, XdpMode, why_impossible
 from ..core.configuration import Configuration, Direction
 from ..core.generator import counted_course
 from ..core.links import Link
-from ..core.pacing import CATCH_UP, LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
+from ..core.pacing import CATCH_UP
 from ..core.ports import links_after, same_links, usable_links
 from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
@@ -23,8 +22,9 @@ from .devices import attach, check_can_send, check_may_attach, possible_cpus
 from .findings import latency_of, merged, times_of
 from .frame_code import FrameCode
 from .frames import FramePlan
+from .plan import Plan, check_schedule, schedule_course
 from .receive_program import DIRECTIONS, ReceivedFrames, ReceiveProgram, ReceiveStream, Reception
-from .send_program import FOREVER, RING_BITS, Segment, SendProgram, SendStream
+from .send_program import RING_BITS, Segment, SendProgram, SendStream
 from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, prepare_main_thread, share_out
 
 PERMIT_SECONDS = 10.0
@@ -80,7 +80,7 @@ class XdpGenerator:
         self._batch = batch
         self._configuration = configuration
         self._catch_up = catch_up
-        self._is_burst = False
+        self._plan = Plan(((0.0, None),))
         self._before = usable_links(configuration)
         reason = why_impossible()
         if reason is not None:
@@ -121,25 +121,16 @@ class XdpGenerator:
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.trial`."""
-        self._begin(load, duration, ramp)
-        self._finish(check)
-        return self._counters(load, duration, len(_ramp(ramp)))
+        return self._perform(Plan(((load, duration),), ramp), check)
 
     def schedule(
         self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
     ) -> list[Message]:
-        """See `TimedGenerator.schedule`: bursts only."""
+        """See `TimedGenerator.schedule`: without outages and silences, as frames that arrive leave no times."""
         if not is_burst:
-            raise AgentError("unsupported", _NO_TIMES)
-        ((load, duration),) = steps
-        self._is_burst = True
-        try:
-            directions = self.trial(load, duration, 0.0, check)
-        finally:
-            self._is_burst = False
-        return [
-            {**direction, "course": counted_course(self._start / _NANOSECONDS, direction)} for direction in directions
-        ]
+            check_schedule(steps, self._configuration.directions, len(self._of(0)))
+        directions = self._perform(Plan(tuple(steps), is_burst=is_burst), check)
+        return [{**direction, "course": self._course(number, direction)} for number, direction in enumerate(directions)]
 
     def latency(self, load: float, duration: float, check: Callable[[], None]) -> Message:
         """See `Generator.latency`: every frame of the load measures its latency."""
@@ -152,7 +143,7 @@ class XdpGenerator:
 
     def start(self, load: float) -> None:
         """See `Generator.start`."""
-        self._begin(load, None, 0.0)
+        self._begin(Plan(((load, None),)))
 
     def renew(self) -> None:
         """See `Generator.renew`."""
@@ -168,7 +159,7 @@ class XdpGenerator:
         elapsed = (time.monotonic_ns() - self._start) / _NANOSECONDS
         self._rest()
         _sleep(self._configuration.settle_time, check)
-        counters = self._counters(0.0, None, 0, elapsed)
+        counters = self._counters(elapsed)
         late = self.late(late_wait, check)
         return [{**direction, "late": late[direction["name"]]} for direction in counters]
 
@@ -198,7 +189,7 @@ class XdpGenerator:
         self._opened.callback(self._reception.close)
         self._codes = [self._frame_code(direction) for direction in directions]
         self._flows = [self._flow_counts(number) for number in range(len(directions))]
-        parts = [self._send_stream(stream) for stream in self._streams]
+        parts = self._parts = [self._send_stream(stream) for stream in self._streams]
         for port in dict.fromkeys(direction.receive for direction in directions):
             here = [
                 ReceiveStream(part, stream.number, self._before[port].mac)
@@ -255,27 +246,35 @@ class XdpGenerator:
 
     # One trial
 
-    def _begin(self, load: float, duration: float | None, ramp: float) -> None:
+    def _perform(self, plan: Plan, check: Callable[[], None]) -> list[Message]:
+        self._begin(plan)
+        self._finish(check)
+        return self._counters()
+
+    def _begin(self, plan: Plan) -> None:
         self._stay()
         self._before = same_links(self._configuration.ports, self._before)
         self._late_before, self._counted = self._count_late(), None
-        self._load = load
+        self._plan = plan
         ramp_tag, tag = self._next_tag(), self._next_tag()
         for flows in filter(None, self._flows):
             flows.memory[:] = bytes(len(flows.memory))
         self._reception.watch(tag, ramp_tag)
         schedules: list[list[list[Segment]]] = [[] for _ in self._senders]
         for stream in self._streams:
-            schedules[stream.sender].append(self._segments(stream, load, duration, ramp, (ramp_tag, tag)))
+            direction = self._configuration.directions[stream.direction]
+            tags = (ramp_tag + stream.number, tag + stream.number)
+            schedules[stream.sender].append(plan.segments(direction, stream.share, tags, self._catch_up))
         for number, sender in enumerate(self._senders):
-            rate = sum(self._rate(stream, load) for stream in self._streams if stream.sender == number)
+            rate = sum(self._rate(stream, plan.load) for stream in self._streams if stream.sender == number)
             sender.wake(self._batch or (EXACT_BATCH if rate < FAST_RATE else FAST_BATCH))
         for sender in self._senders:
             sender.wait_until_awake()
-            sender.promote(math.inf if duration is None else ramp + duration)
+            sender.promote(plan.ramp + plan.duration)
         self._devices.begin()
         self._start = time.monotonic_ns() + round(WAKE_SECONDS * _NANOSECONDS)
-        self._end = self._start + round((ramp + (duration or 0.0)) * _NANOSECONDS)
+        lasts = 0.0 if plan.duration == math.inf else plan.duration
+        self._end = self._start + round((plan.ramp + lasts) * _NANOSECONDS)
         for sender, schedule in zip(self._senders, schedules):
             sender.send(self._start, schedule)
         self.renew()
@@ -283,40 +282,6 @@ class XdpGenerator:
     def _rate(self, stream: Share, load: float) -> float:
         """Frames per second of a stream."""
         return load * self._configuration.directions[stream.direction].load_share / stream.share[1]
-
-    def _segments(
-        self, stream: Share, load: float, duration: float | None, ramp: float, tags: tuple[int, int]
-    ) -> list[Segment]:
-        """The schedule of a stream: the steps of the ramp, and what counts."""
-        step = stream.share[1]
-        ramp_tag, tag = (one + stream.number for one in tags)
-        rate = self._rate(stream, load) * step
-        segments = [
-            # Not even the slowest step may be empty, as that would be the end.
-            replace(segment, frames=max(1, segment.frames))
-            for segment in (
-                self._segment(part * rate, length, begin, ramp_tag, stream.share) for begin, length, part in _ramp(ramp)
-            )
-        ]
-        segments.append(self._segment(rate, duration, ramp, tag, stream.share))
-        return segments
-
-    def _segment(self, rate: float, duration: float | None, begin: float, tag: int, share: tuple[int, int]) -> Segment:
-        first, step = share
-        frames = FOREVER >> 2 if duration is None else frames_within(duration, rate)
-        catch_up = math.inf if self._is_burst else self._catch_up
-        last_call = math.inf if duration is None else begin + duration + grace_after(duration, self._catch_up)
-        if self._is_burst:
-            # A sender that cannot keep the rate sends what it can in this time, and the rest is unsent.
-            last_call = begin + (duration or 0.0) + LONGEST_STALL
-        return Segment(
-            interval=step * _NANOSECONDS / rate,
-            frames=-(-max(0, frames - first) // step),
-            begin=(begin + first / rate) * _NANOSECONDS,
-            last_call=last_call * _NANOSECONDS,
-            catch_up=catch_up * _NANOSECONDS,
-            tag=tag,
-        )
 
     def _finish(self, check: Callable[[], None]) -> None:
         """Waits until all has been sent, and then for frames in flight."""
@@ -377,7 +342,7 @@ class XdpGenerator:
     def _of(self, direction: int) -> list[Share]:
         return [stream for stream in self._streams if stream.direction == direction]
 
-    def _counters(self, load: float, duration: float | None, segment: int, elapsed: float = 0.0) -> list[Message]:
+    def _counters(self, elapsed: float = 0.0) -> list[Message]:
         arrived = self._arrived()
         self._received = [
             merged([self._reception.received(stream.number) for stream in self._of(number)])
@@ -388,32 +353,36 @@ class XdpGenerator:
         for sender in self._senders:
             self._devices.check(sender.cpu, sender.program.strayed_to())
         return [
-            self._direction_counters(number, load, duration, segment, elapsed, after)
-            for number in range(len(self._configuration.directions))
+            self._direction_counters(number, elapsed, after) for number in range(len(self._configuration.directions))
         ]
 
-    def _direction_counters(
-        self,
-        number: int,
-        load: float,
-        duration: float | None,
-        segment: int,
-        elapsed: float,
-        after: Mapping[str, Link],
-    ) -> Message:
+    def _course(self, number: int, counters: Message) -> Message:
+        if self._plan.is_burst:
+            return counted_course(self._start / _NANOSECONDS, counters)
+        streams = [
+            (self._parts[stream.number], self._senders[stream.sender].program, stream.place)
+            for stream in self._of(number)
+        ]
+        return schedule_course(self._plan, counters, self._start, streams, self._received[number].intact)
+
+    def _direction_counters(self, number: int, elapsed: float, after: Mapping[str, Link]) -> Message:
         direction, received = self._configuration.directions[number], self._received[number]
-        streams = self._of(number)
-        parts = [self._senders[stream.sender].program.sent(stream.place, segment) for stream in streams]
+        streams, plan = self._of(number), self._plan
+        segments = range(plan.ramp_segments, plan.ramp_segments + len(plan.steps))
+        parts = [
+            self._senders[stream.sender].program.sent(stream.place, segment)
+            for stream in streams
+            for segment in segments
+        ]
         sent, source = sum(part.sent for part in parts), self._before[direction.transmit]
         refused = after[direction.transmit].transmit_drops - source.transmit_drops
         if source.kind == "veth":
             # What a veth refuses is lost at its other end, which is the device's.
-            refused = self._devices.kept_out(refused, self._load * direction.load_share)
+            refused = self._devices.kept_out(refused, plan.load * direction.load_share)
         sent -= min(sent, refused)
-        if duration is None:
+        intended = plan.intended(direction)
+        if intended is None:
             intended = sum(part.sent + part.unsent for part in parts)
-        else:
-            intended = frames_within(duration, load * direction.load_share)
         sink = self._before[direction.receive]
         return {
             "name": direction.name,
@@ -424,7 +393,7 @@ class XdpGenerator:
             "generator_drops": after[direction.receive].receive_drops - sink.receive_drops,
             "late_of_trial_before": self._late_before[number]
             + sum(self._reception.late(stream.number) for stream in streams),
-            "elapsed": elapsed or max(duration or 0.0, *(part.last for part in parts)),
+            "elapsed": elapsed or max(plan.duration, *(part.last for part in parts)),
             "worst_lateness": max(part.lateness for part in parts),
             "last": max(part.last for part in parts),
             "load_share": direction.load_share,
@@ -460,19 +429,7 @@ class XdpGenerator:
         }
 
 
-_NO_TIMES = (
-    "The generator xdp cannot locate losses in time: its programs in the kernel count frames, and keep no times of "
-    "single ones. Measure recovery and reset with 'kind: afpacket'."
-)
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."
-
-
-def _ramp(seconds: float) -> list[tuple[float, float, float]]:
-    """The steps of a ramp: seconds from its start, seconds, and share of the load."""
-    if not seconds:
-        return []
-    length = seconds / RAMP_STEPS
-    return [(step * length, length, (step + 1) / (RAMP_STEPS + 1)) for step in range(RAMP_STEPS)]
 
 
 def _mac(text: str) -> bytes:

@@ -1,0 +1,190 @@
+"""The plan of one trial: the schedules of its streams, and the course of its losses in time.
+
+A sender keeps the time of each frame in a ring, and the receiver takes the time out of it. So the times that stay there
+are those of lost frames.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Iterator, Sequence
+
+from ..core.configuration import Direction
+from ..core.generator import counted_course
+from ..core.pacing import LONGEST_STALL, RAMP_STEPS, frames_within, grace_after
+from ..core.protocol import AgentError, Message
+from .send_program import FOREVER, RING_BITS, WRAP_BITS, Segment, SendProgram, SendStream
+
+_NANOSECONDS = 1e9
+_RING = 1 << RING_BITS
+_TIME_BITS = 64 - WRAP_BITS
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The loads of one trial, the same for all directions.
+
+    Attributes:
+        steps: Loads in frames per second with their seconds, which follow each other. One with None has no end.
+        ramp: Seconds of growing traffic before them.
+        is_burst: Whether every frame must leave, however late.
+    """
+
+    steps: tuple[tuple[float, float | None], ...]
+    ramp: float = 0.0
+    is_burst: bool = False
+
+    @property
+    def duration(self) -> float:
+        """Seconds of the steps; infinite if there is no end."""
+        return sum(math.inf if duration is None else duration for _, duration in self.steps)
+
+    @property
+    def load(self) -> float:
+        """The largest load, in frames per second."""
+        return max(load for load, _ in self.steps)
+
+    @property
+    def ramp_segments(self) -> int:
+        """How many segments of each stream come before the steps."""
+        return len(_ramp(self.ramp))
+
+    def intended(self, direction: Direction) -> int | None:
+        """Frames that the steps ask for in a direction; None: there is no end."""
+        if self.duration == math.inf:
+            return None
+        return sum(frames_within(duration or 0.0, load * direction.load_share) for load, duration in self.steps)
+
+    def segments(
+        self, direction: Direction, share: tuple[int, int], tags: tuple[int, int], catch_up: float
+    ) -> list[Segment]:
+        """The schedule of a stream: the steps of the ramp, and those that count.
+
+        Args:
+            direction: The direction.
+            share: Which part of it the stream is: the first of how many.
+            tags: The tags of frames of the ramp, and of frames that count.
+            catch_up: Seconds of traffic that are made up for after a stall.
+        """
+        ramp_tag, tag = tags
+        load = self.steps[0][0] * direction.load_share
+        segments = [
+            self._segment(part * load, length, begin, ramp_tag, share, catch_up)
+            for begin, length, part in _ramp(self.ramp)
+        ]
+        begin = self.ramp
+        for place, (step_load, duration) in enumerate(self.steps):
+            made = self._segment(step_load * direction.load_share, duration, begin, tag, share, catch_up)
+            segments.append(replace(made, renumbers=place == 0))
+            begin += duration or 0.0
+        # Only the last one may be empty, as that is the end.
+        return [*(replace(segment, frames=max(1, segment.frames)) for segment in segments[:-1]), segments[-1]]
+
+    def _segment(
+        self, rate: float, duration: float | None, begin: float, tag: int, share: tuple[int, int], catch_up: float
+    ) -> Segment:
+        first, step = share
+        frames = FOREVER >> 2 if duration is None else frames_within(duration, rate)
+        last_call = math.inf if duration is None else begin + duration + grace_after(duration, catch_up)
+        if self.is_burst:
+            # A sender that cannot keep the rate sends what it can in this time, and the rest is unsent.
+            last_call = begin + (duration or 0.0) + LONGEST_STALL
+        return Segment(
+            interval=step * _NANOSECONDS / rate,
+            frames=-(-max(0, frames - first) // step),
+            begin=(begin + first / rate) * _NANOSECONDS,
+            last_call=last_call * _NANOSECONDS,
+            catch_up=(math.inf if self.is_burst else catch_up) * _NANOSECONDS,
+            tag=tag,
+        )
+
+
+def check_schedule(steps: Sequence[tuple[float, float]], directions: Sequence[Direction], streams: int) -> None:
+    """Checks that losses of a schedule can be located.
+
+    Args:
+        steps: Its loads in frames per second, and their seconds.
+        directions: The directions.
+        streams: How many streams a direction has at least.
+
+    Raises:
+        AgentError: Of kind ``unsupported``, if frames have no numbers, or there are too many frames behind the first
+            step.
+    """
+    if not all(direction.frames.is_numbered for direction in directions):
+        raise AgentError(
+            "unsupported",
+            "Losses can only be located in time by sequence numbers, and frames of this profile have no room for "
+            "them. Take larger frames.",
+        )
+    frames = sum(load * duration for load, duration in steps[1:]) / streams
+    if frames > _RING:
+        raise AgentError(
+            "unsupported",
+            f"The generator xdp keeps the times of the last {_RING:,} frames of each sender, and {frames:,.0f} follow "
+            "the first step. Shorten the time after it (limit), or lower the load.",
+        )
+
+
+def schedule_course(
+    plan: Plan, counters: Message, start: int, streams: Sequence[tuple[SendStream, SendProgram, int]], intact: int
+) -> Message:
+    """The ``course`` of a direction with the steps of a schedule: see `TimedGenerator.schedule`.
+
+    Args:
+        plan: The plan.
+        counters: The counters of the direction.
+        start: When the schedule started, in nanoseconds of the clock that cannot be set.
+        streams: The streams, each with its sender and its place there.
+        intact: Frames that came back as they were sent.
+
+    Raises:
+        AgentError: If it is not known which frames were sent.
+    """
+    sent = [[program.sent(place, step).sent for step in range(len(plan.steps))] for _, program, place in streams]
+    if sum(map(sum, sent)) != counters["sent"]:
+        raise AgentError(
+            "counters",
+            f"The port of {counters['name']} refused frames, and it is not known which ones. Measure at a lower load.",
+        )
+    lost: list[list[int]] = [[] for _ in plan.steps]
+    for (stream, _, _), counts in zip(streams, sent):
+        first, total = 0, sum(counts)
+        for step, count in enumerate(counts):
+            lost[step] += _lost_times(stream, max(first, total - _RING), first + count, start)
+            first += count
+    # The first step may be longer than the ring.
+    of_others = [len(times) for times in lost[1:]]
+    numbers = [max(0, counters["sent"] - intact - sum(of_others)), *of_others]
+    steps, begin = [], 0.0
+    for step, (load, duration) in enumerate(plan.steps):
+        steps.append(
+            {
+                "start": begin,
+                "elapsed": duration,
+                "intended": frames_within(duration or 0.0, load * counters["load_share"]),
+                "sent": sum(counts[step] for counts in sent),
+                "lost": numbers[step],
+                "last_lost": max(lost[step]) / _NANOSECONDS if lost[step] else None,
+            }
+        )
+        begin += duration or 0.0
+    return {**counted_course(start / _NANOSECONDS, counters), "steps": steps}
+
+
+def _lost_times(stream: SendStream, first: int, end: int, start: int) -> Iterator[int]:
+    """When lost frames were sent, from one number on and before another, in nanoseconds after the start."""
+    words = stream.times.words
+    for number in range(first, end):
+        time = words[number % _RING] >> WRAP_BITS
+        if time:
+            yield (time - start) % (1 << _TIME_BITS)
+
+
+def _ramp(seconds: float) -> list[tuple[float, float, float]]:
+    """The steps of a ramp: seconds from its start, seconds, and share of the load."""
+    if not seconds:
+        return []
+    length = seconds / RAMP_STEPS
+    return [(step * length, length, (step + 1) / (RAMP_STEPS + 1)) for step in range(RAMP_STEPS)]
