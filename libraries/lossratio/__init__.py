@@ -24,6 +24,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lossratio.dut import OptionValues
     from lossratio.errors import LossRatioError
     from lossratio.measurements import TestPlace
     from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_to_back
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _ROOMS = {
+    "lossratio.dut": ("OptionValues",),
     "lossratio.errors": ("LossRatioError",),
     "lossratio.measurements": ("TestPlace",),
     "lossratio.measurements.open_testbed": ("OpenTestbed", "open_testbed"),

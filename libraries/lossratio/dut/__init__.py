@@ -11,6 +11,7 @@ from lossratio.dut.base import (
 )
 from lossratio.dut.black_box import BLACK_BOX, BlackBox
 from lossratio.dut.changes import Changes
+from lossratio.dut.option_values import AnyOptions, OptionValues
 from lossratio.dut.plugins import create_dut, dut_kinds, load_kind, parse_options
 from lossratio.nodes import CommandRunner
 
@@ -19,6 +20,7 @@ __all__ = [
     "CABLE",
     "EASTWARD",
     "WESTWARD",
+    "AnyOptions",
     "BlackBox",
     "Changes",
     "CommandRunner",
@@ -26,6 +28,7 @@ __all__ = [
     "Dut",
     "DutCounters",
     "DutOptions",
+    "OptionValues",
     "create_dut",
     "dut_kinds",
     "load_kind",

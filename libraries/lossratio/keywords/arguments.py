@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -11,6 +12,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from robot.api.deco import keyword
 from robot.api.types import Secret
 
+from lossratio.dut import OptionValues
 from lossratio.errors import SearchError
 from lossratio.measurements.throughput import GoalSet, goal_from, goal_set_from
 from lossratio.mlrsearch import SearchGoal, SearchGoalWarning
@@ -128,6 +130,23 @@ def typed_keyword(name: str | None = None) -> Callable[[FunctionT], FunctionT]:
         return marked
 
     return mark
+
+
+def with_option_values(method: FunctionT) -> FunctionT:
+    """Shows the options of all built-in kinds of DUT as arguments of a keyword that takes any by name.
+
+    Editors complete them then, and show their types. Values are handed over as they are: the kind reads them, and
+    refuses those of other kinds. OPTIONS in the keyword's documentation stands for their names.
+    """
+    values = get_type_hints(OptionValues)
+    signature = inspect.signature(method)
+    *others, last = signature.parameters.values()
+    own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in values]
+    vars(method)["__signature__"] = signature.replace(parameters=[*others, *own, last])
+    vars(method)["robot_types"] |= values
+    names = [f"``{name}``" for name in values]
+    method.__doc__ = (method.__doc__ or "").replace("OPTIONS", f"{', '.join(names[:-1])} and {names[-1]}")
+    return method
 
 
 def _without_none(hint: Any) -> Any:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
 from lossratio.errors import LossRatioError
-from lossratio.keywords.arguments import credentials, seconds, typed_keyword
+from lossratio.keywords.arguments import credentials, seconds, typed_keyword, with_option_values
 from lossratio.keywords.session import Keywords
 from lossratio.testbed import candidate, open_testbed, reserved, threads_and_cores
 from lossratio.topology import load_topology
@@ -68,6 +67,7 @@ class TestbedKeywords(Keywords):
 
     __test__ = False
 
+    @with_option_values
     @typed_keyword()
     def set_up_testbed(
         self,
@@ -79,7 +79,7 @@ class TestbedKeywords(Keywords):
         links: int = 1,
         password: Secret | None = None,
         passphrase: Secret | None = None,
-        **options: Any,
+        **options: object,
     ) -> None:
         """Logs in on the nodes of a topology, sets up the devices under test, and gets the traffic generator ready.
 
@@ -91,7 +91,7 @@ class TestbedKeywords(Keywords):
         | ``links``      | How many parallel paths the traffic takes at once; a load is that of each of their interfaces. |
         | ``password``   | What to log in with on nodes where keys are not enough, as a secret variable of Robot Framework. Left out: the environment variable ``LOSSRATIO_PASSWORD_<NODE>`` or ``LOSSRATIO_PASSWORD``, if there is one. |
         | ``passphrase`` | What the private key is encrypted with, likewise. Left out: ``LOSSRATIO_PASSPHRASE``. |
-        | ``options``    | The device's options by name, e.g. ``police=50 kfps``. One that this kind does not have is an error that names those it has. |
+        | ``options``    | The device's options by name, e.g. ``police=50 kfps``. The built-in kinds have OPTIONS. One that this kind does not have is an error that names those it has. |
 
         Everything is checked before anything is changed, and a set-up that fails half-way is undone. A local testbed
         that is not up is brought up, and taken down again by `Tear Down Testbed`. On a simulated testbed, a device with

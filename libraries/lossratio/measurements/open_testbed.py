@@ -27,8 +27,9 @@ from lossratio.trials import Integrity
 from lossratio.units import parse_frame_rate
 
 if TYPE_CHECKING:
-    from lossratio.dut import Dut, DutOptions
-    from lossratio.testbed import Ready, Testbed, TestbedRequest
+    from lossratio.dut import AnyOptions, Dut, DutOptions
+    from lossratio.nodes import Credentials
+    from lossratio.testbed import Ready, Recovery, Testbed, TestbedRequest
     from lossratio.traffic import TrafficProfile
 
 RequestT = TypeVar("RequestT", bound=Request)
@@ -51,7 +52,7 @@ class OpenTestbed:
     """
 
     def __init__(
-        self, file: Path, results: Path, dut: str | None, options: Mapping[str, Any], settings: Mapping[str, Any]
+        self, file: Path, results: Path, dut: str | None, options: AnyOptions, settings: Mapping[str, Any]
     ) -> None:
         self._file = file
         self._settings = settings
@@ -67,7 +68,7 @@ class OpenTestbed:
         *,
         goals: Goals = "csit",
         dut: str | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: AnyOptions | None = None,
         bidirectional: bool | None = None,
         min_load: str | float | None = None,
         max_load: str | float | None = None,
@@ -107,7 +108,7 @@ class OpenTestbed:
         profile: str = "ethip4-udp",
         *,
         dut: str | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: AnyOptions | None = None,
         bidirectional: bool | None = None,
         max_load: str | float | None = None,
         name: str | None = None,
@@ -127,7 +128,7 @@ class OpenTestbed:
         profile: str = "ethip4-udp",
         *,
         dut: str | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: AnyOptions | None = None,
         bidirectional: bool | None = None,
         max_load: str | float | None = None,
         name: str | None = None,
@@ -150,7 +151,7 @@ class OpenTestbed:
         target_loss_ratio: float = 1e-7,
         timeout: float = 1800.0,
         dut: str | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: AnyOptions | None = None,
         bidirectional: bool | None = None,
         min_load: str | float | None = None,
         max_load: str | float | None = None,
@@ -219,7 +220,7 @@ class OpenTestbed:
         dut, options = self._dut
         return open_plain(self._file, dut=dut, options=options, **self._settings)
 
-    def _with(self, dut: str | None, options: Mapping[str, Any] | None) -> Testbed:
+    def _with(self, dut: str | None, options: AnyOptions | None) -> Testbed:
         """The testbed with this kind of DUT, which is set up unless it is there already."""
         wanted = (dut, dict(options or {}))
         if wanted == (None, {}) or wanted == self._dut:
@@ -248,9 +249,13 @@ def open_testbed(
     topology: str | Path,
     *,
     dut: str | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: AnyOptions | None = None,
     results: str | Path = "results",
-    **settings: Any,
+    duts: int | None = None,
+    nic: str | None = None,
+    links: int = 1,
+    credentials: Credentials | None = None,
+    recovery: Recovery | None = None,
 ) -> OpenTestbed:
     """Opens a testbed, sets up its DUTs, and measures on it; close it in the end, best by a ``with`` block.
 
@@ -259,12 +264,19 @@ def open_testbed(
         dut: Kind of the DUTs, e.g. ``linux_bridge``; None: the DUTs stay as they are.
         options: The kind's options by name, e.g. ``{"police": "50 kfps"}``.
         results: Directory of the results of the methods that measure.
-        **settings: The other arguments of `lossratio.testbed.open_testbed`, such as ``duts`` and ``nic``.
+        duts: How many DUTs are on the path, in the order of the file; None: all.
+        nic: NIC model that the DUTs' ports on the path must have, e.g. ``Intel-E810CQ``; None: any.
+        links: Number of parallel paths that the traffic takes at once.
+        credentials: What to log in with on all nodes; None: keys, and the environment.
+        recovery: How often and how long faults of the infrastructure are repaired; None: as usual.
 
     Raises:
         LossRatioError: If the file, the kind or an option is wrong (before anything is touched), or the testbed cannot
             be set up (changes made until then are undone).
     """
+    settings: dict[str, Any] = {"duts": duts, "nic": nic, "links": links}
+    settings |= {} if credentials is None else {"credentials": credentials}
+    settings |= {} if recovery is None else {"recovery": recovery}
     return OpenTestbed(Path(topology), Path(results), dut, options or {}, settings)
 
 

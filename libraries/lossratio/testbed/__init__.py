@@ -15,7 +15,7 @@ from lossratio.testbed.loads import (
 )
 from lossratio.testbed.running_traffic import DEFAULT_LATE_WAIT, RunningTraffic, describe_stopped, start_traffic
 from lossratio.testbed.set_up import describe_traffic, threads_and_cores
-from lossratio.testbed.testbed import Ready, Testbed, TestbedRequest, TrafficSource, dut_request
+from lossratio.testbed.testbed import Ready, Recovery, Testbed, TestbedRequest, TrafficSource, dut_request
 
 __all__ = [
     "DEFAULT_LATE_WAIT",
@@ -23,6 +23,7 @@ __all__ = [
     "Candidate",
     "LoadRange",
     "Ready",
+    "Recovery",
     "RunningTraffic",
     "Testbed",
     "TestbedRequest",

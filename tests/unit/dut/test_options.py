@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
-from lossratio.dut import dut_kinds, load_kind, parse_options
+from lossratio.dut import OptionValues, dut_kinds, load_kind, parse_options
 from lossratio.dut.linux.kernel_dut import cpu_mask, parse_cpus
 from lossratio.errors import DutError
 from lossratio.simulation import Policer, sut_from
@@ -110,3 +112,15 @@ def test_cpu_numbers_are_read_as_linux_writes_them(text, cpus):
 )
 def test_cpu_masks_are_in_groups_of_32_bits(cpus, mask):
     assert cpu_mask(cpus) == mask
+
+
+def test_editors_know_the_options_of_all_built_in_kinds():
+    built_in = [
+        load_kind(kind).options_type for kind in dut_kinds() if load_kind(kind).__module__.startswith("lossratio.")
+    ]
+    assert set(OptionValues.__annotations__) == {name for options in built_in for name in options.model_fields}
+    for options in built_in:
+        for name, field in options.model_fields.items():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, Enum):
+                literals = get_args(get_args(get_type_hints(OptionValues)[name])[0])
+                assert {choice.value for choice in field.annotation} <= set(literals), name

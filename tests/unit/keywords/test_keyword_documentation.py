@@ -56,3 +56,10 @@ def test_types_of_our_own_are_documented():
     assert "IMIX_v4_1" in types["FrameSize"]
     for preset in ("NDR", "PDR", "RFC2544", "TST009", "QUICK_NDR", "QUICK_PDR"):
         assert f"``{preset}``" in types["SearchGoal"]
+
+
+def test_editors_complete_the_options_of_a_device_with_their_types_and_others_are_taken_too():
+    (keyword,) = (keyword for keyword in LIBRARY.keywords if keyword.name == "Set Up Testbed")
+    assert {"police", "forwarding", "cores", "west_mac"} <= set(keyword.args.named_only)
+    assert str(keyword.args.types["mode"]) == "Literal['io', 'mac', '5tswap', 'csum'] | str"
+    assert keyword.args.var_named == "options"
