@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -14,6 +15,7 @@ import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from waiting import wait_until
 
+from lossratio.bpf import why_impossible
 from lossratio.nodes import NodeSession
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import RunDirectory, read_result
@@ -55,11 +57,11 @@ def controller(testbed, tmp_path):
     """Starts `lossratio run` with the suite; it is killed in the end. One that died before may have left its lease."""
     processes = []
 
-    def start(*options, stop_in="", timeout="1 min", out="out", **popen):
+    def start(*options, stop_in="", timeout="1 min", out="out", topology=testbed[0], dut="linux_bridge", **popen):
         suite = tmp_path / "suite.robot"
-        suite.write_text(SUITE)
+        suite.write_text(SUITE.replace("linux_bridge", dut))
         robot = ["--outputdir", str(tmp_path / out), "--variable", f"TEST_TIMEOUT:{timeout}"]
-        program = [sys.executable, "-m", "lossratio", "run", "--wait", "20s", "--topology", str(testbed[0])]
+        program = [sys.executable, "-m", "lossratio", "run", "--wait", "20s", "--topology", str(topology)]
         command = [*program, *options, str(suite), "--", *robot]
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'libraries'}:{Path(__file__).parent}", "STOP_IN": stop_in}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
@@ -126,6 +128,38 @@ def test_after_each_killed_controller_the_next_run_finds_a_clean_testbed_and_fai
     assert "timeout" in results["Second"].error
     assert results["Second"].trials
     assert left(testbed) == []
+
+
+@pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
+def test_programs_of_the_generator_go_with_a_killed_controller_and_those_of_the_device_before_the_next_one(
+    testbed, controller, tmp_path
+):
+    file = local_topology(tmp_path, "programs", "reservation: {lease: 4 s}\n")
+    file.write_text(file.read_text().replace("kind: afpacket", "kind: xdp"))
+    with LocalTestbed.up(load_topology(file), keep=True) as running:
+
+        def attached():
+            names = []
+            for node, description in running.topology.nodes.items():
+                with NodeSession.connect(node, description) as session:
+                    links = json.loads(session.run("ip", "-json", "link").stdout)
+                    names += [link["ifname"] for link in links if "xdp" in link]
+            return names
+
+        try:
+            process = controller(topology=file, dut="xdp")
+            wait_for_second_test(process, RunDirectory(tmp_path / "out"))
+            assert sorted(attached()) == ["dut0", "dut1", "tg0", "tg1"]
+            process.kill()
+            process.wait()
+            wait_until(lambda: not {"tg0", "tg1"}.intersection(attached()))
+            # The next controller puts back what one that died has changed.
+            process = controller(topology=file, timeout="3 s", out="next")
+            assert process.wait(DEADLINE) == 1, process.stderr.read()
+            assert RunDirectory(tmp_path / "next").results()
+            assert attached() == []
+        finally:
+            running.down()
 
 
 @pytest.mark.parametrize("pauses", [(), (0.05,), (0.25,)], ids=["once", "twice", "again while the DUT is put back"])

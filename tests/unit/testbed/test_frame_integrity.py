@@ -11,9 +11,11 @@ import pytest
 from local_testbeds import local_topology, needs_testbed, own_state
 from measurement_examples import PROFILE, place
 
+from lossratio.bpf import why_impossible
 from lossratio.exit_status import FailureKind
 from lossratio.measurements.latency.measure import LatencyPoint, LatencyRequest, measure_latency
 from lossratio.measurements.mrr.measure import MrrRequest, measure_mrr
+from lossratio.measurements.throughput import NdrPdrGoals, SearchRequest, find_conditional_throughput
 from lossratio.report.listener import ReportFormat, render
 from lossratio.report.run import read_run
 from lossratio.results.doubts import DoubtKind
@@ -135,3 +137,45 @@ def test_traffic_that_is_closed_without_a_look_at_its_counters_fails_nothing(fau
     traffic = start_traffic(faulty(LOSES_AND_REPEATS), PROFILE, 2000.0, Integrity.FAIL)
     time.sleep(0.3)
     traffic.close()
+
+
+@pytest.fixture(scope="module")
+def kernel_generator(tmp_path_factory):
+    """A testbed whose generator looks at every frame."""
+    if why_impossible() is not None:
+        pytest.skip(f"no BPF here: {why_impossible()}")
+    file = local_topology(tmp_path_factory.mktemp("topology"), "every-frame")
+    file.write_text(file.read_text().replace("kind: afpacket", "kind: xdp").replace("catch_up: 5 ms", "catch_up: 10 s"))
+    with own_state():
+        yield file
+
+
+def test_a_dut_that_drops_and_repeats_equal_parts_of_many_frames_does_not_pass(kernel_generator, tmp_path):
+    with open_testbed(kernel_generator, dut="xdp", options={"faults": "drop,duplicate", "every": 100}) as testbed:
+        result = measure_mrr(testbed, request(load=10_000.0, trials=1), place(tmp_path))
+        search = SearchRequest((NdrPdrGoals.quick.value[1],), PROFILE, min_load=2000.0, max_load=20_000.0)
+        found = find_conditional_throughput(testbed, search, place(tmp_path / "search"))
+        with pytest.raises(IntegrityError, match=r"port0>port1: \d+ duplicated; port1>port0: \d+ dupl"):
+            measure_mrr(testbed, request(load=10_000.0, integrity=Integrity.FAIL), place(tmp_path / "fail"))
+    for direction in result.trials[0].directions:
+        assert direction.examined_frames == direction.received_frames + direction.duplicated_frames
+        # A busy machine may lose some more before they reach the device.
+        assert direction.duplicated_frames == pytest.approx(40, abs=3)
+        assert direction.sent_frames - direction.received_frames >= 38
+    (doubts,) = doubts_of([result])
+    (doubt,) = (doubt for doubt in doubts if doubt.kind is DoubtKind.INTEGRITY)
+    assert re.search(r"that came back, all of them examined: \d+ duplicated \((0\.9|1)", doubt.reason)
+    (goal,) = found.goals
+    assert (goal.result.relevant_lower_bound, goal.result.regular) == (None, False)
+
+
+def test_frames_that_a_dut_holds_back_are_reordered_or_late_and_each_is_reported(kernel_generator, tmp_path):
+    options = {"faults": "delay", "every": 100, "delay": 0.01}
+    with open_testbed(kernel_generator, dut="xdp", options=options) as testbed:
+        result = measure_mrr(testbed, request(load=10_000.0, trials=1), place(tmp_path))
+    for direction in result.trials[0].directions:
+        assert direction.reordered_frames == pytest.approx(40, abs=3)
+        assert (direction.duplicated_frames, direction.corrupted_frames, direction.misdelivered_frames) == (0, 0, 0)
+        assert direction.displacement_frames >= 99
+        assert direction.latency_most_us >= 10_000.0
+    assert "Frames that came after one sent later (RFC 4737): " in message(result)
