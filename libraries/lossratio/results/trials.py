@@ -61,6 +61,11 @@ class Direction(Record):
     """Flows of which a frame was lost or came back with a fault; None: the generator does not count flows."""
     displacement_frames: FrameCount | None = None
     """The most sequence numbers by which a frame was behind one before it; None: not known for every frame."""
+    extent_frames: FrameCount | None = None
+    """The most frames that had come from the first one with a higher number than a reordered frame on to that frame
+    (RFC 4737, reordering extent); None: not known for every frame."""
+    late_offset_us: float | None = None
+    """The longest time between these two arrivals (RFC 4737, late-time offset)."""
     latency_median_us: float | None = None
     """Median latency of all received frames; None: not known for every frame."""
     latency_99_us: float | None = None
@@ -68,7 +73,7 @@ class Direction(Record):
     latency_most_us: float | None = None
     """The largest of these latencies."""
     jitter_us: float | None = None
-    """Mean difference (absolute) between the latencies of successive frames (RFC 3393)."""
+    """Mean difference (absolute) between the latencies of successive frames (RFC 3393; IPDV of RFC 5481)."""
 
 
 class TestbedChange(Record):
@@ -217,6 +222,8 @@ def describe_direction(counters: DirectionCounters) -> Direction:
         misdelivered_frames=counters.misdelivered,
         flows_with_loss=counters.flows_with_loss,
         displacement_frames=counters.displacement,
+        extent_frames=counters.extent,
+        late_offset_us=counters.late_offset,
         latency_median_us=counters.latency_median,
         latency_99_us=counters.latency_99,
         latency_most_us=counters.latency_most,
@@ -245,6 +252,8 @@ def counters_of(direction: Direction) -> DirectionCounters:
         misdelivered=direction.misdelivered_frames,
         flows_with_loss=direction.flows_with_loss,
         displacement=direction.displacement_frames,
+        extent=direction.extent_frames,
+        late_offset=direction.late_offset_us,
         latency_median=direction.latency_median_us,
         latency_99=direction.latency_99_us,
         latency_most=direction.latency_most_us,

@@ -18,7 +18,10 @@ from lossratio.trials import (
     with_examination,
 )
 
-_OF_EVERY_FRAME = ("flows_with_loss", "displacement", "latency_median", "latency_99", "latency_most", "jitter")
+_OF_EVERY_FRAME = (
+    *("flows_with_loss", "displacement", "extent", "late_offset"),
+    *("latency_median", "latency_99", "latency_most", "jitter"),
+)
 """Fields that a generator reports which looks at every frame."""
 
 

@@ -131,10 +131,14 @@ class DirectionCounters:
             flows.
         displacement: The most sequence numbers by which a frame was behind one before it; None: not known for every
             frame.
+        extent: The most frames that had come from the first one with a higher number than a reordered frame on to that
+            frame (RFC 4737, reordering extent); None: not known for every frame.
+        late_offset: The longest time between these two arrivals (RFC 4737, late-time offset), in microseconds.
         latency_median: Median latency of all received frames, in microseconds; None: not known for every frame.
         latency_99: 99th percentile of these latencies, in microseconds.
         latency_most: The largest of them, in microseconds.
-        jitter: Mean difference (absolute) between the latencies of successive frames (RFC 3393), in microseconds.
+        jitter: Mean difference (absolute) between the latencies of successive frames (RFC 3393; RFC 5481 calls these
+            differences IPDV), in microseconds.
     """
 
     name: str
@@ -156,6 +160,8 @@ class DirectionCounters:
     misdelivered: int = 0
     flows_with_loss: int | None = None
     displacement: int | None = None
+    extent: int | None = None
+    late_offset: float | None = None
     latency_median: float | None = None
     latency_99: float | None = None
     latency_most: float | None = None

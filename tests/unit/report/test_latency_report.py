@@ -28,6 +28,9 @@ from lossratio.simulation.measurer import BASE_DELAY, simulated_latency
 def test_percentiles_are_reported_as_far_as_there_are_frames():
     (direction,) = at(100e3, counters()).directions
     assert direction.percentiles_us == {"50": 10.0, "90": 10.0, "99": 50.0, "99.9": 50.0}
+    assert direction.variation_us == 40.0
+    (few,) = at(100e3, counters(histogram=((10.0, 99),))).directions
+    assert few.variation_us is None
 
 
 def test_no_percentile_is_above_the_largest_latency():

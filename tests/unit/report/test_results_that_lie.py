@@ -30,7 +30,7 @@ INFERRED = (
     *("capacity_stdev_per_interface_fps", "at_min_ratio", "at_max_ratio"),
 )
 OF_EVERY_FRAME = (
-    *("flows_with_loss", "displacement_frames"),
+    *("flows_with_loss", "displacement_frames", "extent_frames", "late_offset_us"),
     *("latency_median_us", "latency_99_us", "latency_most_us", "jitter_us"),
 )
 FORMAT_2_SAMPLES = sorted((FORMAT_2 / "results").glob("*.json"))
@@ -60,6 +60,8 @@ def test_results_of_version_0_2_are_read_and_written_with_the_same_content(path,
         assert [found.pop(name) for name in ("combinations", "guard", "residuals")] == [[], None, []]
         assert found["fit"].pop("capacity_correlation") is None
         assert {function.pop(name) for function in found["functions"] for name in INFERRED} == {None}
+    latencies = [direction for at_load in again.get("latency", ()) for direction in at_load["directions"]]
+    assert {direction.pop(name) for direction in latencies for name in ("variation_us", "middle_us")} <= {None}
     assert {**again, "digest": None} == {**as_written, "digest": None}
     schema = json.loads((FORMAT_2 / "result.schema.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(as_written)

@@ -210,7 +210,38 @@ def test_copies_and_the_order_are_seen(times):
         frames = [bench.send() for _ in range(8)]
         bench.arrive(*(frames[number] for number in (0, 1, 1, 4, 2, 3, 5, 4, 7)))
         assert bench.counts() == {"arrived": 9, "duplicated": 2, "reordered": 2, "intact": 7}
-        assert bench.reception.received(0).displacement == 3
+        received = bench.reception.received(0)
+        # 2 came behind 4, and 3 came two frames after it.
+        assert (received.displacement, received.extent) == (2, 2)
+
+
+@needs_bpf
+def test_extent_and_late_time_are_counted_from_the_first_frame_with_a_higher_number(times):
+    with Bench(spec(), times) as bench:
+        frames = [bench.send() for _ in range(60)]
+        # Three frames come after three later ones, and then two of three are missing again and again.
+        order = [*range(10), *range(13, 16), 10, 11, 12, *range(16, 60, 3)]
+        bench.arrive(*(frames[number] for number in order))
+        received = bench.reception.received(0)
+        assert (received.reordered, received.displacement, received.extent) == (3, 5, 5)
+        bench.arrive(frames[41])
+        assert bench.reception.received(0).extent == len(order) - order.index(43)
+        before = vars(bench.reception.received(0))
+        time.sleep(0.02)
+        bench.arrive(frames[56])
+        after = vars(bench.reception.received(0))
+        assert after["late_offset"] - before["late_offset"] >= 10e6
+        assert after["extent"] == before["extent"]
+
+
+@needs_bpf
+def test_of_a_gap_long_ago_neither_extent_nor_late_time_is_known(times):
+    with Bench(spec(), times) as bench:
+        frames = [bench.send() for _ in range(60)]
+        bench.arrive(*frames[::3], frames[1])
+        received = bench.reception.received(0)
+        assert (received.reordered, received.displacement) == (1, 56)
+        assert (received.extent, received.late_offset) == (0, 0)
 
 
 @needs_bpf

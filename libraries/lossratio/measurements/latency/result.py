@@ -28,6 +28,9 @@ from lossratio.units import format_frame_rate, format_ratio
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 """Percentiles that are reported if there are enough frames for them."""
 
+_VARIATION = "99.9"
+"""The percentile whose distance from the smallest latency is the variation of the delay."""
+
 PURPOSE = "latency"
 """The purpose of a latency trial."""
 
@@ -52,6 +55,9 @@ class DirectionLatency(Record):
     middle_us: float | None = Field(default=None, ge=0.0)
     """Latency of the first frame that was sent after the middle of the trial and came back, microseconds: the single
     tagged frame of RFC 2544, section 26.2; null: the generator does not report it."""
+    variation_us: float | None = Field(default=None, ge=0.0)
+    """99.9th percentile of the latencies less the smallest one (PDV of RFC 5481), microseconds; null: there are too few
+    frames, or the result is of an earlier version."""
     percentiles_us: dict[str, float]
     """Latency by percentile, e.g. ``99.9``, microseconds; none for which there are too few frames."""
     histogram: str | None
@@ -222,6 +228,8 @@ class Histogram:
 def direction_latency(counters: LatencyCounters) -> DirectionLatency:
     """The latency of one direction, with its percentiles."""
     histogram = _histogram(counters)
+    percentiles = {} if histogram is None else percentiles_of(histogram, counters.maximum)
+    slow = percentiles.get(_VARIATION)
     return DirectionLatency(
         direction=counters.name,
         least_us=counters.minimum,
@@ -229,7 +237,8 @@ def direction_latency(counters: LatencyCounters) -> DirectionLatency:
         most_us=counters.maximum,
         jitter_us=counters.jitter,
         middle_us=counters.middle,
-        percentiles_us={} if histogram is None else percentiles_of(histogram, counters.maximum),
+        variation_us=None if slow is None or counters.minimum is None else max(0.0, slow - counters.minimum),
+        percentiles_us=percentiles,
         histogram=None if histogram is None else histogram.encode(),
         histogram_unit_us=1.0 if histogram is None else histogram.unit,
         resolution_us=counters.resolution,
@@ -355,6 +364,8 @@ def _numbers(direction: DirectionLatency) -> str:
     if direction.jitter_us is not None:
         parts.append(f"jitter {format_microseconds(direction.jitter_us)}")
     parts += [f"{name} %: {format_microseconds(value)}" for name, value in direction.percentiles_us.items()]
+    if direction.variation_us is not None:
+        parts.append(f"variation (99.9 % less least) {format_microseconds(direction.variation_us)}")
     counts = {"out of order": direction.out_of_order_frames, "duplicates": direction.duplicate_frames}
     parts += [f"{count:,} {what}" for what, count in counts.items() if count]
     if direction.resolution_us is not None:

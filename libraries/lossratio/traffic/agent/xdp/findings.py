@@ -2,13 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Sequence
 
 from ..core.protocol import Message
 from . import histogram
-from .receive_program import ReceivedFrames
+
+MAXIMA = ("displacement", "extent", "late_offset", "latency_most")
+"""Findings that are the largest one of all frames, and no sum."""
 
 _MICROSECOND = 1000.0
+
+
+@dataclass(frozen=True)
+class ReceivedFrames:
+    """What arrived of a stream.
+
+    Attributes:
+        arrived: Frames with its tag.
+        wrong_length: Frames of a length that was never sent.
+        wrong_mac: Frames with another destination MAC address than the port's.
+        corrupted: Frames with other contents.
+        readdressed: Frames with other IP addresses.
+        duplicated: Further copies of intact frames.
+        stale: Frames that so many later ones had overtaken that it is not known whether they are copies.
+        intact: Frames that arrived as they were sent, each counted once.
+        reordered: Frames among these with a lower number than one before them (RFC 4737, type-P-reordered).
+        displacement: By how many numbers a frame was behind the highest one at most.
+        extent: How many frames had come, at most, from the first one with a higher number than a reordered frame on to
+            that frame (RFC 4737, reordering extent). Of a frame that was missing before the 16 latest gaps in the
+            numbers it is not known.
+        late_offset: Nanoseconds between these two arrivals at most (RFC 4737, late-time offset).
+        latency_sum: Nanoseconds, over all intact frames.
+        latency_least: Nanoseconds; None: there was no frame.
+        latency_most: Nanoseconds.
+        jitter_sum: Sum of the differences (absolute) between latencies of frames that followed one another, in
+            nanoseconds (RFC 3393, selected by consecutive numbers).
+        jitter_count: How many such differences there were.
+        histogram: How many latencies are in each interval: see `lossratio.traffic.agent.xdp.histogram`.
+    """
+
+    arrived: int
+    wrong_length: int
+    wrong_mac: int
+    corrupted: int
+    readdressed: int
+    duplicated: int
+    stale: int
+    intact: int
+    reordered: int
+    displacement: int
+    extent: int
+    late_offset: int
+    latency_sum: int
+    latency_least: int | None
+    latency_most: int
+    jitter_sum: int
+    jitter_count: int
+    histogram: tuple[int, ...]
 
 
 def merged(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
@@ -17,15 +68,19 @@ def merged(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
     sums = {name: sum(column) for name, column in values.items() if name not in ("histogram", "latency_least")}
     least = [value for value in values["latency_least"] if value is not None]
     return ReceivedFrames(
-        **{**sums, "displacement": max(values["displacement"]), "latency_most": max(values["latency_most"])},
+        **{**sums, **{name: max(values[name]) for name in MAXIMA}},
         latency_least=min(least, default=None),
         histogram=tuple(map(sum, zip(*values["histogram"]))),
     )
 
 
 def times_of(received: ReceivedFrames) -> Message:
-    """The findings about time and order that each trial has: latencies and jitter in microseconds, and displacement."""
-    answer: Message = {"displacement": received.displacement}
+    """The findings about time and order that each trial has: times in microseconds, and how far frames were behind."""
+    answer: Message = {
+        "displacement": received.displacement,
+        "extent": received.extent,
+        "late_offset": received.late_offset / _MICROSECOND,
+    }
     if received.intact and received.latency_least is not None:
         answer.update(
             latency_median=histogram.percentile(received.histogram, 50) / _MICROSECOND,

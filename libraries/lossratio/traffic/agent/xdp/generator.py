@@ -19,11 +19,11 @@ from ..core.ports import links_after, same_links, usable_links
 from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
 from .devices import attach, check_can_send, check_may_attach, possible_cpus
-from .findings import latency_of, merged, times_of
+from .findings import ReceivedFrames, latency_of, merged, times_of
 from .frame_code import FrameCode
 from .frames import FramePlan
 from .plan import Plan, check_schedule, schedule_course
-from .receive_program import DIRECTIONS, ReceivedFrames, ReceiveProgram, ReceiveStream, Reception
+from .receive_program import DIRECTIONS, ReceiveProgram, ReceiveStream, Reception
 from .send_program import RING_BITS, Segment, SendProgram, SendStream
 from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, prepare_main_thread, share_out
 

@@ -34,6 +34,7 @@ from lossratio.bpf import (
 
 from ..core.configuration import VLAN_TAG_BYTES
 from . import histogram
+from .findings import MAXIMA, ReceivedFrames
 from .frame_code import FREE_STACK, Faults
 from .send_program import FOREVER, RING_BITS, WRAP_BITS, SendStream
 
@@ -45,12 +46,16 @@ _FAMILY, _PREVIOUS, _RAMP, _TAGS = 0, 8, 16, 24
 _TAG_BYTES = 8
 _COUNTERS = (
     *("arrived", "wrong_length", "wrong_mac", "corrupted", "readdressed", "duplicated", "stale", "intact"),
-    *("reordered", "displacement", "latency_sum", "latency_least", "latency_most"),
+    *("reordered", "displacement", "extent", "late_offset", "latency_sum", "latency_least", "latency_most"),
     *("jitter_sum", "jitter_count", "next_in_turn", "last_latency"),
 )
 _PLACES = {name: 8 * place for place, name in enumerate(_COUNTERS)}
 _HISTOGRAM = 8 * len(_COUNTERS)
 _BLOCK = _HISTOGRAM + 8 * histogram.INTERVALS
+_POSITION, _GAP_COUNT, _GAPS = 0, 8, 16
+_GAP_BYTES, _MOST_GAPS = 32, 16
+_GAP_START, _GAP_END, _GAP_POSITION, _GAP_TIME = 0, 8, 16, 24
+_ORDER_BYTES = _GAPS + _GAP_BYTES * _MOST_GAPS
 _END_SLOT, _LENGTH_SLOT, _NOW_SLOT = -FREE_STACK - 8, -FREE_STACK - 16, -FREE_STACK - 24
 
 
@@ -69,48 +74,6 @@ class ReceiveStream:
     mac: bytes
 
 
-@dataclass(frozen=True)
-class ReceivedFrames:
-    """What arrived of a stream.
-
-    Attributes:
-        arrived: Frames with its tag.
-        wrong_length: Frames of a length that was never sent.
-        wrong_mac: Frames with another destination MAC address than the port's.
-        corrupted: Frames with other contents.
-        readdressed: Frames with other IP addresses.
-        duplicated: Further copies of intact frames.
-        stale: Frames that so many later ones had overtaken that it is not known whether they are copies.
-        intact: Frames that arrived as they were sent, each counted once.
-        reordered: Frames among these with a lower number than one before them (RFC 4737, type-P-reordered).
-        displacement: By how many numbers a frame was behind the highest one at most.
-        latency_sum: Nanoseconds, over all intact frames.
-        latency_least: Nanoseconds; None: there was no frame.
-        latency_most: Nanoseconds.
-        jitter_sum: Sum of the differences (absolute) between latencies of frames that followed one another, in
-            nanoseconds (RFC 3393, selected by consecutive numbers).
-        jitter_count: How many such differences there were.
-        histogram: How many latencies are in each interval: see `lossratio.traffic.agent.xdp.histogram`.
-    """
-
-    arrived: int
-    wrong_length: int
-    wrong_mac: int
-    corrupted: int
-    readdressed: int
-    duplicated: int
-    stale: int
-    intact: int
-    reordered: int
-    displacement: int
-    latency_sum: int
-    latency_least: int | None
-    latency_most: int
-    jitter_sum: int
-    jitter_count: int
-    histogram: tuple[int, ...]
-
-
 class Reception:
     """Memory that all programs of the receiving ports share: tags, and counters for each stream and processor.
 
@@ -127,7 +90,8 @@ class Reception:
         self._late = _TAGS + _TAG_BYTES * streams
         self._strayed = self._late + 8 * streams
         self._next = self._strayed + 8 * streams
-        self.control = Array(self._next + 8 * streams, "lossratio_tags")
+        self._order = self._next + 8 * streams
+        self.control = Array(self._order + _ORDER_BYTES * streams, "lossratio_tags")
         self.counters = Array(_BLOCK * streams * cpus, "lossratio_recv")
         for place in (_FAMILY, _PREVIOUS, _RAMP):
             self._put(place, _NO_TAG)
@@ -148,6 +112,10 @@ class Reception:
     def next_place(self, stream: int) -> int:
         """Place of the number after the highest one of a stream that has arrived."""
         return self._next + 8 * stream
+
+    def order_place(self, stream: int) -> int:
+        """Place of the number of a stream's arrivals, and of the latest gaps in its numbers."""
+        return self._order + _ORDER_BYTES * stream
 
     def watch(self, tag: int, ramp_tag: int) -> None:
         """Counts from zero, frames with other tags than before.
@@ -171,6 +139,7 @@ class Reception:
             self.control.memory[place : place + _TAG_BYTES] = own.to_bytes(4, "big") + words
             for counter in (self.late_place, self.strayed_place, self.next_place):
                 self._put(counter(stream), 0)
+        self.control.memory[self._order :] = bytes(_ORDER_BYTES * self.streams)
         self._put(_FAMILY, tag)
 
     def late(self, stream: int) -> int:
@@ -195,7 +164,7 @@ class Reception:
         ]
         sums = [sum(column) for column in zip(*blocks)] or [0] * (len(_COUNTERS) + histogram.INTERVALS)
         counts = dict(zip(_COUNTERS, sums))
-        for name in ("displacement", "latency_most"):
+        for name in MAXIMA:
             counts[name] = max((block[_COUNTERS.index(name)] for block in blocks), default=0)
         least = min((block[_COUNTERS.index("latency_least")] for block in blocks), default=FOREVER)
         del counts["next_in_turn"], counts["last_latency"], counts["latency_least"]
@@ -419,22 +388,60 @@ class ReceiveProgram:
         code.stx(DW, R7, places["last_latency"], R1)
 
     def _assemble_order(self, code: Assembler, one: ReceiveStream) -> None:
-        """Compares the number in R9 with the highest one so far."""
-        is_next, done = code.new_label("next"), code.new_label("ordered")
-        place = self._reception.next_place(one.number)
+        """Compares the number in R9 with the highest one so far; R1 stays."""
+        names = {name: code.new_label(name) for name in ("next", "highest", "ordered", "found")}
+        place, order = self._reception.next_place(one.number), self._reception.order_place(one.number)
+        code.ldx(DW, R5, R8, order + _POSITION)
+        code.add(R5, 1)
+        code.stx(DW, R8, order + _POSITION, R5)
         code.ldx(DW, R2, R8, place)
-        code.jge(R9, R2, is_next)
+        code.jge(R9, R2, names["next"])
         _increment(code, "reordered", R3)
         code.sub(R2, R9)
-        code.ldx(DW, R3, R7, _PLACES["displacement"])
-        code.jle(R2, R3, done)
-        code.stx(DW, R7, _PLACES["displacement"], R2)
-        code.ja(done)
-        code.label(is_next)
+        code.sub(R2, 1)
+        _raise_to(code, "displacement")
+        for gap in range(_MOST_GAPS):
+            other = code.new_label("other gap")
+            begin = order + _GAPS + _GAP_BYTES * gap
+            code.ldx(DW, R2, R8, begin + _GAP_START)
+            code.jgt(R2, R9, other)
+            code.ldx(DW, R2, R8, begin + _GAP_END)
+            code.jle(R2, R9, other)
+            code.ldx(DW, R2, R8, begin + _GAP_POSITION)
+            code.ldx(DW, R4, R8, begin + _GAP_TIME)
+            code.ja(names["found"])
+            code.label(other)
+        code.ja(names["ordered"])
+        code.label(names["found"])
+        code.sub(R5, R2)
+        code.mov(R2, R5)
+        _raise_to(code, "extent")
+        code.ldx(DW, R2, R10, _NOW_SLOT)
+        code.sub(R2, R4)
+        _raise_to(code, "late_offset")
+        code.ja(names["ordered"])
+        code.label(names["next"])
+        code.jeq(R9, R2, names["highest"])
+        # Numbers are missing from R2 on: they are lost, or will be late.
+        code.ldx(DW, R3, R8, order + _GAP_COUNT)
+        code.mov(R4, R3)
+        code.add(R4, 1)
+        code.stx(DW, R8, order + _GAP_COUNT, R4)
+        code.and_(R3, _MOST_GAPS - 1)
+        code.mul(R3, _GAP_BYTES)
+        code.mov(R4, R8)
+        code.add(R4, R3)
+        begin = order + _GAPS
+        code.stx(DW, R4, begin + _GAP_START, R2)
+        code.stx(DW, R4, begin + _GAP_END, R9)
+        code.stx(DW, R4, begin + _GAP_POSITION, R5)
+        code.ldx(DW, R3, R10, _NOW_SLOT)
+        code.stx(DW, R4, begin + _GAP_TIME, R3)
+        code.label(names["highest"])
         code.mov(R3, R9)
         code.add(R3, 1)
         code.stx(DW, R8, place, R3)
-        code.label(done)
+        code.label(names["ordered"])
 
 
 def _shifts(one: ReceiveStream) -> tuple[int, ...]:
@@ -446,3 +453,12 @@ def _increment(code: Assembler, name: str, scratch: Register = R2) -> None:
     code.ldx(DW, scratch, R7, _PLACES[name])
     code.add(scratch, 1)
     code.stx(DW, R7, _PLACES[name], scratch)
+
+
+def _raise_to(code: Assembler, name: str) -> None:
+    """Has a counter of the largest value be R2 at least; R3 is lost."""
+    is_enough = code.new_label(name)
+    code.ldx(DW, R3, R7, _PLACES[name])
+    code.jle(R2, R3, is_enough)
+    code.stx(DW, R7, _PLACES[name], R2)
+    code.label(is_enough)
