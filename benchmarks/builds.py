@@ -33,7 +33,7 @@ def main(repetitions: int, revisions: tuple[int, ...]) -> None:
             click.echo("  ".join(f"{column:>9}" for column in (*columns, *more)))
     click.echo("\ncomparison (least change 1 %)")
     click.echo(f"{'change':>7}  {'noise':>6}  {'mean':>6}  verdicts")
-    for change, noise in ((0.0, 0.003), *EFFECTS):
+    for change, noise in ((0.0, 0.003), (0.0, 0.01), (0.0, 0.03), *EFFECTS, (-0.05, 0.03)):
         verdicts, counts = zip(*(compared(random, change, noise) for _ in range(repetitions)), strict=True)
         shares = ", ".join(f"{verdict} {number / repetitions:.1%}" for verdict, number in Counter(verdicts).items())
         click.echo(f"{change:>7.1%}  {noise:>6.1%}  {np.mean(counts):>6.1f}  {shares}")

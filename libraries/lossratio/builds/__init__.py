@@ -16,6 +16,7 @@ from lossratio.builds.comparison import (
     ComparisonResult,
     ComparisonVerdict,
     compare_builds,
+    comparison_comment,
     describe_comparison,
 )
 from lossratio.builds.measuring import BuildBench, BuildRecord, set_up_build
@@ -33,6 +34,7 @@ __all__ = [
     "ComparisonVerdict",
     "bisect",
     "compare_builds",
+    "comparison_comment",
     "describe_bisection",
     "describe_comparison",
     "revisions_between",

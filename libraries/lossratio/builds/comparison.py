@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from html import escape
 from statistics import fmean
 
 from lossratio.builds.measuring import BuildRecord
@@ -162,10 +163,12 @@ class AbRequest:
     Attributes:
         least_change: The smallest relative difference that matters.
         limit: The most measurements, of both builds together.
+        certainty: Probability that no interval of a test's comparison misses the truth.
     """
 
     least_change: float
     limit: int
+    certainty: float = 0.95
 
 
 def compare_builds(
@@ -190,7 +193,10 @@ def compare_builds(
         values = record.measurements[step].values or {}
         if step == 0:
             comparisons = {
-                name: BuildComparison(least_change=request.least_change, limit=request.limit) for name in values
+                name: BuildComparison(
+                    least_change=request.least_change, certainty=request.certainty, limit=request.limit
+                )
+                for name in values
             }
         if values.keys() != comparisons.keys():
             missing = ", ".join(sorted(values.keys() ^ comparisons.keys()))
@@ -215,6 +221,70 @@ def describe_comparison(name: str, result: ComparisonResult) -> str:
         ComparisonVerdict.UNDECIDED: "undecided: B differs from A",
     }.get(result.verdict, f"B is {result.verdict.value} than A")
     return f"{name}: {verdict}{difference}{interval}, after {result.measurements} measurements."
+
+
+def comparison_comment(results: Mapping[str, ComparisonResult], record: BuildRecord, request: AbRequest) -> str:
+    """The verdicts as Markdown, for a comment on a pull request: a table, and a chart of all measurements.
+
+    The chart is one of Mermaid, which GitHub and GitLab draw; neither shows a picture that a comment has in itself.
+
+    Args:
+        results: The results of the tests.
+        record: The measurements.
+        request: The request of the comparison.
+    """
+    verdicts = {result.verdict for result in results.values()}
+    worst = next(verdict.value for verdict in _WORST_FIRST if verdict in verdicts)
+    lines = [
+        f"### Data plane throughput of B beside A: {worst}",
+        "",
+        f"| test | B is | change | {100 * request.certainty:.4g} % interval | measurements |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for name, result in results.items():
+        change = "" if result.difference is None else f"{result.difference:+.2%}"
+        low, high = result.interval
+        interval = "" if math.isinf(high) else f"{low:+.2%} to {high:+.2%}"
+        verdict = f"**{result.verdict.value}**" if result.verdict is ComparisonVerdict.SLOWER else result.verdict.value
+        lines.append(f"| {_cell(name)} | {verdict} | {change} | {interval} | {result.measurements} |")
+    lines += ["", "Measured in turns, A B B A, until each verdict was clear, or the limit was reached.", ""]
+    for name in results:
+        head = f"<details><summary>Measurements of {escape(name)}</summary>"
+        lines += [head, "", *_chart(name, record), "</details>", ""]
+    return "\n".join(lines)
+
+
+_WORST_FIRST = (
+    ComparisonVerdict.SLOWER,
+    ComparisonVerdict.UNDECIDED,
+    ComparisonVerdict.FASTER,
+    ComparisonVerdict.SAME,
+)
+
+
+def _chart(name: str, record: BuildRecord) -> list[str]:
+    """All measurements of a test, in their order, in thousands of frames per second."""
+    measured = [
+        (done.build, done.values[name] / 1e3) for done in record.measurements if done.values and name in done.values
+    ]
+    values = [value for _, value in measured]
+    room = max(values) * 0.01
+    low, high = max(0.0, min(values) - room), max(values) + room
+    labels = ", ".join(f'"{place} {build}"' for place, (build, _) in enumerate(measured, start=1))
+    return [
+        "```mermaid",
+        "xychart-beta",
+        f"  x-axis [{labels}]",
+        f'  y-axis "kfps" {low:.3f} --> {high:.3f}',
+        f"  bar [{', '.join(f'{value:.3f}' for value in values)}]",
+        "```",
+        "",
+    ]
+
+
+def _cell(text: str) -> str:
+    """Text as a cell of a Markdown table."""
+    return escape(text).replace("|", "\\|")
 
 
 def _next(comparisons: Mapping[str, BuildComparison], step: int) -> Build | None:

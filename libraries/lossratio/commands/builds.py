@@ -46,8 +46,16 @@ def _measured_with(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.option("--set-up-a", metavar="COMMAND", required=True, help="Sets build A up, e.g. the parent of a patch.")
 @click.option("--set-up-b", metavar="COMMAND", required=True, help="Sets build B up, e.g. the patch.")
+@click.option(
+    "--certainty",
+    type=click.FloatRange(min=50.0, max=100.0, max_open=True),
+    default=95.0,
+    show_default=True,
+    help="Per cent; the share of comparisons that claim no difference where there is none is this at least.",
+)
+@click.option("--markdown", metavar="FILE", type=FILE, help="Write the verdicts as a comment for a pull request, too.")
 @_measured_with
-def ab(set_up_a: str, set_up_b: str, **given: Any) -> None:
+def ab(set_up_a: str, set_up_b: str, certainty: float, markdown: Path | None, **given: Any) -> None:
     """Compare two builds of the SUT: measure TEST on both until the verdict is clear.
 
     TEST are files or directories with suites. The builds are measured in turns, A B B A. Their set-up commands run in
@@ -62,9 +70,11 @@ def ab(set_up_a: str, set_up_b: str, **given: Any) -> None:
         BuildRecord,
         ComparisonVerdict,
         compare_builds,
+        comparison_comment,
         describe_comparison,
         set_up_build,
     )
+    from lossratio.report import write_report
 
     bench = _bench(given)
     commands = {Build.A: set_up_a, Build.B: set_up_b}
@@ -75,10 +85,12 @@ def ab(set_up_a: str, set_up_b: str, **given: Any) -> None:
             raise BuildError(f"The set-up of build {build.value} says that it cannot be measured.", ExitStatus.FAILED)
         return bench.measure(record.next_directory(build.value))
 
-    request = AbRequest(given["least_change"] / 100, given["limit"])
+    request = AbRequest(given["least_change"] / 100, given["limit"], certainty / 100)
     results = compare_builds(request, record, measure, click.echo)
     for name, result in results.items():
         click.echo(describe_comparison(name, result))
+    if markdown is not None:
+        write_report(markdown, comparison_comment(results, record, request))
     verdicts = {result.verdict for result in results.values()}
     if ComparisonVerdict.SLOWER in verdicts:
         sys.exit(ExitStatus.REGRESSION)

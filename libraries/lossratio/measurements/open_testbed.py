@@ -22,7 +22,7 @@ from lossratio.measurements.throughput import (
     goal_set_from,
 )
 from lossratio.mlrsearch import SearchGoal
-from lossratio.results import RunDirectory, TestIdentity, result_name
+from lossratio.results import RunDirectory, TestIdentity, TestResult, result_name
 from lossratio.trials import Integrity
 from lossratio.units import parse_frame_rate
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lossratio.traffic import TrafficProfile
 
 RequestT = TypeVar("RequestT", bound=Request)
+ResultT = TypeVar("ResultT", bound=TestResult)
 
 Goals = str | SearchGoal | tuple[str | SearchGoal, ...]
 """Search goals: a set by name (``csit``, ``quick``), presets by name, goals, or a file of goals."""
@@ -58,6 +59,7 @@ class OpenTestbed:
         self._settings = settings
         self._directory = RunDirectory(results)
         self._measurements: Counter[str] = Counter()
+        self._results: list[TestResult] = []
         self._dut = (dut, dict(options))
         self._testbed = self._opened()
 
@@ -100,7 +102,7 @@ class OpenTestbed:
             request = SearchRequest(wanted, request.profile, request.min_load, request.max_load, timeout)
         test = name or f"{frame_size} {', '.join(goal.name or str(goal) for goal in wanted)}"
         testbed = self._with(dut, options)
-        return find_conditional_throughput(testbed, request, self._place(test), on_progress)
+        return self._kept(find_conditional_throughput(testbed, request, self._place(test), on_progress))
 
     def mrr(
         self,
@@ -120,7 +122,8 @@ class OpenTestbed:
             LossRatioError: If an argument makes no sense, or the measurement fails.
         """
         request = MrrRequest(self._profile(frame_size, profile, bidirectional), _load(max_load))
-        return measure_mrr(self._with(dut, options), request, self._place(name or f"{frame_size} MRR"), on_progress)
+        place = self._place(name or f"{frame_size} MRR")
+        return self._kept(measure_mrr(self._with(dut, options), request, place, on_progress))
 
     def frame_loss(
         self,
@@ -141,7 +144,7 @@ class OpenTestbed:
         """
         request = FrameLossRequest(self._profile(frame_size, profile, bidirectional), _load(max_load))
         place = self._place(name or f"{frame_size} frame loss rate")
-        return measure_frame_loss_rate(self._with(dut, options), request, place, on_progress)
+        return self._kept(measure_frame_loss_rate(self._with(dut, options), request, place, on_progress))
 
     def critical_load(
         self,
@@ -166,7 +169,13 @@ class OpenTestbed:
         """
         profile_ = self._profile(frame_size, profile, bidirectional)
         request = SoakRequest(profile_, target_loss_ratio, *_loads(min_load, max_load), timeout)
-        return find_critical_load(self._with(dut, options), request, self._place(name or f"{frame_size} critical load"))
+        place = self._place(name or f"{frame_size} critical load")
+        return self._kept(find_critical_load(self._with(dut, options), request, place))
+
+    @property
+    def results(self) -> tuple[TestResult, ...]:
+        """The results of its methods so far, in their order."""
+        return tuple(self._results)
 
     @property
     def request(self) -> TestbedRequest:
@@ -233,6 +242,10 @@ class OpenTestbed:
         self._dut = wanted
         self._testbed = self._opened()
         return self._testbed
+
+    def _kept(self, result: ResultT) -> ResultT:
+        self._results.append(result)
+        return result
 
     def _place(self, name: str) -> TestPlace:
         self._measurements[name] += 1

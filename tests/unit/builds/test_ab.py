@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from pathlib import Path
 
 import pytest
-from patches_examples import set_capacity, write_lab
+from patches_examples import git, make_repository, set_capacity, write_lab
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -36,6 +40,52 @@ def test_a_slower_build_is_found_in_every_test_with_exit_status_3(lab, run_ab):
     assert "64B-mrr MRR: B is slower than A by -3.3" in result.out
     assert "1518B-mrr MRR: B is slower than A by -3.3" in result.out
     assert [measurement["build"] for measurement in measurements(lab)] == list("ABBAABBA")
+
+
+def test_the_verdicts_are_a_comment_for_a_pull_request(lab, run_ab):
+    comment = lab.parent / "comment.md"
+    run_ab(lab, set_capacity(lab, 150), set_capacity(lab, 145), "--certainty", "99", "--markdown", comment)
+    lines = comment.read_text().splitlines()
+    assert lines[0] == "### Data plane throughput of B beside A: slower"
+    assert "| test | B is | change | 99 % interval | measurements |" in lines
+    row = next(line for line in lines if "64B-mrr MRR |" in line)
+    assert re.fullmatch(r"\| \S*64B-mrr MRR \| \*\*slower\*\* \| -3\.3\d% \| -\d\.\d\d% to -\d\.\d\d% \| \d+ \|", row)
+    bars = [line for line in lines if line.startswith("  bar [")]
+    assert len(bars) == 2
+    values = [float(value) for value in bars[0][7:-1].split(", ")]
+    # In the order of the measurements, A B B A, in kfps of both directions.
+    assert values[:4] == pytest.approx([150, 145, 145, 150], rel=1e-3)
+
+
+@pytest.mark.parametrize("slower", [False, True], ids=["the same", "slower"])
+def test_the_how_to_for_pull_requests_works_as_it_stands(slower, lossratio, tmp_path):
+    page = (ROOT / "docs" / "how-to" / "benchmark-a-pull-request.md").read_text()
+    (suite,) = re.findall(r"```robotframework\n(.*?)```", page, flags=re.DOTALL)
+    (command,) = re.findall(r"```bash\n(.*?)```", page, flags=re.DOTALL)
+    repository = tmp_path / "device"
+    make_repository(repository, [50, 47 if slower else 50])
+    git(repository, "checkout", "--quiet", "-b", "patch")
+    git(repository, "branch", "--force", "main", "HEAD~1")
+    topology = write_lab(tmp_path)
+    (tmp_path / "benchmark.robot").write_text(suite)
+    build = tmp_path / "build.sh"
+    # The build is the rate that the device is policed to.
+    build.write_text(
+        f"""#!/bin/sh -e
+        rate=$(git -C "{repository}" show "$1:capacity")
+        sed -i "s/police=[0-9.]* kfps/police=$rate kfps/" benchmark.robot
+        """
+    )
+    build.chmod(0o755)
+    words = shlex.split(command.replace("\\\n", " ").replace("$TOPOLOGY", str(topology)))
+    assert words.pop(0) == "lossratio"
+    result = lossratio(*words)
+    assert result.status == (3 if slower else 0)
+    assert (
+        (tmp_path / "comment.md")
+        .read_text()
+        .startswith(f"### Data plane throughput of B beside A: {'slower' if slower else 'same'}")
+    )
 
 
 def test_builds_that_are_the_same_are_no_alarm(lab, run_ab):

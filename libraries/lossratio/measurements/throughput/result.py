@@ -170,6 +170,23 @@ class ThroughputResult(TestResult):
         names = ", ".join(report.goal.name for report in self.goals)
         raise SearchError(f"The search had no goal {name!r}. Its goals were {names}.")
 
+    def throughput(self, goal: str) -> float:
+        """The conditional throughput of a goal, in frames per second per interface.
+
+        Args:
+            goal: The goal's name, in any case.
+
+        Raises:
+            SearchError: If there is no such goal, or its result is irregular or failed; the message has the reason.
+        """
+        report = self.goal_named(goal)
+        outcome = report.result
+        if outcome is None:
+            raise SearchError(f"{report.goal.name} failed, so there is no throughput: {self.error}")
+        if not outcome.regular or outcome.conditional_throughput is None:
+            raise SearchError(f"{report.goal.name} is irregular, so there is no throughput to quote: {outcome.reason}.")
+        return outcome.conditional_throughput.per_interface_fps
+
     def goal_to_follow(self, name: str | None) -> GoalReport:
         """The goal whose load is the base of a measurement after the search.
 
