@@ -136,7 +136,7 @@ class GoalSearch:
             # Nothing is known: goals that allow more loss have their bounds higher by just that.
             interval = view.intervals[0]
             expected = (interval.first + interval.last) / 2.0 + view.grid.steps_of_loss(self.goal.loss_ratio)
-        return outlook(view.known, view.grid, view.width, expected, pace)
+        return outlook(view.known, view.grid, view.width, expected, pace, fails_soon=view.fails_soon)
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,55 @@ was measured on simulated SUTs of many kinds; the figures are below.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 from lossratio.mlrsearch.classification import Bound
 from lossratio.mlrsearch.grid import LoadGrid
 from lossratio.mlrsearch.stages import Interval, Stages
 from lossratio.trials import TrialResult
 
-EQUAL_TRIALS = (0.95, 1.25, 2.0)
-"""Time really left, as a multiple of the least time left: 10th percentile, mean, 90th percentile."""
 
-GROWING_TRIALS = (0.95, 1.6, 3.0)
-"""The same where short trials come first: what they promise is often broken by a long one, which costs its time."""
+class Band(NamedTuple):
+    """Time really left, as a multiple of the least time left.
+
+    Attributes:
+        low: The 10th percentile.
+        usual: The mean.
+        high: The 90th percentile.
+    """
+
+    low: float
+    usual: float
+    high: float
+
+
+class Stretch(NamedTuple):
+    """How much longer than the least time searches of one kind take.
+
+    Attributes:
+        looking: While single short trials still look for a bound, and before the first trial.
+        proving: When all that is left is the proof.
+    """
+
+    looking: Band
+    proving: Band
+
+
+STRETCHES: Mapping[tuple[bool, bool], Stretch] = MappingProxyType(
+    {
+        (False, False): Stretch(Band(0.57, 1.1, 1.62), Band(0.99, 1.2, 1.6)),
+        (False, True): Stretch(Band(0.42, 1.05, 1.75), Band(0.97, 1.4, 2.6)),
+        (True, False): Stretch(Band(0.93, 1.3, 2.0), Band(0.99, 1.2, 2.0)),
+        (True, True): Stretch(Band(0.84, 1.15, 1.8), Band(0.90, 1.1, 1.5)),
+    }
+)
+"""By whether short trials come first, which long ones disappoint, and whether trials that fail end early."""
+
+FAILS_AFTER = 0.1
+"""Share of its duration after which an early verdict ends a trial that fails."""
 
 MOST_SEARCH_TRIALS = 4.0
 """Trials beside the proof that finding the bounds takes, however large the interval: overload shows where to look."""
@@ -72,14 +108,20 @@ class Outlook:
         search: Seconds of single short trials until the bounds are found.
         proof: Seconds of trials that prove them, by grid index of the load.
         growing: Whether short trials come first.
+        fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial.
+        looking: Whether the bounds are not found yet.
     """
 
     search: float
     proof: dict[int, float]
     growing: bool
+    fails_soon: bool
+    looking: bool
 
 
-def outlook(stages: Stages, grid: LoadGrid, width: int, expected: float, pace: Pace) -> Outlook:
+def outlook(
+    stages: Stages, grid: LoadGrid, width: int, expected: float, pace: Pace, *, fails_soon: bool = False
+) -> Outlook:
     """The time that one goal still needs.
 
     Args:
@@ -88,9 +130,10 @@ def outlook(stages: Stages, grid: LoadGrid, width: int, expected: float, pace: P
         width: The goal's width in grid steps.
         expected: Where on the grid its bound is expected.
         pace: What trials take.
+        fails_soon: Whether a trial ends as soon as it is certain to be a high-loss trial.
     """
     if not stages.intervals[-1].open:
-        return Outlook(0.0, {}, growing=False)
+        return Outlook(0.0, {}, growing=False, fails_soon=fails_soon, looking=False)
     coarsest = stages.intervals[0]
     lower, upper = _pair(coarsest, grid, width, expected)
     search = 0.0
@@ -101,9 +144,11 @@ def outlook(stages: Stages, grid: LoadGrid, width: int, expected: float, pace: P
     if lower >= 0:
         proof[lower] = _time_to_prove(stages, grid.load(lower), Bound.LOWER, pace)
     if upper <= grid.top:
-        proof[upper] = _time_to_prove(stages, grid.load(upper), Bound.UPPER, pace)
+        share = FAILS_AFTER if fails_soon else 1.0
+        proof[upper] = _time_to_prove(stages, grid.load(upper), Bound.UPPER, pace, share)
     durations = [stage.target.trial_duration for stage in stages.stages]
-    return Outlook(search, proof, growing=durations[0] < durations[-1])
+    growing = durations[0] < durations[-1]
+    return Outlook(search, proof, growing=growing, fails_soon=fails_soon, looking=coarsest.open)
 
 
 def forecast(outlooks: Iterable[Outlook], sure: float = 0.0) -> Forecast:
@@ -115,15 +160,18 @@ def forecast(outlooks: Iterable[Outlook], sure: float = 0.0) -> Forecast:
     """
     search = 0.0
     proof: dict[int, float] = {}
-    low, usual, high = EQUAL_TRIALS
+    growing = fails_soon = looking = False
     for goal_outlook in outlooks:
         search = max(search, goal_outlook.search)
-        if goal_outlook.growing:
-            low, usual, high = GROWING_TRIALS
+        growing |= goal_outlook.growing
+        fails_soon |= goal_outlook.fails_soon
+        looking |= goal_outlook.looking
         for index, seconds in goal_outlook.proof.items():
             proof[index] = max(proof.get(index, 0.0), seconds)
     least = search + sum(proof.values())
-    return Forecast(sure + least * usual, sure + least * low, sure + least * high)
+    stretch = STRETCHES[growing, fails_soon]
+    band = stretch.looking if looking else stretch.proving
+    return Forecast(sure + least * band.usual, sure + least * band.low, sure + least * band.high)
 
 
 def _pair(interval: Interval, grid: LoadGrid, width: int, expected: float) -> tuple[int, int]:
@@ -134,8 +182,11 @@ def _pair(interval: Interval, grid: LoadGrid, width: int, expected: float) -> tu
     return lower, min(lower + width, interval.last + 1)
 
 
-def _time_to_prove(stages: Stages, load: float, bound: Bound, pace: Pace) -> float:
-    """Seconds of trials until a load is what it is expected to be for the goal; 0 if it is already."""
+def _time_to_prove(stages: Stages, load: float, bound: Bound, pace: Pace, share: float = 1.0) -> float:
+    """Seconds of trials until a load is what it is expected to be for the goal; 0 if it is already.
+
+    The traffic of these trials takes a share of their duration.
+    """
     final = stages.stages[-1]
     if final.evidence.bound(load) is bound:
         return 0.0
@@ -143,9 +194,9 @@ def _time_to_prove(stages: Stages, load: float, bound: Bound, pace: Pace) -> flo
     duration = final.target.trial_duration
     if bound is Bound.UPPER and final.evidence.short_trials_refute:
         # Where no loss may be exceeded, one lossy trial of any duration is enough.
-        return pace.elapsed(stages.stages[0].target.trial_duration)
+        return pace.elapsed(share * stages.stages[0].target.trial_duration)
     trials = max(1, math.ceil(missing / pace.effective(duration)))
-    seconds = trials * pace.elapsed(duration)
+    seconds = trials * pace.elapsed(share * duration)
     if bound is Bound.LOWER:
         shorter = (s for s in stages.stages if s.target.trial_duration < duration and load not in s.passed)
         seconds += sum(pace.elapsed(stage.target.trial_duration) for stage in shorter)

@@ -30,6 +30,14 @@ SMALLEST_GROWTH = 2.7
 """Where shorter trials come first, coarser duration sums must grow by this factor to be worth their while."""
 
 
+PATIENCE = 16
+"""Loads whose proof has begun without a result, after which coarser targets are passed over.
+
+A picture: a SUT gets slower with each trial. 100, 99.5 and 99 kfps failed, and thirteen loads below. A search on a SUT
+that stays the same begins proofs at two or three loads, and hardly ever at ten.
+"""
+
+
 @dataclass(frozen=True)
 class CoarseTarget:
     """A coarser target that a search uses in place of its own.
@@ -204,6 +212,9 @@ class Stages:
         stages: The stages.
         intervals: The interval of each stage; a coarser one lies within the finer ones, because single short trials
             know sooner, if less surely.
+        begun: Loads whose proof for the goal itself has begun, in this order: they have a full-length trial, where all
+            trials are full-length a second one, when they were within the bounds of the coarsest target; after
+            `PATIENCE` of them, within those of the goal.
     """
 
     def __init__(self, goal: SearchGoal, grid: LoadGrid, targets: Sequence[Target] | None = None) -> None:
@@ -213,7 +224,9 @@ class Stages:
             Stage(final, evidence_of(goal)),
         )
         self.goal = goal
+        self.begun: list[float] = []
         self._grid = grid
+        self._search_trials = 0 if goal.first_duration < goal.final_trial_duration else 1
         self.intervals = self._intervals()
 
     def add(self, result: TrialResult) -> None:
@@ -221,6 +234,8 @@ class Stages:
         could_be_asked_for = self._grid.min_load <= result.load <= self._grid.max_load
         counting = self.stages if could_be_asked_for else self.stages[-1:]
         changes = [stage.evidence.add(result) for stage in counting]
+        if could_be_asked_for and result.load not in self.begun and self._is_of_proof(result.load):
+            self.begun.append(result.load)
         if any(changes):
             if could_be_asked_for:
                 self._follow(result.load)
@@ -247,6 +262,12 @@ class Stages:
         if lower is None or lower not in stage.lifted:
             return 0
         return round(self._grid.position(lower) - self._grid.position(stage.lowest_lift))
+
+    def _is_of_proof(self, load: float) -> bool:
+        """Whether a load just measured was within its bounds, and has more trials than a search gives it."""
+        interval = self.intervals[-1 if len(self.begun) >= PATIENCE else 0]
+        is_within = (interval.lower or 0.0) <= load <= (math.inf if interval.upper is None else interval.upper)
+        return is_within and self.stages[-1].evidence.tally(load).full_trials > self._search_trials
 
     def _follow(self, load: float) -> None:
         """Notes what a load has passed and where it failed."""

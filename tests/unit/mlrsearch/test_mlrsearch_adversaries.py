@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mlrsearch_suts import LossRatio, drive, knee
 
-from lossratio.arena.algorithms import ALGORITHMS, OURS, PEER
+from lossratio.arena.algorithms import ALGORITHMS, EARLY, OURS, PEER
 from lossratio.arena.baselines.checker import faults
 from lossratio.arena.hard_families import Inconstant
 from lossratio.arena.outcome import MOST_TRIALS
@@ -131,30 +133,51 @@ def test_no_trial_is_asked_for_more_often_than_a_target_needs(goals, sut, earlie
     assert IrregularReason.STALLED not in {goal_result.reason for goal_result in result.values()}
 
 
-@pytest.mark.parametrize("goals", ["NDR and PDR", "RFC 2544", "TST009", "quick"])
-@pytest.mark.parametrize(
-    "sut",
-    [
-        Inconstant(12e6, every=6.13, stall=0.021),
-        Inconstant(7.4e6, every=11.5, stall=0.02),
-        Inconstant(1e6, less=0.2, warm_up=60.0),
-        Inconstant(3e6, less=0.2, memory=18.0),
-        Inconstant(1e5, less=0.05, memory=5.0, frames=1),
-        Inconstant(2e6, per_trial=3e-4),
-        Inconstant(5e6, per_trial=-3e-4),
-        Inconstant(4e6, share=1e-4, plateau=1e6),
-        Inconstant(8e5, share=0.02),
-        Inconstant(1e7, frames=1),
-    ],
+def ranged(low, high):
+    """Numbers with a uniform logarithm."""
+    return st.floats(math.log(low), math.log(high)).map(math.exp)
+
+
+nothing = st.just(0.0)
+inconstant = st.builds(
+    Inconstant,
+    capacity=ranged(2e4, 1.3e7),
+    less=ranged(0.01, 0.9),
+    warm_up=nothing | ranged(1.0, 90.0),
+    memory=nothing | ranged(1.0, 90.0),
+    per_trial=nothing | ranged(1e-4, 0.02) | ranged(1e-4, 0.02).map(operator.neg),
+    every=nothing | ranged(0.5, 60.0),
+    stall=ranged(0.002, 0.2),
+    share=nothing | ranged(1e-6, 0.5),
+    plateau=nothing | ranged(1e3, 1.3e7),
+    frames=st.sampled_from([0, 0, 1, 5]),
 )
-def test_an_inconstant_sut_does_not_take_much_more_trials_than_the_peer_needs(goals, sut):
-    """Other SUTs do (docs/laboratory/mlrsearch.md)."""
-    missing = why_not_installed()
-    if missing is not None:
-        pytest.skip(missing)
+
+
+@pytest.mark.skipif(why_not_installed() is not None, reason=str(why_not_installed()))
+@pytest.mark.filterwarnings("ignore::lossratio.mlrsearch.SearchGoalWarning")
+@pytest.mark.parametrize("algorithm", [OURS, EARLY])
+@example("NDR and PDR", Inconstant(2e6, every=3.0, stall=0.05, share=1e-4))
+@example("NDR and PDR", Inconstant(8e5, less=0.32, warm_up=9.1, per_trial=-7.9e-4, frames=1))
+@example("NDR and PDR", Inconstant(5.7e6, less=0.27, warm_up=6.5, per_trial=-1.13e-3, share=1.73e-4))
+@example("RFC 2544", Inconstant(3e6, per_trial=-5e-3))
+@example("TST009", Inconstant(1.16e7, every=15.88, stall=0.0733))
+@example("TST009", Inconstant(7e5, every=31.4453, stall=0.00746))
+@example("TST009", Inconstant(1.9e5, share=1.18e-6))
+@example("TST009", Inconstant(2.67e6, less=0.443, warm_up=26.2, share=1.05e-6))
+@example("quick", Inconstant(1.6e5, less=0.2, memory=18.0))
+@given(st.sampled_from(["NDR and PDR", "RFC 2544", "TST009", "quick"]), inconstant)
+@settings(deadline=None, max_examples=60, derandomize=True)
+def test_a_search_of_an_inconstant_sut_takes_at_most_three_times_the_trials_of_the_peer_and_twenty(
+    algorithm, goals, sut
+):
     subject = Subject("hard", 0, sut, MIN, MAX)
-    ours = ALGORITHMS[OURS].search(GOAL_SETS[goals], subject, subject.measurer(Overhead(0.0)))
+    ours = ALGORITHMS[algorithm].search(GOAL_SETS[goals], subject, subject.measurer(Overhead(0.0)))
     assert faults(ours.result, ours.trials, min_load=MIN, max_load=MAX) == ()
+    assert IrregularReason.STALLED not in {goal_result.reason for goal_result in ours.result.values()}
+    needed = trials_needed(GOAL_SETS[goals])
+    asked = Counter((trial.duration, trial.load) for trial in ours.trials)
+    assert {trial: times for trial, times in asked.items() if times > needed[trial[0]]} == {}
     try:
         theirs = len(ALGORITHMS[PEER].search(GOAL_SETS[goals], subject, subject.measurer(Overhead(0.0))).trials)
     except SearchError:

@@ -5,6 +5,9 @@ import statistics
 import pytest
 from mlrsearch_suts import drive, knee, noisy
 
+from lossratio.arena.families import FAMILIES
+from lossratio.arena.search import GOAL_SETS
+from lossratio.arena.suts import Overhead
 from lossratio.mlrsearch import NDR, PDR, RFC2544, TST009, MLRsearch
 from lossratio.trials.trial import TrialOutput, TrialResult
 
@@ -64,3 +67,23 @@ def test_no_forecast_reaches_beyond_the_timeout():
 def test_a_warm_up_is_in_the_forecast():
     plain, warm = MLRsearch([NDR], MIN, MAX), MLRsearch([NDR], MIN, MAX, warm_up_duration=30.0)
     assert warm.forecast().seconds == plain.forecast().seconds + 30.0
+
+
+@pytest.mark.parametrize("early_verdict", [False, True])
+@pytest.mark.parametrize("goals", ["G1", "G2", "G3", "G4", "G5"])
+def test_the_band_holds_in_most_searches_at_any_time(goals, early_verdict):
+    held = {share: [] for share in (0.0, 0.25, 0.5, 0.75)}
+    for family in FAMILIES.values():
+        subject = family.subject(12)
+        controller = MLRsearch(
+            GOAL_SETS[goals].goals, subject.min_load, subject.max_load, fail_fast=False, early_verdict=early_verdict
+        )
+        measurer = subject.measurer(Overhead(0.0))
+        forecasts = []
+        while (trial := controller.next_trial()) is not None:
+            forecasts.append((controller.elapsed, controller.forecast()))
+            controller.record(TrialResult(trial, measurer.measure(trial)))
+        for share, inside in held.items():
+            elapsed, forecast = [entry for entry in forecasts if entry[0] <= share * controller.elapsed][-1]
+            inside.append(0.999 * forecast.low <= controller.elapsed - elapsed <= 1.001 * forecast.high)
+    assert min(statistics.fmean(inside) for inside in held.values()) >= 0.6

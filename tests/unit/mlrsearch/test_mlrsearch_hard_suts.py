@@ -93,7 +93,7 @@ def test_a_sut_that_slows_down_ends_with_a_result(rate):
 def test_a_sut_that_slows_down_as_fast_as_it_is_searched_is_not_followed_far(goals, rate, capacity):
     controller = MLRsearch(goals, MIN, MAX)
     result = drive(controller, lambda load, duration: knee(capacity * rate**controller.trials)(load, duration))
-    assert controller.trials <= 150
+    assert controller.trials <= (150 if len(goals) == 1 else 210)
     assert all(result[goal].regular for goal in goals)
 
 

@@ -5,6 +5,7 @@
 | `hint` | Did earlier searches prove a pair of loads, and does no trial speak against it? | a trial of that pair |
 | `level` | Do long trials lose as much at a low load as at a high one? | the minimum load |
 | `landslide` | Did loads fail one after the other, far down (or pass, far up)? | one load, proved to the end |
+| `halving` | Were proofs begun at many loads in vain? | the middle of what is left, proved to the end |
 | `fading` | Did a long trial lose the few frames that a short one could not show? | where a long one loses one frame |
 | `descent` | Did a load fail a target although it passed the coarser one? | a load farther down |
 | `proof` | Is the coarser target done? | the pair of loads that it left |
@@ -19,6 +20,7 @@ from collections.abc import Callable
 
 from lossratio.mlrsearch.rules.descent import descend
 from lossratio.mlrsearch.rules.fading import follow_fading
+from lossratio.mlrsearch.rules.halving import halve
 from lossratio.mlrsearch.rules.hint import follow_hint
 from lossratio.mlrsearch.rules.landslide import stop_landslide
 from lossratio.mlrsearch.rules.level import ask_min_load
@@ -31,7 +33,7 @@ __all__ = ["RULES", "Choice", "GoalView", "Rule", "choose"]
 Rule = Callable[[GoalView], Choice | None]
 """Gives the trial that the rule wants next; None: the rule has no say now."""
 
-RULES: tuple[Rule, ...] = (follow_hint, ask_min_load, stop_landslide, follow_fading, descend, prove, look)
+RULES: tuple[Rule, ...] = (follow_hint, ask_min_load, stop_landslide, halve, follow_fading, descend, prove, look)
 """The rules in their order."""
 
 

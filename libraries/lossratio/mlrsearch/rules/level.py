@@ -30,7 +30,7 @@ def ask_min_load(view: GoalView) -> Choice | None:
     for number in range(view.final, 0, -1):
         stage, interval = view.stages[number], view.intervals[number]
         is_long = stage.target.trial_duration > view.goal.first_duration
-        if not is_long or interval.lower is not None or interval.upper not in stage.failed:
+        if not is_long or not interval.open or interval.lower is not None or interval.upper not in stage.failed:
             continue
         if len(stage.failed) < FAILURES or view.known.fall(number) < FALL * view.width:
             continue
