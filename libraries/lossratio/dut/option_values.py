@@ -37,13 +37,13 @@ class OptionValues(TypedDict, total=False):
     forwarding: Literal["openflow", "learning", "l2xc", "l2bd", "ip4", "ip6", "redirect", "mac", "filter"] | str
     """ovs, vpp, xdp: how it forwards."""
     frame_queue: int | str
-    """vpp: descriptors of each queue of a card."""
+    """grout, vpp: descriptors of each queue."""
     hold: float | str
     """black_box: how long after a trial frames may still come out, e.g. ``2 s``."""
     home: str
-    """vpp: its directory on the node."""
+    """grout, vpp: its directory on the node."""
     ip_version: Literal[4, 6] | str
-    """linux_router: the IP version that it routes."""
+    """grout, linux_router: the IP version that it routes."""
     largest_frame: int | str
     """l3fwd, testpmd: bytes of the largest frame, with FCS."""
     lookup: Literal["lpm", "fib"] | str
@@ -62,6 +62,8 @@ class OptionValues(TypedDict, total=False):
     """xdp: path of a pinned program on the node."""
     police: float | str
     """Kinds of the kernel, ovs: frame rate of each direction's policer, e.g. ``50 kfps``. vpp: its bit rate."""
+    poll: bool | str
+    """grout: whether its threads poll without any sleep."""
     program: str
     """l3fwd: the program on the node."""
     queues: int | str
@@ -71,7 +73,7 @@ class OptionValues(TypedDict, total=False):
     rest: float | str
     """black_box: time after which a trial has no effect on the next one, e.g. ``2 s``."""
     routes: int | str
-    """frr, linux_router, vpp: routes to single hosts."""
+    """frr, grout, linux_router, vpp: routes to single hosts."""
     rps_cpus: str
     """Kinds of the kernel: CPUs to which arriving frames are handed, e.g. ``0,2-3``."""
     rules: int | str

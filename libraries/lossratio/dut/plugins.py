@@ -29,6 +29,7 @@ _KINDS = PluginGroup(
             ("none", "lossratio.dut.base:Cable"),
             ("black_box", "lossratio.dut.black_box:BlackBox"),
             ("frr", "lossratio.dut.frr:FrrRouter"),
+            ("grout", "lossratio.dut.grout:Grout"),
             ("l3fwd", "lossratio.dut.l3fwd:L3fwd"),
             ("linux_bridge", "lossratio.dut.linux_bridge:LinuxBridge"),
             ("linux_router", "lossratio.dut.linux_router:LinuxRouter"),

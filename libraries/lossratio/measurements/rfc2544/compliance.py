@@ -94,7 +94,7 @@ class _Facts:
         kinds = [] if self.conditions is None else [dut.get("kind") for dut in self.conditions.duts.values()]
         if None in kinds or not kinds:
             return None
-        return any("router" in str(kind) or kind in ("frr", "l3fwd", "vpp") for kind in kinds)
+        return any("router" in str(kind) or kind in ("frr", "grout", "l3fwd", "vpp") for kind in kinds)
 
     @property
     def is_bidirectional(self) -> bool:
