@@ -18,6 +18,7 @@ from local_testbeds import local_topology, needs_testbed, own_state
 from waiting import wait_until
 
 from lossratio.bpf import Table, XdpAction, kernel, program_info, why_impossible
+from lossratio.dut.xdp import XdpOptions
 from lossratio.dut.xdp.device.forwarding import FILTERED_FROM, Forwarder, Way, filtered_addresses
 from lossratio.errors import DutError
 from lossratio.traffic import AgentClient, PortPair, TrafficPort, load_profile, make_configuration
@@ -314,6 +315,16 @@ def test_a_filter_drops_what_its_rules_and_its_table_name(source, verdict):
     assert forwarder.program.run(frame_from(source)) == (verdict.value, frame_from(source))
     short = frame_from(source)[:33]
     assert forwarder.program.run(short) == (XdpAction.REDIRECT.value, short)
+
+
+def test_the_kernel_takes_a_filter_of_as_many_rules_as_there_may_be():
+    (most,) = (bound.le for bound in XdpOptions.model_fields["rules"].metadata if hasattr(bound, "le"))
+    forwarder = Forwarder(
+        Way("filter", leaving=1, macs=None, rules=most, every=1, faults=("drop", "duplicate", "delay")),
+        filtered_addresses(),
+    )
+    last = frame_from(FILTERED_FROM + most - 1)
+    assert forwarder.program.run(last) == (XdpAction.DROP.value, last)
 
 
 def trial(agent, generator, load=2000.0, duration=0.25):

@@ -79,7 +79,7 @@ class XdpOptions(DutOptions):
 
     forwarding: XdpForwarding = XdpForwarding.REDIRECT
     """``redirect`` (the default), ``mac`` or ``filter``."""
-    rules: int | None = Field(default=None, ge=0, le=10_000)
+    rules: int | None = Field(default=None, ge=0, le=8_000)
     """Rules of the filter. Each rule compares the source address of each IPv4 frame, and no rule drops test traffic."""
     faults: Annotated[tuple[XdpFault, ...], BeforeValidator(_listed)] = ()
     """``drop``, ``duplicate`` and ``delay``, e.g. ``drop,duplicate``."""
