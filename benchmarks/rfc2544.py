@@ -162,19 +162,24 @@ def _recovery(directory: Path, repeats: int, simulated: bool) -> None:
         _recover(testbed, directory, repeats, 0.0)
     with open_testbed(local, dut="ovs") as testbed:
         stop = _Stopped(testbed)
-        changes: list[float] = []
+        changes: list[tuple[float, float]] = []
 
         def note(progress: Progress) -> None:
             (timeline,) = progress.trial.output.timelines
-            changes.append(timeline.began + timeline.steps[1].start)
+            changes.append((timeline.began, timeline.began + timeline.steps[1].start))
 
         request = RecoveryRequest(PROFILE, STOPPED_RATE, 1.1 * STOPPED_RATE, repeats, 0.5, limit=1.0)
         kind = _StoppedInOverload(stop, 0.5 - DOWN / 2)
         result = measure(kind, testbed, request, _place(directory, "stopped in the overload"), note)
     assert result.recovery is not None
-    measured = [time.recovery_s or 0.0 for time in result.recovery.times]
-    known = [max(0.0, went_on - change) for (_, went_on), change in zip(stop.moments, changes, strict=True)]
-    _differences("recovery, stopped until after it", measured, known)
+    trials = zip(result.recovery.times, stop.moments, changes, strict=True)
+    # A trial that was measured again had its stop in the first attempt.
+    pairs = [
+        (time.recovery_s or 0.0, max(0.0, went_on - change))
+        for time, (stopped, went_on), (began, change) in trials
+        if stopped > began
+    ]
+    _differences("recovery, stopped until after it", [one for one, _ in pairs], [other for _, other in pairs])
 
 
 def _recover(testbed: Testbed, directory: Path, repeats: int, truth: float) -> None:

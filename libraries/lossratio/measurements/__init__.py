@@ -4,6 +4,7 @@ from lossratio.measurements.csit import CsitExportError, CsitNumber, CsitRate, C
 from lossratio.measurements.measure import (
     InWords,
     MeasuredKind,
+    PlannedKind,
     PlannedTrials,
     Request,
     WarmUp,
@@ -33,6 +34,7 @@ __all__ = [
     "MeasuredKind",
     "Measurement",
     "OnProgress",
+    "PlannedKind",
     "PlannedTrials",
     "Progress",
     "Request",

@@ -301,6 +301,14 @@ class PlannedTrials:
         )
 
 
+class PlannedKind(MeasuredKind[RequestT, PlannedTrials, Progress, ResultT]):
+    """A kind whose trials are all planned before the first one."""
+
+    def progress(self, request: RequestT, controller: PlannedTrials, trial: TrialResult) -> Progress:
+        """The time left, from the trials so far."""
+        return controller.progress(trial)
+
+
 def measure(
     kind: MeasuredKind[RequestT, ControllerT, ProgressT, ResultT],
     testbed: Testbed,

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import SearchError
 from lossratio.measurements import (
-    MeasuredKind,
     Measurement,
     OnProgress,
+    PlannedKind,
     PlannedTrials,
-    Progress,
     Request,
     TestPlace,
     measure,
@@ -55,7 +54,7 @@ class MrrRequest(Request):
     rest: float = 0.0
 
 
-class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrResult]):
+class MaximumReceiveRate(PlannedKind[MrrRequest, MrrResult]):
     """The kind: maximum receive rate."""
 
     name = "mrr"
@@ -75,10 +74,6 @@ class MaximumReceiveRate(MeasuredKind[MrrRequest, PlannedTrials, Progress, MrrRe
             "trials": request.trials,
             "trial_duration_s": request.trial_duration,
         }
-
-    def progress(self, request: MrrRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The time left, from the trials so far."""
-        return controller.progress(trial)
 
     def build(
         self,

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import SearchError
 from lossratio.measurements import (
-    MeasuredKind,
     Measurement,
     OnProgress,
+    PlannedKind,
     PlannedTrials,
-    Progress,
     Request,
     TestPlace,
     known_throughput,
@@ -79,7 +78,7 @@ class RecoveryRequest(Request):
         return 0.0 if throughput >= max_load * (1.0 - _SAME) else min(self.overload_ratio * throughput, max_load)
 
 
-class Recovery(MeasuredKind[RecoveryRequest, PlannedTrials, Progress, RecoveryResult]):
+class Recovery(PlannedKind[RecoveryRequest, RecoveryResult]):
     """The kind: system recovery."""
 
     name = "recovery"
@@ -102,10 +101,6 @@ class Recovery(MeasuredKind[RecoveryRequest, PlannedTrials, Progress, RecoveryRe
             "throughput_fps": request.throughput,
             "settings": _settings(request).model_dump(mode="json"),
         }
-
-    def progress(self, request: RecoveryRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The time left, from the trials so far."""
-        return controller.progress(trial)
 
     def build(
         self,

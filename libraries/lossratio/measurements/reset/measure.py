@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from lossratio.errors import DutError, SearchError, TrafficError
 from lossratio.measurements import (
-    MeasuredKind,
     Measurement,
     OnProgress,
+    PlannedKind,
     PlannedTrials,
-    Progress,
     Request,
     TestPlace,
     known_throughput,
@@ -176,7 +175,7 @@ def _with_reset(timeline: Timeline, moment: float) -> Timeline:
     return replace(timeline, steps=(before, after))
 
 
-class Reset(MeasuredKind[ResetRequest, PlannedTrials, Progress, ResetResult]):
+class Reset(PlannedKind[ResetRequest, ResetResult]):
     """The kind: reset."""
 
     name = "reset"
@@ -201,10 +200,6 @@ class Reset(MeasuredKind[ResetRequest, PlannedTrials, Progress, ResetResult]):
             "throughput_fps": request.throughput,
             "settings": _settings(request).model_dump(mode="json"),
         }
-
-    def progress(self, request: ResetRequest, controller: PlannedTrials, trial: TrialResult) -> Progress:
-        """The time left, from the trials so far."""
-        return controller.progress(trial)
 
     def build(
         self,
