@@ -121,10 +121,13 @@ def test_parts_of_long_frames_in_each_other_s_place_are_seen(through):
 
 
 @with_each_generator
-@pytest.mark.parametrize(("fault", "profile"), [("vlan", "ethip4-udp"), ("other vlan", "dot1q-ip4base")])
-def test_frames_that_come_back_in_another_vlan_do_not_count_as_received(through, fault, profile):
+@pytest.mark.parametrize(
+    ("fault", "profile", "counted"),
+    [("vlan", "ethip4-udp", "wrong_length"), ("other vlan", "dot1q-ip4base", "corrupted")],
+)
+def test_frames_that_come_back_in_another_vlan_do_not_count_as_received(through, fault, profile, counted):
     east, west = through(fault, profile=profile)
-    assert (east.sent, east.received) == (SENT, SENT - 10)
+    assert (east.sent, east.received, faults(east)) == (SENT, SENT - 10, {counted: 10})
     assert (west.received, faults(west)) == (SENT, {})
 
 

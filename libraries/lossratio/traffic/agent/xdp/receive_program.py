@@ -226,6 +226,9 @@ class ReceiveProgram:
                 if one.stream.frames.plan.spec.tag_offset == offset and shift in _shifts(one)
             ]
             self._assemble_place(code, offset, shift, here)
+        for offset in sorted({one.stream.frames.plan.spec.tag_offset for one in self._streams}):
+            here = [one for one in self._streams if one.stream.frames.plan.spec.tag_offset == offset]
+            self._assemble_longer(code, offset, here)
         code.label("pass")
         code.exit(XdpAction.PASS)
         code.label("drop")
@@ -270,6 +273,38 @@ class ReceiveProgram:
             self._assemble_stream(code, one, shift)
         code.label(f"no tag {name}")
 
+    def _assemble_longer(self, code: Assembler, offset: int, streams: Sequence[ReceiveStream]) -> None:
+        """Counts frames that a device has put into a VLAN: their tag is further on."""
+        none = code.new_label("in no VLAN")
+        code.ldx(DW, R3, R10, _END_SLOT)
+        code.mov(R4, R6)
+        code.add(R4, offset + VLAN_TAG_BYTES + 4)
+        code.jgt(R4, R3, none)
+        code.ldx(W, R4, R6, offset + VLAN_TAG_BYTES)
+        code.to_be(R4, 32)
+        code.mov32(R5, R4)
+        code.and32(R5, ~DIRECTIONS & 0xFFFFFFFF)
+        code.and_(R4, DIRECTIONS)
+        code.ldx(DW, R0, R7, _FAMILY)
+        code.jne(R5, R0, none)
+        for one in streams:
+            other = code.new_label("other stream")
+            code.jne(R4, one.number, other)
+            self._find_counters(code, one)
+            _increment(code, "arrived")
+            _increment(code, "wrong_length")
+            code.ja("drop")
+            code.label(other)
+        code.label(none)
+
+    def _find_counters(self, code: Assembler, one: ReceiveStream) -> None:
+        """Has R7 point to a stream's counters of this processor."""
+        code.call(Helper.GET_SMP_PROCESSOR_ID)
+        code.jge(R0, self._reception.cpus, "drop")
+        code.mul(R0, self._reception.block_bytes())
+        code.ld_map_value(R7, self._reception.counters.descriptor, _BLOCK * one.number)
+        code.add(R7, R0)
+
     def _assemble_stream(self, code: Assembler, one: ReceiveStream, shift: int) -> None:
         reception, frames = self._reception, one.stream.frames
         spec = frames.plan.spec
@@ -277,12 +312,8 @@ class ReceiveProgram:
         faults = {name: code.new_label(name) for name in known}
         code.call(Helper.KTIME_GET_NS)
         code.stx(DW, R10, _NOW_SLOT, R0)
-        code.call(Helper.GET_SMP_PROCESSOR_ID)
-        code.jge(R0, reception.cpus, "drop")
-        code.mul(R0, reception.block_bytes())
+        self._find_counters(code, one)
         code.ld_map_value(R8, reception.control.descriptor)
-        code.ld_map_value(R7, reception.counters.descriptor, _BLOCK * one.number)
-        code.add(R7, R0)
         _increment(code, "arrived")
         is_known = code.new_label("length")
         code.ldx(DW, R2, R10, _LENGTH_SLOT)
