@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import signal
@@ -14,7 +15,7 @@ import pytest
 from local_session import PYTHON
 from traffic_lab import EAST, WEST, drop, received_by
 
-from lossratio.bpf import why_impossible
+from lossratio.bpf import BpfError, XdpMode, why_impossible
 from lossratio.testbed.repair import REPAIRABLE_KINDS
 from lossratio.topology import AutoGenerator
 from lossratio.traffic import (
@@ -22,12 +23,15 @@ from lossratio.traffic import (
     AgentRefusalError,
     PortPair,
     TrafficMeasurer,
+    TrafficPort,
     load_profile,
     make_configuration,
 )
 from lossratio.traffic.agent.core import processors
+from lossratio.traffic.agent.core.links import Link
 from lossratio.traffic.agent.core.processors import DeviceProcessors
 from lossratio.traffic.agent.core.protocol import AgentError
+from lossratio.traffic.agent.xdp import devices
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
 from lossratio.traffic.agent.xdp.sender import choose_cpus
 from lossratio.traffic.generators.xdp import Auto
@@ -382,3 +386,51 @@ def test_a_sender_on_the_processor_of_a_device_is_an_error_that_another_attempt_
     with pytest.raises(AgentError, match="moved the sender from processor 0 to 1, which belongs to a device") as caught:
         of_device.check(0, 1)
     assert caught.value.kind in REPAIRABLE_KINDS
+
+
+def test_a_link_with_fewer_receive_queues_than_its_other_end_sends_from_is_received_behind_the_driver(ready, agent):
+    ends = (TrafficPort("a", "qa"), TrafficPort("b", "qb"))
+    link = ("link", "add", "qa", "numtxqueues", "4", "type", "veth", "peer", "name", "qb", "numrxqueues", "1")
+    ready.run("tg", "ip", *link)
+    for end in ("qa", "qb"):
+        ready.run("tg", "ip", "link", "set", "dev", end, "up")
+    traffic = load_profile("ethip4-udp", frame_size=64, bidirectional=False)
+    configuration = make_configuration(traffic, [PortPair(*ends)], settle_time=0.1)
+    ready.run("tg", "ethtool", "-K", "qb", "gro", "off")
+    # Without a program in the driver, a veth needs GRO to take frames.
+    with pytest.raises(AgentRefusalError, match=r"qa does not send frames of XDP programs.*gro on"):
+        agent.configure(configuration, generator="xdp", options={"catch_up": 10.0})
+    ready.run("tg", "ethtool", "-K", "qb", "gro", "on")
+    facts = agent.configure(configuration, generator="xdp", options={"catch_up": 10.0})
+    assert facts["receives"] == {"qb": "generic"}
+    (east,) = agent.trial(5_000, 0.1)
+    assert (east.sent, east.received, east.examined, east.faulty) == (500, 500, 500, 0)
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSPC, errno.ERANGE, errno.ENOMEM])
+def test_a_port_that_takes_no_program_names_what_may_be_in_the_way(number, monkeypatch):
+    refused = []
+
+    def refuse(program, index, mode):
+        refused.append(mode)
+        raise BpfError(f"The kernel refuses the program on interface {index}: {os.strerror(number)}.", number)
+
+    monkeypatch.setattr(devices, "XdpLink", refuse)
+    monkeypatch.setattr(devices, "attached_program", lambda index: None)
+    port = Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0)
+    with pytest.raises(AgentError) as caught:
+        devices.attach(None, port)
+    assert refused == [XdpMode.NATIVE, XdpMode.GENERIC]
+    assert caught.value.kind == "no_xdp"
+    for part in ("eth7", os.strerror(number), "ethtool -K eth7 lro off", "MTU", "queues", "'kind: afpacket'"):
+        assert part in str(caught.value)
+
+
+def test_a_right_that_is_missing_is_not_taken_for_a_driver_that_cannot(monkeypatch):
+    def refuse(program, index, mode):
+        raise BpfError("The kernel refuses it. This process lacks CAP_NET_ADMIN: log in as root.", errno.EPERM)
+
+    monkeypatch.setattr(devices, "XdpLink", refuse)
+    monkeypatch.setattr(devices, "attached_program", lambda index: None)
+    with pytest.raises(BpfError, match="lacks CAP_NET_ADMIN"):
+        devices.attach(None, Link(7, "eth7", bytes(6), 1500, "", True, None, None, 0, 0, 0))
