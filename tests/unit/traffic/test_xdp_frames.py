@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,11 +17,12 @@ from lossratio.topology.addressing import EAST, WEST
 from lossratio.traffic import profile_names
 from lossratio.traffic.agent.afpacket.frames import FrameOrder, number_bytes, number_parts, tag_bytes
 from lossratio.traffic.agent.core.protocol import AgentError
-from lossratio.traffic.agent.xdp import histogram
+from lossratio.traffic.agent.xdp import histogram, sender
 from lossratio.traffic.agent.xdp.frame_code import FrameCode
 from lossratio.traffic.agent.xdp.frames import FramePlan, permutation
 from lossratio.traffic.agent.xdp.receive_program import ReceiveProgram, ReceiveStream, Reception
 from lossratio.traffic.agent.xdp.send_program import FOREVER, RING_BITS, Segment, SendProgram, SendStream
+from lossratio.traffic.agent.xdp.sender import Sender
 
 needs_bpf = pytest.mark.skipif(why_impossible() is not None, reason=f"no BPF here: {why_impossible()}")
 
@@ -357,6 +359,35 @@ def test_the_program_notes_another_processor_than_its_own(times):
                 assert (bench.sender.last_processor(), bench.sender.strayed_to()) == (here, strayed_to)
         finally:
             os.sched_setaffinity(0, allowed)
+
+
+@needs_bpf
+def test_a_sender_gives_its_processor_back_although_its_agent_hangs(times, monkeypatch):
+    monkeypatch.setattr(sender, "GUARD_SECONDS", 0.01)
+    monkeypatch.setattr(Sender, "_hurry", lambda self: None)
+    handler = signal.signal(signal.SIGUSR1, lambda number, frame: None)
+    frames = FrameCode(FramePlan(spec(), SOURCE_MAC, DESTINATION_MAC))
+    sending = Sender(SendProgram([SendStream(frames, 1, times)]), max(os.sched_getaffinity(0)))
+    try:
+        for _ in range(10):
+            sending.wake(1)
+            sending.wait_until_awake()
+            sending.promote(0.05)
+            if sending.scheduling == "deadline":
+                break
+        # Somebody else may have reserved the processor all the time.
+        if sending.scheduling != "deadline":
+            pytest.skip("the kernel grants no reservation of a processor now")
+        for _ in range(1000):
+            if sending.scheduling == "ordinary":
+                break
+            time.sleep(0.01)
+        assert sending.scheduling == "ordinary"
+        assert os.sched_getscheduler(sending._thread_id) == os.SCHED_OTHER
+    finally:
+        sending.close()
+        frames.close()
+        signal.signal(signal.SIGUSR1, handler)
 
 
 @needs_bpf

@@ -21,8 +21,11 @@ from .send_program import Segment, SendProgram
 WAKE_SECONDS = 0.001
 """Seconds between an order and its first frame."""
 
-LONGEST_DEADLINE = 60.0
+LONGEST_DEADLINE = 20.0
 """Seconds of traffic up to which nothing else runs on a sender's processor; see `Sender.promote`."""
+
+GUARD_SECONDS = 0.2
+"""Seconds after the traffic after which a sender gives its processor back by itself; see `Sender.promote`."""
 
 _SIGNAL = signal.SIGUSR1
 _TIMES = 1 << 31
@@ -64,6 +67,7 @@ class Sender:
         self._is_closed = False
         self._failure: BpfError | None = None
         self._thread_id = 0
+        self._guard: threading.Timer | None = None
         self._thread = threading.Thread(target=self._work, name=f"lossratio-send-{cpu}", daemon=True)
         self._thread.start()
 
@@ -100,6 +104,9 @@ class Sender:
         A thread of SCHED_FIFO loses its processor for 50 ms in each second to ordinary work that waits for it. One of
         SCHED_DEADLINE does not, but cannot be bound to a processor: it stays on the one where it runs. Traffic that
         lasts long leaves others their share.
+
+        Nothing else runs there, not even the kernel's own work. If that holds a lock of the kernel, the agent may wait
+        for it when the traffic has ended, and could not give the processor back. So a thread that needs no lock does.
         """
         # The time of the order before counts as taken for a little while, and the thread may have been moved.
         for _ in range(_DEADLINE_TRIES if seconds <= LONGEST_DEADLINE else 0):
@@ -108,6 +115,9 @@ class Sender:
                 time.sleep(_POLL_SECONDS)
                 if self.program.last_processor() == self.cpu:
                     self.scheduling = "deadline"
+                    self._guard = threading.Timer(seconds + GUARD_SECONDS, self._step_back)
+                    self._guard.daemon = True
+                    self._guard.start()
                     return
             self.relax()
             time.sleep(_RESTING_SECONDS)
@@ -115,6 +125,13 @@ class Sender:
 
     def relax(self) -> None:
         """Gives the thread no more of its processor than any other."""
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.cancel()
+            guard.join()
+        self._step_back()
+
+    def _step_back(self) -> None:
         os.sched_setscheduler(self._thread_id, os.SCHED_OTHER, os.sched_param(0))
         os.sched_setaffinity(self._thread_id, {self.cpu})
         self.scheduling = "ordinary"
