@@ -136,16 +136,27 @@ def read_containerlab(path: str | Path, environment: Mapping[str, str] = os.envi
         TopologyError: If the file cannot be read, or containerlab would not take it; each problem with its line.
     """
     path = Path(path)
+    template = TopologyError(
+        f"{path}: this is a template of a lab, which containerlab fills in. Deploy the lab, and import its "
+        "clab-LAB/topology-data.json."
+    )
     if path.suffix == ".gotmpl":
-        raise TopologyError(
-            f"{path}: this is a template of a lab, which containerlab fills in. Deploy the lab, and import its "
-            "clab-LAB/topology-data.json."
-        )
+        raise template
     if path.suffix == ".json":
         return _deployed_lab(load_yaml_file(path, _Deployed, TopologyError, _deployed_problems))
-    loaded = load_yaml_file(
-        path, _File, TopologyError, _problems, rewrite=lambda text: _VARIABLE.sub(_value_in(environment), text)
-    )
+    texts: list[str] = []
+
+    def expanded(text: str) -> str:
+        texts.append(text)
+        return _VARIABLE.sub(_value_in(environment), text)
+
+    try:
+        loaded = load_yaml_file(path, _File, TopologyError, _problems, rewrite=expanded)
+    except TopologyError as error:
+        # Braces may be in a command of a node, too, and do no harm there.
+        if any("{{" in text for text in texts):
+            raise template from error
+        raise
     return _Reader(loaded).lab()
 
 

@@ -199,6 +199,8 @@ def test_a_lab_without_a_place_for_a_generator_is_refused(lab):
 def test_a_template_is_refused_and_the_deployed_lab_is_read(lab):
     with pytest.raises(TopologyError, match=r"template.*topology-data\.json"):
         lab(ROUND, name="a.clab.gotmpl")
+    with pytest.raises(TopologyError, match=r"template.*topology-data\.json"):
+        lab(ROUND.replace("  links:", "{{ if .more }}\n  links:"))
     nodes = {name: {"kind": kind, "longname": f"x-{name}"} for name, kind in (("t", "linux"), ("r", "arista_ceos"))}
     ends = [
         {
