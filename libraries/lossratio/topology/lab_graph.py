@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_interface
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ _ROUTERS = re.compile(r"frr|bird|quagga|vyos|gobgp|holo|rtr|router|vpp|switch|ov
 """Images and names of `linux` nodes that forward traffic, and are no hosts."""
 
 _LINUX_NAME = re.compile(r"[^-/:\s][^/:\s]{0,14}$")
+
+_PORTS = 2
+"""Ports of the generator on a path."""
 
 JOINED = "lr{}"
 """Names of the interfaces by which a namespace is joined to nodes that take any name."""
@@ -142,7 +146,13 @@ class _Path:
 
 
 def import_lab(
-    lab: Lab, source: Path, *, tg: str | None = None, join: Sequence[str] = (), duts: Sequence[str] = ()
+    lab: Lab,
+    source: Path,
+    *,
+    tg: str | None = None,
+    join: Sequence[str] = (),
+    duts: Sequence[str] = (),
+    lab_addresses: bool = False,
 ) -> str:
     """The text of a topology file for a lab, with the path that test traffic takes through it.
 
@@ -155,6 +165,7 @@ def import_lab(
         tg: The node with the generator; None: it is chosen.
         join: Both nodes that a namespace of lossratio's own is joined to, or one for both of its ports.
         duts: Nodes that the path goes through, in this order; others may be between them.
+        lab_addresses: Whether test traffic has the lab's own addresses, instead of those for benchmarking.
 
     Raises:
         TopologyError: If there is no such path; says why, and which option helps.
@@ -165,7 +176,7 @@ def import_lab(
                 f"{source}: the lab {lab.name} has no node {name!r}; it has {', '.join(lab.nodes) or 'none'}."
             )
     path = _chosen_path(lab, source, tg, join, duts)
-    text: str = yaml.safe_dump(_topology(lab, source, path), sort_keys=False, width=120)
+    text: str = yaml.safe_dump(_topology(lab, source, path, lab_addresses), sort_keys=False, width=120)
     return "".join(f"# {line}\n" for line in _remarks(lab, source, path)) + text
 
 
@@ -245,18 +256,36 @@ def _ends(lab: Lab, duts: Sequence[str]) -> tuple[str, ...]:
     return tuple(joinable[:1])
 
 
-def _topology(lab: Lab, source: Path, path: _Path) -> dict[str, Any]:
+def _next_hops(own: LabEnd, other: LabEnd) -> dict[str, Any]:
+    """The addresses of the generator's port, and those of the next hop on its link, as far as the lab says them."""
+    pairs = []
+    for version in ("ipv4", "ipv6"):
+        try:
+            here, there = (ip_interface(str(end.facts[version])) for end in (own, other))
+        except (KeyError, ValueError):
+            continue
+        if there.ip in here.network and there.ip != here.ip:
+            pairs.append((str(here), str(there.ip)))
+    if not pairs:
+        return {}
+    addresses, gateways = zip(*pairs, strict=True)
+    return {"address": list(addresses), "gateway": list(gateways)}
+
+
+def _topology(lab: Lab, source: Path, path: _Path, lab_addresses: bool) -> dict[str, Any]:
     own = f"lossratio-{lab.name}"
     names = _node_names(path.duts)
     stops = ["", *path.duts, ""]
     interfaces: dict[str, dict[str, Any]] = {name: {} for name in stops}
 
-    def add(link: str, end: LabEnd) -> None:
+    def add(link: str, end: LabEnd, other: LabEnd) -> None:
         # A device's own name for a port, where it has none in Linux, is the port's name only.
         is_name = _LINUX_NAME.match(end.interface)
         entry: dict[str, Any] = {**({"name": end.interface} if is_name else {}), "link": link}
         if end.mac_address is not None:
             entry["mac_address"] = end.mac_address
+        if end.node == path.tg:
+            entry |= _next_hops(end, other)
         if end.facts:
             entry["other"] = dict(end.facts)
         interfaces["" if end.node == path.tg else end.node][end.interface] = entry
@@ -274,10 +303,16 @@ def _topology(lab: Lab, source: Path, path: _Path) -> dict[str, Any]:
         for link in lab.links_of(here):
             if link[1].node == there and link not in taken and link[::-1] not in taken:
                 taken.append(link)
-                for end in link:
-                    add(f"link{len(taken)}", end)
+                add(f"link{len(taken)}", *link)
+                add(f"link{len(taken)}", *link[::-1])
+    if lab_addresses and sum("gateway" in entry for entry in interfaces[""].values()) < _PORTS:
+        raise TopologyError(
+            f"{source}: the lab's own addresses cannot be taken: it does not say those of both links of the generator. "
+            "Leave --addresses out, or add 'address' and 'gateway' to the topology file by hand."
+        )
     return {
         "format": "lossratio-topology/1",
+        **({"addresses": "lab"} if lab_addresses else {}),
         "name": re.sub(r"[^A-Za-z0-9_.-]", "_", lab.name).lstrip("_.-") or "lab",
         "description": f"Lab {lab.name} of {lab.tool}, from {source.name}.",
         "nodes": {

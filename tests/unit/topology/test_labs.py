@@ -75,6 +75,28 @@ def test_the_path_goes_through_the_duts_that_are_asked_for(lab):
     assert path_of(lab(ROUND, join=["r2"])) == ["r2"]
 
 
+LINK = '["tester:eth1", "r1:e1-1"]\n'
+ADDRESSED = ROUND.replace(
+    LINK,
+    f'{LINK}      ipv4: [192.0.2.6/30, 192.0.2.5/30]\n      ipv6: ["2001:db8::2/64", "2001:db8::1/64"]\n',
+)
+
+
+def test_next_hops_of_the_generator_are_those_of_the_lab(lab):
+    tg = lab(ADDRESSED)["nodes"]["TG"]["interfaces"]
+    assert tg["eth1"]["address"] == ["192.0.2.6/30", "2001:db8::2/64"]
+    assert tg["eth1"]["gateway"] == ["192.0.2.5", "2001:db8::1"]
+    assert (tg["eth2"]["address"], tg["eth2"]["gateway"]) == (["192.0.2.2/30"], ["192.0.2.1"])
+    assert "addresses" not in lab(ADDRESSED)
+    assert lab(ADDRESSED, lab_addresses=True)["addresses"] == "lab"
+    # One end has no address, or the ends are in different networks: nothing is guessed.
+    apart = ADDRESSED.replace("192.0.2.5/30", "192.0.2.9/30").replace("2001:db8::1/", "2001:db9::1/")
+    for text in (ROUND, apart):
+        assert "gateway" not in lab(text)["nodes"]["TG"]["interfaces"]["eth1"]
+    with pytest.raises(TopologyError, match="it does not say those of both links of the generator"):
+        lab(ROUND, lab_addresses=True)
+
+
 @pytest.mark.parametrize(
     ("kind", "port", "name"),
     [
@@ -292,6 +314,10 @@ def test_an_imported_lab_is_a_topology_with_the_path(lossratio, tmp_path):
     assert status == 0
     assert "The path goes through r1, r2." in out
     assert [hop.node_name for hop in load_topology(tmp_path / "round.yaml").path().hops] == ["r1", "r2"]
+    (tmp_path / "addressed.clab.yml").write_text(ADDRESSED)
+    of_the_lab = ("--addresses", "lab", "--output", tmp_path / "addressed.yaml")
+    assert lossratio("import", "containerlab", tmp_path / "addressed.clab.yml", *of_the_lab)[0] == 0
+    assert load_topology(tmp_path / "addressed.yaml").addresses.value == "lab"
     status, _, err = lossratio(*arguments)
     assert (status, "is there already" in err) == (2, True)
 
