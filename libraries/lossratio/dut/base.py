@@ -242,7 +242,9 @@ class Dut(ABC, Generic[OptionsT_co]):
         """Observes the DUT while traffic passes in the ``with`` block.
 
         Yields:
-            The DUT's reports about that traffic, as JSON data by topic; filled when the block ends.
+            The DUT's reports about that traffic, as JSON data by topic; filled when the block ends. The topic
+            ``statistics`` is a list of numbers, each with ``place`` (such as a thread), ``name``, ``value`` and
+            ``unit``.
         """
         yield {}
 

@@ -28,6 +28,27 @@ _PLACES = ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR")
 _OPENFLOW = ("-O", "OpenFlow13")
 
 
+_PMD_NUMBER = re.compile(r"^\s+(?P<name>[^:]+):\s+(?P<value>\d+(\.\d+)?)\b")
+
+
+def parse_pmd_statistics(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """Statistics of the datapath's threads, from the output of ``dpif-netdev/pmd-stats-show``.
+
+    Returns:
+        The statistics as `lossratio.dut.Dut.telemetry` has them.
+    """
+    statistics = []
+    place = "datapath"
+    for line in lines:
+        if line and not line[0].isspace():
+            place = line.rstrip(": ")
+        elif number := _PMD_NUMBER.match(line):
+            name = re.sub(r"\W+", "_", number["name"].lower()).strip("_")
+            unit = "cycles" if "cycles" in name else "packets"
+            statistics.append({"place": place, "name": name, "value": float(number["value"]), "unit": unit})
+    return statistics
+
+
 @dataclass(frozen=True)
 class OvsControl:
     """A private Open vSwitch.
@@ -367,6 +388,7 @@ class OpenVswitch(ProgramDut[OvsOptions]):
         with super().telemetry() as report:
             yield report
         report["pmd-stats-show"] = self.node.run(*appctl("dpif-netdev/pmd-stats-show")).splitlines()
+        report["statistics"] += parse_pmd_statistics(report["pmd-stats-show"])
         report["dpctl/show"] = self.node.run(*appctl("dpctl/show", "--statistics")).splitlines()
         report["coverage/show"] = self.node.run(*appctl("coverage/show")).splitlines()
 

@@ -13,7 +13,7 @@ from lossratio.dut import BlackBox
 from lossratio.errors import DutError, SearchError
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
 from lossratio.keywords.measuring import announce, describe_profile, measured
-from lossratio.keywords.session import Keywords
+from lossratio.keywords.session import Keywords, Session
 from lossratio.measurements.reconfiguration import (
     RECONFIGURATION_GOAL,
     ReconfigurationRequest,
@@ -55,18 +55,7 @@ class DeviceKeywords(Keywords):
         | `Find NDR And PDR`    frame_size=64B
         | `Collect Telemetry`
         """
-        search = self.session.last_search
-        if search is None:
-            raise SearchError(
-                "No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first."
-            )
-        name, load = search.result.relevant_load(goal)
-        request = TelemetryRequest(search.profile, load, name, duration.total_seconds())
-        announce(f"Collecting telemetry at {name}: {describe_profile(search.profile)}")
-        result = add_telemetry(self.session.ready_testbed(), request, search.place, search.result)
-        self.session.remember_search(result, search.profile, search.place)
-        logger.info(describe_telemetry(result.telemetry[-1]))
-        return result
+        return telemetry_after_search(self.session, goal, duration.total_seconds())
 
     @typed_keyword("Reconfigure DUTs")
     def reconfigure_duts(self, entries: int = _ENTRIES) -> None:
@@ -176,3 +165,23 @@ class DeviceKeywords(Keywords):
             f"Measuring the loss of a reconfiguration: {describe_profile(search.profile)}",
             lambda testbed, place, show: measure_reconfiguration_loss(testbed, request, place, show),
         )
+
+
+def telemetry_after_search(
+    session: Session, goal: str | None = None, duration: float = TELEMETRY_DURATION
+) -> ThroughputResult:
+    """Collects telemetry at what the last search found; see `DeviceKeywords.collect_telemetry`.
+
+    Raises:
+        LossRatioError: If no search has found such a load, or the trial or a device failed.
+    """
+    search = session.last_search
+    if search is None:
+        raise SearchError("No search has been made since this testbed was set up. Call e.g. 'Find NDR And PDR' first.")
+    name, load = search.result.relevant_load(goal)
+    request = TelemetryRequest(search.profile, load, name, duration)
+    announce(f"Collecting telemetry at {name}: {describe_profile(search.profile)}")
+    result = add_telemetry(session.ready_testbed(), request, search.place, search.result)
+    session.remember_search(result, search.profile, search.place)
+    logger.info(describe_telemetry(result.telemetry[-1]))
+    return result

@@ -72,7 +72,7 @@ class LossRatio(
     |     frame_size=64B    profile=ethip4-udp
 
     The resource file imports this library, and passes on the variables that change from run to run:
-    ``TOPOLOGY``, ``GOALS`` (``csit``, ``quick``, ``sequential`` or others), ``LATENCY`` (``on`` or ``off``) and ``RESUME``.
+    ``TOPOLOGY``, ``GOALS`` (``csit``, ``quick``, ``sequential`` or others), ``LATENCY`` and ``TELEMETRY`` (``on`` or ``off``) and ``RESUME``.
 
     = Arguments of measurements =
 
@@ -103,11 +103,18 @@ class LossRatio(
     run, or by `Write Report`. A measurement that cannot be trusted is an error, never a number.
     """  # noqa: E501 (a row of a table cannot be broken)
 
-    def __init__(self, goals: str = NdrPdrGoals.csit.name, resume: Path | None = None, latency: bool = False) -> None:
+    def __init__(
+        self,
+        goals: str = NdrPdrGoals.csit.name,
+        resume: Path | None = None,
+        latency: bool = False,
+        telemetry: bool = False,
+    ) -> None:
         """Sets what is the same for all measurements of a suite.
 
         ``goals`` is what `Find NDR And PDR` searches with: ``csit`` (this if left out), ``quick``, presets, or a file
         of goals. ``resume`` is the directory of an earlier run whose interrupted measurements are continued. With
-        ``latency`` it also measures latency, as FD.io CSIT's tests do.
+        ``latency`` it also measures latency, and with ``telemetry`` it collects the devices' telemetry at PDR, as FD.io
+        CSIT's tests do.
         """
-        super().__init__(Session(goals, resume, measures_latency=latency))
+        super().__init__(Session(goals, resume, measures_latency=latency, collects_telemetry=telemetry))

@@ -40,6 +40,7 @@ class Session:
 
     Attributes:
         measures_latency: Whether latency is measured after a search for NDR and PDR, unless a keyword says otherwise.
+        collects_telemetry: Whether telemetry is collected after such a search, unless a keyword says otherwise.
         testbed: The testbed that is set up; None if none is.
         traffic: Traffic that flows until it is stopped; None if there is none.
         reservation: Ends the reservation that outlasts the testbed's set-up; None if there is none.
@@ -47,9 +48,17 @@ class Session:
         directory: Where the files of measurements go; None if none has begun.
     """
 
-    def __init__(self, goals: GoalSet | str, resume: Path | None, *, measures_latency: bool = False) -> None:
+    def __init__(
+        self,
+        goals: GoalSet | str,
+        resume: Path | None,
+        *,
+        measures_latency: bool = False,
+        collects_telemetry: bool = False,
+    ) -> None:
         self._goals = goals
         self.measures_latency = measures_latency
+        self.collects_telemetry = collects_telemetry
         self.testbed: Testbed | None = None
         self.traffic: RunningTraffic | None = None
         self.reservation: ExitStack | None = None

@@ -11,6 +11,7 @@ from robot.api.deco import keyword
 
 from lossratio.history import FRESH, LEAST_CHANGE
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
+from lossratio.keywords.devices import telemetry_after_search
 from lossratio.keywords.latency import latency_after_search
 from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
@@ -57,6 +58,7 @@ class ThroughputKeywords(Keywords):
         early_verdict: bool | None = None,
         repeat: int = 1,
         latency: bool | None = None,
+        telemetry: bool | None = None,
         must_find: bool = True,
         resume: Path | None = None,
     ) -> ThroughputResult:
@@ -70,7 +72,9 @@ class ThroughputKeywords(Keywords):
         standard deviation and range of the results, and the last result is returned.
 
         ``latency`` says whether latency is measured after that, as `Measure Latency` does without arguments: at 100,
-        90, 50 and 10 % of PDR and at the minimum load. Left out, it is what the library was imported with.
+        90, 50 and 10 % of PDR and at the minimum load. ``telemetry`` says whether devices are asked about a trial at
+        PDR before that, as `Collect Telemetry` does; where there is none to be asked, there is no telemetry. Left out,
+        both are what the library was imported with.
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
@@ -93,6 +97,8 @@ class ThroughputKeywords(Keywords):
             early_verdict=wanted.early_verdict if early_verdict is None else early_verdict,
         )
         result = self._search(request, resume, repeat, must_find=must_find)
+        if (self.session.collects_telemetry if telemetry is None else telemetry) and self.session.ready_testbed().duts:
+            result = telemetry_after_search(self.session)
         if not (self.session.measures_latency if latency is None else latency):
             return result
         return latency_after_search(self.session, integrity=integrity, rest=rest.total_seconds())

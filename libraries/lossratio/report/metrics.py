@@ -71,6 +71,10 @@ def telemetry_metrics(result: TestResult) -> Iterator[Sample]:
             for counter, about in _COUNTERS.items():
                 for place, frames in dut[counter].items():
                     yield Sample(f"dut_{counter}", about, frames, result.ended, {**labels, "place": place})
+            for statistic in dut.get("statistics", ()):
+                about = f"What a DUT reports about the trial's traffic, in {statistic['unit']}."
+                name = f"dut_{statistic['name']}"
+                yield Sample(name, about, statistic["value"], result.ended, {**labels, "place": statistic["place"]})
             lost = dut["unaccounted_frames"]
             yield Sample("dut_unaccounted_frames", "Frames lost at no named place.", lost, result.ended, labels)
 

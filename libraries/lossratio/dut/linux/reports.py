@@ -141,7 +141,8 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, 
     """Counts on a node inside the ``with`` block, and adds the counts to a report.
 
     These are ``interfaces`` (by name, the counters of ``ip -statistics`` and ``ethtool -S``), ``softnet`` (by CPU, for
-    the whole machine) and ``perf`` (all CPUs; the reason where perf is missing or not allowed).
+    the whole machine), ``perf`` (all CPUs; the reason where perf is missing or not allowed), and ``statistics`` (the
+    numbers of ``softnet`` with their units).
 
     Args:
         node: The node.
@@ -155,6 +156,16 @@ def linux_telemetry(node: DutNode, interfaces: Sequence[str], report: dict[str, 
     finally:
         report["perf"] = _stop_perf(node, perf)
     report.update(_difference(_counts(node, interfaces), before))
+    report["statistics"] = [
+        {
+            "place": cpu,
+            "name": f"softnet_{name}",
+            "value": float(count),
+            "unit": "times" if name == "time_squeeze" else "frames",
+        }
+        for cpu, counts in report["softnet"].items()
+        for name, count in counts.items()
+    ]
 
 
 def _counts(node: DutNode, interfaces: Sequence[str]) -> dict[str, Any]:

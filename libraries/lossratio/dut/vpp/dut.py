@@ -114,6 +114,43 @@ def parse_errors(text: str) -> dict[str, int]:
     }
 
 
+_THREAD = re.compile(r"^Thread \d+ (?P<name>\S+)")
+_LOOPS = re.compile(r"vector rate (?P<vectors>\S+) loops/sec (?P<loops>\S+)")
+_NODE = re.compile(
+    r"^(?P<node>\S+)\s+(?P<state>\S.*?)\s+(?P<calls>\d+)\s+(?P<vectors>\d+)\s+\d+\s+(?P<clocks>\d\S*)\s+(?P<size>\d\S*)\s*$"
+)
+_MAIN_THREAD = "vpp_main"
+
+
+def parse_runtime(text: str) -> list[dict[str, Any]]:
+    """Statistics of VPP's threads and of graph nodes that saw packets, from the output of ``show runtime``.
+
+    Returns:
+        The statistics as `lossratio.dut.Dut.telemetry` has them. A node's clocks are per packet.
+    """
+    statistics = []
+    thread = _MAIN_THREAD
+    for line in text.splitlines():
+        if named := _THREAD.match(line):
+            thread = named["name"]
+        elif loops := _LOOPS.search(line):
+            statistics.append(_statistic(thread, "loops_per_second", loops["loops"], "1/s"))
+            statistics.append(_statistic(thread, "vectors_per_node_call", loops["vectors"], "packets"))
+        elif (node := _NODE.match(line)) and int(node["vectors"]):
+            place = f"{thread} {node['node']}"
+            statistics += [
+                _statistic(place, "calls", node["calls"], "calls"),
+                _statistic(place, "vectors", node["vectors"], "packets"),
+                _statistic(place, "clocks_per_packet", node["clocks"], "cycles"),
+                _statistic(place, "vectors_per_call", node["size"], "packets"),
+            ]
+    return statistics
+
+
+def _statistic(place: str, name: str, value: str, unit: str) -> dict[str, Any]:
+    return {"place": place, "name": name, "value": float(value), "unit": unit}
+
+
 _SETTLE_TIME = 0.5
 """Seconds that frames may wait in the ring of a packet socket, which holds tens of thousands of frames."""
 _CARD_SETTLE_TIME = 0.01
@@ -254,6 +291,7 @@ class Vpp(ProgramDut[VppOptions]):
             yield report
         for command in _SHOWN_ON_TRIALS:
             report[command] = control.ask(command).splitlines()
+        report["statistics"] += parse_runtime("\n".join(report["show runtime"]))
 
     @property
     def _control(self) -> VppControl:

@@ -29,6 +29,19 @@ TELEMETRY_DURATION = 1.0
 _ATTEMPTS = 5
 
 
+class DutStatistic(Record):
+    """A number that a DUT reports about the traffic of the trial."""
+
+    place: str
+    """Where it was counted, such as a thread, a graph node, or a CPU."""
+    name: str
+    """The quantity, e.g. ``clocks_per_packet``."""
+    value: float
+    """Its value."""
+    unit: str
+    """Its unit, e.g. ``cycles``."""
+
+
 class DutTelemetry(Record):
     """The report of one DUT."""
 
@@ -48,6 +61,8 @@ class DutTelemetry(Record):
     """Further counters, by name."""
     told: dict[str, JsonValue]
     """The DUT's answers about itself, by topic, e.g. ``show runtime``."""
+    statistics: tuple[DutStatistic, ...] = ()
+    """The numbers in these answers, with their units, as far as they are known."""
 
 
 class TelemetryTrial(Record):
@@ -182,6 +197,8 @@ def describe_telemetry(trial: TelemetryTrial) -> str:
 
 def _described(observation: Observation) -> DutTelemetry:
     dut, counted = observation.dut, observation.counted
+    answers = dict(observation.answers)
+    statistics = answers.pop("statistics", ())
     return DutTelemetry(
         node=dut.hop.label,
         kind=dut.kind,
@@ -190,7 +207,8 @@ def _described(observation: Observation) -> DutTelemetry:
         dropped_frames=dict(counted.dropped),
         unaccounted_frames=counted.unaccounted,
         details=dict(counted.details),
-        told=observation.answers,
+        told=answers,
+        statistics=tuple(DutStatistic.model_validate(statistic) for statistic in statistics),
     )
 
 
