@@ -13,7 +13,7 @@ PYTEST := .venv/bin/python -m pytest --numprocesses auto --dist loadgroup --no-l
 # Images of containers often set it. Each of the hundreds of programs that tests start would compile the library anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick no-netns chaos lint docs pictures environment packages clean
+.PHONY: demo test quick no-netns chaos lint lowest docs pictures environment packages clean
 
 demo:
 	@tools/virtual-environment
@@ -42,6 +42,12 @@ lint: environment
 	.venv/bin/robocop format --check $(ROBOT_FILES)
 	.venv/bin/robot --dryrun --output NONE --log NONE --report NONE --console quiet \
 	    --prerunmodifier lossratio.keywords.Catalogue:topologies/local.yaml tests/performance
+
+# With the lowest versions that are supported: give the lowest Python, too, as PYTHON=python3.10.
+lowest:
+	$(or $(PYTHON),python3) -m venv --clear build/lowest
+	build/lowest/bin/python -m pip install --quiet --constraint tools/lowest-versions.txt .
+	build/lowest/bin/lossratio run --topology topologies/simulated.yaml docs/pictures/search.robot -- --outputdir build/lowest/run
 
 docs:
 	@tools/virtual-environment docs

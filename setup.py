@@ -1,10 +1,11 @@
 """Packaging: `lossratio` lives under `libraries`, its Robot resources under `resources` (linked into the package)."""
 
-from setuptools import find_packages, setup
+from setuptools import find_namespace_packages, setup
 
 setup(
     package_dir={"": "libraries"},
-    packages=find_packages("libraries"),
+    # Folders of data count as packages, too: setuptools warns of each that is none.
+    packages=find_namespace_packages("libraries", include=["lossratio", "lossratio.*"]),
     package_data={
         "lossratio": [
             "py.typed",

@@ -238,3 +238,33 @@ def test_a_testbed_goes_up_and_down(tmp_path, monkeypatch):
     assert lossratio("status").stdout == up.stdout
     assert lossratio("down").stdout == f"Testbed {file.stem} is down.\n"
     assert lossratio("status").stdout == lossratio("down").stdout == "No testbed is up.\n"
+
+
+def test_the_doctor_names_what_is_missing_and_the_way_out(lossratio, monkeypatch, tmp_path):
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("TREX_HOME", str(tmp_path))
+    monkeypatch.delenv("VPP_HOME", raising=False)
+    monkeypatch.setattr("lossratio.bpf.why_impossible", lambda: "the kernel is locked down")
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: "not installed: sshd")
+    status, out, _ = lossratio("doctor")
+    assert status == 0
+    lines = out.splitlines()
+    assert " yes  simulated testbeds" in lines
+    assert "  no  local testbeds of network namespaces: not installed: sshd" in lines
+    assert "  no  generator and receiver inside the kernel (xdp): the kernel is locked down" in lines
+    assert "  no  git: bisection between revisions: not installed" in lines
+    assert f"  no  TREX_HOME: the traffic generator TRex: {tmp_path} has no program t-rex-64" in lines
+
+
+def test_the_doctor_finds_what_is_there(lossratio, monkeypatch, tmp_path):
+    for program in ("ovs-vswitchd", "bin/vpp"):
+        (tmp_path / program).parent.mkdir(exist_ok=True)
+        (tmp_path / program).write_text("#!/bin/sh\n")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("VPP_HOME", str(tmp_path))
+    monkeypatch.setattr("lossratio.testbed.local.why_unavailable", lambda: None)
+    lines = lossratio("doctor").out.splitlines()
+    assert " yes  Open vSwitch as a device" in lines
+    assert " yes  VPP_HOME: FD.io VPP as a device" in lines

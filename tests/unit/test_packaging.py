@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -23,8 +24,9 @@ def wheel_contents(tmp_path_factory) -> list[str]:
     for name in ("libraries", "resources"):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(target), str(source)]
-    subprocess.run(command, check=True)
+    command = [sys.executable, "-m", "pip", "wheel", "--verbose", "--no-deps", "--wheel-dir", str(target), str(source)]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    assert "Package would be ignored" not in printed
     (wheel,) = target.glob("*.whl")
     return zipfile.ZipFile(wheel).namelist()
 
@@ -50,3 +52,12 @@ def test_every_packaged_resource_file_is_one_that_a_suite_or_the_documentation_u
     text = "\n".join(path.read_text() for path in users)
     names = [path.relative_to(ROOT / "resources").as_posix() for path in (ROOT / "resources").rglob("*.resource")]
     assert [name for name in names if f"lossratio/resources/{name}" not in text] == []
+
+
+def test_the_lowest_versions_that_are_tested_are_those_that_are_allowed():
+    text = (ROOT / "pyproject.toml").read_text()
+    block = text.partition("dependencies = [")[2].partition("]")[0]
+    allowed = dict(re.findall(r'"([a-z0-9-]+)>=([0-9.]+)"', block))
+    lock = dict(re.findall(r"^([a-z0-9-]+)==([0-9.]+)$", (ROOT / "tools" / "lowest-versions.txt").read_text(), re.M))
+    assert lock.keys() == allowed.keys()
+    assert all(f"{lock[name]}.".startswith(f"{least}.") for name, least in allowed.items())

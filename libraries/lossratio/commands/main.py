@@ -25,6 +25,7 @@ COMMANDS = {
         "csit": ("report:csit", "Export the results of the run in DIR for FD.io CSIT's dashboards, below FOLDER."),
     },
     "Testbeds": {
+        "doctor": ("doctor:doctor", "Show what this machine can do, and what it lacks for the rest."),
         "init": ("init:init", "Write topology, suite and job of a new lab to DIRECTORY."),
         "check": ("testbed:check", "Check a topology FILE, and draw what it describes."),
         "import": ("lab:import_command", "Write a topology file for the lab in FILE, which another TOOL made."),

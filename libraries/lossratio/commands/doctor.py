@@ -1,0 +1,92 @@
+"""The command ``lossratio doctor``: what this machine can do, and what it lacks for the rest."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+_EXTRAS = {"history": ("pyarrow", "duckdb", "fsspec"), "s3": ("s3fs",), "trex": ("trex_stl_lib",)}
+_DEVICES = {
+    "Open vSwitch": ("ovs-vswitchd", "apt install openvswitch-switch"),
+    "testpmd and l3fwd of DPDK": ("dpdk-testpmd", "apt install dpdk-dev"),
+    "FRRouting": ("/usr/lib/frr/zebra", "apt install frr"),
+}
+_TOOLS = {
+    "nft": "rules and policers of Linux devices",
+    "ethtool": "facts and offloads of interfaces",
+    "perf": "counters of processors in telemetry",
+    "git": "bisection between revisions",
+}
+_HOMES = {
+    "TREX_HOME": ("t-rex-64", "the traffic generator TRex"),
+    "VPP_HOME": ("bin/vpp", "FD.io VPP as a device"),
+}
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One thing that the machine can do, or not.
+
+    Attributes:
+        about: The thing, in a few words.
+        lacks: What is missing, with the way out; None: the machine can do it.
+    """
+
+    about: str
+    lacks: str | None
+
+
+@click.command()
+def doctor() -> None:
+    """Show what this machine can do, and what it lacks for the rest.
+
+    Nothing is installed or changed. Only the first two lines matter for a simulated or a local testbed; a node of a lab
+    needs what its part does: `lossratio check FILE --connect` looks at the nodes themselves.
+
+    Exit status: 0, whatever is missing.
+    """
+    click.echo(f"Python {platform.python_version()}, {platform.system()} {platform.release()}, {os.cpu_count()} CPUs")
+    for line in _lines():
+        click.echo(
+            f"{'yes' if line.lacks is None else 'no':>4}  {line.about}" + (f": {line.lacks}" if line.lacks else "")
+        )
+
+
+def _lines() -> Iterator[_Line]:
+    # Imported here because paramiko and numpy take a while.
+    from lossratio.bpf import why_impossible
+    from lossratio.testbed.local import is_privileged, why_unavailable
+
+    yield _Line("simulated testbeds", None)
+    yield _Line("local testbeds of network namespaces", why_unavailable())
+    yield _Line("namespaces without a user namespace (root)", None if is_privileged() else "run it as root")
+    yield _Line("generator and receiver inside the kernel (xdp)", why_impossible())
+    for about, (program, way_out) in _DEVICES.items():
+        yield _Line(f"{about} as a device", None if _has(program) else f"{program} is not installed: {way_out}")
+    for program, about in _TOOLS.items():
+        yield _Line(f"{program}: {about}", None if _has(program) else "not installed")
+    for variable, (program, about) in _HOMES.items():
+        yield _Line(f"{variable}: {about}", _home_lacks(variable, program))
+    for extra, modules in _EXTRAS.items():
+        missing = [module for module in modules if find_spec(module) is None]
+        way_out = f"{', '.join(missing)}: in a checkout, {Path(sys.executable).name} -m pip install '.[{extra}]'"
+        yield _Line(f"extra {extra}", way_out if missing else None)
+
+
+def _has(program: str) -> bool:
+    return shutil.which(program, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))) is not None
+
+
+def _home_lacks(variable: str, program: str) -> str | None:
+    home = os.environ.get(variable)
+    if not home:
+        return "the variable is not set on this machine"
+    return None if os.access(Path(home, program), os.X_OK) else f"{home} has no program {program}"
