@@ -220,6 +220,7 @@ class PosteriorSelection:
         )
         most = int(np.argmax(gains))
         overload = mode.mrr + _OVERLOAD * float(np.hypot(2.0 * mode.spread, mode.deviation))
+        overload = _clamped(max(overload, 1.005 * mode.mrr), self._question)
         return _Prospects(
             posteriors=posteriors,
             duration=duration,
@@ -227,8 +228,8 @@ class PosteriorSelection:
             load=float(loads[most]),
             gain=float(gains[most]),
             guards=self._guarded_loads(best),
-            overload=_clamped(max(overload, 1.005 * mode.mrr), self._question),
-            overload_gain=cloud.gain_of_overload() if self._varies else 0.0,
+            overload=overload,
+            overload_gain=cloud.gain_of_overload(overload, duration) if self._varies else 0.0,
         )
 
     def _guarded_loads(self, posterior: Posterior) -> tuple[float, float] | None:
@@ -321,8 +322,15 @@ class Cloud:
         mean = share.mean(axis=1)
         return self._regression(share, mean * (1.0 - mean) - share.var(axis=1))
 
-    def gain_of_overload(self) -> float:
-        """Expected reduction by a trial far in overload, which shows one capacity of a normal distribution."""
+    def gain_of_overload(self, load: float, duration: float) -> float:
+        """Expected reduction by a trial far in overload, which shows one capacity of a normal distribution.
+
+        Its count shows the capacity with the scatter of the count.
+
+        Args:
+            load: The trial's load, in frames per second.
+            duration: The trial's duration, in seconds.
+        """
         if not self.deviation.any():
             return 0.0
         spread = float(np.mean(self.deviation))
@@ -330,7 +338,9 @@ class Cloud:
         parameters = parameters - parameters.mean(axis=1, keepdims=True)
         covariance = parameters @ parameters.T / len(self.mrr) + 1e-12 * np.eye(3)
         influence = np.linalg.solve(covariance, parameters @ (self.log_load - self.log_load.mean()) / len(self.mrr))
-        after = np.linalg.inv(np.linalg.inv(covariance) + np.diag([1.0, 2.0, 0.0]))
+        scatter = max(load - float(np.mean(self.mrr)), 0.0) / duration
+        shown = spread**2 / (spread**2 + scatter)
+        after = np.linalg.inv(np.linalg.inv(covariance) + np.diag([shown, 2.0 * shown**2, 0.0]))
         return float(influence @ (covariance - after) @ influence)
 
     def _regression(self, values: Array, noise: Array) -> Array:

@@ -4,6 +4,18 @@ import numpy as np
 import pytest
 
 from lossratio.plrsearch import estimate
+from lossratio.plrsearch.estimate.misfit import check
+from lossratio.plrsearch.likelihood import Model, Prior, VaryingCapacityLikelihood
+from lossratio.plrsearch.model import FUNCTIONS, CriticalLoadQuestion, LikelihoodName, from_rows
+from lossratio.plrsearch.quadrature.panels import moments_of
+from lossratio.plrsearch.quadrature.posterior import Posterior
+from lossratio.plrsearch.quadrature.varying_capacity import (
+    CERTAIN,
+    EXACT,
+    Resolution,
+    integrate_exactly,
+    integrate_varying,
+)
 from lossratio.simulation import SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult
 
@@ -37,3 +49,35 @@ def test_the_posterior_of_a_function_that_is_wrong_is_found_far_from_where_it_is
     highest = panels.log_density.max(axis=1)
     for end in (panels.deviation.min(), panels.deviation.max()):
         assert highest[panels.deviation == end].max() < highest.max() - 5.0
+
+
+CONTRADICTING = [(1.02e6, 51_000), (1.0e6, 120), (1.015e6, 90_000), (1.03e6, 20_000), (0.99e6, 4_000)]
+
+
+def contradicting():
+    """Trials of 5 s that contradict each other: few of them, so that the posterior is rugged."""
+    return from_rows([(load, 5.0, float(lost)) for load, lost in CONTRADICTING])
+
+
+def test_a_rough_posterior_gets_more_nodes():
+    question = CriticalLoadQuestion(1e-7, 1e3, 2e6)
+    likelihood = VaryingCapacityLikelihood(contradicting())
+    model = Model(FUNCTIONS[1], likelihood, Prior(1e6))
+    few, error = integrate_varying(model, likelihood, question, EXACT)
+    assert error > CERTAIN[0]
+    panels, better = integrate_exactly(model, likelihood, question, -np.inf)
+    assert better < error
+    finest, _ = integrate_varying(model, likelihood, question, Resolution(32, (1, 1)))
+    wrong = abs(moments_of(few).log_mass - moments_of(finest).log_mass)
+    assert abs(moments_of(panels).log_mass - moments_of(finest).log_mass) < max(0.3 * wrong, 0.02)
+
+
+def test_an_integral_that_misses_what_it_must_have_is_no_good_model():
+    question = CriticalLoadQuestion(1e-7, 1e3, 2e6)
+    likelihood = VaryingCapacityLikelihood(contradicting())
+    model = Model(FUNCTIONS[1], likelihood, Prior(1e6))
+    panels, error = integrate_exactly(model, likelihood, question, 0.0)
+    assert error == np.inf
+    posterior = Posterior(FUNCTIONS[1], question, panels, likelihood.constant, error)
+    misfit = check((posterior, posterior), (posterior, posterior), contradicting(), LikelihoodName.VARYING)
+    assert any("too rough for the quadrature" in reason for reason in misfit.reasons)

@@ -35,6 +35,10 @@ _LEAST_DRIFT = 1e-5
 _STEADY = 0.3
 """Standard deviation of residuals; if it is smaller, the SUT's loss varies less than chance, and has no shape: e.g. a
 simulated SUT whose loss is the same in each trial, but for whole frames."""
+_LARGEST_ERROR = 0.05
+"""Largest error of an integral, as a share of the posterior's mass."""
+_MATTERS = 6.0
+"""Nats of evidence below the better function's; a function that is farther below does not matter."""
 _CERTAIN = 3.0
 """Loss is certain if it is expected even of a capacity larger by so many standard deviations."""
 _CERTAIN_LOSS = 16.0
@@ -95,7 +99,7 @@ def check(
     drift, drift_stdev = _drift(residuals)
     varies = likelihood is LikelihoodName.VARYING
     shape = [*_shape(residuals), *_curve(residuals)] if varies else _spread(chi_squared)
-    reasons = [*shape, *_surprise(residuals)]
+    reasons = [*_uncertified(posteriors), *shape, *_surprise(residuals)]
     if varies or not reasons:
         # Around a curve that fits badly residuals depend on the load, and loads change with time.
         reasons += _trend(residuals, drift)
@@ -192,6 +196,17 @@ def _residuals(posteriors: Sequence[Posterior], counts: TrialCounts) -> _Residua
     """Residuals of the function that fits best."""
     best = max(posteriors, key=lambda posterior: posterior.log_evidence)
     return _Residuals.of(best.function, best.mode, counts)
+
+
+def _uncertified(posteriors: Sequence[Posterior]) -> list[str]:
+    """Whether the integral of a function that matters is not exact enough."""
+    best = max(posterior.log_evidence for posterior in posteriors)
+    return [
+        f"The posterior of the {posterior.function.name} function is too rough for the quadrature: its mass may be "
+        f"wrong by a share of {posterior.error:.2g}."
+        for posterior in posteriors
+        if posterior.error > _LARGEST_ERROR and posterior.log_evidence > best - _MATTERS
+    ]
 
 
 def _spread(chi_squared: Array) -> list[str]:

@@ -24,13 +24,15 @@ from lossratio.plrsearch.model import (
     TrialCounts,
 )
 from lossratio.plrsearch.quadrature import constant_capacity, varying_capacity
-from lossratio.plrsearch.quadrature.panels import Panels, masses_of, roughness
+from lossratio.plrsearch.quadrature.panels import Panels, masses_of, moments_of, roughness
 from lossratio.plrsearch.quadrature.posterior import Posterior
 
 _ROUGH = 1e-2
 """Share of the mass by which all panels together may be wrong."""
 _DEEP = 12.0
 """Nats below the maximum; an edge of the nodes' range that is deeper has no mass."""
+_LESS_THAN_POISSON = 4.0
+"""Nats by which the evidence of a varying capacity may be below Poisson's: for the prior's share of small ones."""
 _RISE = 3.0
 """Nats by which an edge may rise; if it rises more, the posterior leaves the nodes' range."""
 
@@ -49,11 +51,15 @@ def posteriors(
     prior = Prior(question.max_load / 2.0)
     if likelihood is LikelihoodName.VARYING:
         varying = VaryingCapacityLikelihood(counts)
-        resolution = varying_capacity.ROUGH if for_selection else varying_capacity.EXACT
 
         def with_varying(function: FittingFunction) -> Posterior:
-            panels = varying_capacity.integrate_varying(Model(function, varying, prior), varying, question, resolution)
-            return Posterior(function, question, panels, varying.constant)
+            model = Model(function, varying, prior)
+            if for_selection:
+                rough, _ = varying_capacity.integrate_varying(model, varying, question, varying_capacity.ROUGH)
+                return Posterior(function, question, rough, varying.constant)
+            least = _poisson_log_mass(counts, function, question) - varying.constant - _LESS_THAN_POISSON
+            panels, error = varying_capacity.integrate_exactly(model, varying, question, least)
+            return Posterior(function, question, panels, varying.constant, error)
 
         return tuple(with_varying(function) for function in FUNCTIONS)
     bound = bound_likelihood(counts, likelihood)
@@ -64,6 +70,14 @@ def posteriors(
         return Posterior(function, question, panels, bound.constant)
 
     return tuple(constant(function) for function in FUNCTIONS)
+
+
+def _poisson_log_mass(counts: TrialCounts, function: FittingFunction, question: CriticalLoadQuestion) -> float:
+    """The logarithm of Poisson's evidence: with a small deviation of the capacity, Poisson is a part of `varying`."""
+    poisson = PoissonLikelihood(counts)
+    model = Model(function, poisson, Prior(question.max_load / 2.0))
+    panels = constant_capacity.integrate(model, question, constant_capacity.ROUGH)
+    return moments_of(panels).log_mass + poisson.constant
 
 
 def bound_likelihood(counts: TrialCounts, likelihood: LikelihoodName) -> Likelihood:

@@ -49,6 +49,19 @@ def roughness(values: Array, steepness: int = 2) -> Array:
     return np.asarray(last / largest * np.minimum(last / middle, 1.0) ** steepness)
 
 
+def roughness_of_nodes(values: Array) -> Array:
+    """`roughness` of values at any number of Lobatto nodes (last axis)."""
+    nodes = values.shape[-1]
+    sizes = np.maximum(np.abs(values @ _to_legendre(nodes).T), 1e-300)
+    middle, last = sizes[..., nodes // 2 - 2 : nodes // 2 + 2].max(axis=-1), sizes[..., -2:].max(axis=-1)
+    return np.asarray(last / sizes.max(axis=-1) * np.minimum(last / middle, 1.0) ** 2)
+
+
+@cache
+def _to_legendre(nodes: int) -> Array:
+    return np.asarray(np.linalg.inv(legvander(lobatto(nodes)[0], nodes - 1)), dtype=float)
+
+
 def interpolation_roughness(values: Array) -> Array:
     """About the relative error of integrals that end within the panel: they are exact to the polynomial's degree."""
     last, _, largest = _coefficient_sizes(values)

@@ -47,12 +47,14 @@ class Posterior:
         question: Target and limits.
         panels: The posterior's nodes.
         constant: The likelihood's constant.
+        error: About the share of the mass by which the integral may be wrong; infinite if it is less than it must be.
     """
 
     function: FittingFunction
     question: CriticalLoadQuestion
     panels: Panels
     constant: float
+    error: float = 0.0
 
     @cached_property
     def moments(self) -> Moments:

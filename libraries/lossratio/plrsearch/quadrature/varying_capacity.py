@@ -16,7 +16,14 @@ from numpy.polynomial.legendre import legval, legvander
 
 from lossratio.plrsearch.likelihood import Model, RowDensity, VaryingCapacityLikelihood
 from lossratio.plrsearch.model import Array, CriticalLoadQuestion
-from lossratio.plrsearch.quadrature.panels import NODES, Panels, lobatto, moments_of, node_positions
+from lossratio.plrsearch.quadrature.panels import (
+    NODES,
+    Panels,
+    lobatto,
+    moments_of,
+    node_positions,
+    roughness_of_nodes,
+)
 from lossratio.plrsearch.quadrature.rows import Peaks, explaining_starts, find_rows, pieces_of, steps_of
 from lossratio.plrsearch.quadrature.support import (
     DEEP,
@@ -67,14 +74,42 @@ class Resolution:
 
 EXACT = Resolution(12, (2, 3))
 """For results."""
+FINER = (Resolution(24, (1, 2)), Resolution(40, (1, 1)))
+"""For results whose rows are not smooth between the nodes of a coarser one."""
+CERTAIN = (0.02, 0.05)
+"""Largest errors of an exact posterior's mass, by its smoothness between nodes, that need no finer nodes: of the first
+attempt, and of the next ones. The rule's error falls so fast with more nodes that such an error is far too large."""
 ROUGH = Resolution(8, (1, 2))
 """For choosing loads."""
 
 
+def integrate_exactly(
+    model: Model, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion, least_log_mass: float
+) -> tuple[Panels, float]:
+    """Panels that integrate the posterior, by so many nodes as it needs, and about the error of their mass.
+
+    Args:
+        model: The posterior.
+        likelihood: The model's likelihood.
+        question: Target and limits.
+        least_log_mass: Logarithm of a mass that the posterior has at least. Panels with less have missed its mode.
+    """
+    attempts: list[tuple[Panels, float]] = []
+    for resolution in (EXACT, *FINER):
+        panels, error = integrate_varying(model, likelihood, question, resolution)
+        if moments_of(panels).log_mass < least_log_mass:
+            error = np.inf
+        attempts.append((panels, error))
+        if error <= CERTAIN[min(len(attempts), 2) - 1]:
+            break
+    # None is smooth: the finest one is nearest, if it has not missed the mode.
+    return next((attempt for attempt in reversed(attempts) if attempt[1] < np.inf), attempts[-1])
+
+
 def integrate_varying(
-    model: Model, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion, resolution: Resolution = EXACT
-) -> Panels:
-    """Panels that integrate the posterior.
+    model: Model, likelihood: VaryingCapacityLikelihood, question: CriticalLoadQuestion, resolution: Resolution
+) -> tuple[Panels, float]:
+    """Panels that integrate the posterior, and about the error of their mass as a share of it.
 
     Args:
         model: The posterior.
@@ -93,16 +128,27 @@ def integrate_varying(
         known = None if peaks is None else _refined(peaks, resolution.nodes)
         smooth = _smooth_rows(rows, likelihood, known, question)
         panels = _cut_panels(grid, rows, question) if smooth is None else _assembled(grid, smooth, question)
-        corrected = _corrected(_log_masses(panels, grid), grid, bounds)
+        log_masses = _log_masses(panels, grid)
+        corrected = _corrected(log_masses, grid, bounds)
         if corrected is None or correction == _CORRECTIONS - 1:
             break
         support, peaks = corrected, None
+    error = _unevenness(log_masses)
     if smooth is None:
-        return panels
+        return panels, error
     nodes = (resolution.nodes * resolution.finer[0], resolution.nodes * resolution.finer[1])
     finer = _Grid.of(support, prior_width, *nodes)
     interpolated = _assembled(finer, smooth.interpolated(resolution.nodes, nodes), question)
-    return interpolated if _agree(panels, interpolated) else panels
+    return (interpolated if _agree(panels, interpolated) else panels), error
+
+
+def _unevenness(log_masses: Array) -> float:
+    """About the error of the sum over nodes in log s and log a, from the rows' integrals; see `roughness`."""
+    _, weights = lobatto(len(log_masses))
+    density = np.exp(log_masses - log_masses.max())
+    slices = density @ weights
+    inner = float(np.sum(roughness_of_nodes(density) * slices * weights) / np.sum(slices * weights))
+    return inner + float(roughness_of_nodes(slices))
 
 
 def _agree(computed: Panels, interpolated: Panels) -> bool:
