@@ -6,6 +6,7 @@ import math
 import sys
 from dataclasses import replace
 from time import monotonic, sleep
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -17,13 +18,14 @@ from lossratio.measurements.back_to_back import BackToBackRequest, measure_back_
 from lossratio.measurements.recovery import RecoveryRequest, measure_recovery
 from lossratio.measurements.recovery.result import recovery_time
 from lossratio.measurements.reset import ResetRequest, command_reset, measure_reset
+from lossratio.measurements.reset.measure import ResettingMeasurer
 from lossratio.measurements.reset.result import reset_time
 from lossratio.report import ReportFormat, read_run, render
 from lossratio.results import Outcome, caveats_of, findings_of, message, read_result
 from lossratio.results.contradictions import contradictions_of
 from lossratio.testbed import open_testbed
 from lossratio.traffic import load_profile
-from lossratio.trials import Outage, Silence, StepCounters, Timeline
+from lossratio.trials import Outage, Silence, StepCounters, Timeline, TrialInput
 
 CAPACITY = 150e3
 
@@ -243,6 +245,20 @@ def test_resets_that_were_interrupted_are_not_repeated(testbed_of, tmp_path):
     assert result.reset.average_s == pytest.approx(0.5, abs=1e-4)
 
 
+def test_a_device_that_keeps_all_frames_in_a_reset_is_an_error_with_the_silence():
+    steps = (StepCounters(0.0, 3.0, 300, 300, 0),)
+    quiet = Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, silences=(Silence(1.0, 1.25),))
+    source = SimpleNamespace(
+        now=lambda: 1.0,
+        wait=lambda seconds: None,
+        start_traffic=lambda load, watch: None,
+        stop_traffic=lambda wait: SimpleNamespace(timelines=(quiet,), directions=()),
+    )
+    measurer = ResettingMeasurer(source, lambda: None, RESET)
+    with pytest.raises(TrafficError, match=r"forwarded through it, or kept frames in the 250 ms without any\. Look"):
+        measurer.measure(TrialInput(3.0, 100.0))
+
+
 def test_of_several_outages_the_longest_the_whole_and_the_sum_are_reported():
     steps = StepCounters(0.0, 1.0, 100, 100, 3), StepCounters(1.0, 2.0, 200, 200, 30)
     outages = Outage(3, 0.5, 0.52, 0.49, 0.53), Outage(20, 1.1, 1.29, 1.09, 1.3), Outage(10, 1.5, 1.59, 1.49, 1.6)
@@ -251,6 +267,16 @@ def test_of_several_outages_the_longest_the_whole_and_the_sum_are_reported():
     assert reset.time_stamp_s == pytest.approx(0.21)
     assert reset.whole_s == pytest.approx(0.51)
     assert reset.loss_method_s == pytest.approx(0.3)
+
+
+def test_loss_of_the_very_last_frames_does_not_mean_that_the_device_is_gone():
+    steps = StepCounters(0.0, 1.0, 100, 100, 0), StepCounters(1.0, 2.0, 200, 200, 25)
+    outage, at_the_end = Outage(20, 1.1, 1.29, 1.09, 1.3), Outage(1, 2.99, 2.99, 2.98, None)
+    reset = reset_time([Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, (outage, at_the_end), 2)])
+    assert (reset.outages, reset.time_stamp_s) == (2, pytest.approx(0.21))
+    longer = Outage(5, 2.95, 2.99, 2.94, None)
+    assert reset_time([Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, (outage, longer), 2)]).time_stamp_s is None
+    assert reset_time([Timeline("a>b", 0.0, 0.0, 0.0, 100.0, steps, (at_the_end,), 1)]).time_stamp_s is None
 
 
 def test_where_frames_wait_in_the_device_the_reset_time_is_the_silence():

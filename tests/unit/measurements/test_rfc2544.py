@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from measurement_examples import ROOT, SIMULATED, place
@@ -230,6 +231,7 @@ def test_where_the_throughput_is_not_known_what_needs_it_is_not_measured(testbed
         run = run_rfc2544(policed, slow, place(tmp_path))
     results = {part.test.value: part.result is not None for part in run.parts}
     assert results["throughput"]
+    assert results["frame loss"]
     assert not any(results[test] for test in ("latency", "back-to-back", "recovery", "reset"))
     assert "64B latency: the throughput is not known" in run.problems
 
@@ -356,6 +358,22 @@ def test_the_report_names_the_modifier_and_counts_it_as_done(whole):
 def test_a_request_that_makes_no_sense_measures_nothing(testbed, tmp_path, change, problem):
     with pytest.raises(SearchError, match=problem):
         run_rfc2544(testbed, replace(REQUEST, **change), place(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("generator", "problem"),
+    [
+        ("trex", "trex cannot .* recovery and reset need it.*Run RFC 2544    throughput    latency    frame loss"),
+        ("xdp", "xdp cannot .* as reset need it.*back-to-back    recovery; or take 'kind: afpacket'"),
+    ],
+)
+def test_a_test_that_the_generator_cannot_do_is_refused_before_anything_is_measured(tmp_path, generator, problem):
+    node = SimpleNamespace(generator=SimpleNamespace(kind=generator))
+    topology = SimpleNamespace(nodes={"TG": node}, tg_name="TG")
+    testbed = SimpleNamespace(request=SimpleNamespace(topology=topology), duts=())
+    with pytest.raises(SearchError, match=problem):
+        run_rfc2544(testbed, REQUEST, place(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 

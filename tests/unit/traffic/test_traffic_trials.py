@@ -278,11 +278,16 @@ class TestBroadcastFrames:
                 break
             assert attempt < 9, (whole, places)
 
-    def test_their_loss_is_no_loss_of_the_others(self, agent, bridged):
+    def test_their_loss_is_no_loss_of_the_others_and_they_are_not_unsent(self, agent, bridged):
         agent.configure(self.configuration(0.1), options={"catch_up": 10.0})
         drop(bridged, "dut0", "ether daddr ff:ff:ff:ff:ff:ff")
-        (counters,) = agent.trial(2000.0, 0.2)
-        assert counters.sent == counters.received > 0
+        for attempt in range(10):
+            output = TrafficMeasurer(agent).measure(TrialInput(0.2, 2000.0))
+            assert output.lost_frames == 0
+            # A busy machine may keep frames from being sent, but not each time.
+            if (output.unsent_frames, output.loss_ratio, output.sent_frames) == (0, 0.0, 360):
+                break
+            assert attempt < 9, output
 
     def test_traffic_without_an_end_has_them_too_and_they_stop_with_it(self, agent, bridged):
         agent.configure(self.configuration(0.5), options={"catch_up": 10.0})

@@ -31,6 +31,7 @@ from lossratio.trials import (
     TrialResult,
     output_from_counters,
 )
+from lossratio.units import format_milliseconds
 
 if TYPE_CHECKING:
     from lossratio.testbed import LoadRange, Ready, Testbed, TrafficSource
@@ -144,9 +145,11 @@ class ResettingMeasurer:
         elapsed = source.now() - begun
         timelines = tuple(_with_reset(timeline, moment) for timeline in stopped.timelines)
         if not self._request.hitless and not reset_time(timelines).outages:
+            quiet = max((silence.duration for line in timelines for silence in line.silences), default=0.0)
+            kept = f", or kept frames in the {format_milliseconds(quiet)} without any" if quiet else ""
             raise TrafficError(
                 f"No frame was lost after the reset ({self._request.name}): it did nothing, or the device forwarded "
-                "through it. Look whether the reset reaches the device. If it forwards through resets, say "
+                f"through it{kept}. Look whether the reset reaches the device. If it forwards through resets, say "
                 "hitless=True: then the result is 'no loss'."
             )
         # The traffic flowed as long as it flowed: it is no trial of a given number of frames.

@@ -19,7 +19,9 @@ from lossratio.results import MaxLoad, Outcome, TestResult, TestRun, describe_tr
 from lossratio.trials import JournalEntry, Outage, Silence, Timeline
 
 EARLY = 0.01
-"""Seconds before the reset in which an outage may begin that belongs to it, besides the error of the clocks."""
+"""Seconds before the reset in which an outage may begin that belongs to it, besides the error of the clocks.
+
+Loss for so many seconds in the very end does not mean that a device which came back before is gone."""
 
 
 class ResetTime(Record):
@@ -133,7 +135,10 @@ def _of_direction(timeline: Timeline) -> ResetTime:
 def _pauses(outages: Sequence[Outage], silences: Sequence[Silence]) -> list[tuple[float, float]] | None:
     """Beginning and end of the time without forwarding of each outage; None: one of them is not known."""
     pauses: list[tuple[float, float]] = []
-    for outage in outages:
+    for place, outage in enumerate(outages):
+        if outage.end is None and place and outage.last_sent - outage.first_sent <= EARLY:
+            # The very last frames were lost, long after the device came back: the load is too high for it.
+            continue
         if outage.start is None or outage.end is None:
             return None
         around = (

@@ -28,7 +28,8 @@ class ResetView(View[ResetResult]):
         if values is None:
             yield failure_line(result)
             return
-        yield f"reset (RFC 6201): {result.settings.reset}, {len(values.times)} trials" + (
+        number = len(values.times)
+        yield f"reset (RFC 6201): {result.settings.reset}, {number} {'trial' if number == 1 else 'trials'}" + (
             "" if result.reason is None else f", irregular: {result.reason}"
         )
         yield rate_line("load", result.load)

@@ -7,10 +7,11 @@ middle.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lossratio.errors import DutError, LossRatioError, ReportError, SearchError
@@ -210,6 +211,11 @@ class Rfc2544Run:
         return tuple(result for part in self.parts if (result := part.result_as(kind)) is not None)
 
 
+_IMPOSSIBLE: Mapping[str, tuple[Rfc2544Test, ...]] = MappingProxyType(
+    {"trex": (Rfc2544Test.RECOVERY, Rfc2544Test.RESET), "xdp": (Rfc2544Test.RESET,)}
+)
+"""Tests that a generator cannot do, see `lossratio.traffic.agent.core.generator.TimedGenerator`."""
+
 _TRIAL_OVERHEAD = 0.3
 """Seconds: the usual time of a trial of the embedded generator besides its traffic."""
 
@@ -325,6 +331,15 @@ def _check(testbed: Testbed, request: Rfc2544Request) -> None:
     sizes = [profile.average_frame_size for profile in request.profiles]
     if sizes != sorted(set(sizes)):
         raise SearchError(f"Give each frame size once, from the smallest to the largest, not {_in_words(sizes)}.")
+    generator = testbed.request.topology.nodes[testbed.request.topology.tg_name].generator
+    kind = "" if generator is None else str(generator.kind)
+    impossible = [test.value for test in _IMPOSSIBLE.get(kind, ()) if test in request.tests]
+    if impossible:
+        possible = "    ".join(test.value for test in request.tests if test.value not in impossible)
+        raise SearchError(
+            f"The generator {kind} cannot locate losses in time as {' and '.join(impossible)} need it. Leave out what "
+            f"is impossible: Run RFC 2544    {possible}; or take 'kind: afpacket'."
+        )
     is_simulated = testbed.request.topology.testbed.value == "simulated"
     if Rfc2544Test.RESET in request.tests and request.reset is None and not testbed.duts and not is_simulated:
         raise DutError(
@@ -363,7 +378,7 @@ class _Task:
 def _perform(task: _Task, whole: TestPlace, on_progress: Callable[[InWords], None] | None) -> Rfc2544Part:
     name = f"{whole.test.name} {task.frame_size} {task.test.value}"
     place = replace(whole, test=whole.test.model_copy(update={"name": name}))
-    if task.test is not Rfc2544Test.THROUGHPUT and task.throughput is None:
+    if task.test not in (Rfc2544Test.THROUGHPUT, Rfc2544Test.FRAME_LOSS) and task.throughput is None:
         return Rfc2544Part(task.frame_size, task.test, None, "the throughput is not known")
     try:
         result = _measure(task, place, on_progress)

@@ -187,7 +187,7 @@ class ActiveDirection:
             "late_of_trial_before": self._counter_before.read() - self._counted_before,
             "elapsed": sent.elapsed,
             "worst_lateness": sent.worst_lateness,
-            "load_share": self._direction.load_share,
+            "load_share": self.load(1.0),
             "examination": None if self._examiner is None else self._examiner.examine(report.first, sent.sent),
         }
         if report.batches is None:
