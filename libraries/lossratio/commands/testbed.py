@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lossratio.errors import NodeError, TopologyError
+from lossratio.errors import LinkError, NodeError, TopologyError
 from lossratio.testbed.local import LocalTestbed, describe, join, part
 from lossratio.testbed.local import status as running_testbeds
 from lossratio.topology import (
@@ -24,6 +24,7 @@ from lossratio.units import format_frame_rate
 from lossratio.yaml_file import Problem, describe_problem
 
 _TOPOLOGY_FILE = click.Path(path_type=Path)
+_SMALLEST, _SMALLEST_IPV6, _LARGEST = "64B", "78B", "1518B"
 
 
 @click.command()
@@ -32,8 +33,26 @@ _TOPOLOGY_FILE = click.Path(path_type=Path)
 @click.option("--duts", metavar="N", type=click.IntRange(min=0), help="Draw the path through the first N DUTs.")
 @click.option("--links", metavar="N", type=click.IntRange(min=1), default=1, help="Draw N parallel paths.")
 @click.option("--connect", is_flag=True, help="Log in on every node, and show what it is and what it lacks.")
-def check(file: Path, nic: str | None, duts: int | None, links: int, connect: bool) -> None:
+@click.option(
+    "--probe", is_flag=True, help="With --connect: send some frames from each port, and find faults in cabling."
+)
+@click.option("--profile", default="ethip4-udp", show_default=True, help="The traffic profile of these frames.")
+@click.option(
+    "--frame-size", metavar="SIZE", multiple=True, help="Their sizes; 64B (IPv6: 78B) and 1518B unless given."
+)
+def check(
+    file: Path,
+    nic: str | None,
+    duts: int | None,
+    links: int,
+    connect: bool,
+    probe: bool,
+    profile: str,
+    frame_size: tuple[str, ...],
+) -> None:
     """Check a topology FILE, and draw what it describes."""
+    if probe and not connect:
+        raise click.UsageError("--probe sends frames: say --connect as well.")
     topology = load_topology(file)
     paths = topology.paths(links, duts=duts, nic=nic)
     problems = list(_problems(file, topology, paths))
@@ -42,6 +61,8 @@ def check(file: Path, nic: str | None, duts: int | None, links: int, connect: bo
     click.echo(describe_topology(file, topology, paths))
     if connect:
         _connect(topology)
+        if probe:
+            _probe(topology, links, duts, nic, profile, frame_size)
     elif topology.testbed is TestbedKind.LAB:
         click.echo("No node was looked at: --connect logs in on them, and shows what they lack.")
 
@@ -145,6 +166,28 @@ def _connect(topology: Topology) -> None:
     faulty = [report.name for report in reports if report.problems]
     if faulty:
         raise NodeError(f"There are problems on {', '.join(faulty)}; they are listed above.")
+
+
+def _probe(
+    topology: Topology, links: int, duts: int | None, nic: str | None, profile: str, frame_sizes: Sequence[str]
+) -> None:
+    """Sends frames, and shows where they come out.
+
+    Raises:
+        LinkError: If there is a fault.
+    """
+    # Imported here because all that reaches a node takes a while.
+    from lossratio.testbed import describe_cabling, probe_cabling
+
+    if topology.testbed is TestbedKind.SIMULATED:
+        return
+    sizes = frame_sizes or (_SMALLEST_IPV6 if "ip6" in profile else _SMALLEST, _LARGEST)
+    report = probe_cabling(topology, links, duts=duts, nic=nic, profile=profile, frame_sizes=sizes)
+    click.echo("Cabling:")
+    for line in describe_cabling(report):
+        click.echo(line)
+    if report.problems:
+        raise LinkError(f"There are {len(report.problems)} problems with the cabling; they are listed above.")
 
 
 def describe_topology(file: Path, topology: Topology, paths: Sequence[TrafficPath]) -> str:

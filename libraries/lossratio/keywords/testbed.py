@@ -9,9 +9,12 @@ from pathlib import Path
 from robot.api.types import Secret
 from robot.libraries.BuiltIn import BuiltIn
 
+from lossratio.dut import BlackBox
 from lossratio.errors import LossRatioError
 from lossratio.keywords.arguments import credentials, seconds, typed_keyword, with_option_values
+from lossratio.keywords.live_view import say
 from lossratio.keywords.session import Keywords
+from lossratio.measurements import MEMORY_REST, MEMORY_SECONDS
 from lossratio.testbed import candidate, open_testbed, reserved, threads_and_cores
 from lossratio.topology import load_topology
 
@@ -117,6 +120,11 @@ class TestbedKeywords(Keywords):
             nic=nic,
             links=links,
         )
+        if isinstance(next(iter(self.session.testbed.duts), None), BlackBox):
+            say(
+                "Each measurement begins with a look for memory of the black box. It takes some "
+                f"{MEMORY_SECONDS:g} s, twice as long if there is one, and sees {MEMORY_REST:g} s of memory at most."
+            )
         tags = threads_and_cores(self.session.testbed.duts)
         if tags:
             BuiltIn().set_tags(*tags)

@@ -2,6 +2,8 @@
 
 from lossratio.measurements.csit import CsitExportError, CsitNumber, CsitRate, CsitRecord, CsitUnknown, csit_rate
 from lossratio.measurements.measure import (
+    MEMORY_REST,
+    MEMORY_SECONDS,
     InWords,
     MeasuredKind,
     PlannedKind,
@@ -25,6 +27,8 @@ from lossratio.measurements.progress import (
 )
 
 __all__ = [
+    "MEMORY_REST",
+    "MEMORY_SECONDS",
     "CsitExportError",
     "CsitNumber",
     "CsitRate",

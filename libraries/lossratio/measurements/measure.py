@@ -97,6 +97,9 @@ MEMORY_DURATION = 0.5
 MEMORY_REST = 4.0
 """Seconds of rest after which a device is taken for rested; a longer memory is not seen."""
 
+MEMORY_SECONDS = 12.0
+"""Seconds that the look for memory takes about, if there is none; twice as many if there is."""
+
 MEMORY_SHARE = 0.01
 """Smaller relative differences of the forwarded frames are no memory."""
 
@@ -128,20 +131,29 @@ def remarks_on_memory(testbed: Testbed, request: Request, load: float) -> tuple[
         return ()
     usual = max(dut.options.recovery_time, request.rest)
 
-    def forwarded(rest: float) -> list[int]:
-        """Frames forwarded by trials that each come after this rest, also if they are measured again."""
-        with testbed.ready_for(request.profile, rest=rest) as ready:
-            # The first one puts the device into the state after a trial.
-            trials = [ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(1 + _MEMORY_REPEATS)]
-        return [sum(direction.received for direction in output.directions) for output in trials[1:]]
+    def forwarded(rest: float, first: int = 1) -> list[int]:
+        """Frames forwarded by trials that each come after this rest, also if they are measured again.
 
-    rested, unrested = min(forwarded(MEMORY_REST)), max(forwarded(usual))
+        Args:
+            rest: Seconds without traffic before each.
+            first: Trials before these, which put the device into the state after a trial.
+        """
+        with testbed.ready_for(request.profile, rest=rest) as ready:
+            count = first + _MEMORY_REPEATS
+            trials = [ready.measurer.measure(TrialInput(MEMORY_DURATION, load)) for _ in range(count)]
+        return [sum(direction.received for direction in output.directions) for output in trials[first:]]
+
+    # A rested device is in the state after a rest in any case.
+    rested, unrested = min(forwarded(MEMORY_REST, first=0)), max(forwarded(usual))
     seen = (
         f"in trials of {MEMORY_DURATION:g} s at {format_frame_rate(load)} per interface it forwarded {rested:,} "
         f"frames after {MEMORY_REST:g} s of rest, and {unrested:,} after {usual:g} s"
     )
     if rested - unrested <= max(MEMORY_SHARE * rested, 1.0):
-        return (f"the device does not seem to remember trials: {seen}",)
+        return (
+            f"the device does not seem to remember trials: {seen}; a memory of more than {MEMORY_REST:g} s is not "
+            "seen, nor one that so few frames do not fill",
+        )
     rest = max(usual, 0.5)
     while rest < MEMORY_REST and max(forwarded(rest)) < (1.0 - MEMORY_SHARE) * rested:
         rest *= 2.0

@@ -1,5 +1,6 @@
 """The testbed that is measured on: opening, set-up, checks, changes, repair, traffic outside of trials."""
 
+from lossratio.testbed.cabling import describe_cabling, probe_cabling
 from lossratio.testbed.candidates import Candidate, candidate, log_in, reserved
 from lossratio.testbed.changes import guilty_of
 from lossratio.testbed.inspection import describe_node, inspect_nodes
@@ -31,6 +32,7 @@ __all__ = [
     "TrafficSource",
     "candidate",
     "check_sut_model",
+    "describe_cabling",
     "describe_node",
     "describe_stopped",
     "describe_traffic",
@@ -42,6 +44,7 @@ __all__ = [
     "log_in",
     "open_testbed",
     "own_record",
+    "probe_cabling",
     "reserved",
     "start_traffic",
     "threads_and_cores",

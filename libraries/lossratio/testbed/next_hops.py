@@ -172,6 +172,19 @@ def _question(link: LiveLink, port: Port, direction: TrafficDirection) -> Questi
         return None
     if link.duts and _given(link, port) is not None:
         return None
+    return gateway_question(port, direction)
+
+
+def gateway_question(port: Port, direction: TrafficDirection) -> Question | None:
+    """The question for the gateway of a port, in the version of IP and with the tags of a direction's frames.
+
+    Args:
+        port: The TG's port.
+        direction: The traffic that leaves it.
+
+    Returns:
+        The question; None: the port has no gateway for this version of IP.
+    """
     headers = direction.headers
     version = 6 if headers.ipv4 is None else 4
     gateway = next((hop for hop in port.interface.gateway if hop.version == version), None)

@@ -258,12 +258,19 @@ class LiveLink:
         """Its ends, with the generator's names for them."""
         path, destinations, port_name = self.path, self.destinations, generator.port_name
         return PortPair(
-            _traffic_port(path.west, port_name(path.west), None if destinations is None else destinations.from_west),
-            _traffic_port(path.east, port_name(path.east), None if destinations is None else destinations.from_east),
+            traffic_port(path.west, port_name(path.west), None if destinations is None else destinations.from_west),
+            traffic_port(path.east, port_name(path.east), None if destinations is None else destinations.from_east),
         )
 
 
-def _traffic_port(port: Port, interface: str, destination: str | None) -> TrafficPort:
+def traffic_port(port: Port, interface: str, destination: str | None) -> TrafficPort:
+    """A port of the TG for the configuration of a generator.
+
+    Args:
+        port: The port.
+        interface: The generator's name for it.
+        destination: Destination MAC address of its frames; None: not known.
+    """
     own = tuple(str(address.ip) for address in port.interface.address)
     return TrafficPort(port.name, interface, destination, own, port.interface.lldp)
 

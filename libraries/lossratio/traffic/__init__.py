@@ -1,6 +1,6 @@
 """Test traffic: profiles of frames, generators, the agent on the TG, and the measurer that asks it for trials."""
 
-from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.configuration import FCS_BYTES, Configuration, Direction
 from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.answers import StoppedTraffic, WatchedTrial
 from lossratio.traffic.client import ANSWER_SECONDS, AgentClient, AgentFacts, AgentRefusalError
@@ -26,6 +26,7 @@ from lossratio.traffic.measurer import (
     check_path,
     with_largest_frames,
 )
+from lossratio.traffic.probe import Arrival, Marker, ProbeAnswer, send_probe, smallest_probe, vlans_of
 from lossratio.traffic.profile import (
     TrafficDirection,
     TrafficProfile,
@@ -44,17 +45,22 @@ __all__ = [
     "CHECK_DURATION",
     "CHECK_LOAD",
     "FALTERING",
+    "FCS_BYTES",
     "IN_FLIGHT",
     "REPEATS",
     "AfPacket",
     "AgentClient",
     "AgentFacts",
     "AgentRefusalError",
+    "Arrival",
     "Configuration",
     "DeadPathError",
+    "Direction",
     "Generator",
     "GeneratorNode",
+    "Marker",
     "PortPair",
+    "ProbeAnswer",
     "Question",
     "StoppedTraffic",
     "TrafficDirection",
@@ -78,5 +84,8 @@ __all__ = [
     "open_generator",
     "parse_frame_size",
     "profile_names",
+    "send_probe",
+    "smallest_probe",
+    "vlans_of",
     "with_largest_frames",
 ]

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from lossratio.errors import NodeError, TrafficError
 from lossratio.nodes import NodeProgram, Pulse, pack_program
-from lossratio.traffic.agent.core.configuration import Configuration
+from lossratio.traffic.agent.core.configuration import Configuration, Speaker
 from lossratio.traffic.agent.core.neighbours import Question
 from lossratio.traffic.agent.core.protocol import PROTOCOL
 from lossratio.traffic.answers import (
@@ -342,6 +342,27 @@ class AgentClient:
         asked = [asdict(question) for question in questions]
         answer = self._ask("resolve", busy=seconds, questions=asked, seconds=seconds)
         return self._read(lambda answer, _: tuple(tuple(map(str, macs)) for macs in answer["macs"]), answer)
+
+    def probe(
+        self,
+        ports: Sequence[str],
+        sends: Sequence[tuple[str, str]],
+        seconds: float,
+        *,
+        networks: Sequence[str],
+        speakers: Sequence[Speaker],
+    ) -> Mapping[str, Any]:
+        """Sends single frames, and notes what arrives; see `lossratio.traffic.agent.core.probe.probe`.
+
+        Raises:
+            AgentRefusalError: If a port is down, or must not be used.
+            TrafficError: If the agent does not answer as it should.
+        """
+        busy = seconds + 0.01 * len(sends)
+        fields: dict[str, Any] = {"ports": list(ports), "sends": list(sends), "networks": list(networks)}
+        fields["speakers"] = [asdict(speaker) for speaker in speakers]
+        answer = self._ask("probe", busy=busy, seconds=seconds, **fields)
+        return self._read(lambda answer, _: {name: answer[name] for name in ("arrivals", "unsent", "is_storm")}, answer)
 
     def close(self) -> None:
         """Ends the agent, and with it all traffic; doing it again changes nothing."""

@@ -33,24 +33,54 @@ def topology(tmp_path):
     return file
 
 
-@pytest.mark.netns
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces without a log-in")
-def test_the_how_to_is_true(tmp_path, topology):
-    (tmp_path / "box.robot").write_text(blocks("robotframework")[0])
-    build, run = blocks("sh")
-    # The other test of the page takes a minute, and a simulated bucket proves the same.
-    options = f"--test WithRest --pythonpath {ROOT / 'libraries'} --outputdir {tmp_path / 'run'}"
-    robot = run.replace("robot ", f"{sys.executable} -m robot {options} ")
-    lines = f"mount -t tmpfs tmpfs /run\nset -e\n{build}\n{robot}"
+def in_the_shell(path, *lines):
+    """Executes lines where nobody else sees them."""
     done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", lines], cwd=tmp_path, capture_output=True, text=True, check=False
+        ["unshare", "--net", "--mount", "sh", "-c", "\n".join(("mount -t tmpfs tmpfs /run", "set -e", *lines))],
+        cwd=path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "libraries")},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces without a log-in")
+ROBOT = f"{sys.executable} -m robot --pythonpath {ROOT / 'libraries'} "
+
+
+@pytest.mark.netns
+@needs_root
+def test_the_how_to_is_true(tmp_path, topology):
+    (tmp_path / "box.robot").write_text(blocks("robotframework")[0])
+    build, probe, run = blocks("sh")
+    # The other test of the page takes a minute, and a simulated bucket proves the same.
+    options = f"--test WithRest --outputdir {tmp_path / 'run'} "
+    in_the_shell(tmp_path, build, run.replace("robot ", ROBOT + options, 1))
     (result,) = RunDirectory(tmp_path / "run").results()
     assert any(remark.startswith("the device does not seem to remember trials") for remark in result.remarks)
     # A trial of half a second passes the rate and the bucket.
     assert result.mrr.mean.per_interface_fps == pytest.approx(2000 + 3000 / 0.5, rel=0.1)
     assert result.conditions.duts["BOX"]["hold"] == 0.1
+    assert probe == "lossratio check box.yaml --connect --probe\n"
+
+
+@pytest.mark.netns
+@needs_root
+def test_the_probe_and_the_hooks_of_the_how_to_are_true(tmp_path, topology):
+    _, fragment = blocks("yaml")
+    with_hooks = tmp_path / "hooks.yaml"
+    with_hooks.write_text(re.sub(r"(type: DUT *#.*\n)", lambda line: line.group(1) + fragment, topology.read_text()))
+    assert load_topology(with_hooks).nodes["BOX"].hooks.reset.command == "nft -f police.nft"
+    (tmp_path / "hooks.robot").write_text(blocks("robotframework")[1])
+    build, probe, _ = blocks("sh")
+    robot = f"{ROBOT}--outputdir {tmp_path / 'run'} --variable TOPOLOGY:hooks.yaml hooks.robot"
+    shown = in_the_shell(tmp_path, build, probe.replace("lossratio ", f"{sys.executable} -m lossratio "), robot)
+    for way in ("TG.west > TG.east", "TG.east > TG.west"):
+        assert f"  {way}: frames of 64 and 1518 bytes come out\n" in shown
+    assert "PROBLEM" not in shown
 
 
 def test_options_of_a_black_box_are_checked_before_anything_is_touched(topology):
@@ -67,5 +97,7 @@ def test_only_a_black_box_needs_no_way_to_its_node(topology):
     assert box.destination_macs("02:00:00:00:00:0a", "02:00:00:00:00:0b") == DestinationMacs(
         from_west="02:00:00:00:00:01", from_east="02:00:00:00:00:0a"
     )
-    with pytest.raises(DutError, match=r"BOX: a black_box cannot be reset before each trial.*rest=2 s"):
+    with pytest.raises(
+        DutError, match=r"BOX: a black_box cannot be reset before each trial, unless it has a hook.*rest=2 s"
+    ):
         checked_duts(dut_request("black_box", {"reset": "true"}), paths, {})

@@ -51,7 +51,7 @@ ip -n box addr add 10.1.0.5/30 dev out0
 ip -n box addr add 2001:db8:1::1/64 dev in0 nodad
 ip -n box addr add 2001:db8:2::1/64 dev out0 nodad
 ip -n box route add 10.99.0.0/16 via 10.1.0.6
-ip netns exec box sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+ip netns exec box sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
 exec "$@"
 """
 
@@ -85,7 +85,7 @@ def refusal(profile, size):
 
 def in_the_lab(tmp_path, program):
     (tmp_path / "routed.yaml").write_text(TOPOLOGY)
-    (tmp_path / "measure.py").write_text(MEASURE + program + "testbed.close()\n")
+    (tmp_path / "measure.py").write_text(program)
     done = subprocess.run(
         ["unshare", "--net", "--mount", "sh", "-c", BUILD, "sh", sys.executable, "measure.py"],
         cwd=tmp_path,
@@ -107,12 +107,14 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters name
 def test_a_router_with_addresses_of_its_own_is_measured_as_it_is(tmp_path):
     ipv4, ipv6, mac = in_the_lab(
         tmp_path,
-        """
+        MEASURE
+        + """
 measure("ethip4-udp-hosts", 64)
 measure("ethip6-udp-hosts", 78)
 tg = subprocess.run(["ip", "-n", "tg", "-br", "link", "show", "tg0"], capture_output=True, text=True).stdout.split()[2]
 known = subprocess.run(["ip", "-n", "box", "neigh", "show", "dev", "in0"], capture_output=True, text=True).stdout
 print(f"10.1.0.2 lladdr {tg}" in known and f"2001:db8:1::2 lladdr {tg}" in known)
+testbed.close()
 """,
     )
     # All frames come back only if the router got answers from both ports.
@@ -132,7 +134,8 @@ print(f"10.1.0.2 lladdr {tg}" in known and f"2001:db8:1::2 lladdr {tg}" in known
 def test_traffic_never_goes_towards_a_default_route(tmp_path):
     default, elsewhere, nowhere, silent, too_many = in_the_lab(
         tmp_path,
-        """
+        MEASURE
+        + """
 box("route del 10.99.0.0/16")
 box("route add default via 10.1.0.6")
 refusal("ethip4-udp-hosts", 64)
@@ -148,6 +151,7 @@ box("route replace 10.99.0.0/16 dev out0")
 refusal("ethip4-udp-hosts", 64)
 box("addr add 10.1.0.5/30 dev out0")
 refusal("ethip4-udp", 64)
+testbed.close()
 """,
     )
     assert default.startswith(
@@ -161,3 +165,28 @@ refusal("ethip4-udp", 64)
     assert nowhere.startswith("TopologyError BOX does not forward traffic from 10.1.0.2 to 10.99.0.1 that arrives on")
     assert silent.startswith("DeadPathError The gateway 10.1.0.5 of TG.east does not answer ARP. Look at the link")
     assert too_many.startswith("TrafficError Traffic from 10.1.0.2") or "There is no address 254" in too_many
+
+
+@pytest.mark.netns
+@needs_root
+def test_a_probe_goes_through_routers_and_finds_a_gateway_at_the_other_port(tmp_path):
+    probed, swapped = in_the_lab(
+        tmp_path,
+        """
+from lossratio.testbed.cabling import describe_cabling, probe_cabling
+from lossratio.topology import load_topology
+text = open("routed.yaml").read()
+text = text.replace("    netns: box\\n", "").replace("tg0", "x").replace("tg1", "tg0")
+open("wrong.yaml", "w").write(text.replace("{name: x", "{name: tg1"))
+for file in ("routed.yaml", "wrong.yaml"):
+    report = probe_cabling(
+        load_topology(file), 1, duts=None, nic=None, profile="ethip4-udp-hosts", frame_sizes=["64B", "1518B"]
+    )
+    print("; ".join(line.strip() for line in describe_cabling(report) if "Note" not in line))
+""",
+    )
+    assert probed == (
+        "TG.west > TG.east: frames of 64 and 1518 bytes come out; "
+        "TG.east > TG.west: frames of 64 and 1518 bytes come out"
+    )
+    assert "PROBLEM: TG.west: the gateway 10.1.0.1 does not answer there, and answers on TG.east: the links" in swapped

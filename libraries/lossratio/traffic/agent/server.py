@@ -10,12 +10,13 @@ import sys
 import time
 from typing import Callable, cast
 
-from .core.configuration import Configuration
+from .core.configuration import Configuration, read_speaker
 from .core.early_verdict import Watch
 from .core.generator import Generator, TimedGenerator, WatchingGenerator, make_generator
 from .core.links import read_links
 from .core.neighbours import Question, Responder, resolve
 from .core.ports import check_may_transmit, existing_links, usable_links
+from .core.probe import probe
 from .core.protocol import PROTOCOL, AgentError, Channel, ControllerGoneError, Message, decode
 
 _TEND_SECONDS = 0.05
@@ -83,6 +84,7 @@ class Agent:
             "schedule": self._schedule,
             "clock": self._clock,
             "resolve": self._resolve,
+            "probe": self._probe,
             "start": self._start,
             "stop": self._stop,
             "late": self._late,
@@ -199,6 +201,26 @@ class Agent:
         links = existing_links(ports)
         check_may_transmit(ports, links, ())
         return {"macs": resolve(questions, links, _positive(request, "seconds"))}
+
+    def _probe(self, request: Message) -> Message:
+        self._check_idle()
+        ports = [str(port) for port in request["ports"]]
+        links = existing_links(ports)
+        check_may_transmit(ports, links, [str(network) for network in request["networks"]])
+        down = [port for port in ports if not links[port].is_up]
+        if down:
+            raise AgentError(
+                "interface_down",
+                f"Interface {down[0]} is down, or its link is. Set both ends up (ip link set {down[0]} up).",
+            )
+        sends = [(str(port), str(frame)) for port, frame in request["sends"]]
+        speakers = [read_speaker(speaker) for speaker in request["speakers"]]
+        responder = Responder(speakers, links) if speakers else None
+        try:
+            return probe(ports, links, sends, _positive(request, "seconds"))
+        finally:
+            if responder is not None:
+                responder.close()
 
     def _start(self, request: Message) -> Message:
         load = _positive(request, "load")

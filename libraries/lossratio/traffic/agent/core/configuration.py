@@ -237,7 +237,7 @@ class Configuration:
                 directions=tuple(_direction(direction) for direction in data["directions"]),
                 settle_time=float(data["settle_time"]),
                 examines=bool(data["examines"]),
-                speakers=tuple(_speaker(speaker) for speaker in data.get("speakers", ())),
+                speakers=tuple(read_speaker(speaker) for speaker in data.get("speakers", ())),
                 networks=tuple(str(network) for network in data.get("networks", BENCHMARK_NETWORKS)),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -262,7 +262,8 @@ def _direction(data: Mapping[str, Any]) -> Direction:
     return Direction(**{**data, "frames": _frames(data["frames"]), "load_share": float(data["load_share"])})
 
 
-def _speaker(data: Mapping[str, Any]) -> Speaker:
+def read_speaker(data: Mapping[str, Any]) -> Speaker:
+    """Reads the data of a speaker."""
     addresses = tuple((str(first), str(last)) for first, last in data["addresses"])
     return Speaker(str(data["port"]), addresses, bool(data["lldp"]))
 

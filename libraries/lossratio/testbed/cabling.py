@@ -1,0 +1,480 @@
+"""A look at the cabling: frames from each port of the TG, and where they come out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from lossratio.errors import TopologyError
+from lossratio.nodes import NodeSession
+from lossratio.testbed.inspection import read_ports, with_names
+from lossratio.testbed.local import reachable
+from lossratio.testbed.next_hops import gateway_question
+from lossratio.testbed.reservation import Lease, make_claim
+from lossratio.testbed.set_up import LiveLink, traffic_port
+from lossratio.testbed.tester_cards import takes_cards
+from lossratio.topology import Port, RealGenerator, Topology, TrafficPath
+from lossratio.traffic import (
+    FCS_BYTES,
+    AgentClient,
+    Arrival,
+    Configuration,
+    Direction,
+    Marker,
+    PortPair,
+    ProbeAnswer,
+    load_profile,
+    make_configuration,
+    send_probe,
+    smallest_probe,
+    vlans_of,
+)
+
+LISTEN_SECONDS = 0.5
+"""Seconds in which nothing is sent, and frames of others are looked for."""
+
+_WAIT_SECONDS = 0.2
+_FRAMES = 5
+_MOST_COPIES = 3
+_COUNTERS = 'for name; do cat "/sys/class/net/$name/statistics/rx_packets" 2>/dev/null || echo -1; done'
+
+
+@dataclass(frozen=True)
+class CablingReport:
+    """What a probe of the cabling has found.
+
+    Attributes:
+        works: What works, a line each.
+        notes: What need not be a fault.
+        problems: Faults, each with its place and the way out.
+    """
+
+    works: tuple[str, ...]
+    notes: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _End:
+    """A port of the TG.
+
+    Attributes:
+        port: The port.
+        peer: The other end of its path.
+        link: Its path.
+        neighbour: The DUT's port at the other end of its link; None: there is no DUT.
+        wrong: The DUT's port at the other end of the path.
+        mac: Its MAC address.
+        number: Its number.
+    """
+
+    port: Port
+    peer: str
+    link: LiveLink
+    neighbour: Port | None
+    wrong: Port | None
+    mac: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        return str(self.port)
+
+    @property
+    def interface(self) -> str:
+        return str(self.port.interface.name)
+
+
+@dataclass
+class _Seen:
+    """How often the frames of one port came out, by arrival port and number of the frame."""
+
+    copies: dict[str, Counter[int]] = field(default_factory=dict)
+    vlans: dict[str, set[tuple[int, ...]]] = field(default_factory=dict)
+
+    def numbers(self, name: str, wanted: Sequence[int]) -> int:
+        return sum(1 for number in wanted if self.copies.get(name, Counter())[number])
+
+
+def probe_cabling(
+    topology: Topology, links: int, *, duts: int | None, nic: str | None, profile: str, frame_sizes: Sequence[int | str]
+) -> CablingReport:
+    """Sends some frames from each port of the TG, and finds out where they come out. It takes some seconds.
+
+    Args:
+        topology: The topology.
+        links: Number of parallel paths.
+        duts: Through how many DUTs the paths go; None: all.
+        nic: NIC model of the DUTs' ports; None: any.
+        profile: Traffic profile, whose headers the frames have.
+        frame_sizes: Frame sizes, smallest first; a mix of sizes stands for its largest size.
+
+    Raises:
+        LossRatioError: If a node cannot be reached, or the ports cannot be used.
+    """
+    with ExitStack() as undo:
+        topology = reachable(topology, undo)
+        tg_name = topology.tg_name
+        tester = topology.nodes[tg_name]
+        generator = tester.generator
+        if not isinstance(generator, RealGenerator) or takes_cards(tester):
+            raise TopologyError(
+                f"{tg_name}: the cabling is probed with ports that the kernel has, and this generator takes its cards "
+                "from the kernel. Probe with 'generator: {kind: afpacket}' on the same ports."
+            )
+        tg = undo.enter_context(NodeSession.connect(tg_name, tester))
+        claim = make_claim(topology, purpose="probing the cabling")
+        if claim is not None:
+            undo.enter_context(Lease.take(tg, claim))
+        paths = topology.paths(links, duts=duts, nic=nic)
+        names = {hop.node_name for path in paths for hop in path.hops if topology.nodes[hop.node_name].place}
+        sessions = {
+            tg_name: tg,
+            **{name: undo.enter_context(NodeSession.connect(name, topology.nodes[name])) for name in sorted(names)},
+        }
+        states = read_ports([port for path in paths for port in path.ports], sessions)
+        macs = {str(state.port): state.state.mac_address for state in states}
+        agent = undo.enter_context(AgentClient.start(tg, python=generator.python))
+        ends = _ends([with_names(path, states) for path in paths], macs)
+        return _Cabling(agent, topology, sessions, ends, profile, frame_sizes).report()
+
+
+def _ends(paths: Sequence[TrafficPath], macs: Mapping[str, str]) -> list[_End]:
+    ends: list[_End] = []
+    for path in paths:
+        link = LiveLink(path, (), None)
+        hops = path.hops
+        sides = (
+            (path.west, path.east, (hops[0].west, hops[0].east) if hops else (None, None)),
+            (path.east, path.west, (hops[-1].east, hops[-1].west) if hops else (None, None)),
+        )
+        for port, peer, (neighbour, wrong) in sides:
+            if str(port) not in macs:
+                raise TopologyError(f"{port}: there is no such interface; lossratio check FILE --connect names those.")
+            ends.append(_End(port, str(peer), link, neighbour, wrong, macs[str(port)], len(ends)))
+    return ends
+
+
+class _Cabling:
+    """Sends the frames, and draws the conclusions."""
+
+    def __init__(
+        self,
+        agent: AgentClient,
+        topology: Topology,
+        sessions: Mapping[str, NodeSession],
+        ends: Sequence[_End],
+        profile: str,
+        frame_sizes: Sequence[int | str],
+    ) -> None:
+        self._agent = agent
+        self._topology = topology
+        self._sessions = sessions
+        self._ends = ends
+        self._by_name = {end.name: end for end in ends}
+        self._marker = Marker()
+        self._seen = {end.name: _Seen() for end in ends}
+        self._foreign: Counter[tuple[str, str]] = Counter()
+        self._chatter: Counter[tuple[str, str]] = Counter()
+        self._counted: dict[str, dict[str, int]] = {}
+        self._problems: list[str] = []
+        self._notes: list[str] = []
+        self._is_storm = False
+        self._unsent: set[tuple[str, int]] = set()
+        self._next_number = 0
+        self._configurations = self._make_configurations(profile, frame_sizes)
+        self._destinations = {end.name: self._by_name[end.peer].mac for end in ends}
+
+    def report(self) -> CablingReport:
+        self._send([], LISTEN_SECONDS)
+        self._ask_gateways()
+        (smallest, first), *larger = self._configurations.items()
+        # One frame first: it teaches addresses to bridges, and shows a loop before more frames go round in it.
+        self._send_from(self._ends, first, 1)
+        if not self._is_storm:
+            numbers = {end.name: self._count_around(end, first) for end in self._ends}
+            for end in self._ends:
+                self._judge(end, numbers[end.name], smallest)
+            for size, configuration in larger:
+                self._try_size(size, configuration)
+            self._check_tags(first)
+        works = [
+            f"{end.name} > {end.peer}: frames of {self._goes_through(end)} bytes come out"
+            for end in self._ends
+            if self._largest.get(end.name)
+        ]
+        return CablingReport(
+            tuple(works), tuple(self._notes + self._chatter_notes()), tuple(self._problems + self._foreign_problems())
+        )
+
+    # How frames are made and sent
+
+    def _make_configurations(self, profile: str, frame_sizes: Sequence[int | str]) -> dict[int, Configuration]:
+        configurations: dict[int, Configuration] = {}
+        self._largest: dict[str, list[int]] = {end.name: [] for end in self._ends}
+        for size in frame_sizes:
+            self._traffic = traffic = load_profile(profile, frame_size=size, bidirectional=True)
+            paths = [end.link.path for end in self._ends[::2]]
+            sides = self._topology.sides(paths, traffic.versions)
+            pairs = [
+                PortPair(*(traffic_port(port, str(port.interface.name), None) for port in (path.west, path.east)))
+                for path in paths
+            ]
+            configuration = make_configuration(traffic, pairs, settle_time=0.0, sides=sides)
+            room = max(smallest_probe(direction) for direction in configuration.directions)
+            whole = max(*traffic.size_weights, room)
+            configurations[whole] = replace(
+                configuration, directions=tuple(_of_size(each, whole) for each in configuration.directions)
+            )
+        return dict(sorted(configurations.items()))
+
+    def _send_from(self, ends: Sequence[_End], configuration: Configuration, count: int) -> dict[str, list[int]]:
+        """Sends frames from some ports, and returns their numbers."""
+        sends: list[tuple[str, bytes]] = []
+        numbers: dict[str, list[int]] = {end.name: [] for end in ends}
+        for _ in range(count):
+            self._next_number = (self._next_number + 1) % 256
+            for end in ends:
+                direction = next(each for each in configuration.directions if each.transmit == end.interface)
+                destination = self._destinations[end.name]
+                frame = self._marker.frame(direction, end.mac, destination, end.number, self._next_number)
+                sends.append((end.interface, frame))
+                numbers[end.name].append(self._next_number)
+        self._send(sends, _WAIT_SECONDS, configuration)
+        return numbers
+
+    def _send(
+        self, sends: Sequence[tuple[str, bytes]], seconds: float, configuration: Configuration | None = None
+    ) -> ProbeAnswer:
+        networks = next(iter(self._configurations.values())).networks
+        speakers = () if configuration is None else configuration.speakers
+        interfaces = [end.interface for end in self._ends]
+        answer = send_probe(self._agent, interfaces, sends, seconds, networks=networks, speakers=speakers)
+        self._is_storm = self._is_storm or answer.is_storm
+        names = {end.interface: end.name for end in self._ends}
+        for arrival in answer.arrivals:
+            mark = self._marker.mark_in(arrival.head)
+            if mark is None:
+                self._note_other(names[arrival.port], arrival)
+                continue
+            seen = self._seen[self._ends[mark[0]].name]
+            seen.copies.setdefault(names[arrival.port], Counter())[mark[1]] += arrival.count
+            seen.vlans.setdefault(names[arrival.port], set()).add(arrival.vlans)
+        for interface, length, reason in dict.fromkeys(answer.unsent):
+            self._unsent.add((names[interface], length + FCS_BYTES))
+            self._problems.append(
+                f"{names[interface]}: {interface} does not send frames of {length + FCS_BYTES} bytes ({reason}): its "
+                "MTU, or that at the other end of its link, is too small for the sizes asked."
+            )
+        if answer.is_storm:
+            self._problems.append(
+                "A loop: more frames come back than anybody could count. Look for a second way between the ports, and "
+                "switch a port of it off."
+            )
+        return answer
+
+    # Conclusions
+
+    def _ask_gateways(self) -> None:
+        asked = []
+        for end in self._ends:
+            question = gateway_question(end.port, self._traffic.directions[end.number % 2])
+            if question is not None:
+                asked.append((end, question))
+        if not asked:
+            return
+        for (end, question), macs in zip(asked, self._agent.resolve([each for _, each in asked]), strict=True):
+            if macs:
+                self._destinations[end.name] = macs[0]
+                if len(macs) > 1:
+                    self._problems.append(
+                        f"{end.name}: several devices have the address of the gateway {question.target}: "
+                        f"{', '.join(macs)}."
+                    )
+                continue
+            others = [other for other in self._ends if other is not end]
+            elsewhere = self._agent.resolve([replace(question, port=other.interface) for other in others], 1.0)
+            there = next((other for other, answers in zip(others, elsewhere, strict=True) if answers), None)
+            self._problems.append(
+                f"{end.name}: the gateway {question.target} does not answer there"
+                + (
+                    f", and answers on {there.name}: the links are swapped."
+                    if there is not None
+                    else ". Look at the link, and at the device's address."
+                )
+            )
+
+    def _count_around(self, end: _End, configuration: Configuration) -> list[int]:
+        """Sends from one port, and reads the counters of the DUT's ports before and after."""
+        ports = [port for port in (end.neighbour, end.wrong) if port is not None and port.interface.name is not None]
+        session = None if not ports else self._sessions.get(ports[0].node_name)
+        before = None if session is None else _received(session, ports)
+        numbers = self._send_from([end], configuration, _FRAMES)[end.name]
+        if session is not None and before is not None:
+            after = _received(session, ports)
+            self._counted[end.name] = {name: after[name] - before[name] for name in before if before[name] >= 0}
+        return numbers
+
+    def _judge(self, end: _End, numbers: list[int], size: int) -> None:
+        """Where the frames of one port came out."""
+        seen = self._seen[end.name]
+        arrived = {other.name: seen.numbers(other.name, numbers) for other in self._ends}
+        places = [name for name, count in arrived.items() if count]
+        copies = max((counter[number] for counter in seen.copies.values() for number in numbers), default=0)
+        others = [name for name in places if name not in (end.name, end.peer)]
+        if self._link_is_swapped(end):
+            return
+        if arrived[end.name]:
+            self._problems.append(f"{end.name}: a loop: frames that it sends come back to it, on the same port.")
+        if copies >= _MOST_COPIES:
+            self._problems.append(
+                f"{end.name}: a loop: each frame that it sends comes out {copies} times. Look for a second way."
+            )
+        if arrived[end.peer]:
+            if others:
+                self._problems.append(
+                    f"{end.name}: frames to {end.peer} come out of {', '.join(others)} as well: a hub, or a switch "
+                    "that does not learn. The ports of different paths must not share a segment."
+                )
+            if arrived[end.peer] < len(numbers):
+                self._problems.append(
+                    f"{end.name} > {end.peer}: only {arrived[end.peer]} of {len(numbers)} frames come out, at a "
+                    "rate near zero. Look at the cable, and at errors of the ports (ip -s link)."
+                )
+            else:
+                self._largest[end.name].append(size)
+        elif others:
+            self._problems.append(
+                f"{end.name}: swapped links: frames to {end.peer} come out of {', '.join(others)}. Change the cables, "
+                "or the links in the topology file."
+            )
+        elif not arrived[end.name]:
+            self._judge_silence(end, numbers)
+
+    def _link_is_swapped(self, end: _End) -> bool:
+        counted = self._counted.get(end.name, {})
+        here, there = str(end.neighbour), str(end.wrong)
+        if counted.get(here, _FRAMES) >= _FRAMES or counted.get(there, 0) < _FRAMES:
+            return False
+        self._problems.append(
+            f"{end.name}: swapped links: what it sends arrives at {there}, and not at {here}. Change the cables, or "
+            "the links in the topology file."
+        )
+        return True
+
+    def _judge_silence(self, end: _End, numbers: list[int]) -> None:
+        """Nothing came out: where it was lost, as far as anybody knows."""
+        back = self._seen[end.peer].numbers(end.name, numbers) or any(
+            self._seen[end.peer].copies.get(end.name, Counter()).values()
+        )
+        counted = self._counted.get(end.name, {})
+        here = str(end.neighbour)
+        if here in counted and counted[here] < _FRAMES:
+            self._problems.append(
+                f"{end.name}: it sends, and nothing arrives at {here}. Look at the link between them."
+            )
+        elif here in counted and not back:
+            self._notes.append(
+                f"{end.name} > {end.peer}: the frames arrive at {here}, and do not come out. A DUT that a suite sets "
+                "up forwards nothing before; any other one drops them."
+            )
+        elif back:
+            self._problems.append(
+                f"{end.name} > {end.peer}: a one-way path: nothing comes out, and the other direction works. Look at "
+                "filters, routes and addresses of the device for this direction."
+            )
+        else:
+            self._problems.append(
+                f"{end.name} > {end.peer}: nothing comes out, in either direction. Look at the cables, whether the "
+                "device forwards, and at the destination MAC addresses (gateway)."
+            )
+
+    def _try_size(self, size: int, configuration: Configuration) -> None:
+        ends = [end for end in self._ends if self._largest[end.name]]
+        if not ends:
+            return
+        numbers = self._send_from(ends, configuration, _FRAMES)
+        for end in ends:
+            if self._seen[end.name].numbers(end.peer, numbers[end.name]):
+                self._largest[end.name].append(size)
+                continue
+            if (end.name, size) in self._unsent:
+                continue
+            largest = max(self._largest[end.name])
+            self._problems.append(
+                f"{end.name} > {end.peer}: frames of {size} bytes do not come out, and those of {largest} bytes do: an "
+                f"MTU on the way is too small for the sizes asked. Raise it to {size - FCS_BYTES - 14} or more."
+            )
+
+    def _check_tags(self, configuration: Configuration) -> None:
+        """Whether frames came out with the tags that the other direction has."""
+        sent = {each.transmit: vlans_of(bytes.fromhex(each.frames.header)) for each in configuration.directions}
+        for end in self._ends:
+            wanted = sent[self._by_name[end.peer].interface]
+            own = sent[end.interface]
+            for vlans in sorted(self._seen[end.name].vlans.get(end.peer, set())):
+                if vlans == wanted:
+                    continue
+                what = (
+                    f"the VLAN is stripped: frames are sent {_in_vlans(own)} and come out untagged"
+                    if not vlans
+                    else f"frames are sent {_in_vlans(own)} and come out {_in_vlans(vlans)}"
+                )
+                self._problems.append(
+                    f"{end.name} > {end.peer}: {what}, and the profile's other direction is "
+                    f"{_in_vlans(wanted)}. Look at the mode of the ports (trunk or access), or at the profile's tags."
+                )
+
+    def _goes_through(self, end: _End) -> str:
+        return " and ".join(str(size) for size in sorted(self._largest[end.name]))
+
+    # Frames of others
+
+    def _note_other(self, name: str, arrival: Arrival) -> None:
+        is_own = any(arrival.head[6:12].hex(":") == end.mac for end in self._ends)
+        what = arrival.chatter
+        if what is not None:
+            self._chatter[name, what] += arrival.count
+        elif not is_own:
+            self._foreign[name, arrival.in_words] += arrival.count
+
+    def _chatter_notes(self) -> list[str]:
+        kinds: dict[str, set[str]] = {}
+        for name, what in self._chatter:
+            kinds.setdefault(name, set()).add(what)
+        return [f"{name}: the device sends {', '.join(sorted(whats))}, as devices do" for name, whats in kinds.items()]
+
+    def _foreign_problems(self) -> list[str]:
+        totals: Counter[str] = Counter()
+        examples: dict[str, str] = {}
+        for (name, what), count in self._foreign.most_common():
+            totals[name] += count
+            examples.setdefault(name, what)
+        return [
+            f"{name}: foreign traffic: {count} frames of somebody else, such as {examples[name]}. They take capacity "
+            "of the device; find out who sends them."
+            for name, count in totals.items()
+        ]
+
+
+def _of_size(direction: Direction, size: int) -> Direction:
+    return replace(direction, frames=replace(direction.frames, sizes=((size, 1),)))
+
+
+def _received(session: NodeSession, ports: Sequence[Port]) -> dict[str, int]:
+    names = [str(port.interface.name) for port in ports]
+    counts = session.run("sh", "-c", _COUNTERS, "sh", *names).stdout.split()
+    return {str(port): int(count) for port, count in zip(ports, counts, strict=True)}
+
+
+def _in_vlans(vlans: tuple[int, ...]) -> str:
+    return f"in VLAN {' and '.join(map(str, vlans))}" if vlans else "untagged"
+
+
+def describe_cabling(report: CablingReport) -> Iterator[str]:
+    """The findings, a line each."""
+    yield from (f"  {line}" for line in report.works)
+    yield from (f"  Note: {line}" for line in report.notes)
+    yield from (f"  PROBLEM: {line}" for line in report.problems)

@@ -1,0 +1,186 @@
+"""Frames for a look at the cabling: those of a profile, with a mark in the payload that rewritten headers keep."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from lossratio.traffic.agent.core.configuration import FCS_BYTES, Direction, Speaker
+from lossratio.traffic.client import AgentClient
+
+_MARK_BYTES, _SUM_BYTES = 8, 2
+_TAG_ETHERTYPES = (b"\x81\x00", b"\x88\xa8")
+
+_ARP, _IPV4, _IPV6, _LLDP = b"\x08\x06", b"\x08\x00", b"\x86\xdd", b"\x88\xcc"
+_LEAST_ETHERTYPE = 0x600
+_ICMPV6 = 58
+_NEIGHBOURS = range(130, 154)
+"""Types of ICMPv6 by which neighbours find each other, and groups."""
+
+MARK_ROOM = _MARK_BYTES + _SUM_BYTES
+"""Bytes of payload that a frame needs."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A frame that came out of the testbed.
+
+    Attributes:
+        port: The interface that it arrived on.
+        head: Its first bytes, with its tags.
+        length: Bytes, without FCS.
+        count: How often it came.
+    """
+
+    port: str
+    head: bytes
+    length: int
+    count: int
+
+    @property
+    def vlans(self) -> tuple[int, ...]:
+        """VLANs of its tags, from the outside in."""
+        return vlans_of(self.head)
+
+    @property
+    def chatter(self) -> str | None:
+        """The name of a protocol by which devices find each other; None: the frame is of another one."""
+        kind, body = self._contents()
+        if kind == _ARP:
+            return "ARP"
+        if kind == _LLDP:
+            return "LLDP"
+        if int.from_bytes(kind, "big") < _LEAST_ETHERTYPE:
+            return "spanning tree or discovery (IEEE 802.2)"
+        if kind == _IPV6 and len(body) > 48:
+            # Reports of groups are behind a hop-by-hop header of eight bytes.
+            place = 48 if body[6] == 0 and body[40] == _ICMPV6 else 40
+            if (place == 48 or body[6] == _ICMPV6) and body[place] in _NEIGHBOURS:
+                return "neighbour discovery"
+        return None
+
+    @property
+    def in_words(self) -> str:
+        """Its protocol and who sent it."""
+        kind, body = self._contents()
+        source = self.head[6:12].hex(":")
+        if kind == _IPV4 and len(body) >= 20:
+            return f"IPv4 from {ip_address(body[12:16])} to {ip_address(body[16:20])} (from {source})"
+        if kind == _IPV6 and len(body) >= 40:
+            return f"IPv6 from {ip_address(body[8:24])} to {ip_address(body[24:40])} (from {source})"
+        return f"ethertype 0x{kind.hex()} from {source}"
+
+    def _contents(self) -> tuple[bytes, bytes]:
+        """The ethertype behind its tags, and what follows."""
+        place = 12 + 4 * len(self.vlans)
+        return self.head[place : place + 2], self.head[place + 2 :]
+
+
+@dataclass(frozen=True)
+class ProbeAnswer:
+    """What a probe has seen.
+
+    Attributes:
+        arrivals: The frames that arrived.
+        unsent: Interface, length and reason of frames that the kernel did not take.
+        is_storm: Whether more frames came than anybody looked at.
+    """
+
+    arrivals: tuple[Arrival, ...]
+    unsent: tuple[tuple[str, int, str], ...]
+    is_storm: bool
+
+
+class Marker:
+    """Marks frames, and finds the marks again."""
+
+    def __init__(self) -> None:
+        self._id = secrets.token_bytes(_MARK_BYTES - 2)
+
+    def frame(self, direction: Direction, source_mac: str, destination_mac: str, port: int, number: int) -> bytes:
+        """A frame of a direction, marked. Its checksums stay correct.
+
+        Args:
+            direction: The direction; its smallest frame has room for the mark.
+            source_mac: MAC address of the port that sends it.
+            destination_mac: Where it goes.
+            port: Number of the port, below 256.
+            number: Number of the frame, below 256.
+        """
+        # Imported here because numpy takes a while, and other commands need none of it.
+        from lossratio.traffic.agent.afpacket.frames import build_frames
+
+        cycle = build_frames(direction.frames, _bytes(source_mac), _bytes(destination_mac))
+        data = bytearray(cycle.data[0][: cycle.lengths[0]].tobytes())
+        start = direction.frames.tag_offset
+        end = start + MARK_ROOM
+        before = _sum(bytes(data[start:end]))
+        data[start : end - _SUM_BYTES] = self._id + bytes([port, number])
+        missing = (before - _sum(bytes(data[start : end - _SUM_BYTES]))) % 0xFFFF
+        data[end - _SUM_BYTES : end] = missing.to_bytes(_SUM_BYTES, "big")
+        return bytes(data)
+
+    def mark_in(self, head: bytes) -> tuple[int, int] | None:
+        """Numbers of the port and the frame, whatever was done to its headers; None: it is somebody else's frame."""
+        place = head.find(self._id)
+        mark = head[place + len(self._id) : place + _MARK_BYTES]
+        return (mark[0], mark[1]) if place >= 0 and len(mark) == 2 else None
+
+
+def send_probe(
+    agent: AgentClient,
+    ports: Sequence[str],
+    sends: Sequence[tuple[str, bytes]],
+    seconds: float,
+    *,
+    networks: Sequence[str],
+    speakers: Sequence[Speaker] = (),
+) -> ProbeAnswer:
+    """Sends frames, and notes what arrives on all ports.
+
+    Args:
+        agent: The agent on the TG.
+        ports: All interfaces.
+        sends: Interfaces and frames.
+        seconds: Seconds to listen after the last frame.
+        networks: Networks of the frames' addresses.
+        speakers: The ports that answer for addresses meanwhile.
+
+    Raises:
+        TrafficError: If a port must not be used, or the agent does not answer as it should.
+    """
+    frames = [(port, frame.hex()) for port, frame in sends]
+    answer = agent.probe(ports, frames, seconds, networks=networks, speakers=speakers)
+    return ProbeAnswer(
+        tuple(
+            Arrival(str(port), bytes.fromhex(head), int(length), int(count))
+            for port, head, length, count in answer["arrivals"]
+        ),
+        tuple((str(port), int(length), str(reason)) for port, length, reason in answer["unsent"]),
+        bool(answer["is_storm"]),
+    )
+
+
+def vlans_of(frame: bytes) -> tuple[int, ...]:
+    """VLANs of a frame's tags, from the outside in."""
+    vlans: list[int] = []
+    place = 12
+    while frame[place : place + 2] in _TAG_ETHERTYPES:
+        vlans.append(int.from_bytes(frame[place + 2 : place + 4], "big") & 0xFFF)
+        place += 4
+    return tuple(vlans)
+
+
+def smallest_probe(direction: Direction) -> int:
+    """Bytes, with FCS, of the smallest frame of a direction that has room for a mark."""
+    return direction.frames.tag_offset + MARK_ROOM + FCS_BYTES
+
+
+def _sum(data: bytes) -> int:
+    return sum(int.from_bytes(data[place : place + 2], "big") for place in range(0, len(data), 2))
+
+
+def _bytes(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
