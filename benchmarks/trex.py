@@ -1,17 +1,21 @@
-"""TRex beside the embedded generator: what both find for the same policers in the local testbed.
+"""TRex in software mode: what it finds for six policers in the local testbed, and what its trials cost.
 
-A policer of rate N and burst B passes N + (B - 1)/T frames per second in trials of T seconds from rest. TRex runs in
-software mode, from the installation that TREX_HOME names; without it only the embedded generator is measured. That one
-is stalled for milliseconds in most trials of a busy machine; the policers' buckets hold what it makes up for then.
+A policer of rate N and burst B passes N + (B - 1)/T frames per second in trials of T seconds from rest. TRex runs from
+the installation that TREX_HOME names. With --beside, or without TREX_HOME, the embedded generator is measured, too.
+That one is stalled for milliseconds in most trials of a busy machine; the policers' buckets hold what it makes up for
+then.
 """
 
 from __future__ import annotations
 
 import os
+import statistics
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,12 +25,25 @@ from lossratio.mlrsearch import SearchGoal
 from lossratio.results.model import TestIdentity
 from lossratio.results.run_directory import RunDirectory
 from lossratio.testbed.live import open_testbed
-from lossratio.traffic import load_profile
+from lossratio.traffic import TrafficProfile, load_profile
 from lossratio.traffic.generators.trex import TREX_HOME
+from lossratio.trials import TrialInput
 
 TOPOLOGIES = Path(__file__).parent.parent / "topologies"
 GENERATORS = {"embedded": TOPOLOGIES / "local.yaml", "TRex": TOPOLOGIES / "local-trex.yaml"}
-POLICERS = ((10_000, 5_000), (20_000, 10_000))
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"frame_size": 64},
+    {"frame_size": 1518},
+    {"frame_size": "IMIX_v4_1"},
+    {"frame_size": 78, "name": "ethip6-udp"},
+    {"frame_size": 68, "name": "dot1q-ip4base"},
+    {"frame_size": 64, "bidirectional": False},
+)
+POLICER = (10_000, 5_000)
+"""Rate and burst of the policer of each shape."""
+
+LOADS = (50_000, 100_000, 200_000)
+TRIALS = 8
 TOLERANCE = 3e-4
 """Share by which a policer may miss what it should pass."""
 
@@ -54,30 +71,64 @@ class Outcome:
 
 
 @click.command(help=__doc__)
-@click.option("--duration", default=4.0, show_default=True, help="Seconds of a trial.")
+@click.option("--duration", default=2.0, show_default=True, help="Seconds of a trial.")
 @click.option("--width", default=0.005, show_default=True, help="Relative width that bounds must reach.")
 @click.option("--catch-up", default="50 ms", show_default=True, help="What the embedded generator makes up for.")
-@click.option("--policer", "policers", multiple=True, type=(int, int), help="Rate N and burst B; may be repeated.")
-def main(duration: float, width: float, catch_up: str, policers: tuple[tuple[int, int], ...]) -> None:
-    """Measures everything, and prints a table."""
+@click.option("--policer", default=POLICER, show_default=True, type=(int, int), help="Rate N and burst B.")
+@click.option("--beside", is_flag=True, help="Measure with the embedded generator, too.")
+def main(duration: float, width: float, catch_up: str, policer: tuple[int, int], beside: bool) -> None:
+    """Measures everything, and prints two tables."""
     home = os.environ.get(TREX_HOME)
-    generators = dict(GENERATORS) if home else {"embedded": GENERATORS["embedded"]}
+    names = ["embedded"] * (beside or not home) + ["TRex"] * bool(home)
+    rate, burst = policer
+    truth = rate + (burst - 1) / duration
     print(f"A real TRex server: {f'yes, from {home}' if home else f'no, {TREX_HOME} is not set'}.")
-    print(f"Trials of {duration:g} s, goal width {width:.2%}, 64 byte frames both ways; frames/s per interface.\n")
-    print(f"{'N, B':>14} {'truth':>9}  {'generator':10} {'lower':>9} {'upper':>9} {'trials':>7}  encloses the truth")
-    for rate, burst in policers or POLICERS:
-        truth = rate + (burst - 1) / duration
-        with tempfile.TemporaryDirectory() as directory:
-            files = {name: with_catch_up(file, catch_up, Path(directory)) for name, file in generators.items()}
-            outcomes = {name: search(file, rate, burst, duration, width) for name, file in files.items()}
-        for name, outcome in outcomes.items():
+    print(
+        f"Trials of {duration:g} s, goal width {width:.2%}; a policer of {rate} and {burst} passes {truth:.0f} fps.\n"
+    )
+    print(f"{'frames':>34}  {'generator':10} {'lower':>9} {'upper':>9} {'trials':>7}  encloses the truth")
+    with tempfile.TemporaryDirectory() as directory:
+        files = {name: with_catch_up(GENERATORS[name], catch_up, Path(directory)) for name in names}
+        for shape in SHAPES:
+            profile = load_profile(**{"name": "ethip4-udp", **shape})
+            for name, file in files.items():
+                outcome = search(file, rate, burst, duration, width, profile)
+                print(
+                    f"{described(shape):>34}  {name:10} {outcome.lower:9.1f} {outcome.upper:9.1f} {outcome.trials:7}"
+                    f"  {verdict(outcome, truth, rate * BATCH / duration if name == 'TRex' else 0.0)}"
+                    f"  ({outcome.version})"
+                )
+        for name, file in files.items():
+            costs(name, file)
+
+
+def described(shape: Mapping[str, Any]) -> str:
+    """Frames in words."""
+    way = "both ways" if shape.get("bidirectional", True) else "one way"
+    return f"{shape.get('name', 'ethip4-udp')}, {shape['frame_size']}, {way}"
+
+
+def costs(name: str, file: Path) -> None:
+    """Prints what trials of 1 s take beside their traffic, and how well they keep a load."""
+    print(f"\n{name}: {TRIALS} trials of 1 s, both ways, through a bridge; medians, and the worst in parentheses")
+    print(f"{'load':>8} {'beside the traffic':>24} {'stretch':>24} {'unsent':>22} {'lost':>8}")
+    profile = load_profile("ethip4-udp", frame_size=64)
+    with closing(open_testbed(file, dut="linux_bridge")) as testbed, testbed.ready_for(profile) as ready:
+        waits = ready.conditions.timing.wait_after_s
+        for load in LOADS:
+            outputs = [ready.measurer.measure(TrialInput(1.0, float(load))) for _ in range(TRIALS)]
+            cost = [1e3 * ((output.elapsed or 1.0) - 1.0 - waits) for output in outputs]
+            stretch = [1e3 * max(each.stretch or 0.0 for each in output.directions) for output in outputs]
+            unsent = [(output.unsent_frames or 0) / (2 * load) for output in outputs]
+            lost = sum(output.lost_frames or 0 for output in outputs)
             print(
-                f"{f'{rate}, {burst}':>14} {truth:9.0f}  {name:10} "
-                f"{outcome.lower:9.1f} {outcome.upper:9.1f} {outcome.trials:7}"
-                f"  {verdict(outcome, truth, rate * BATCH / duration if name == 'TRex' else 0.0)}  ({outcome.version})"
+                f"{load:8} {_both(cost, '{:.1f} ms'):>24} {_both(stretch, '{:.1f} ms'):>24} "
+                f"{_both(unsent, '{:.3%}'):>22} {lost:8}"
             )
-        if len(outcomes) == 2:
-            print(f"{'':24}  they differ by {difference(*outcomes.values()):.2%}, the goal's width is {width:.2%}")
+
+
+def _both(values: Sequence[float], form: str) -> str:
+    return f"{form.format(statistics.median(values))} ({form.format(max(values))})"
 
 
 def with_catch_up(file: Path, catch_up: str, directory: Path) -> Path:
@@ -87,7 +138,7 @@ def with_catch_up(file: Path, catch_up: str, directory: Path) -> Path:
     return copy
 
 
-def search(file: Path, rate: int, burst: int, duration: float, width: float) -> Outcome:
+def search(file: Path, rate: int, burst: int, duration: float, width: float, profile: TrafficProfile) -> Outcome:
     """Searches for the largest load without loss through a policer."""
     goal = SearchGoal(
         loss_ratio=0.0,
@@ -97,9 +148,7 @@ def search(file: Path, rate: int, burst: int, duration: float, width: float) -> 
         duration_sum=duration,
         width=width,
     )
-    request = SearchRequest(
-        (goal,), load_profile("ethip4-udp", frame_size=64), min_load=0.5 * rate, max_load=2.0 * rate
-    )
+    request = SearchRequest((goal,), profile, min_load=0.5 * rate, max_load=2.0 * rate)
     options = {"police": str(rate), "burst": str(burst)}
     opened = open_testbed(file, dut="linux_bridge", options=options)
     with tempfile.TemporaryDirectory() as directory, closing(opened) as testbed:
@@ -124,11 +173,6 @@ def verdict(outcome: Outcome, truth: float, missing: float) -> str:
     if outcome.lower <= truth and outcome.upper >= truth * (1 - TOLERANCE) - missing:
         return f"yes, less what {BATCH * 1e3:g} ms of batches cost"
     return "NO"
-
-
-def difference(one: Outcome, other: Outcome) -> float:
-    """Relative difference of two lower bounds."""
-    return abs(one.lower - other.lower) / max(one.lower, other.lower)
 
 
 if __name__ == "__main__":
