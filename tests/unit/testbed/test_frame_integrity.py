@@ -169,7 +169,7 @@ def test_a_dut_that_drops_and_repeats_equal_parts_of_many_frames_does_not_pass(k
     assert (goal.result.relevant_lower_bound, goal.result.regular) == (None, False)
 
 
-def test_frames_that_a_dut_holds_back_are_reordered_or_late_and_each_is_reported(kernel_generator, tmp_path):
+def test_frames_that_a_dut_holds_back_are_reordered_which_is_reported_and_no_fault(kernel_generator, tmp_path):
     options = {"faults": "delay", "every": 100, "delay": 0.01}
     with open_testbed(kernel_generator, dut="xdp", options=options) as testbed:
         result = measure_mrr(testbed, request(load=10_000.0, trials=1), place(tmp_path))
