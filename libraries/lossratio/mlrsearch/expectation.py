@@ -19,17 +19,25 @@ class LossCurve:
 
     def __init__(self) -> None:
         self._sums: dict[float, tuple[float, float]] = {}
+        self._lost_at_verdict: dict[float, float] = {}
 
     def add(self, result: TrialResult) -> None:
         """Counts a trial."""
         seconds, lost = self._sums.get(result.load, (0.0, 0.0))
         # The loss ratio of a trial that ended early is a share of the frames of its whole duration.
         self._sums[result.load] = seconds + result.traffic_duration, lost + result.duration * result.loss_ratio
+        if result.is_early:
+            frames = result.loss_ratio * result.load * result.duration
+            self._lost_at_verdict[result.load] = max(frames, self.lost_at_verdict(result.load))
 
     def loss_ratio(self, load: float) -> float:
         """Mean loss ratio at a load; zero if nothing was measured there."""
         seconds, lost = self._sums.get(load, (1.0, 0.0))
         return lost / seconds
+
+    def lost_at_verdict(self, load: float) -> float:
+        """Most frames per interface that a trial had lost when an early verdict ended it; 0: none was ended."""
+        return self._lost_at_verdict.get(load, 0.0)
 
     def crossing(self, goal_loss_ratio: float, upper: float, next_upper: float | None) -> float | None:
         """The load, in frames per second, where the loss ratio of an overloaded SUT rises above a goal's.

@@ -8,7 +8,10 @@ import random
 import pytest
 from mlrsearch_suts import drive, measured, noisy
 
+from lossratio.arena.algorithms import ALGORITHMS, EARLY
+from lossratio.arena.suts import Overhead, Subject
 from lossratio.mlrsearch import RFC2544, TST009, MLRsearch
+from lossratio.simulation import Policer
 from lossratio.trials.trial import TrialOutput, TrialResult
 
 MIN, MAX = 9001.0, 14_880_952.0
@@ -108,3 +111,10 @@ def test_a_breakdown_to_a_hundredth_is_no_fading():
     controller.record(measured(0.9 * MAX, 1.0, 0.0))
     result = drive(controller, fading(0.01), 200)
     assert result[RFC2544].relevant_lower_bound == pytest.approx(KNEE * (1.0 - 0.01 * math.log(60.0)), rel=0.01)
+
+
+@pytest.mark.parametrize(("goal", "seconds"), [(RFC2544, 100.0), (TST009, 115.0)], ids=str)
+def test_a_bucket_that_empties_is_not_taken_for_loss_that_fades(goal, seconds):
+    """Right after the bucket is empty, a trial that ends early has lost a few frames only."""
+    subject = Subject("policer", 0, Policer(20_000.0, 400.0), 9001.0, 200_000.0)
+    assert ALGORITHMS[EARLY].search([goal], subject, subject.measurer(Overhead(0.5))).result.elapsed <= seconds

@@ -53,6 +53,13 @@ A picture: where a trial of 60 s loses 3 frames in the mean, it mostly fails aft
 takes 60 s, and another one is needed above it.
 """
 
+ONE_BY_ONE = 2.0
+"""Most frames per interface that are lost when an early verdict ends a trial, if they are lost one by one.
+
+A picture: a bucket is empty after 1.1 s, and 5 frames are missing at the next look. If a frame were lost by chance
+every second, the trial would have ended with the first one.
+"""
+
 
 def follow_fading(view: GoalView) -> Choice | None:
     """The next trial for a goal that allows no loss, once a long trial has failed where a shorter one had passed.
@@ -63,6 +70,8 @@ def follow_fading(view: GoalView) -> Choice | None:
     upper = view.intervals[0].upper
     promised_in_vain = any(stage.failed for stage in stages)
     if view.goal.loss_ratio > 0.0 or upper is None or not promised_in_vain or not view.intervals[-1].open:
+        return None
+    if curve.lost_at_verdict(upper) > ONE_BY_ONE:
         return None
     shortest, longest = (stages[number].target.trial_duration for number in (0, -1))
     lost_per_second = curve.loss_ratio(upper) * upper
