@@ -16,7 +16,7 @@ from lossratio.measurements.soak import (
     find_critical_load,
     warm_start_from,
 )
-from lossratio.plrsearch import TIMEOUT, LikelihoodName, SelectionName
+from lossratio.plrsearch import TIMEOUT, LikelihoodName, SelectionName, Weighting
 from lossratio.traffic import load_profile
 from lossratio.trials import Integrity
 from lossratio.units import format_target
@@ -36,6 +36,7 @@ class SoakKeywords(Keywords):
         precision: Share | None = None,
         stop_on_misfit: bool = False,
         likelihood: LikelihoodName = SoakRequest.likelihood,
+        weighting: Weighting = SoakRequest.weighting,
         selection: SelectionName = SoakRequest.selection,
         trial_duration: timedelta | None = None,
         trial_growth: timedelta | None = None,
@@ -59,6 +60,7 @@ class SoakKeywords(Keywords):
         | ``precision``        | Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``. |
         | ``stop_on_misfit``   | Whether the search ends as soon as the trials contradict the model. |
         | ``likelihood``       | How counts of lost frames are distributed: ``varying`` (with the SUT's capacity), ``poisson`` or ``geometric``. |
+        | ``weighting``        | How both fitting functions are combined: by their ``evidence``, or ``equal``, as in the Internet draft. |
         | ``selection``        | How loads are chosen: ``posterior``, or ``draft`` as in the Internet draft. |
         | ``trial_duration``   | Duration of the first trial. Left out: 2 s, or 5.1 s with ``selection=draft``. |
         | ``trial_growth``     | How much longer each trial is than the last. Left out: as the selection has it. |
@@ -79,6 +81,7 @@ class SoakKeywords(Keywords):
             precision,
             stop_on_misfit,
             likelihood,
+            weighting,
             selection=selection,
             trial_duration=seconds(trial_duration),
             trial_growth=seconds(trial_growth),

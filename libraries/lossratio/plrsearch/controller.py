@@ -61,8 +61,10 @@ class Tracker:
         posteriors: The fitting functions' posteriors; empty before the first trial.
     """
 
-    def __init__(self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting) -> None:
-        self._question, self._wanted, self._weighting = question, likelihood, weighting
+    def __init__(
+        self, question: CriticalLoadQuestion, likelihood: LikelihoodName, weighting: Weighting, step: float = _STEP
+    ) -> None:
+        self._question, self._wanted, self._weighting, self._step = question, likelihood, weighting, step
         self._likelihood = likelihood
         self._integrated: tuple[Posterior, ...] = ()
         self._integrated_trials = 0
@@ -77,7 +79,7 @@ class Tracker:
         Args:
             rows: Load, exposure and lost frames of all trials so far.
         """
-        if self.posteriors and len(rows) < max(self.trials + 1.0, _STEP * self.trials):
+        if self.posteriors and len(rows) < max(self.trials + 1.0, self._step * self.trials):
             return False
         likelihood = self._wanted
         lossy = sum(lost > 0.0 for _, _, lost in rows)
@@ -244,7 +246,10 @@ class PLRsearch:
         self._given: int | None = None
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
-        self._tracker = Tracker(self._question, self._likelihood, self._weighting)
+        # The draft's choice follows each trial (4.3.2).
+        self._follows_draft = name is SelectionName.DRAFT
+        step = 1.0 if self._follows_draft else _STEP
+        self._tracker = Tracker(self._question, self._likelihood, self._weighting, step)
         self._estimate: CriticalLoadEstimate | None = None
 
     @property
@@ -318,6 +323,8 @@ class PLRsearch:
 
     def _is_below_min_load(self) -> bool:
         """Whether trials at the minimum load show that the critical load is not above; the model has to agree."""
+        if self._follows_draft:
+            return False
         lost_all = [load <= self._question.min_load and lost > 0.0 for load, _, lost in self._rows[-_TRIALS_AT_MIN:]]
         if sum(lost_all) < _TRIALS_AT_MIN or self.history[-1].high > self._question.min_load:
             return False

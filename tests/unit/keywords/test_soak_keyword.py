@@ -14,6 +14,7 @@ Suite Teardown    Tear Down Testbed
 SOAK_TESTS = """
 Soak
     ${found}    Find Critical Load    64B    bidirectional=False    timeout=20 s    target_loss_ratio=0.001 %
+    ...    weighting=equal
     Should Be Equal As Numbers    ${found.target_loss_ratio}    0.00001
 After A Search
     Find Conditional Throughput    QUICK_NDR    frame_size=64B
@@ -38,6 +39,7 @@ def test_the_message_has_the_critical_load_with_its_interval(run):
     assert "critical load (loss ratio 1e-5 in the long run): regular" in test.message
     assert re.search(r"95 % interval, from +1[45]\d,\d{3} fps per interface", test.message)
     assert "ended by" in test.message
+    assert "stretch 0.5, erf 0.5 (varying likelihood)" in test.message
 
 
 def test_the_log_has_the_picture(run):

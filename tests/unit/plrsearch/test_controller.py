@@ -55,6 +55,12 @@ def test_the_first_trials_of_the_draft_are_those_of_the_draft():
     assert [result.duration for result in results[:4]] == pytest.approx([5.1, 5.2, 5.3, 5.4])
 
 
+def test_the_drafts_estimate_follows_each_trial():
+    estimate, results = search(selection="draft", timeout=700.0, initial_duration=10.0, duration_increment=0.0)
+    assert len(results) > 60
+    assert [point.trials for point in estimate.history] == list(range(3, len(results) - 1))
+
+
 def test_durations_and_their_growth_are_arguments():
     _, results = search(initial_duration=4.0, duration_increment=2.0)
     assert [result.duration for result in results[:3]] == [4.0, 6.0, 8.0]

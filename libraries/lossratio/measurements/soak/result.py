@@ -107,7 +107,7 @@ class GuardStatement(Record):
 
     verdict: str
     """``verified``: by these frames the loss ratio is at most the target (if the critical load is at most the minimum
-    load: more than the target). ``extrapolated``: they are too few to tell. ``contradicted``: it is above the target.
+    load: more than the target). ``extrapolated``: they are too few to decide. ``contradicted``: it is above the target.
     """
     load_per_interface_fps: float = Field(gt=0.0)
     """The load that the loss ratio is about: the lowest load of these trials."""

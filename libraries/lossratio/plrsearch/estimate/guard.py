@@ -31,7 +31,7 @@ class Verdict(str, Enum):
     VERIFIED = "verified"
     """Frames just below the reported load lose at most the target, with a probability of 97.5 %."""
     EXTRAPOLATED = "extrapolated"
-    """Too few frames were sent there to tell: the reported load rests on the fitting functions."""
+    """Too few frames were sent there to decide: the reported load rests on the fitting functions."""
     CONTRADICTED = "contradicted"
     """More than the target is lost at loads where the model has less, with a probability of 97.5 %."""
 

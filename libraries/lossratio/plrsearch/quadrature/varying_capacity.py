@@ -92,18 +92,18 @@ def integrate_exactly(
         model: The posterior.
         likelihood: The model's likelihood.
         question: Target and limits.
-        least_log_mass: Logarithm of a mass that the posterior has at least. Panels with less have missed its mode.
+        least_log_mass: Logarithm of the mass that the posterior should have at least. Panels with less may have missed
+            its mode; they are believed if finer ones have the same mass.
     """
-    attempts: list[tuple[Panels, float]] = []
+    last = np.inf
     for resolution in (EXACT, *FINER):
         panels, error = integrate_varying(model, likelihood, question, resolution)
-        if moments_of(panels).log_mass < least_log_mass:
-            error = np.inf
-        attempts.append((panels, error))
-        if error <= CERTAIN[min(len(attempts), 2) - 1]:
+        mass = moments_of(panels).log_mass
+        believed = mass >= least_log_mass or abs(mass - last) < CERTAIN[0]
+        if believed and error <= CERTAIN[0 if resolution is EXACT else 1]:
             break
-    # None is smooth: the finest one is nearest, if it has not missed the mode.
-    return next((attempt for attempt in reversed(attempts) if attempt[1] < np.inf), attempts[-1])
+        last = mass
+    return panels, error if believed else np.inf
 
 
 def integrate_varying(
