@@ -154,6 +154,8 @@ def test_cores_are_pinned_to_ports_where_there_are_several():
     assert not chosen(generator(pin_cores=False), hardware=machine()).pin_cores
     assert not chosen(generator(cores_per_pair=1), hardware=machine()).pin_cores
     assert not chosen(generator(software=True)).pin_cores
+    with pytest.raises(TopologyError, match="needs two or more cores"):
+        chosen(generator(cores_per_pair=1, pin_cores=True), hardware=machine())
 
 
 def test_cards_are_taken_by_their_pci_addresses():

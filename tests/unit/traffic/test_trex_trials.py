@@ -138,6 +138,16 @@ def test_a_trial_takes_three_requests_beside_looks_at_its_end():
     assert server.calls.count("get_port_stats") <= 6
 
 
+def test_ports_have_the_modes_that_the_topology_asks_for_and_no_others():
+    plain, special = Server(), Server()
+    trial(plain)
+    assert (plain.modes, plain.start_options) == ([], [{}])
+    modes = {"promiscuous": True, "multicast": True, "force": True, "pin_cores": True}
+    trial(special, modes=modes)
+    assert special.modes == [((0, 1), {"promiscuous": True, "multicast": True})]
+    assert special.start_options == [{"force": True, "core_mask": 2}]
+
+
 WATCH = Watch(above=0.01, in_flight=1e-3)
 
 

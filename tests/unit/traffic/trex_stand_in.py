@@ -156,6 +156,8 @@ class Server:
     acquired: bool = False
     owner: str | None = None
     latency_waits: list[int] = field(default_factory=list)
+    modes: list[Any] = field(default_factory=list)
+    start_options: list[dict[str, Any]] = field(default_factory=list)
 
     def clock(self) -> float:
         return self.now
@@ -308,8 +310,15 @@ class Client:
         self._called("clear_stats")
         self._reference = {port: (self._server.sent(port), self._server.received(port)) for port in ports}
 
-    def start(self, ports, mult, duration):
+    CORE_MASK_PIN = 2
+
+    def set_port_attr(self, ports, **modes):
+        self._called("set_port_attr")
+        self._server.modes.append((tuple(ports), modes))
+
+    def start(self, ports, mult, duration, **options):
         self._called("start")
+        self._server.start_options.append(options)
         self._server.loads.append(float(mult))
         for port in ports:
             assert not self._server.is_transmitting(port)

@@ -288,6 +288,10 @@ def choose_server(
     if hardware is not None and not low_end:
         choice = _with_memory(choice, generator, len(ports) // 2, hardware, reasons)
     several = any(len(threads) > 1 for _, threads in choice.pairs)
+    if generator.pin_cores and not several:
+        raise TopologyError(
+            "The generator's 'pin_cores' needs two or more cores for each pair of ports: TRex refuses to send with one."
+        )
     pinned = generator.pin_cores if generator.pin_cores is not None else several and not generator.software
     return replace(choice, pin_cores=pinned, because=tuple(reasons))
 
