@@ -47,6 +47,23 @@ def in_the_shell(path, *lines):
     return done.stdout
 
 
+OWN_HOOK = """
+A Keyword Is A Hook
+    Use Hook    counters    Counters Of My Own    12
+    ${counters} =    Call Hook    counters
+    Should Be Equal As Integers    ${counters}[received][west]    12
+    Run Keyword And Expect Error    *no hook 'stop'*    Use Hook    stop    No Operation
+    Run Keyword And Expect Error    *no black box LEFT*    Call Hook    reset    node=LEFT
+
+
+*** Keywords ***
+Counters Of My Own
+    [Arguments]    ${west}
+    VAR    &{received}    west=${west}
+    VAR    &{counters}    received=${received}
+    RETURN    ${counters}
+"""
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces without a log-in")
 ROBOT = f"{sys.executable} -m robot --pythonpath {ROOT / 'libraries'} "
 
@@ -74,7 +91,7 @@ def test_the_probe_and_the_hooks_of_the_how_to_are_true(tmp_path, topology):
     with_hooks = tmp_path / "hooks.yaml"
     with_hooks.write_text(re.sub(r"(type: DUT *#.*\n)", lambda line: line.group(1) + fragment, topology.read_text()))
     assert load_topology(with_hooks).nodes["BOX"].hooks.reset.command == "nft -f police.nft"
-    (tmp_path / "hooks.robot").write_text(blocks("robotframework")[1])
+    (tmp_path / "hooks.robot").write_text(blocks("robotframework")[1] + OWN_HOOK)
     build, probe, _ = blocks("sh")
     robot = f"{ROBOT}--outputdir {tmp_path / 'run'} --variable TOPOLOGY:hooks.yaml hooks.robot"
     shown = in_the_shell(tmp_path, build, probe.replace("lossratio ", f"{sys.executable} -m lossratio "), robot)
