@@ -80,3 +80,11 @@ def test_a_contradicted_load_is_a_misfit():
     estimate = estimated(AROUND)
     vars(estimate)["guard"] = replace(estimate.guard, verdict=Verdict.CONTRADICTED)
     assert estimate.misfit.reasons[0].startswith("The reported load is contradicted: ")
+
+
+def test_trials_between_bursts_are_not_chosen():
+    quiet = [trial(5.9e6, 0, duration=10.0) for _ in range(4)]
+    bursts = [trial(5.85e6, 60 * (number % 2), duration=10.0) for number in range(20)]
+    shown = guard(collect([*quiet, *bursts]), CriticalLoadQuestion(1e-7, **LIMITS), 5.9e6, 5.8e6)
+    assert shown.verdict is Verdict.EXTRAPOLATED
+    assert shown.load == 5.85e6

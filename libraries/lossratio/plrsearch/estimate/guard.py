@@ -162,10 +162,9 @@ class Guard:
 def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, lowest: float) -> Guard:
     """The statement about a reported load.
 
-    Of several loads just below the reported one, the statement is about the highest at which it is verified, or else
-    about the one where it is nearest to that. If the minimum load is reported, it means "at most that": then more loss
-    than the target verifies it. Trials above the
-    reported load without loss count, too, up to the first one with loss.
+    It is made of all trials down to 5 % below that load: to choose among them would be to choose those between
+    bursts. If the minimum load is reported, it means "at most that": then more loss than the target verifies it.
+    Trials above the reported load without loss count, too, up to the first one with loss.
 
     Args:
         counts: The trials.
@@ -183,17 +182,9 @@ def guard(counts: TrialCounts, question: CriticalLoadQuestion, reported: float, 
         at_min = reported <= question.min_load * (1.0 + _ROUNDING)
         verdict = Verdict.VERIFIED if at_min else Verdict.CONTRADICTED
         return Guard(verdict, target, float(counts.load[below].min()), min(lowest, reported), refuting)
-    best: Guard | None = None
-    for load in np.unique(counts.load[near])[::-1]:
-        chosen = near & (counts.load >= load)
-        bounds = LossBounds.of(frames[chosen], counts.lost[chosen])
-        verdict = Verdict.VERIFIED if bounds.most <= target else Verdict.EXTRAPOLATED
-        if best is None or bounds.most < best.bounds.most:
-            best = Guard(verdict, target, float(load), reported, bounds)
-        if verdict is Verdict.VERIFIED:
-            break
-    nothing = LossBounds.of(frames[:0], frames[:0])
-    return best or Guard(Verdict.EXTRAPOLATED, target, reported, reported, nothing)
+    bounds = LossBounds.of(frames[near], counts.lost[near])
+    verdict = Verdict.VERIFIED if bounds.most <= target else Verdict.EXTRAPOLATED
+    return Guard(verdict, target, float(counts.load[near].min(initial=reported)), reported, bounds)
 
 
 def _lossless_above(counts: TrialCounts, reported: float) -> float:
