@@ -68,7 +68,7 @@ class DeviceKeywords(Keywords):
 
     @typed_keyword()
     def use_hook(self, hook: str, keyword: str, *arguments: Any, node: str | None = None) -> None:
-        """Takes a ``keyword`` with its ``arguments`` for a hook of a black box, until `Tear Down Testbed`.
+        """Takes a ``keyword`` with its ``arguments`` for the ``hook`` of a black box, until `Tear Down Testbed`.
 
         It goes before a hook of the topology file. With several black boxes on the path, ``node`` says which one it is
         for; left out, it is for all.
@@ -86,7 +86,10 @@ class DeviceKeywords(Keywords):
 
     @typed_keyword()
     def call_hook(self, hook: str, *, entries: int = _ENTRIES, node: str | None = None) -> Any:
-        """Calls a hook of a black box now, and returns its answer: counters or the description as data.
+        """Calls the ``hook`` of a black box now, and returns its answer: counters or the description as data.
+
+        ``hook`` is ``reset``, ``counters``, ``reconfigure`` (which adds so many ``entries``) or ``describe``. With
+        several black boxes on the path, ``node`` says which one is meant.
 
         | ${counters} =    `Call Hook`    counters
         """

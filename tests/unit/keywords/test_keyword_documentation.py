@@ -11,6 +11,7 @@ KEYWORDS = {keyword.name: keyword for keyword in LIBRARY.keywords}
 
 def test_the_names_are_those_that_suites_use():
     assert {
+        "Call Hook",
         "Collect Telemetry",
         "Find Conditional Throughput",
         "Find Critical Load",
@@ -33,6 +34,7 @@ def test_the_names_are_those_that_suites_use():
         "Tear Down Testbed",
         "Throughput Should Be At Least",
         "Throughput Should Not Have Regressed",
+        "Use Hook",
         "Write Report",
     } == KEYWORDS.keys()
 
