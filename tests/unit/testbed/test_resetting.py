@@ -18,6 +18,10 @@ class Recorder:
     options: DutOptions
     log: list[str] = field(default_factory=list)
 
+    @property
+    def resets(self):
+        return self.options.reset
+
     def reset(self):
         self.log.append("reset")
 

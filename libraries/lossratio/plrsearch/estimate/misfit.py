@@ -30,8 +30,9 @@ _IMPROBABLE = 0.005
 _IMPROBABLE_LIKENESS = 0.001
 """The same for neighbours' likeness: small counts make it a little likelier than normal residuals do."""
 _VERY_IMPROBABLE = 1e-4
-_LEAST_DRIFT = 1e-5
-"""Smallest drift that is a reason, as a share of the capacity."""
+_LEAST_DRIFT = 5e-5
+"""Smallest drift that is a reason, as a share of the capacity. Loads of a search change with time, so that a small
+misfit at some of them looks like a drift: of up to 0.002 % on healthy SUTs whose interval is 0.003 % wide."""
 _STEADY = 0.3
 """Standard deviation of residuals; if it is smaller, the SUT's loss varies less than chance, and has no shape: e.g. a
 simulated SUT whose loss is the same in each trial, but for whole frames."""
