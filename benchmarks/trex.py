@@ -35,8 +35,8 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"frame_size": 64},
     {"frame_size": 1518},
     {"frame_size": "IMIX_v4_1"},
-    {"frame_size": 78, "name": "ethip6-udp"},
-    {"frame_size": 68, "name": "dot1q-ip4base"},
+    {"frame_size": 78, "name_or_path": "ethip6-udp"},
+    {"frame_size": 68, "name_or_path": "dot1q-ip4base"},
     {"frame_size": 64, "bidirectional": False},
 )
 POLICER = (10_000, 5_000)
@@ -90,7 +90,7 @@ def main(duration: float, width: float, catch_up: str, policer: tuple[int, int],
     with tempfile.TemporaryDirectory() as directory:
         files = {name: with_catch_up(GENERATORS[name], catch_up, Path(directory)) for name in names}
         for shape in SHAPES:
-            profile = load_profile(**{"name": "ethip4-udp", **shape})
+            profile = load_profile(**{"name_or_path": "ethip4-udp", **shape})
             for name, file in files.items():
                 outcome = search(file, rate, burst, duration, width, profile)
                 print(
@@ -105,7 +105,7 @@ def main(duration: float, width: float, catch_up: str, policer: tuple[int, int],
 def described(shape: Mapping[str, Any]) -> str:
     """Frames in words."""
     way = "both ways" if shape.get("bidirectional", True) else "one way"
-    return f"{shape.get('name', 'ethip4-udp')}, {shape['frame_size']}, {way}"
+    return f"{shape.get('name_or_path', 'ethip4-udp')}, {shape['frame_size']}, {way}"
 
 
 def costs(name: str, file: Path) -> None:
