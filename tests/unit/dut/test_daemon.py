@@ -70,9 +70,12 @@ def test_a_program_is_stopped_when_its_exit_status_is_there(node, daemon):
     assert node.run("cat", program.program.status) == "143\n"
 
 
-# The namespace ends with its first process.
+# The namespace ends with its first process, and that ends with the directory of the program at the latest.
 IN_NAMESPACE = """
-unshare --pid --fork sh -c 'status=$1; shift; "$@"; while [ ! -s "$status" ]; do sleep 0.1; done' first "$@" \\
+unshare --pid --fork sh -c '
+    status=$1; shift; "$@"
+    while [ -d "${status%/*}" ] && [ ! -s "$status" ]; do sleep 0.1; done
+' first "$@" \\
     > /dev/null 2>&1 < /dev/null &
 """
 
