@@ -289,6 +289,6 @@ def _text(mac: bytes) -> str:
 
 
 def _send(packets: socket.socket, frame: bytes) -> None:
-    # A port whose link is down for a moment, or whose queue is full: whoever asked asks again.
+    # A port whose link is down for a moment, or whose queue is full: the other node asks again.
     with suppress(OSError):
         packets.send(frame)
