@@ -16,7 +16,7 @@ import numpy as np
 from lossratio.errors import RegressionError, ReportError
 from lossratio.history.annotations import ANNOTATIONS_NAME, KnownChange, load_known_changes
 from lossratio.history.entries import MEASURED, Entry, Series, SeriesKey, entries_of, series_of
-from lossratio.history.store import History
+from lossratio.history.store import History, StoredEntries
 from lossratio.history.trend import CONFIRM, FRESH, LAST, LEAST_CHANGE, Trend, TrendVerdict, describe_trend, trends_of
 from lossratio.report import Run, read_run
 from lossratio.results import TestResult
@@ -80,7 +80,17 @@ def analyse(history: History, request: TrendRequest) -> Analysis:
         ReportError: If the history or the known changes cannot be read.
     """
     known = known_changes(history, request.annotations)
-    stored = history.read(testbed=request.testbed)
+    return analyse_entries(history.read(testbed=request.testbed), known, request)
+
+
+def analyse_entries(stored: StoredEntries, known: tuple[KnownChange, ...], request: TrendRequest) -> Analysis:
+    """Computes the trends of entries that were read.
+
+    Args:
+        stored: The entries.
+        known: Known changes.
+        request: Which trends to compute; its testbed and annotations were regarded before.
+    """
     whole = list(series_of(stored.table, request.last))
     newest = _newest_by_testbed(whole)
     chosen = [

@@ -15,7 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lossratio.report import Run
-from lossratio.results import Finding, digest_of, findings_of, generator_of, number_of
+from lossratio.results import (
+    Finding,
+    LatencyPoint,
+    build_of,
+    digest_of,
+    findings_of,
+    generator_of,
+    number_of,
+    view_of,
+)
 from lossratio.units import FRAMES_PER_SECOND, Unit
 
 MEASURED = "measured"
@@ -47,6 +56,12 @@ class Entry:
         unit: Name of the unit of the value and the bounds.
         lower_is_better: Whether the lower of two values is the better one.
         generator: Kind of the traffic generator; None: not known, as the result was added by an earlier version.
+        run: Name of the run's directory; None: not known, likewise.
+        run_started: When the first test of the run began, which distinguishes runs of one name; None: likewise.
+        tags: The tags of the test.
+        frame_size_bytes: Average frame size; None: likewise.
+        build: Kind and version of the DUTs; None: not known.
+        latency: Latencies of the test, if it has any.
     """
 
     testbed: str
@@ -65,15 +80,21 @@ class Entry:
     unit: str = FRAMES_PER_SECOND.name
     lower_is_better: bool = FRAMES_PER_SECOND.lower_is_better
     generator: str | None = None
+    run: str | None = None
+    run_started: datetime | None = None
+    tags: tuple[str, ...] = ()
+    frame_size_bytes: float | None = None
+    build: str | None = None
+    latency: tuple[LatencyPoint, ...] = ()
 
 
 def entries_of(run: Run) -> Iterator[Entry]:
     """The entries of a run, in the order of its tests; tests that were cut off have none."""
     for finding in findings_of(run.results):
-        yield _entry(finding, tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]))
+        yield _entry(run, finding, tuple(doubt.kind.value for doubt in run.doubts[finding.place - 1]))
 
 
-def _entry(finding: Finding, doubts: tuple[str, ...]) -> Entry:
+def _entry(run: Run, finding: Finding, doubts: tuple[str, ...]) -> Entry:
     result = finding.result
     return Entry(
         testbed=result.conditions.testbed.name,
@@ -92,6 +113,12 @@ def _entry(finding: Finding, doubts: tuple[str, ...]) -> Entry:
         unit=finding.unit.name,
         lower_is_better=finding.unit.lower_is_better,
         generator=generator_of(result),
+        run=run.path.resolve().name,
+        run_started=min(other.started for other in run.results),
+        tags=result.test.tags,
+        frame_size_bytes=result.conditions.traffic.average_frame_size_bytes,
+        build=build_of(result),
+        latency=tuple(view_of(result).latencies(result)),
     )
 
 

@@ -22,8 +22,8 @@ from lossratio.results import write_whole
 
 _PARTITIONS = ("testbed", "date")
 _DIGEST_LENGTH = 32
-# Files of earlier versions do not have all of them.
-_NEWER_COLUMNS = ("measured_as", "unit", "lower_is_better", "generator")
+_OLDEST_COLUMNS = ("test", "quantity", "started", "value", "outcome", "doubts")
+_LATENCY = ("load", "direction", "p50_us", "p90_us", "p99_us", "most_us")
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ class History:
             testbed: Name of the testbed to read; None: all.
             since: The first day to read, as ``YYYY-MM-DD``; None: all.
 
+        Columns that a file of an earlier version lacks are null.
+
         Raises:
             ReportError: If the folder is no history, or DuckDB or pyarrow is not installed.
         """
@@ -106,14 +108,27 @@ class History:
 
 
 def _with_schema(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """The files whose ends are whole, and messages about the others."""
+    """The files whose ends are whole and whose columns are ours, and messages about the others."""
     parquet, arrow = required("pyarrow.parquet"), required("pyarrow")
+    ours = _schema()
     readable, problems = [], []
     for file in files:
         try:
-            parquet.read_schema(file)
+            schema = parquet.read_schema(file)
         except (OSError, arrow.ArrowException) as error:
             problems.append(_damaged(file, error))
+            continue
+        missing = [name for name in _OLDEST_COLUMNS if name not in schema.names]
+        other = [
+            field.name
+            for field in ours
+            if field.name in schema.names and schema.field(field.name).type.id not in (field.type.id, arrow.null().id)
+        ]
+        if missing or other:
+            problems.append(
+                f"{file} is left out: it is of a newer version of lossratio, or no part of a history. Its columns "
+                f"{', '.join((*missing, *other))} are missing or of another type."
+            )
         else:
             readable.append(file)
     return readable, problems
@@ -145,25 +160,25 @@ def _query(files: Sequence[Path], testbed: str | None, since: str | None) -> Any
     if not files:
         raise ReportError("No file of the history can be read: all of them are damaged.")
     with required("duckdb").connect() as connection:
+        connection.register("all_columns", _schema().empty_table())
         query = connection.sql(
             """
-            SELECT * FROM read_parquet(
-                $files, union_by_name = true, hive_partitioning = true,
-                hive_types = {'testbed': VARCHAR, 'date': DATE}
+            SELECT * FROM (
+                SELECT * FROM read_parquet(
+                    $files, union_by_name = true, hive_partitioning = true,
+                    hive_types = {'testbed': VARCHAR, 'date': DATE}
+                )
+                UNION ALL BY NAME SELECT * FROM all_columns
             )
             WHERE ($testbed IS NULL OR testbed = $testbed) AND ($since IS NULL OR date >= $since::DATE)
             QUALIFY row_number() OVER (
-                PARTITION BY testbed, test, quantity, started ORDER BY len(doubts) DESC
+                PARTITION BY testbed, test, quantity, started ORDER BY len(doubts) DESC, run_started NULLS LAST
             ) = 1
             ORDER BY testbed, test, quantity, started
             """,
             params={"files": [str(file) for file in files], "testbed": testbed, "since": since},
         )
-        table = query.to_arrow_table()
-    for name in _NEWER_COLUMNS:
-        if name not in table.column_names:
-            table = table.append_column(name, required("pyarrow").nulls(table.num_rows))
-    return table
+        return query.to_arrow_table()
 
 
 def required(module: str) -> Any:
@@ -183,7 +198,16 @@ def required(module: str) -> Any:
 
 def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
     arrow, parquet = required("pyarrow"), required("pyarrow.parquet")
-    schema = arrow.schema(
+    sink = arrow.BufferOutputStream()
+    parquet.write_table(arrow.Table.from_pylist(list(rows), schema=_schema()), sink, compression="zstd")
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _schema() -> Any:
+    """The columns of a file."""
+    arrow = required("pyarrow")
+    texts, numbers = dict.fromkeys(_LATENCY[:2], arrow.string()), dict.fromkeys(_LATENCY[2:], arrow.float64())
+    return arrow.schema(
         [
             ("test", arrow.string()),
             ("quantity", arrow.string()),
@@ -200,8 +224,11 @@ def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
             ("unit", arrow.string()),
             ("lower_is_better", arrow.bool_()),
             ("generator", arrow.string()),
+            ("run", arrow.string()),
+            ("run_started", arrow.timestamp("us", tz="UTC")),
+            ("tags", arrow.list_(arrow.string())),
+            ("frame_size_bytes", arrow.float64()),
+            ("build", arrow.string()),
+            ("latency", arrow.list_(arrow.struct([*texts.items(), *numbers.items()]))),
         ]
     )
-    sink = arrow.BufferOutputStream()
-    parquet.write_table(arrow.Table.from_pylist(list(rows), schema=schema), sink, compression="zstd")
-    return bytes(sink.getvalue().to_pybytes())

@@ -23,6 +23,7 @@ from lossratio.results.doubts import Doubt, DoubtKind, drift_in, generator_stall
 from lossratio.results.findings import (
     FORCED,
     LABEL_WIDTH,
+    build_of,
     caveats_of,
     differing_aspects,
     digest_of,
@@ -60,7 +61,7 @@ from lossratio.results.run_directory import (
     write_whole,
 )
 from lossratio.results.trials import STALL, Trial, describe_trials, dropped_by_generator, format_loss, trials_in_words
-from lossratio.results.view import Finding, Picture, View, failure_line, number_of
+from lossratio.results.view import Finding, LatencyPoint, Picture, View, failure_line, number_of
 
 __all__ = [
     "FORCED",
@@ -77,6 +78,7 @@ __all__ = [
     "Finding",
     "FrameSizeShare",
     "Kind",
+    "LatencyPoint",
     "LoadOrigin",
     "LoadSemantics",
     "MaxLoad",
@@ -92,6 +94,7 @@ __all__ = [
     "Trial",
     "TrialTiming",
     "View",
+    "build_of",
     "caveats_of",
     "controller_facts",
     "damages_in",

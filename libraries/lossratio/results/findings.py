@@ -227,6 +227,17 @@ def generator_of(result: TestResult) -> str | None:
     return None if kind is None else str(kind)
 
 
+def build_of(result: TestResult) -> str | None:
+    """Kind and version of the DUTs, e.g. ``vpp 24.06``; of Linux itself the kernel's; None: not known."""
+    builds = []
+    for name, dut in result.conditions.duts.items():
+        node = result.conditions.nodes.get(str(dut.get("node") or name))
+        version = dut.get("version") or (None if node is None else node.kernel)
+        if version:
+            builds.append(f"{dut.get('kind') or 'DUT'} {version}")
+    return ", ".join(dict.fromkeys(builds)) or None
+
+
 def digest_of(finding: Finding) -> str:
     """A key that is equal for values with the same meaning, and only for these; the tests' names do not matter."""
     # A failed measurement may have no trial, but its key must be that of measurements that succeeded.

@@ -94,6 +94,27 @@ class Picture:
         return self.svg
 
 
+@dataclass(frozen=True)
+class LatencyPoint:
+    """The one-way latency of one direction at one load, for tables and histories.
+
+    Attributes:
+        load: The load in words, e.g. ``50 % of PDR``.
+        direction: The direction, e.g. ``port0>port1``.
+        p50_us: Median, microseconds; None: there are too few frames for it.
+        p90_us: 90th percentile, likewise.
+        p99_us: 99th percentile, likewise.
+        most_us: Largest latency, microseconds.
+    """
+
+    load: str
+    direction: str
+    p50_us: float | None
+    p90_us: float | None
+    p99_us: float | None
+    most_us: float | None
+
+
 def number_of(value: Rate | float | None) -> float | None:
     """The number that is compared and followed: of a rate the aggregate, in frames per second; None: no value."""
     return value.aggregate_fps if isinstance(value, Rate) else value
@@ -192,6 +213,10 @@ class View(Generic[ResultT]):
     def telemetry(self, result: ResultT) -> Sequence[Record]:
         """Telemetry: reports of devices around trials of their own."""
         return ()
+
+    def latencies(self, result: ResultT) -> Iterator[LatencyPoint]:
+        """The latencies of the result, if it has any: of each direction at each load."""
+        yield from ()
 
     def csit(self, result: ResultT) -> BaseModel:
         """Converts the result for a test case of FD.io CSIT.

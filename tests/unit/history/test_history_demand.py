@@ -1,14 +1,20 @@
 import subprocess
 import sys
+from dataclasses import asdict
 from datetime import timedelta
 
+import latency_examples
 import pytest
 
 from lossratio.errors import ReportError
 from lossratio.history.analysis import RegressionError, add_runs, require_no_regression
+from lossratio.history.entries import entries_of
 from lossratio.history.store import History
 from lossratio.history.trend import TrendVerdict
+from lossratio.report import Run
 from lossratio.results.run_directory import read_result
+
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
@@ -31,6 +37,27 @@ def slower(result):
     half = {name: value / 2 for name, value in pdr_value.model_dump().items()}
     worse = pdr.result.model_copy(update={"conditional_throughput": pdr_value.model_copy(update=half)})
     return result.model_copy(update={"goals": (ndr, pdr.model_copy(update={"result": worse}))})
+
+
+def test_an_entry_names_its_run_build_and_traffic(tmp_path, a_run):
+    run = a_run(1)
+    for file in (run / "results").glob("*ndrpdr.json"):
+        result = read_result(file)
+        latency = latency_examples.at(1e5, latency_examples.counters(), share=0.5)
+        bridge = {"DUT1": {"kind": "vpp", "version": "24.06"}, "DUT2": {"kind": "vpp", "version": "24.06"}}
+        conditions = result.conditions.model_copy(update={"duts": bridge})
+        changed = result.model_copy(update={"latency": (latency,), "conditions": conditions})
+    mrr = read_result(next((run / "results").glob("*mrr.json")))
+    ndr, pdr, mrr = entries_of(Run(run, (changed, mrr.model_copy(update={"started": changed.started + HOUR}))))
+    assert {(entry.run, entry.run_started) for entry in (ndr, pdr, mrr)} == {("run-1", changed.started)}
+    assert (ndr.build, mrr.build) == ("vpp 24.06", None)
+    assert (ndr.tags, ndr.frame_size_bytes) == (("64b", "ndrpdr"), 64.0)
+    (point,) = pdr.latency
+    assert (point.load, point.direction, point.p50_us, point.most_us) == ("50 % of PDR", "port0>port1", 10.0, 1000.0)
+    History(tmp_path / "new").add([ndr, pdr, mrr])
+    rows = History(tmp_path / "new").read().table.to_pylist()
+    assert [row["latency"] for row in rows] == [[], [asdict(point)], [asdict(point)]]
+    assert rows[1]["run_started"] == changed.started
 
 
 def test_an_unchanged_value_is_no_regression(history, result):

@@ -3,6 +3,7 @@ import os
 from dataclasses import replace
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from history_examples import entry
@@ -48,6 +49,31 @@ def test_any_name_of_a_testbed_comes_back_as_it_was(tmp_path, testbed):
     history = History(tmp_path)
     history.add([entry(0, 1e6, testbed=testbed)])
     assert rows(history) == [(testbed, "Suite.64B-ndrpdr", "NDR", 1e6)]
+
+
+def test_a_file_of_a_newer_version_is_named_and_the_rest_is_read(tmp_path):
+    history = History(tmp_path)
+    history.add([entry(0, 1e6)])
+    newer = tmp_path / "testbed=lab-1" / "date=2026-01-02" / "newer.parquet"
+    newer.parent.mkdir()
+    (row,) = history.read().table.drop(["testbed", "date"]).to_pylist()
+    pq.write_table(pa.Table.from_pylist([{**row, "value": "1.0 Mfps", "colour": "red"}]), newer)
+    stored = history.read()
+    assert stored.table.column("value").to_pylist() == [1e6]
+    (problem,) = stored.problems
+    assert "newer.parquet is left out: it is of a newer version" in problem
+    assert "columns value are" in problem
+
+
+def test_an_entry_of_an_earlier_version_gives_way_to_the_same_one_with_more_columns(tmp_path):
+    history = History(tmp_path)
+    (path,) = history.add([replace(entry(0, 1e6), run="nightly", run_started=entry(0, 1e6).started)])
+    with_run = pq.ParquetFile(path).read()
+    pq.write_table(with_run.drop(["run", "run_started", "tags", "latency", "build"]), path.with_name("0.parquet"))
+    pq.write_table(with_run.drop(["run", "run_started", "tags", "latency", "build"]), path.with_name("z.parquet"))
+    assert history.read().table.column("run").to_pylist() == ["nightly"]
+    path.unlink()
+    assert history.read().table.column("run").to_pylist() == [None]
 
 
 def test_adding_a_run_twice_changes_nothing(tmp_path):

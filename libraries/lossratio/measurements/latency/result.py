@@ -15,6 +15,7 @@ from lossratio.results import (
     ROUNDING,
     WITHOUT_DIGEST,
     Conditions,
+    LatencyPoint,
     MaxLoad,
     Outcome,
     TestResult,
@@ -334,6 +335,18 @@ def latency_lines(latency: Iterable[LatencyAtLoad]) -> Iterator[str]:
         if at_load.error is not None:
             yield f"  failed: {at_load.error}"
         yield from (f"  {direction.direction}  {_numbers(direction)}" for direction in at_load.directions)
+
+
+def latency_points(latency: Iterable[LatencyAtLoad]) -> Iterator[LatencyPoint]:
+    """The latencies of all directions at all loads, without those that were not measured."""
+    for at_load in latency:
+        # A share keeps its name from night to night, while the rate that it is a share of does not.
+        name = name_load(at_load)
+        load = name if at_load.share_ratio is None else name.partition(",")[0]
+        for direction in at_load.directions:
+            if direction.error is None:
+                p50, p90, p99 = (direction.percentiles_us.get(percentile) for percentile in ("50", "90", "99"))
+                yield LatencyPoint(load, direction.direction, p50, p90, p99, direction.most_us)
 
 
 def name_load(latency: LatencyAtLoad) -> str:

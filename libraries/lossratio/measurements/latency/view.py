@@ -41,9 +41,10 @@ from lossratio.measurements.latency.result import (
     LatencyResult,
     format_microseconds,
     latency_lines,
+    latency_points,
     name_load,
 )
-from lossratio.results import Conditions, Finding, Picture, Trial, View
+from lossratio.results import Conditions, Finding, LatencyPoint, Picture, Trial, View
 
 _WIDTH = 900.0
 _LEFT, _RIGHT = 78.0, 880.0
@@ -78,6 +79,10 @@ class LatencyView(View[LatencyResult]):
         """Only the outcome, as a latency is no rate."""
         faults = [fault for at_load in result.latency for fault in at_load.faults]
         yield Finding(result, "latency", result.outcome, "; ".join(faults) or None, has_value=False)
+
+    def latencies(self, result: LatencyResult) -> Iterator[LatencyPoint]:
+        """All of them."""
+        return latency_points(result.latency)
 
     def csit(self, result: LatencyResult) -> BaseModel:
         """CSIT has no such test case."""

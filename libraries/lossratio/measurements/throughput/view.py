@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from lossratio.drawing import html_fragment
 from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
-from lossratio.measurements.latency.result import format_microseconds, latency_lines
+from lossratio.measurements.latency.result import format_microseconds, latency_lines, latency_points
 from lossratio.measurements.latency.view import (
     CsitLatencies,
     csit_latencies,
@@ -55,6 +55,7 @@ from lossratio.results import (
     Doubt,
     DoubtKind,
     Finding,
+    LatencyPoint,
     Outcome,
     Picture,
     TestResult,
@@ -230,6 +231,10 @@ class ThroughputView(View[ThroughputResult]):
     def telemetry(self, result: ThroughputResult) -> Sequence[Record]:
         """The trials before and after which the DUTs were asked."""
         return result.telemetry
+
+    def latencies(self, result: ThroughputResult) -> Iterator[LatencyPoint]:
+        """Those that were added to the throughput."""
+        return latency_points(result.latency)
 
     def csit(self, result: ThroughputResult) -> CsitNdrPdr:
         """NDR and PDR, with latency if it was added."""
