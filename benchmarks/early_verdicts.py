@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import click
 from generator import SETTLE_TIME, TOPOLOGY, bridged
@@ -25,7 +26,7 @@ from lossratio.nodes import NodeSession
 from lossratio.results import RunDirectory, TestIdentity
 from lossratio.testbed import open_testbed
 from lossratio.testbed.local import LocalTestbed
-from lossratio.topology import AfPacketGenerator, load_topology
+from lossratio.topology import AfPacketGenerator, AutoGenerator, XdpGenerator, load_topology
 from lossratio.traffic import (
     IN_FLIGHT,
     AgentClient,
@@ -36,8 +37,11 @@ from lossratio.traffic import (
 )
 from lossratio.trials import TrialInput, output_from_counters
 
-RATE, BURST = 20_000, 400
-"""Frames per second and direction that the bridge passes, and its bucket."""
+RATE = 20_000
+"""Frames per second and direction that the bridge passes."""
+
+BURST_SECONDS = 0.02
+"""Seconds of that rate that its bucket holds."""
 
 CATCH_UP = 5e-3
 
@@ -47,20 +51,32 @@ def main() -> None:
     """Early verdicts on real frames."""
 
 
+_topology = click.option(
+    "--topology", default=TOPOLOGY, type=click.Path(path_type=Path), show_default=True, help="A local testbed."
+)
+_rate = click.option("--rate", default=RATE, show_default=True, help="Frames per second that the bridge passes.")
+
+
 @contextmanager
-def policed_agent() -> Iterator[AgentClient]:
+def policed_agent(topology: Path, rate: int) -> Iterator[AgentClient]:
     """An agent whose frames go through the policed bridge."""
     with ExitStack() as stack:
-        testbed = stack.enter_context(LocalTestbed.use(load_topology(TOPOLOGY))).topology
+        testbed = stack.enter_context(LocalTestbed.use(load_topology(topology))).topology
         tg = stack.enter_context(NodeSession.connect(testbed.tg_name, testbed.nodes[testbed.tg_name]))
         generator = testbed.nodes[testbed.tg_name].generator
-        if not isinstance(generator, AfPacketGenerator):
-            raise click.ClickException(f"{TOPOLOGY}: its generator is not the embedded one")
+        options: dict[str, Any] = {"catch_up": CATCH_UP}
+        if isinstance(generator, (AutoGenerator, XdpGenerator)):
+            kind, options["device_cpus"] = "xdp", generator.device_cpus
+        elif isinstance(generator, AfPacketGenerator):
+            kind = "afpacket"
+        else:
+            raise click.ClickException(f"{topology}: its generator is neither afpacket nor xdp")
         agent = stack.enter_context(AgentClient.start(tg, python=generator.python))
-        stack.enter_context(bridged(testbed, agent, {"police": RATE, "burst": BURST}))
+        stack.enter_context(bridged(testbed, agent, {"police": rate, "burst": _burst(rate)}))
         pair = PortPair(TrafficPort("west", "tg0"), TrafficPort("east", "tg1"))
         traffic = load_profile("ethip4-udp", frame_size=64)
-        agent.configure(make_configuration(traffic, [pair], settle_time=SETTLE_TIME), options={"catch_up": CATCH_UP})
+        configuration = make_configuration(traffic, [pair], settle_time=SETTLE_TIME)
+        agent.configure(configuration, generator=kind, options=options)
         yield agent
 
 
@@ -68,14 +84,16 @@ def policed_agent() -> Iterator[AgentClient]:
 @click.option("--trials", default=2000, show_default=True)
 @click.option("--duration", default=0.25, show_default=True, help="Seconds of a trial.")
 @click.option("--seed", default=1, show_default=True)
-def verdicts(trials: int, duration: float, seed: int) -> None:
+@_topology
+@_rate
+def verdicts(trials: int, duration: float, seed: int, topology: Path, rate: int) -> None:
     """Watches trials near the rate, and compares early verdicts with those of the whole trials."""
     draw = random.Random(seed)
     # In such a trial the bucket passes its burst, too.
-    knee = RATE + BURST / duration
+    knee = rate + _burst(rate) / duration
     certain, high, faults, unsent = [], 0, 0, 0
     flying: list[float] = []
-    with policed_agent() as agent:
+    with policed_agent(topology, rate) as agent:
         for number in range(1, trials + 1):
             load = knee * draw.uniform(0.97, 1.06)
             expected = max(0.0, 1.0 - knee / load)
@@ -91,7 +109,7 @@ def verdicts(trials: int, duration: float, seed: int) -> None:
                 if output.loss_ratio <= above:
                     faults += 1
                     click.echo(f"trial {number}: {load:.0f} frames/s, limit {above:g}, early verdict {watched}")
-            time.sleep(BURST / RATE)
+            time.sleep(BURST_SECONDS)
     click.echo(f"{trials} trials of {duration:g} s at 0.97 to 1.06 of the knee, {unsent} with unsent frames")
     click.echo(f"{high} lose more than their limit; {len(certain)} of them are certain early, {faults} wrongly")
     click.echo(f"certain after {median(certain or [1.0]):.2f} of the trial (median)")
@@ -104,11 +122,17 @@ def verdicts(trials: int, duration: float, seed: int) -> None:
         raise click.ClickException("Early verdicts were wrong.")
 
 
+def _burst(rate: int) -> int:
+    return round(BURST_SECONDS * rate)
+
+
 @main.command()
 @click.option("--goals", default="RFC2544", show_default=True)
 @click.option("--max-load", default=200_000.0, show_default=True, help="Frames per second and direction.")
 @click.option("--rounds", default=1, show_default=True, help="How often each search is made.")
-def search(goals: str, max_load: float, rounds: int) -> None:
+@_topology
+@_rate
+def search(goals: str, max_load: float, rounds: int, topology: Path, rate: int) -> None:
     """Searches with and without early verdicts, by the clock on the wall."""
     wanted = goal_set_from(goals).goals
     seconds: dict[bool, list[float]] = {False: [], True: []}
@@ -117,7 +141,7 @@ def search(goals: str, max_load: float, rounds: int) -> None:
         for early in (False, True):
             with (
                 tempfile.TemporaryDirectory() as folder,
-                open_testbed(TOPOLOGY, dut="linux_bridge", options={"police": RATE, "burst": BURST}) as testbed,
+                open_testbed(topology, dut="linux_bridge", options={"police": rate, "burst": _burst(rate)}) as testbed,
             ):
                 place = TestPlace(
                     TestIdentity(name=f"search {number}", suite="early verdicts"), RunDirectory(Path(folder))

@@ -35,7 +35,7 @@ from lossratio.traffic.agent.xdp import devices
 from lossratio.traffic.agent.xdp.plan import Plan, schedule_course
 from lossratio.traffic.agent.xdp.sender import choose_cpus
 from lossratio.traffic.generators.xdp import Auto
-from lossratio.trials import Step, TrialInput
+from lossratio.trials import Step, TrialInput, output_from_counters
 
 pytestmark = [
     pytest.mark.netns,
@@ -78,6 +78,38 @@ def test_a_ramp_is_not_counted_and_its_frames_are(ready, agent):
     (east, west), before = agent.trial(5_000, 0.1, ramp=0.2), received_by(ready, "dut0")
     assert (east.sent, east.received, west.sent, west.received) == (500,) * 4
     assert before >= 500 + 400
+
+
+def test_early_verdicts_are_those_of_whole_trials(ready, agent):
+    configure(agent, settle_time=0.05)
+    drop(ready, "dut0", "limit rate over 4000/second burst 100 packets")
+    for number in range(12):
+        # The burst makes the knee of such a trial 5,000 frames per second.
+        load, above = 5_000 * (0.98 + 0.01 * number), (0.0, 0.005)[number % 2]
+        watched = agent.watched_trial(load, 0.1, above=above, in_flight=1e-3, ends=False)
+        assert not watched.ended
+        output = output_from_counters(TrialInput(0.1, load), watched.directions)
+        assert output.loss_ratio > above or watched.certain_after is None
+    # A hopeless load, of which a thousand frames make 0.5 %.
+    watched = agent.watched_trial(8_000, 20.0, above=0.005, in_flight=1e-3)
+    assert watched.ended
+    assert 0.4 < watched.certain_after < 3.0
+    assert [(direction.intended, direction.unsent) for direction in watched.directions] == [(160_000, 0)] * 2
+    lossy, whole = watched.directions
+    assert lossy.sent - lossy.received >= 1_600
+    assert whole.received == whole.sent < 40_000
+    # Nothing of it is left for the next trial.
+    (_, west) = agent.trial(4_000, 0.1)
+    assert (west.sent, west.received, west.late) == (400, 400, 0)
+
+
+def test_a_running_trial_is_seen_and_counts_the_same(ready, agent):
+    configure(agent, settle_time=0.05)
+    seen = []
+    agent.see = lambda *frames: seen.append(frames)
+    assert [(direction.sent, direction.received) for direction in agent.trial(2_000, 1.2)] == [(2_400, 2_400)] * 2
+    assert seen
+    assert all(0 < frames <= 4_800 for note in seen for frames in note)
 
 
 def test_traffic_flows_between_start_and_stop(ready, agent):

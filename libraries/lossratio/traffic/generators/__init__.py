@@ -84,5 +84,5 @@ def check_early_verdicts(settings: object) -> None:
     if isinstance(settings, RealGenerator) and not load_generator(settings.kind).can_end_trials_early(settings):
         raise TrafficError(
             f"The generator {settings.kind} cannot end a trial early, as nobody watches its counters while traffic "
-            "flows. Measure with early_verdict=off, or with the generator afpacket (or trex in software mode)."
+            "flows. Measure with early_verdict=off, or with the generator afpacket or xdp (or trex in software mode)."
         )

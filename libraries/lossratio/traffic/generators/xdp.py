@@ -29,6 +29,8 @@ _RIGHTS = (
 class _InKernel(Generator[SettingsT]):
     """Settings and needs that both kinds share."""
 
+    ends_trials_early = True
+
     def ready(self) -> Mapping[str, Any]:
         """See `Generator.ready`; nothing is started for it."""
         settings = self.settings

@@ -121,18 +121,18 @@ class ActiveDirection:
         return Probe(self.name, self._setup, self._source, self._sink, tag, rate=rate, duration=duration)
 
     def so_far(
-        self, load: float, whole: int, in_flight: float, before: Mapping[str, Link], now: Mapping[str, Link]
+        self, rate: float, whole: int, in_flight: float, before: Mapping[str, Link], now: Mapping[str, Link]
     ) -> SoFar:
         """The counters of a running trial that is watched.
 
         Args:
-            load: Frames per second of the trial.
+            rate: Frames per second of the trial here.
             whole: Frames that the whole trial asks for here.
             in_flight: Seconds of traffic that may be on their way.
             before: All interfaces before the trial.
             now: All interfaces now.
         """
-        rate, sink, progress = self.load(load), self._direction.receive, self.sender.progress
+        sink, progress = self._direction.receive, self.sender.progress
         # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
         sent, unsent, usual = progress.sent, progress.unsent, int(BATCH * rate) + 2
         return SoFar(

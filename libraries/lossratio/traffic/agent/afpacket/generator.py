@@ -10,9 +10,9 @@ from multiprocessing.connection import wait
 from typing import Any, Callable, Mapping, Sequence
 
 from ..core.configuration import Configuration
-from ..core.early_verdict import LOOK_SECONDS, NOTE_SECONDS, Watch, is_certain
+from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch
 from ..core.links import Link
-from ..core.pacing import CATCH_UP, frames_within
+from ..core.pacing import CATCH_UP
 from ..core.ports import links_after, same_links, usable_links
 from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
@@ -96,7 +96,7 @@ class AfPacketGenerator:
     ) -> Message:
         """See `WatchingGenerator.watched_trial`."""
         self._begin(SendOrder(load, duration, ramp=ramp, is_watched=True))
-        lookout = _Lookout(self._directions, load, duration, watch)
+        lookout = Lookout({direction.name: direction.load(load) for direction in self._directions}, duration, watch)
         reports = self._finish(self._senders(), check, lookout)
         counters = self._counters(reports)
         # All that was due may have been sent before the senders heard of it.
@@ -219,7 +219,7 @@ class AfPacketGenerator:
             raise_priority(COUNTING)
 
     def _finish(
-        self, senders: Sequence[Sender], check: Callable[[], None], lookout: _Lookout | None = None
+        self, senders: Sequence[Sender], check: Callable[[], None], lookout: Lookout | None = None
     ) -> dict[Sender, SenderReport]:
         """Waits until all senders have ended, and then for frames in flight.
 
@@ -236,7 +236,7 @@ class AfPacketGenerator:
                     sender = pending.pop(connection)
                     reports[sender] = sender.report()
                 links = self._links()
-                if lookout is not None and lookout.is_over(self._before, links):
+                if lookout is not None and lookout.must_end(self._so_far(lookout, links)):
                     for sender in pending.values():
                         sender.stop()
                 check()
@@ -250,6 +250,14 @@ class AfPacketGenerator:
             for sender in pending.values():
                 sender.drain()
         return reports
+
+    def _so_far(self, lookout: Lookout, now: Mapping[str, Link]) -> dict[str, SoFar]:
+        """The counters of all directions of a running trial."""
+        in_flight = lookout.watch.in_flight
+        return {
+            name: direction.so_far(lookout.rates[name], lookout.whole[name], in_flight, self._before, now)
+            for name, direction in ((direction.name, direction) for direction in self._directions)
+        }
 
     def _counters(self, reports: Mapping[Sender, SenderReport]) -> list[Message]:
         received = {direction.name: direction.count() for direction in self._directions}
@@ -291,53 +299,6 @@ class AfPacketGenerator:
         self._probe_tag = (self._probe_tag + MOST_FRAMES) & _TAG_MASK
         far = (self._tag ^ _FAR) & _FAR
         return direction.open_probe(load, duration, far | self._probe_tag & ~_FAR)
-
-
-class _Lookout:
-    """Looks at the counters of a running trial.
-
-    Args:
-        directions: Its directions.
-        load: Frames per second.
-        duration: Seconds.
-        watch: What to look for.
-
-    Attributes:
-        whole: Frames that the whole trial asks for in each direction.
-        most_missing: The most frames of each direction that were on their way, or lost, at one of the looks.
-        certain_after: Seconds of traffic until the verdict was certain; None: it is not.
-    """
-
-    def __init__(self, directions: Sequence[ActiveDirection], load: float, duration: float, watch: Watch) -> None:
-        self._directions = directions
-        self._load = load
-        self._watch = watch
-        self.whole = {each.name: frames_within(duration, each.load(load)) for each in directions}
-        self.most_missing = dict.fromkeys(self.whole, 0)
-        self.certain_after: float | None = None
-        self._next_note = time.monotonic() + NOTE_SECONDS
-
-    def is_over(self, before: Mapping[str, Link], now: Mapping[str, Link]) -> bool:
-        """Looks, and returns whether the traffic must end.
-
-        Args:
-            before: All interfaces before the trial.
-            now: All interfaces now.
-        """
-        seen = [
-            each.so_far(self._load, self.whole[each.name], self._watch.in_flight, before, now)
-            for each in self._directions
-        ]
-        if self._watch.note is not None and time.monotonic() >= self._next_note:
-            self._next_note += NOTE_SECONDS
-            self._watch.note(sum(counted.sent for counted in seen), sum(counted.received for counted in seen))
-        for each, counted in zip(self._directions, seen):
-            self.most_missing[each.name] = max(self.most_missing[each.name], counted.sent - counted.received)
-        if self.certain_after is None and is_certain(seen, self._watch.above):
-            self.certain_after = max(
-                counted.sent / each.load(self._load) for each, counted in zip(self._directions, seen)
-            )
-        return self._watch.ends and self.certain_after is not None
 
 
 def _with_unsent_broadcasts(counters: Message, report: SenderReport | None) -> Message:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import Callable, Sequence
+from typing import Callable, Mapping, Sequence
+
+from .pacing import frames_within
 
 NOTE_SECONDS = 0.5
 """Seconds between two notes of a running trial's counters."""
@@ -69,3 +72,39 @@ def is_certain(directions: Sequence[SoFar], above: float) -> bool:
         return False
     whole = sum(direction.whole for direction in directions)
     return sum(direction.lost for direction in directions) > above * whole
+
+
+class Lookout:
+    """Looks at the counters of a running trial.
+
+    Args:
+        rates: Frames per second of each direction, by its name.
+        duration: Seconds of the trial.
+        watch: What to look for.
+
+    Attributes:
+        rates: Frames per second of each direction.
+        watch: What to look for.
+        whole: Frames that the whole trial asks for in each direction.
+        most_missing: The most frames of each direction that were on their way, or lost, at one of the looks.
+        certain_after: Seconds of traffic until the verdict was certain; None: it is not.
+    """
+
+    def __init__(self, rates: Mapping[str, float], duration: float, watch: Watch) -> None:
+        self.rates = rates
+        self.watch = watch
+        self.whole = {name: frames_within(duration, rate) for name, rate in rates.items()}
+        self.most_missing = dict.fromkeys(self.whole, 0)
+        self.certain_after: float | None = None
+        self._next_note = time.monotonic() + NOTE_SECONDS
+
+    def must_end(self, seen: Mapping[str, SoFar]) -> bool:
+        """Takes in the counters of all directions, by their names, and returns whether the traffic must end."""
+        if self.watch.note is not None and time.monotonic() >= self._next_note:
+            self._next_note += NOTE_SECONDS
+            self.watch.note(sum(one.sent for one in seen.values()), sum(one.received for one in seen.values()))
+        for name, one in seen.items():
+            self.most_missing[name] = max(self.most_missing[name], one.sent - one.received)
+        if self.certain_after is None and is_certain(list(seen.values()), self.watch.above):
+            self.certain_after = max(one.sent / self.rates[name] for name, one in seen.items())
+        return self.watch.ends and self.certain_after is not None

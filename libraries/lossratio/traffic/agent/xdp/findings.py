@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Sequence
 
+from ..core.configuration import Configuration, Direction
 from ..core.protocol import Message
 from . import histogram
 
@@ -72,6 +73,41 @@ def merged(parts: Sequence[ReceivedFrames]) -> ReceivedFrames:
         latency_least=min(least, default=None),
         histogram=tuple(map(sum, zip(*values["histogram"]))),
     )
+
+
+def integrity_of(configuration: Configuration) -> Message:
+    """Properties of received frames that are checked, and those that are not; see `Generator.facts`."""
+    if not configuration.examines:
+        return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
+    of_all = ["length", "destination MAC address", "direction"]
+    of_numbered = ["contents", "IP addresses", "duplicates", "order"]
+    if not all(direction.frames.is_numbered for direction in configuration.directions):
+        left_out = [f"{checked} (no room for sequence numbers)" for checked in of_numbered]
+        return {"in_trials": True, "checked": of_all, "not_checked": left_out}
+    has_vlan = any(direction.frames.tag_place.behind_vlan for direction in configuration.directions)
+    # The kernel or a card takes it off before a program sees the frame, and so might the DUT.
+    unseen = ["whether frames came back without their VLAN's tag"] if has_vlan else []
+    return {"in_trials": True, "checked": [*of_all, *of_numbered], "not_checked": unseen}
+
+
+def examination_of(direction: Direction, received: ReceivedFrames, strayed: int) -> Message:
+    """The ``examination`` of a direction; see `Generator.trial`.
+
+    Args:
+        direction: The direction.
+        received: The frames that arrived.
+        strayed: Frames of other streams that arrived where this one's should.
+    """
+    return {
+        "examined": received.arrived - received.stale if direction.frames.is_numbered else 0,
+        "duplicated": received.duplicated,
+        "reordered": received.reordered,
+        "corrupted": received.corrupted,
+        "readdressed": received.readdressed,
+        "wrong_length": received.wrong_length,
+        "wrong_mac": received.wrong_mac,
+        "strayed": strayed,
+    }
 
 
 def times_of(received: ReceivedFrames) -> Message:

@@ -12,6 +12,7 @@ from typing import Callable, Mapping, Sequence
 from lossratio.bpf import Array, BpfError, XdpMode, why_impossible
 
 from ..core.configuration import Configuration, Direction
+from ..core.early_verdict import LOOK_SECONDS, Lookout, SoFar, Watch
 from ..core.generator import counted_course
 from ..core.links import Link
 from ..core.pacing import CATCH_UP
@@ -19,12 +20,12 @@ from ..core.ports import links_after, same_links, usable_links
 from ..core.processors import DeviceProcessors
 from ..core.protocol import AgentError, Message
 from .devices import attach, check_can_send, check_may_attach, possible_cpus
-from .findings import ReceivedFrames, latency_of, merged, times_of
+from .findings import ReceivedFrames, examination_of, integrity_of, latency_of, merged, times_of
 from .frame_code import FrameCode
 from .frames import FramePlan
 from .plan import Plan, check_schedule, schedule_course
 from .receive_program import DIRECTIONS, ReceiveProgram, ReceiveStream, Reception
-from .send_program import RING_BITS, Segment, SendProgram, SendStream
+from .send_program import RING_BITS, Segment, SendProgram, SendStream, SentSegment
 from .sender import WAKE_SECONDS, Sender, Share, choose_cpus, prepare_main_thread, share_out
 
 PERMIT_SECONDS = 10.0
@@ -115,13 +116,28 @@ class XdpGenerator:
             "catch_up": self._catch_up,
             "cpus": list(self._cpus),
             "receives": {name: mode.name.lower() for name, mode in self._modes.items()},
-            "integrity": self._integrity(),
+            "integrity": integrity_of(self._configuration),
             "ports": {name: {"mac": link.mac.hex(":"), "kind": link.kind} for name, link in ports.items()},
         }
 
     def trial(self, load: float, duration: float, ramp: float, check: Callable[[], None]) -> list[Message]:
         """See `Generator.trial`."""
         return self._perform(Plan(((load, duration),), ramp), check)
+
+    def watched_trial(
+        self, load: float, duration: float, ramp: float, watch: Watch, check: Callable[[], None]
+    ) -> Message:
+        """See `WatchingGenerator.watched_trial`."""
+        directions = self._configuration.directions
+        lookout = Lookout({one.name: load * one.load_share for one in directions}, duration, watch)
+        ended_after = self._send(Plan(((load, duration),), ramp), check, lookout)
+        counters = self._counters(ended_after or 0.0)
+        return {
+            "directions": counters,
+            "certain_after": lookout.certain_after if ended_after is None else ended_after,
+            "ended": ended_after is not None,
+            "most_missing": lookout.most_missing,
+        }
 
     def schedule(
         self, steps: Sequence[tuple[float, float]], is_burst: bool, check: Callable[[], None]
@@ -231,25 +247,18 @@ class XdpGenerator:
         code, flows = self._codes[stream.direction], self._flows[stream.direction]
         return SendStream(code, self._before[direction.transmit].index, times, first, step, flows)
 
-    def _integrity(self) -> Message:
-        if not self._configuration.examines:
-            return {"in_trials": False, "checked": [], "not_checked": ["anything: it was not asked for"]}
-        of_all = ["length", "destination MAC address", "direction"]
-        of_numbered = ["contents", "IP addresses", "duplicates", "order"]
-        if not all(direction.frames.is_numbered for direction in self._configuration.directions):
-            left_out = [f"{checked} (no room for sequence numbers)" for checked in of_numbered]
-            return {"in_trials": True, "checked": of_all, "not_checked": left_out}
-        has_vlan = any(direction.frames.tag_place.behind_vlan for direction in self._configuration.directions)
-        # The kernel or a card takes it off before a program sees the frame, and so might the DUT.
-        unseen = ["whether frames came back without their VLAN's tag"] if has_vlan else []
-        return {"in_trials": True, "checked": [*of_all, *of_numbered], "not_checked": unseen}
-
     # One trial
 
     def _perform(self, plan: Plan, check: Callable[[], None]) -> list[Message]:
-        self._begin(plan)
-        self._finish(check)
+        self._send(plan, check)
         return self._counters()
+
+    def _send(self, plan: Plan, check: Callable[[], None], lookout: Lookout | None = None) -> float | None:
+        """Sends all, and waits for frames in flight; see `_finish`."""
+        self._begin(plan)
+        ended_after = self._finish(check, lookout)
+        _sleep(self._configuration.settle_time, check)
+        return ended_after
 
     def _begin(self, plan: Plan) -> None:
         self._stay()
@@ -283,18 +292,30 @@ class XdpGenerator:
         """Frames per second of a stream."""
         return load * self._configuration.directions[stream.direction].load_share / stream.share[1]
 
-    def _finish(self, check: Callable[[], None]) -> None:
-        """Waits until all has been sent, and then for frames in flight."""
-        looked = 0.0
+    def _finish(self, check: Callable[[], None], lookout: Lookout | None) -> float | None:
+        """Waits until all has been sent.
+
+        Args:
+            check: See `Generator.trial`.
+            lookout: Watches the counters, and may end the traffic; None: nobody does.
+
+        Returns:
+            Seconds of counted traffic after which it ended early; None: it did not.
+        """
+        looked, between = 0.0, _CHECK_SECONDS if lookout is None else LOOK_SECONDS
         try:
-            while not all(sender.program.has_finished() for sender in self._senders):
-                if time.monotonic() > looked + _CHECK_SECONDS:
+            while not self._have_finished():
+                if time.monotonic() > looked + between:
                     looked = time.monotonic()
-                    links_after(self._configuration.ports, self._before)
+                    links = links_after(self._configuration.ports, self._before)
                     check()
+                    now = time.monotonic_ns()
+                    # When all is due, the senders need no more than a moment to end by themselves.
+                    if lookout is not None and lookout.must_end(self._so_far(lookout, links)) and now < self._end:
+                        return self._cut()
                     self.renew()
                 left = (self._end - time.monotonic_ns()) / _NANOSECONDS
-                time.sleep(min(_CHECK_SECONDS, max(_POLL_SECONDS, left)))
+                time.sleep(min(between, max(_POLL_SECONDS, left)))
                 if left < -_LATE_END_SECONDS:
                     raise AgentError("sender_died", "A sender does not come to its end; configure anew.")
         except BaseException:
@@ -308,7 +329,39 @@ class XdpGenerator:
             self._timer = threading.Timer(LINGER_SECONDS, self._rest)
             self._timer.daemon = True
             self._timer.start()
-        _sleep(self._configuration.settle_time, check)
+        return None
+
+    def _have_finished(self) -> bool:
+        return all(sender.program.has_finished() for sender in self._senders)
+
+    def _cut(self) -> float | None:
+        """Ends the traffic; see `_finish` for what it returns."""
+        for sender in self._senders:
+            sender.program.stop()
+        flowed = (time.monotonic_ns() - self._start) / _NANOSECONDS - self._plan.ramp
+        return None if self._have_finished() else min(flowed, self._plan.duration)
+
+    def _so_far(self, lookout: Lookout, now: Mapping[str, Link]) -> dict[str, SoFar]:
+        """The counters of all directions of a running trial."""
+        return {
+            direction.name: self._direction_so_far(number, direction, lookout, now)
+            for number, direction in enumerate(self._configuration.directions)
+        }
+
+    def _direction_so_far(self, number: int, direction: Direction, lookout: Lookout, now: Mapping[str, Link]) -> SoFar:
+        parts, rate, sink = self._parts_sent(number), lookout.rates[direction.name], direction.receive
+        # Frames that leave while the counters are read may come back, and hide loss; never the other way round.
+        sent, unsent = (sum(counts) for counts in zip(*((part.sent, part.unsent) for part in parts)))
+        received = sum(self._reception.arrived(stream.number) for stream in self._of(number))
+        return SoFar(
+            whole=lookout.whole[direction.name],
+            sent=sent,
+            unsent=unsent,
+            received=received,
+            # A sender that loses its processor keeps the frames of a batch, which count as sent already.
+            in_flight=lookout.watch.in_flight * rate + sum(self._senders[one.sender].batch for one in self._of(number)),
+            of_generator=self._refused(direction, now) + now[sink].receive_drops - self._before[sink].receive_drops,
+        )
 
     def _stay(self) -> None:
         """Keeps senders in the kernel that are there yet."""
@@ -342,6 +395,24 @@ class XdpGenerator:
     def _of(self, direction: int) -> list[Share]:
         return [stream for stream in self._streams if stream.direction == direction]
 
+    def _refused(self, direction: Direction, now: Mapping[str, Link]) -> int:
+        """Frames of the running or latest traffic that the port did not take, and no device lost."""
+        before, after = self._before[direction.transmit], now[direction.transmit]
+        refused = after.transmit_drops - before.transmit_drops
+        if before.kind != "veth":
+            return refused
+        # What a veth refuses is lost at its other end, which is the device's.
+        return self._devices.kept_out(refused, self._plan.load * direction.load_share)
+
+    def _parts_sent(self, direction: int) -> list[SentSegment]:
+        """What was sent so far, of each segment and stream of a direction, without the ramp."""
+        segments = range(self._plan.ramp_segments, self._plan.ramp_segments + len(self._plan.steps))
+        return [
+            self._senders[stream.sender].program.sent(stream.place, segment)
+            for stream in self._of(direction)
+            for segment in segments
+        ]
+
     def _counters(self, elapsed: float = 0.0) -> list[Message]:
         arrived = self._arrived()
         self._received = [
@@ -367,29 +438,18 @@ class XdpGenerator:
 
     def _direction_counters(self, number: int, elapsed: float, after: Mapping[str, Link]) -> Message:
         direction, received = self._configuration.directions[number], self._received[number]
-        streams, plan = self._of(number), self._plan
-        segments = range(plan.ramp_segments, plan.ramp_segments + len(plan.steps))
-        parts = [
-            self._senders[stream.sender].program.sent(stream.place, segment)
-            for stream in streams
-            for segment in segments
-        ]
-        sent, source = sum(part.sent for part in parts), self._before[direction.transmit]
-        refused = after[direction.transmit].transmit_drops - source.transmit_drops
-        if source.kind == "veth":
-            # What a veth refuses is lost at its other end, which is the device's.
-            refused = self._devices.kept_out(refused, plan.load * direction.load_share)
-        sent -= min(sent, refused)
-        intended = plan.intended(direction)
-        if intended is None:
-            intended = sum(part.sent + part.unsent for part in parts)
+        streams, plan, parts = self._of(number), self._plan, self._parts_sent(number)
+        sent = sum(part.sent for part in parts)
+        sent -= min(sent, self._refused(direction, after))
+        strayed = sum(self._reception.strayed(stream.number) for stream in streams)
+        due, intended = sum(part.sent + part.unsent for part in parts), plan.intended(direction)
         sink = self._before[direction.receive]
         return {
             "name": direction.name,
-            "intended": intended,
+            "intended": due if intended is None else intended,
             "sent": sent,
             "received": received.arrived - received.stale,
-            "unsent": max(0, intended - sent),
+            "unsent": max(0, due - sent),
             "generator_drops": after[direction.receive].receive_drops - sink.receive_drops,
             "late_of_trial_before": self._late_before[number]
             + sum(self._reception.late(stream.number) for stream in streams),
@@ -397,7 +457,7 @@ class XdpGenerator:
             "worst_lateness": max(part.lateness for part in parts),
             "last": max(part.last for part in parts),
             "load_share": direction.load_share,
-            "examination": self._examination(direction, received, streams) if self._configuration.examines else None,
+            "examination": examination_of(direction, received, strayed) if self._configuration.examines else None,
             **self._of_every_frame(number, sent, received),
         }
 
@@ -414,19 +474,6 @@ class XdpGenerator:
         plan = self._codes[number].plan
         counts = flows.memory[: 4 * plan.flows].cast("I")
         return sum(1 for count, wanted in zip(counts, plan.sent_by_flow(sent)) if count < wanted)
-
-    def _examination(self, direction: Direction, received: ReceivedFrames, streams: Sequence[Share]) -> Message:
-        is_numbered = direction.frames.is_numbered
-        return {
-            "examined": received.arrived - received.stale if is_numbered else 0,
-            "duplicated": received.duplicated,
-            "reordered": received.reordered,
-            "corrupted": received.corrupted,
-            "readdressed": received.readdressed,
-            "wrong_length": received.wrong_length,
-            "wrong_mac": received.wrong_mac,
-            "strayed": sum(self._reception.strayed(stream.number) for stream in streams),
-        }
 
 
 _WAY_OUT = "Use 'kind: afpacket' for this TG, or 'kind: auto', which does so by itself."

@@ -53,6 +53,7 @@ class Sender:
     Attributes:
         program: The program.
         cpu: The processor.
+        batch: How many runs of the program pass before frames are handed over.
         scheduling: ``deadline``, ``fifo`` or ``ordinary``: what the kernel granted for the latest order.
     """
 
@@ -60,7 +61,7 @@ class Sender:
         self.program = program
         self.cpu = cpu
         self.scheduling = "ordinary"
-        self._batch = 1
+        self.batch = 1
         self._go = threading.Event()
         self._lock = threading.RLock()
         self._is_wanted = self._is_busy = False
@@ -78,9 +79,9 @@ class Sender:
             batch: How many runs of the program pass before frames are handed over.
         """
         with self._lock:
-            if self._is_busy and batch != self._batch:
+            if self._is_busy and batch != self.batch:
                 self.rest()
-            self._batch = batch
+            self.batch = batch
             self.program.clear()
             self._is_wanted = True
             self._go.set()
@@ -188,7 +189,7 @@ class Sender:
             self._hurry()
             try:
                 while self._is_wanted:
-                    self.program.program.run_live(self.program.template, _TIMES, self._batch)
+                    self.program.program.run_live(self.program.template, _TIMES, self.batch)
             except BpfError as error:
                 self._failure = error
             self._is_busy = False
