@@ -72,7 +72,7 @@ class LossRatio(
     |     frame_size=64B    profile=ethip4-udp
 
     The resource file imports this library, and passes on the variables that change from run to run:
-    ``TOPOLOGY``, ``GOALS`` (``csit``, ``quick``, ``sequential`` or others), ``LATENCY`` and ``TELEMETRY`` (``on`` or ``off``) and ``RESUME``.
+    ``TOPOLOGY``, ``GOALS`` (``csit``, ``quick``, ``sequential`` or others), ``LATENCY`` and ``TELEMETRY`` (``on``, as it is there, or ``off``) and ``RESUME``.
 
     = Arguments of measurements =
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
 from robot.api import logger
 from robot.api.deco import keyword
+from robot.libraries.BuiltIn import BuiltIn
 
+from lossratio.errors import LossRatioError
 from lossratio.history import FRESH, LEAST_CHANGE
 from lossratio.keywords.arguments import DEFAULT_PROFILE, FrameRate, FrameSize, seconds, typed_keyword
 from lossratio.keywords.devices import telemetry_after_search
@@ -17,12 +20,15 @@ from lossratio.keywords.live_view import live_view
 from lossratio.keywords.measuring import announce, describe_profile, measured, show_result
 from lossratio.keywords.session import Keywords
 from lossratio.measurements import TestPlace, warm_up_like
+from lossratio.measurements.latency import LATENCY_DURATION
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS, MrrRequest, MrrResult, measure_mrr
+from lossratio.measurements.telemetry import TELEMETRY_DURATION
 from lossratio.measurements.throughput import (
     DEFAULT_TIMEOUT,
     GoalSet,
     SearchRequest,
     ThroughputResult,
+    duration_after_search,
     repeat_search,
     require_lower_bounds,
     require_throughput,
@@ -71,10 +77,12 @@ class ThroughputKeywords(Keywords):
         ``repeat`` makes the same search several times. Each search has a result of its own. The message has mean,
         standard deviation and range of the results, and the last result is returned.
 
-        ``latency`` says whether latency is measured after that, as `Measure Latency` does without arguments: at 100,
-        90, 50 and 10 % of PDR and at the minimum load. ``telemetry`` says whether devices are asked about a trial at
-        PDR before that, as `Collect Telemetry` does; where there is none to be asked, there is no telemetry. Left out,
-        both are what the library was imported with.
+        ``latency`` says whether latency is measured after that, as `Measure Latency` does: at 100, 90, 50 and 10 % of
+        PDR and at the minimum load. ``telemetry`` says whether devices are asked about a trial at PDR before that, as
+        `Collect Telemetry` does; where there is none to be asked, there is no telemetry. Each of these trials takes as
+        long as in FD.io CSIT (5 s for latency, 1 s for telemetry), or half of the goals' duration sum if that is less.
+        Left out, both are what the library was imported with; what cannot be measured is a warning then, and with
+        ``on`` an error.
 
         | `Find NDR And PDR`    frame_size=64B    profile=ethip4-udp
         | `Find NDR And PDR`    IMIX_v4_1    max_load=1 Mpps    timeout=2 min
@@ -98,10 +106,18 @@ class ThroughputKeywords(Keywords):
         )
         result = self._search(request, resume, repeat, must_find=must_find)
         if (self.session.collects_telemetry if telemetry is None else telemetry) and self.session.ready_testbed().duts:
-            result = telemetry_after_search(self.session)
-        if not (self.session.measures_latency if latency is None else latency):
-            return result
-        return latency_after_search(self.session, integrity=integrity, rest=rest.total_seconds())
+            with self._more("Telemetry", is_asked_for=telemetry is not None):
+                duration = duration_after_search(wanted.goals, TELEMETRY_DURATION)
+                result = telemetry_after_search(self.session, duration=duration)
+        if self.session.measures_latency if latency is None else latency:
+            with self._more("Latency", is_asked_for=latency is not None):
+                result = latency_after_search(
+                    self.session,
+                    duration=duration_after_search(wanted.goals, LATENCY_DURATION),
+                    integrity=integrity,
+                    rest=rest.total_seconds(),
+                )
+        return result
 
     @typed_keyword()
     def find_conditional_throughput(
@@ -200,6 +216,23 @@ class ThroughputKeywords(Keywords):
         | `Throughput Should Be At Least`    50 kpps    goal=PDR
         """
         require_throughput(self.session.last_result, least, goal)
+
+    @contextmanager
+    def _more(self, what: str, *, is_asked_for: bool) -> Iterator[None]:
+        """A measurement after the search. Unless the test asks for it, its failure is a warning: the search is whole.
+
+        Args:
+            what: What is measured.
+            is_asked_for: Whether an argument of the keyword asks for it.
+        """
+        try:
+            yield
+        except LossRatioError as error:
+            if is_asked_for:
+                raise
+            logger.warn(f"{self.session.test_name}: {what} was not measured after the search. {error}")
+            if BuiltIn().get_variable_value("${TEST NAME}") is not None:
+                BuiltIn().set_test_message(f"{what} was not measured: {error}", append=True, separator="\n")
 
     def _search(
         self, request: SearchRequest, resume: Path | None, times: int = 1, *, must_find: bool

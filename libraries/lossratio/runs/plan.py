@@ -10,14 +10,19 @@ from statistics import median
 from typing import Any
 
 from robot.running import Keyword, TestCase
-from robot.utils import NormalizedDict, timestr_to_secs
+from robot.utils import NormalizedDict, is_truthy, timestr_to_secs
 
 from lossratio.history import FAILED
+from lossratio.measurements.latency import LATENCY_DURATION, LATENCY_SHARES
 from lossratio.measurements.mrr import MRR_TRIAL_DURATION, MRR_TRIALS
-from lossratio.measurements.throughput import NdrPdrGoals
+from lossratio.measurements.telemetry import TELEMETRY_DURATION
+from lossratio.measurements.throughput import NdrPdrGoals, duration_after_search
 from lossratio.mlrsearch import MLRsearch
 from lossratio.plrsearch import TIMEOUT
 from lossratio.runs.job import Job, Testbed, job_tests, suite_tests
+
+_AFTER_SEARCHES = (("latency", len(LATENCY_SHARES) + 1, LATENCY_DURATION), ("telemetry", 1, TELEMETRY_DURATION))
+"""What is measured after searches for NDR and PDR: the argument, the number of trials, and their usual duration."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +136,12 @@ def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
 
     Args:
         test: The test; keywords that measure nothing take no time.
-        variables: Variables of the run by name; ``GOALS`` chooses the goals of searches.
+        variables: Variables of the run by name; ``GOALS`` chooses the goals of searches, and ``LATENCY`` and
+            ``TELEMETRY`` say what is measured after them.
     """
     measurements = NormalizedDict(
         {
-            "Find NDR And PDR": lambda named: _search_seconds(named.get("goals", variables.get("GOALS", "csit"))),
+            "Find NDR And PDR": lambda named: _search_seconds(_goals(named, variables)),
             "Measure MRR": _mrr_seconds,
             "Find Critical Load": lambda named: _seconds(named.get("timeout"), TIMEOUT),
         },
@@ -146,13 +152,30 @@ def expected_seconds(test: TestCase, variables: Mapping[str, str]) -> float:
         for keyword in test.body
         if isinstance(keyword, Keyword) and keyword.name in measurements
     ]
-    return sum(times) if times else UNKNOWN_SECONDS
+    return sum(times) + _seconds_after_searches(test, variables) if times else UNKNOWN_SECONDS
+
+
+def _seconds_after_searches(test: TestCase, variables: Mapping[str, str]) -> float:
+    """Seconds of the trials for latency and telemetry in a test."""
+    searches = NormalizedDict({"Find NDR And PDR": None}, ignore="_")
+    taken = 0.0
+    for keyword in test.body:
+        if isinstance(keyword, Keyword) and keyword.name in searches:
+            named = _named(keyword.args)
+            goals = NdrPdrGoals[_goals(named, variables)].value
+            for what, trials, usual in _AFTER_SEARCHES:
+                if is_truthy(named.get(what, variables.get(what.upper(), "on"))):
+                    taken += trials * duration_after_search(goals, usual)
+    return taken
+
+
+def _goals(named: Mapping[str, str], variables: Mapping[str, str]) -> str:
+    name = named.get("goals", variables.get("GOALS", "csit"))
+    return name if name in NdrPdrGoals.__members__ else "csit"
 
 
 def _search_seconds(goals: str) -> float:
-    known = NdrPdrGoals.__members__
-    name = goals if goals in known else "csit"
-    return MLRsearch(known[name].value, _MIN_LOAD, _MAX_LOAD).forecast().seconds
+    return MLRsearch(NdrPdrGoals[goals].value, _MIN_LOAD, _MAX_LOAD).forecast().seconds
 
 
 def _mrr_seconds(named: Mapping[str, str]) -> float:
@@ -234,6 +257,9 @@ def _plan(tests: Mapping[str, Sequence[TestCase]], history: History, variables: 
             known[case.full_name] = expected is not None
             if expected is None:
                 expected = expected_seconds(case, variables)
+            else:
+                # Histories have the time of the search alone.
+                expected += _seconds_after_searches(case, variables)
             seconds.setdefault(case.full_name, {})[testbed] = expected
     planned = [PlannedTest(name, times, known[name]) for name, times in seconds.items()]
     return spread(planned, list(tests))

@@ -54,13 +54,17 @@ def write_suite(directory: Path, tests: str, settings: str = ON_A_POLICED_BRIDGE
 def run_suite(
     file: Path, name: str = "run", options: Mapping[str, object] = NO_OPTIONS, **variables: object
 ) -> RobotRun:
-    """Runs a suite with options of Robot Framework, on the simulated testbed unless the variables say otherwise."""
+    """Runs a suite with options of Robot Framework.
+
+    Unless the variables say otherwise, on the simulated testbed, and without latency and telemetry after searches. A
+    variable that is None is left to the suite.
+    """
     directory = file.parent / name
-    given = {"TOPOLOGY": SIMULATED, **variables}
+    given = {"TOPOLOGY": SIMULATED, "LATENCY": "off", "TELEMETRY": "off", **variables}
     status = robot.run(
         str(file),
         outputdir=str(directory),
-        variable=[f"{variable}:{value}" for variable, value in given.items()],
+        variable=[f"{variable}:{value}" for variable, value in given.items() if value is not None],
         pythonpath=[str(ROOT / "libraries")],
         stdout=io.StringIO(),
         stderr=io.StringIO(),

@@ -6,6 +6,8 @@ import pytest
 from robot_runs import ROOT, run_suite, write_suite
 
 from lossratio.results.run_directory import RunDirectory
+from lossratio.testbed.simulated import SimulatedSource
+from lossratio.traffic import AgentRefusalError
 
 MODELLED = """
 Suite Setup       Set Up Testbed    ${TOPOLOGY}
@@ -64,12 +66,34 @@ def test_a_search_measures_it_at_once_where_that_is_asked_for(results):
     assert [latency.share_ratio for latency in result.latency] == [1.0, 0.9, 0.5, 0.1, 0.0]
 
 
-def test_a_variable_has_every_search_of_a_suite_measure_it(tmp_path):
-    run = run_suite(
-        write_suite(tmp_path, "A Search\n    Find NDR And PDR    64B\n", MODELLED), GOALS="quick", LATENCY="on"
-    )
+@pytest.mark.parametrize(("variable", "argument", "count"), [(None, "", 5), ("off", "", 0), (None, "latency=off", 0)])
+def test_suites_measure_it_after_each_search_unless_they_are_asked_not_to(tmp_path, variable, argument, count):
+    suite = write_suite(tmp_path, f"A Search\n    Find NDR And PDR    64B    {argument}\n", MODELLED)
+    run = run_suite(suite, GOALS="quick", LATENCY=variable, TELEMETRY=None)
     (result,) = RunDirectory(run.directory).results()
-    assert [latency.share_ratio for latency in result.latency] == [1.0, 0.9, 0.5, 0.1, 0.0]
+    assert [latency.share_ratio for latency in result.latency] == [1.0, 0.9, 0.5, 0.1, 0.0][:count]
+    # A tenth of CSIT's evidence has shorter trials.
+    assert {latency.duration_s for latency in result.latency} <= {1.0}
+
+
+def test_a_generator_that_cannot_measure_it_is_a_line_unless_the_test_asks_for_it(tmp_path, monkeypatch):
+    asked = []
+
+    def refuse(source, load, duration):
+        asked.append(load)
+        raise AgentRefusalError("This generator knows no latency.", "unsupported")
+
+    monkeypatch.setattr(SimulatedSource, "latency", refuse)
+    tests = "By Default\n    Find NDR And PDR    64B\nAsked For\n    Find NDR And PDR    64B    latency=on\n"
+    run = run_suite(write_suite(tmp_path, tests, MODELLED), GOALS="quick", LATENCY=None)
+    assert len(asked) == 2
+    assert [test.status for test in run.tests.values()] == ["PASS", "FAIL"]
+    message = run.tests["By Default"].message
+    assert "relevant lower bound" in message
+    assert message.splitlines()[-1] == "Latency was not measured: This generator knows no latency."
+    assert run.errors == ["By Default: Latency was not measured after the search. This generator knows no latency."]
+    assert "This generator knows no latency." in run.tests["Asked For"].message
+    assert [result.latency for result in RunDirectory(run.directory).results()] == [(), ()]
 
 
 def test_by_itself_it_has_a_result_of_its_own(results):

@@ -54,8 +54,10 @@ def test_a_test_that_was_never_measured_takes_as_long_as_it_asks_for(tmp_path):
     assert expected_seconds(tests["64B-1c-eth-soak"], {}) == 600.0
     csit = expected_seconds(tests["64B-1c-eth-ndrpdr"], {})
     quick = expected_seconds(tests["64B-1c-eth-ndrpdr"], {"GOALS": "quick"})
-    assert 30 < csit < 120
+    assert 30 < csit < 146
     assert quick < csit / 4
+    alone = expected_seconds(tests["64B-1c-eth-ndrpdr"], {"LATENCY": "off", "TELEMETRY": "off"})
+    assert csit - alone == pytest.approx(5 * 5.0 + 1.0)
 
 
 def test_a_test_that_measures_nothing_known_is_taken_for_a_minute(tmp_path):

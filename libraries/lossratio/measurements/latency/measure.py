@@ -31,6 +31,9 @@ LATENCY_SHARES = (1.0, 0.9, 0.5, 0.1)
 """Shares of PDR's relevant lower bound at which latency is measured, besides the minimum load: FD.io CSIT's, and all of
 it, as RFC 2544 has it."""
 
+_UNSUPPORTED = "unsupported"
+"""Kind of the error of a generator that cannot measure the latency of such traffic at any load."""
+
 OnLatency = Callable[[LatencyAtLoad], None]
 
 
@@ -127,7 +130,7 @@ def add_latency(
         The result of the search with the latency; a load that failed has its error.
 
     Raises:
-        LossRatioError: If the result cannot be written.
+        LossRatioError: If the generator cannot measure the latency of such traffic, or the result cannot be written.
     """
     latency = []
     for measured in _measure(testbed, request):
@@ -213,6 +216,9 @@ def _measure(testbed: Testbed, request: LatencyRequest) -> Iterator[_Measured]:
 
 
 def _measure_point(testbed: Testbed, request: LatencyRequest, trial: TrialInput, point: LatencyPoint) -> _Measured:
+    # Imported here because paramiko takes a while, and reports of results need none of it.
+    from lossratio.traffic import AgentRefusalError
+
     conditions: Conditions | None = None
     try:
         # Made ready for each load, so that an agent that failed at one load is replaced for the next one.
@@ -223,5 +229,8 @@ def _measure_point(testbed: Testbed, request: LatencyRequest, trial: TrialInput,
             check_integrity(output.directions, f"at {format_frame_rate(trial.load)}")
         counted = output_from_counters(trial, output.directions, negative_loss="csit")
     except LossRatioError as error:
+        if isinstance(error, AgentRefusalError) and error.kind == _UNSUPPORTED:
+            # No other load would do either.
+            raise
         return _Measured(point, str(error), None, conditions)
     return _Measured(point, output, TrialResult(trial, counted), conditions)

@@ -1,7 +1,13 @@
 """Conditional throughput, found by MLRsearch."""
 
 from lossratio.measurements.throughput.evidence import EARLY_VERDICT
-from lossratio.measurements.throughput.goals import GoalSet, NdrPdrGoals, goal_from, goal_set_from
+from lossratio.measurements.throughput.goals import (
+    GoalSet,
+    NdrPdrGoals,
+    duration_after_search,
+    goal_from,
+    goal_set_from,
+)
 from lossratio.measurements.throughput.measure import (
     DEFAULT_TIMEOUT,
     SearchRequest,
@@ -26,6 +32,7 @@ __all__ = [
     "SearchRequest",
     "Throughput",
     "ThroughputResult",
+    "duration_after_search",
     "find_conditional_throughput",
     "goal_from",
     "goal_set_from",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from ast import literal_eval
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -21,6 +21,8 @@ from lossratio.yaml_file import Problem, load_yaml_file
 _QUANTITY = {"anyOf": [{"type": "number"}, {"type": "string"}]}
 Ratio = Annotated[float, BeforeValidator(parse_ratio), WithJsonSchema(_QUANTITY)]
 Duration = Annotated[float, BeforeValidator(parse_duration), WithJsonSchema(_QUANTITY)]
+
+_SHARE_AFTER_SEARCH = 0.5
 
 QUICK_NDR = SearchGoal(0.0, 0.5, 0.5, 2.0, 0.01, 0.5, name="QUICK_NDR")
 """Ten times less evidence than NDR: for trying things out, not for numbers that are compared with others."""
@@ -118,6 +120,17 @@ class GoalSet:
 
     goals: tuple[SearchGoal, ...]
     early_verdict: bool = False
+
+
+def duration_after_search(goals: Iterable[SearchGoal], usual: float) -> float:
+    """Seconds of a trial for latency or telemetry after a search.
+
+    Args:
+        goals: The goals of the search.
+        usual: Its usual duration: CSIT's. After a search with little evidence it is half of the goals' duration sum, if
+            that is less.
+    """
+    return min(usual, _SHARE_AFTER_SEARCH * max(goal.duration_sum for goal in goals))
 
 
 def goal_from(description: str | Mapping[str, Any] | SearchGoal) -> SearchGoal:
