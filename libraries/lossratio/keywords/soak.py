@@ -11,6 +11,7 @@ from lossratio.keywords.session import Keywords
 from lossratio.measurements import warm_up_like
 from lossratio.measurements.soak import (
     TARGET_LOSS_RATIO,
+    SoakPreset,
     SoakRequest,
     SoakResult,
     find_critical_load,
@@ -31,6 +32,7 @@ class SoakKeywords(Keywords):
         frame_size: FrameSize,
         profile: str = DEFAULT_PROFILE,
         *,
+        preset: SoakPreset | None = None,
         target_loss_ratio: Share = Share(TARGET_LOSS_RATIO),  # noqa: B008 (a number, which nobody changes)
         timeout: timedelta = timedelta(seconds=TIMEOUT),
         precision: Share | None = None,
@@ -57,12 +59,13 @@ class SoakKeywords(Keywords):
         estimate, or if the critical load may be outside of the allowed loads.
 
         | =Argument=           | =What it is= |
+        | ``preset``           | ``csit``: everything as in FD.io CSIT's soak tests, to compare number by number. |
         | ``precision``        | Width of the 95 % interval, as a share of the load, that ends the search before ``timeout``. |
         | ``stop_on_misfit``   | Whether the search ends as soon as the trials contradict the model. |
         | ``likelihood``       | How counts of lost frames are distributed: ``varying`` (with the SUT's capacity), ``poisson`` or ``geometric``. |
         | ``weighting``        | How both fitting functions are combined: by their ``evidence``, or ``equal``, as in the Internet draft. |
-        | ``selection``        | How loads are chosen: ``posterior``, or ``draft`` as in the Internet draft. |
-        | ``trial_duration``   | Duration of the first trial. Left out: 2 s, or 5.1 s with ``selection=draft``. |
+        | ``selection``        | How loads are chosen: ``posterior``, ``draft`` as in the Internet draft, or ``csit``. |
+        | ``trial_duration``   | Duration of the first trial. Left out: 2 s, or 5.1 s with ``selection=draft`` or ``csit``. |
         | ``trial_growth``     | How much longer each trial is than the last. Left out: as the selection has it. |
         | ``warm_start``       | Whether to begin at the bounds of the search that this suite made last, with the same traffic. |
 
@@ -91,6 +94,8 @@ class SoakKeywords(Keywords):
             rest=rest.total_seconds(),
             integrity=integrity,
         )
+        if preset is not None:
+            request = request.preset(preset)
         return measured(
             self.session,
             f"Searching for the load with loss ratio {format_target(target_loss_ratio)}: {describe_profile(traffic)}",

@@ -17,13 +17,16 @@
 `why_set_aside` gives the reason why a trial whose generator did not offer the load is no evidence.
 
 The folders, each of which imports only those before it: `model`, `likelihood`, `quadrature`, `estimate`.
-`selection` chooses loads, and `controller` brings all together.
+`selection` chooses loads, and `controller` brings all together. `csit` is FD.io CSIT's own search, which differs from
+all that: `csit_estimates` computes what CSIT's code reports for the same trials.
 """
 
 from lossratio.plrsearch.controller import TIMEOUT, PLRsearch, WarmStart
+from lossratio.plrsearch.csit import csit_estimates
 from lossratio.plrsearch.estimate import (
     CombinedEstimate,
     CriticalLoadEstimate,
+    CsitEstimate,
     FunctionEstimate,
     Guard,
     IntervalAfterTrial,
@@ -38,6 +41,7 @@ __all__ = [
     "TIMEOUT",
     "CombinedEstimate",
     "CriticalLoadEstimate",
+    "CsitEstimate",
     "FunctionEstimate",
     "Guard",
     "IntervalAfterTrial",
@@ -50,6 +54,7 @@ __all__ = [
     "Verdict",
     "WarmStart",
     "Weighting",
+    "csit_estimates",
     "estimate",
     "why_set_aside",
 ]

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from lossratio.errors import SearchError
+from lossratio.plrsearch.csit import CsitSelection
 from lossratio.plrsearch.estimate import (
     CriticalLoadEstimate,
     IntervalAfterTrial,
@@ -166,7 +167,11 @@ class Durations:
             )
 
 
-_DURATIONS = {SelectionName.DRAFT: Durations(5.1, 0.1), SelectionName.POSTERIOR: Durations(2.0, 0.0)}
+_DURATIONS = {
+    SelectionName.CSIT: Durations(5.1, 0.1),
+    SelectionName.DRAFT: Durations(5.1, 0.1),
+    SelectionName.POSTERIOR: Durations(2.0, 0.0),
+}
 
 
 class PLRsearch:
@@ -206,14 +211,15 @@ class PLRsearch:
             max_load: Largest load of a trial, in frames per second per interface; the critical load is not above.
             timeout: Seconds of trials. A trial that would end later does not begin, and is not shortened: a SUT with
                 memory, such as a policer, has another capacity in a shorter trial. Only the first may be shortened.
+                With CSIT's selection the last trial begins before, and ends later.
             precision: Width of the 95 % interval, as a share of the mean, that ends the search if the model fits;
                 None: only time does.
             stop_on_misfit: Whether the search ends as soon as the model does not fit the trials.
             likelihood: How counts are distributed.
             weighting: How the fitting functions are combined.
             selection: How loads are chosen.
-            initial_duration: Seconds of the first trial; None: 5.1 for the draft's selection, else 2.
-            duration_increment: Seconds that each trial is longer than the last; None: 0.1 for the draft's, else 0.
+            initial_duration: Seconds of the first trial; None: 2 for the selection by posteriors, else 5.1.
+            duration_increment: Seconds that each trial is longer than the last; None: 0 likewise, else 0.1.
             warm_start: Loads of the first trials in frames per second, or an MLRsearch result of the same SUT.
 
         Raises:
@@ -233,7 +239,8 @@ class PLRsearch:
         self._timeout, self._precision, self._stop_on_misfit = timeout, precision, stop_on_misfit
         self._likelihood = chosen(LikelihoodName, likelihood, "likelihood")
         self._weighting = chosen(Weighting, weighting, "weighting")
-        self._selection: Selection = (
+        self._csit = CsitSelection(self._question) if name is SelectionName.CSIT else None
+        self._selection: Selection = self._csit or (
             DraftSelection(self._question)
             if name is SelectionName.DRAFT
             else PosteriorSelection(self._question, self._likelihood)
@@ -246,8 +253,8 @@ class PLRsearch:
         self._given: int | None = None
         self._next: tuple[TrialInput, Choice] | None = None
         self._stopped_by: StopReason | None = None
-        # The draft's choice follows each trial (4.3.2).
-        self._follows_draft = name is SelectionName.DRAFT
+        # The draft's choice follows each trial (4.3.2), and CSIT's.
+        self._follows_draft = name is not SelectionName.POSTERIOR
         step = 1.0 if self._follows_draft else _STEP
         self._tracker = Tracker(self._question, self._likelihood, self._weighting, step)
         self._estimate: CriticalLoadEstimate | None = None
@@ -290,11 +297,14 @@ class PLRsearch:
         """See `Controller.result`; the estimate's `stopped_by` says why the search ended, if it did."""
         if self._estimate is None:
             self._estimate = estimate_from_counts(self._counts(), self._question, self._likelihood, self._weighting)
-        return replace(self._estimate, stopped_by=self._stopped_by, history=self.history)
+        csit = None if self._csit is None else self._csit.estimate
+        return replace(self._estimate, stopped_by=self._stopped_by, history=self.history, csit=csit)
 
     def _decide(self, own_trials: int) -> None:
         wanted = self._durations.initial + self._durations.increment * own_trials
         left = self._timeout - self.elapsed
+        if self._csit is not None:
+            left = wanted if left > 0.0 else 0.0
         if left < wanted and (own_trials or self.elapsed):
             self._stopped_by = StopReason.TIMEOUT
             return

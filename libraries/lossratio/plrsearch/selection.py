@@ -27,7 +27,8 @@ from lossratio.plrsearch.model import (
 from lossratio.plrsearch.quadrature import Posterior
 from lossratio.trials import TrialResult
 
-_DRAINED = 3
+_COPIES, _DRAINED = 4, 3
+"""Copies of a lossy load that the draft keeps, and how many a trial without loss uses up."""
 _OVERLOAD = 5.0
 """How far above the mrr overload is, in widths of the knee and standard deviations of the capacity."""
 _LEAST_OVERLOAD, _MOST_OVERLOAD = 0.15, 0.7
@@ -84,8 +85,8 @@ class Selection(Protocol):
 class DraftSelection:
     """The rule of the draft, sections 5.6 and 4.3.2.
 
-    After trials with loss ratios below the target, a list of lossy loads draws the next load upwards: else many such
-    trials would follow each other. The list begins with the maximum load.
+    After trials without loss, a list of loads with the target loss ratio or more draws the next load upwards: else many
+    such trials would follow each other. The list begins with the maximum load.
     """
 
     needs_posterior_from = 4
@@ -102,12 +103,13 @@ class DraftSelection:
     def record(self, result: TrialResult) -> None:
         """See `Selection.record`."""
         self._trials += 1
-        self._quiet += 1
         self._forwarding_rate = result.forwarding_rate
         if result.loss_ratio >= self._question.target_loss_ratio:
-            self._lossy_loads = sorted(self._lossy_loads + [result.load] * (4 * self._quiet))
+            self._lossy_loads = sorted(self._lossy_loads + [result.load] * _COPIES)
+        if result.output.lost_frames:
             self._quiet = 0
             return
+        self._quiet += 1
         self._drained = self._lossy_loads[0]
         if len(self._lossy_loads) > _DRAINED:
             del self._lossy_loads[:_DRAINED]
@@ -126,7 +128,7 @@ class DraftSelection:
         return Choice(_clamped(self._drawn(mean), question), f"the estimate, {mean:,.0f} frames/s")
 
     def _drawn(self, mean: float) -> float:
-        """The estimate, drawn towards the smallest lossy load if the last trials were below the target."""
+        """The estimate, drawn towards the smallest lossy load if the last trials lost nothing."""
         if not self._quiet or self._drained <= mean:
             return mean
         weight = 2.0 ** (1 - self._quiet)

@@ -8,10 +8,10 @@ import pytest
 from measurement_examples import NO_LOSS, PROFILE, SIMULATED, place, policed
 
 from lossratio.errors import SearchError, TrafficError
-from lossratio.measurements.soak.measure import SoakRequest, find_critical_load, warm_start_from
+from lossratio.measurements.soak.measure import SoakPreset, SoakRequest, find_critical_load, warm_start_from
 from lossratio.measurements.soak.result import SoakLimit
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
-from lossratio.plrsearch import SelectionName
+from lossratio.plrsearch import LikelihoodName, SelectionName
 from lossratio.results.findings import message
 from lossratio.results.model import Outcome
 from lossratio.results.run_directory import read_result
@@ -227,3 +227,22 @@ def test_the_drafts_selection_and_durations_can_be_asked_for(tmp_path):
     request = SoakRequest(ONE_WAY, timeout=20.0, selection=SelectionName.DRAFT)
     result = find_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
     assert [trial.duration_s for trial in result.trials[:3]] == pytest.approx([5.1, 5.2, 5.3])
+
+
+def test_the_preset_csit_measures_as_csit_does_and_shows_its_estimate(tmp_path):
+    request = SoakRequest(ONE_WAY, timeout=6.0).preset(SoakPreset.CSIT)
+    result = find_critical_load(open_testbed(SIMULATED), request, place(tmp_path))
+    assert [trial.duration_s for trial in result.trials] == pytest.approx([5.1, 5.2])
+    assert result.settings["likelihood"] == "geometric"
+    assert result.settings["weighting"] == "equal"
+    csit = result.critical_load.csit
+    assert (csit.trials, csit.samples) == (1, 1000)
+    assert "as CSIT computes it" in message(result)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"precision": 0.1}, {"likelihood": LikelihoodName.POISSON}, {"selection": SelectionName.DRAFT}]
+)
+def test_a_preset_refuses_other_settings_of_what_it_chooses(settings):
+    with pytest.raises(SearchError, match=f"preset=csit chooses {next(iter(settings))} itself"):
+        SoakRequest(ONE_WAY, **settings).preset(SoakPreset.CSIT)

@@ -1,12 +1,16 @@
 import re
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from soak_trials import trial
 
 from lossratio.errors import SearchError
 from lossratio.mlrsearch import NDR, MLRsearch
 from lossratio.plrsearch import LikelihoodName, PLRsearch, StopReason, Verdict
+from lossratio.plrsearch.model import CriticalLoadQuestion
+from lossratio.plrsearch.selection import DraftSelection
 from lossratio.simulation import PerformanceSpectrum, SharpKnee, SimulatedMeasurer, SmoothKnee
 from lossratio.trials.trial import TrialInput, TrialOutput, TrialResult, run_search
 
@@ -53,6 +57,24 @@ def test_the_first_trials_of_the_draft_are_those_of_the_draft():
         [result.forwarding_rate for result in results[1:3]]
     )
     assert [result.duration for result in results[:4]] == pytest.approx([5.1, 5.2, 5.3, 5.4])
+
+
+def test_the_draft_keeps_four_copies_of_lossy_loads_and_three_go_with_each_trial_without_loss():
+    selection = DraftSelection(CriticalLoadQuestion(1e-3, 1.0, 1000.0))
+
+    def next_load(load, lost):
+        selection.record(trial(load, lost, sent=100_000))
+        return selection.choose([SimpleNamespace(moments=SimpleNamespace(mean=500.0))], 5.0).load
+
+    next_load(900.0, 1000)
+    assert next_load(600.0, 1000) == 500.0
+    # Three of the four copies of 600 go, then the last one with two of 900; the weight of the drained load doubles.
+    assert next_load(500.0, 0) == pytest.approx((600.0 + 500.0) / 2.0)
+    assert next_load(550.0, 0) == pytest.approx((2.0 * 600.0 + 500.0) / 3.0)
+    assert next_load(566.0, 0) == pytest.approx((4.0 * 900.0 + 500.0) / 5.0)
+    # Some loss, but less than the target: neither lossy nor without loss (5.6).
+    assert next_load(820.0, 1) == 500.0
+    assert next_load(500.0, 0) == pytest.approx((900.0 + 500.0) / 2.0)
 
 
 def test_the_drafts_estimate_follows_each_trial():

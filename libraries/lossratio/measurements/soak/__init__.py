@@ -3,6 +3,7 @@
 from lossratio.measurements.soak.measure import (
     TARGET_LOSS_RATIO,
     Soak,
+    SoakPreset,
     SoakProgress,
     SoakRequest,
     find_critical_load,
@@ -17,6 +18,7 @@ __all__ = [
     "KIND",
     "TARGET_LOSS_RATIO",
     "Soak",
+    "SoakPreset",
     "SoakProgress",
     "SoakRequest",
     "SoakResult",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from lossratio.measurements import (
 from lossratio.measurements.soak.result import (
     Combination,
     CriticalLoad,
+    CsitCriticalLoad,
     CurvePoint,
     DensityPoint,
     FitCheck,
@@ -77,6 +79,27 @@ _TAIL = 5e-3
 """Probability of the tails that are cut off from distributions, on either side."""
 
 
+class SoakPreset(str, Enum):
+    """Settings of a soak test by one name."""
+
+    CSIT = "csit"
+    """Everything as in FD.io CSIT's soak tests, to compare number by number."""
+
+
+_PRESETS: Mapping[SoakPreset, Mapping[str, Any]] = {
+    SoakPreset.CSIT: {
+        "likelihood": LikelihoodName.GEOMETRIC,
+        "weighting": Weighting.EQUAL,
+        "selection": SelectionName.CSIT,
+        "precision": None,
+        "stop_on_misfit": False,
+        "trial_duration": None,
+        "trial_growth": None,
+        "warm_start": (),
+    }
+}
+
+
 @dataclass(frozen=True)
 class SoakRequest(Request):
     """The settings of a soak test.
@@ -118,6 +141,18 @@ class SoakRequest(Request):
     ramp: float = 0.0
     integrity: Integrity = Integrity.DOUBT
     rest: float = 0.0
+
+    def preset(self, preset: SoakPreset) -> SoakRequest:
+        """This request with the settings of a preset.
+
+        Raises:
+            SearchError: If the request asks for something else than the preset and the defaults.
+        """
+        settings = _PRESETS[preset]
+        for name, value in settings.items():
+            if getattr(self, name) not in (value, getattr(SoakRequest, name)):
+                raise SearchError(f"preset={preset.value} chooses {name} itself: leave out {name}, or the preset.")
+        return replace(self, **settings)
 
     def settings(self) -> dict[str, Any]:
         """The controller's settings besides target and loads, as JSON data; times in seconds."""
@@ -384,7 +419,22 @@ def describe_critical_load(estimate: CriticalLoadEstimate, conditions: Condition
             for weighting, both in estimate.combinations.items()
         ),
         guard=_guard(estimate, conditions),
+        csit=_csit(estimate, conditions),
         residuals=tuple(Residual(load_per_interface_fps=load, stdevs=distance) for load, distance in misfit.residuals),
+    )
+
+
+def _csit(estimate: CriticalLoadEstimate, conditions: Conditions) -> CsitCriticalLoad | None:
+    csit = estimate.csit
+    if csit is None:
+        return None
+    return CsitCriticalLoad(
+        mean=conditions.rate(csit.mean),
+        stdev=conditions.rate(csit.stdev),
+        stretch_mean=conditions.rate(csit.stretch_mean),
+        erf_mean=conditions.rate(csit.erf_mean),
+        trials=csit.trials,
+        samples=csit.samples,
     )
 
 

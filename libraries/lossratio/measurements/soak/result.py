@@ -133,6 +133,23 @@ class GuardStatement(Record):
     """Seconds of traffic at the load that these frames take; null likewise."""
 
 
+class CsitCriticalLoad(Record):
+    """What FD.io CSIT's code reports for the same trials: its own fitting functions, Monte Carlo and averages."""
+
+    mean: Rate
+    """Middle of exp(mean of the load's logarithm -/+ its standard deviation)."""
+    stdev: Rate
+    """Half the distance between these two loads."""
+    stretch_mean: Rate
+    """Exponential of the logarithm's mean under its stretch function."""
+    erf_mean: Rate
+    """The same under its erf function."""
+    trials: int = Field(ge=0)
+    """Number of trials that it is made of: all but the last one."""
+    samples: int = Field(ge=2)
+    """Samples of each integration, for each function; the seed is 0 each time."""
+
+
 class Residual(Record):
     """The distance of one trial's loss from the likeliest curve."""
 
@@ -187,6 +204,8 @@ class CriticalLoad(Record):
     """Both ways of weighting the fitting functions; empty: by an earlier version."""
     guard: GuardStatement | None = None
     """What frames at and just below the mean say by themselves; null: by an earlier version."""
+    csit: CsitCriticalLoad | None = None
+    """What FD.io CSIT's code reports; null: the loads were not chosen as in CSIT."""
     residuals: tuple[Residual, ...] = ()
     """Trials in which loss was certain, in the order of measurement; empty: none, or by an earlier version."""
 

@@ -25,6 +25,7 @@ from lossratio.drawing import (
 from lossratio.measurements import CsitExportError, CsitRate, CsitRecord, csit_rate
 from lossratio.measurements.soak.result import (
     CriticalLoad,
+    CsitCriticalLoad,
     DensityPoint,
     FittedFunction,
     GuardStatement,
@@ -103,6 +104,9 @@ class SoakView(View[SoakResult]):
         if critical_load.guard is not None:
             yield f"  {'at and just below it':<{LABEL_WIDTH}}  {guard_in_words(critical_load.guard)}"
         yield f"  {'functions':<{LABEL_WIDTH}}  {_functions_in_words(result, critical_load)}"
+        if critical_load.csit is not None:
+            yield rate_line("as CSIT computes it", critical_load.csit.mean)
+            yield rate_line("  standard deviation", critical_load.csit.stdev)
         if critical_load.ended_by is not None:
             yield f"  {'ended by':<{LABEL_WIDTH}}  {critical_load.ended_by}"
 
@@ -174,15 +178,17 @@ class SoakView(View[SoakResult]):
         )
 
     def csit(self, result: SoakResult) -> CsitSoak:
-        """The critical load, less and plus a standard deviation."""
+        """The critical load, less and plus a standard deviation; if loads were chosen as in CSIT, what CSIT reports."""
         critical_load = result.critical_load
         if critical_load is None or result.target_loss_ratio != _SOAK_LOSS_RATIO:
             raise CsitExportError(
                 f"CSIT's soak tests have a target loss ratio of 1e-7; {result.test.full_name} has not."
             )
-        if critical_load.misfit or critical_load.limit is SoakLimit.BEYOND_TRIALS:
+        irregular = critical_load.misfit or critical_load.limit is SoakLimit.BEYOND_TRIALS
+        if critical_load.csit is None and irregular:
             raise CsitExportError(f"The critical load of {result.test.full_name} is irregular: {critical_load.reason}.")
-        mean, stdev = critical_load.mean.per_interface_fps, critical_load.stdev.per_interface_fps
+        reported = critical_load.csit or critical_load
+        mean, stdev = reported.mean.per_interface_fps, reported.stdev.per_interface_fps
         lower, upper = (result.conditions.rate(max(0.0, mean + sign * stdev)) for sign in (-1, 1))
         return CsitSoak(critical_rate=CsitCriticalRate(lower=csit_rate(lower), upper=csit_rate(upper)))
 
@@ -231,6 +237,14 @@ def guard_in_words(guard: GuardStatement) -> str:
     if guard.missing_frames is not None and guard.missing_s is not None:
         line += f"; {guard.missing_frames:.2g} frames more, {guard.missing_s / 3600.0:.2g} h, would verify it"
     return line
+
+
+def _csit_in_words(csit: CsitCriticalLoad) -> str:
+    return (
+        f"{csit.mean.per_interface_fps:,.1f} fps, standard deviation {csit.stdev.per_interface_fps:,.4g} fps (stretch "
+        f"{csit.stretch_mean.per_interface_fps:,.1f}, erf {csit.erf_mean.per_interface_fps:,.1f}; {csit.trials} "
+        f"trials, {csit.samples:,} samples)"
+    )
 
 
 def _functions_in_words(result: SoakResult, critical_load: CriticalLoad) -> str:
@@ -327,6 +341,8 @@ def _fit_table(result: SoakResult, critical_load: CriticalLoad) -> str:
         ("drift from the first to the last trial, share of the capacity", drift),
         ("correlation of the capacities of successive trials", _or_dash(fit.capacity_correlation, "+.2f")),
     ]
+    if critical_load.csit is not None:
+        both.append(("as FD.io CSIT computes it", _csit_in_words(critical_load.csit)))
     if critical_load.guard is not None:
         both.append(("frames at and just below the critical load", guard_in_words(critical_load.guard)))
     columns = len(critical_load.functions) + 1

@@ -10,6 +10,7 @@ from lossratio.plrsearch.estimate.misfit import Misfit
 from lossratio.plrsearch.estimate.result import (
     CombinedEstimate,
     CriticalLoadEstimate,
+    CsitEstimate,
     FunctionEstimate,
     IntervalAfterTrial,
     estimate,
@@ -20,6 +21,7 @@ from lossratio.plrsearch.estimate.result import (
 __all__ = [
     "CombinedEstimate",
     "CriticalLoadEstimate",
+    "CsitEstimate",
     "FunctionEstimate",
     "Guard",
     "IntervalAfterTrial",

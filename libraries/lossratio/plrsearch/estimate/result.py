@@ -209,6 +209,27 @@ class IntervalAfterTrial:
 
 
 @dataclass(frozen=True)
+class CsitEstimate:
+    """What CSIT's code reports; loads in frames per second.
+
+    Attributes:
+        trials: The trials that it is made of.
+        mean: Middle of exp(mean of log -/+ stdev of log), both functions having half the weight.
+        stdev: Half the distance between these.
+        stretch_mean: Exponential of the mean of the logarithm, under CSIT's stretch function.
+        erf_mean: The same under its erf function.
+        samples: Samples of the Monte Carlo, for each function.
+    """
+
+    trials: int
+    mean: float
+    stdev: float
+    stretch_mean: float
+    erf_mean: float
+    samples: int
+
+
+@dataclass(frozen=True)
 class CriticalLoadEstimate:
     """The result of PLRsearch. All loads in frames per second and per interface, as trial loads are.
 
@@ -222,6 +243,7 @@ class CriticalLoadEstimate:
         counts: The trials it is made of, in the order in which they were measured.
         stopped_by: Why the search ended; None if it goes on, or if there was no search.
         history: The estimates during the search, if there was one.
+        csit: What FD.io CSIT's code reports, if its way of selection chose the loads.
     """
 
     target_loss_ratio: float
@@ -233,6 +255,7 @@ class CriticalLoadEstimate:
     counts: TrialCounts = field(repr=False)
     stopped_by: StopReason | None = None
     history: tuple[IntervalAfterTrial, ...] = field(default=(), repr=False)
+    csit: CsitEstimate | None = None
 
     @cached_property
     def combinations(self) -> Mapping[Weighting, CombinedEstimate]:
