@@ -1,6 +1,6 @@
-"""How long the report of a run takes: reading its results, the pictures, and the page.
+"""How long the report of a run takes: reading its results, the page, and opening it in Chromium; and how large it is.
 
-python benchmarks/report.py --tests 200 --trials 100
+python benchmarks/report.py --tests 2000 --trials 60
 """
 
 from __future__ import annotations
@@ -8,11 +8,14 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from itertools import cycle, islice
+from datetime import timedelta
+from itertools import count, cycle, islice
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 import click
+from browser import CHROMIUM, browser
 
 from lossratio.measurements.measurement import TestPlace
 from lossratio.measurements.throughput.measure import SearchRequest, find_conditional_throughput
@@ -27,26 +30,60 @@ from lossratio.traffic import load_profile
 
 SIMULATED = Path(__file__).parents[1] / "topologies" / "simulated.yaml"
 T = TypeVar("T")
+_OPEN_LAST = """(async () => {
+    const began = performance.now();
+    const details = [...document.querySelectorAll("details.test")].pop();
+    details.open = true;
+    while (!details.querySelector("svg")) await new Promise(done => setTimeout(done, 5));
+    return (performance.now() - began) / 1000;
+})()"""
 
 
 @click.command()
 @click.option("--tests", default=200, show_default=True, help="Number of tests in the run.")
-@click.option("--trials", default=100, show_default=True, help="Number of trials of each test.")
-def main(tests: int, trials: int) -> None:
+@click.option("--trials", default=60, show_default=True, help="Least number of trials of a test.")
+@click.option(
+    "--searches", default=50, show_default=True, help="Number of searches that differ; tests have them in turn."
+)
+def main(tests: int, trials: int, searches: int) -> None:
     """Writes a run of simulated searches, and measures how long its report takes."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = RunDirectory(Path(folder) / "run")
-        result = searched(trials, Path(folder) / "search")
-        for number in range(tests):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run = RunDirectory(folder / "run")
+        found = (searched(folder / f"search{number}", number) for number in count())
+        results = list(islice((result for result in found if len(result.trials) >= trials), min(searches, tests)))
+        for number, result in enumerate(islice(cycle(results), tests)):
             name = f"64B-{number}c-eth-l2bdbase-ndrpdr"
-            run.write(result.model_copy(update={"test": TestIdentity(name=name, suite="Benchmark")}))
-        click.echo(f"{tests} tests of {len(result.trials)} trials")
+            # Equal texts would be stored once, and real tests have none.
+            remarks = (f"This is test {number}.",)
+            test = TestIdentity(name=name, suite="Benchmark", tags=("64b", f"{number % 7}c"))
+            later = timedelta(hours=number)
+            times = {"started": result.started + later, "ended": result.ended + later}
+            run.write(result.model_copy(update={"test": test, "remarks": remarks, **times}))
+        each = sum(len(result.trials) for result in results) / len(results)
+        click.echo(f"{tests} tests of {each:.0f} trials on average, {trials} at least")
         click.echo(f"{'step':<24}{'elapsed s':>10}{'CPU s':>10}")
         read = timed("read results", lambda: read_run(run.path))
         timed("doubts", lambda: read.doubts)
         page = timed("make page", lambda: render(ReportFormat.HTML, [read]))
-        timed("write it", lambda: write_report(run.path / "lossratio.html", page))
+        path = run.path / "lossratio.html"
+        timed("write it", lambda: write_report(path, page))
         click.echo(f"the page has {len(page.encode()) / 1e6:.1f} MB")
+        assert not read.problems
+        open_page(path)
+
+
+def open_page(path: Path) -> None:
+    """Opens a page and its last section, and prints how long both take; the median of five times."""
+    if CHROMIUM is None:
+        click.echo("not opened: no Chromium is installed")
+        return
+    with browser() as chromium:
+        opened, sections = [], []
+        for _ in range(5):
+            opened.append(chromium.open(path))
+            sections.append(float(chromium.run(_OPEN_LAST)))
+        click.echo(f"opens in {median(opened):.2f} s (Chromium), its last section in {median(sections):.2f} s")
 
 
 def timed(name: str, step: Callable[[], T]) -> T:
@@ -57,14 +94,16 @@ def timed(name: str, step: Callable[[], T]) -> T:
     return result
 
 
-def searched(trials: int, directory: Path) -> ThroughputResult:
-    """The result of a search on a simulated SUT, with so many trials: some of its own, or those over and over."""
+def searched(directory: Path, number: int) -> ThroughputResult:
+    """The result of a search on a simulated SUT, which differs for each number."""
+    directory.mkdir()
+    topology = directory / "topology.yaml"
+    text = SIMULATED.read_text().replace("seed: 1", f"seed: {number + 1}")
+    knee = f"performance_spectrum, capacity: {150 + 1.37 * number} kfps, jitter: 0.006"
+    topology.write_text(text.replace("sharp_knee, capacity: 150 kfps", knee))
     place = TestPlace(TestIdentity(name="benchmark", suite="Benchmark"), RunDirectory(directory))
     request = SearchRequest((NDR, PDR), load_profile("ethip4-udp", frame_size=64))
-    result = find_conditional_throughput(open_testbed(SIMULATED), request, place)
-    repeated = enumerate(islice(cycle(result.trials), trials), start=1)
-    numbered = tuple(trial.model_copy(update={"number": number}) for number, trial in repeated)
-    return result.model_copy(update={"trials": numbered})
+    return find_conditional_throughput(open_testbed(topology), request, place)
 
 
 if __name__ == "__main__":

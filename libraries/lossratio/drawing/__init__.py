@@ -1,6 +1,6 @@
 """Pictures and pages: SVG, plots, marks of loss, HTML."""
 
-from lossratio.drawing.html import html_fragment, html_page, html_template
+from lossratio.drawing.html import html_fragment, html_page, html_template, packed, range_bar
 from lossratio.drawing.plot import (
     INK,
     LINE_HEIGHT,
@@ -38,6 +38,8 @@ __all__ = [
     "in_unit",
     "legend",
     "mark_of",
+    "packed",
+    "range_bar",
     "series_colour",
     "text_at",
     "title",

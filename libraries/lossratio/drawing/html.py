@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
@@ -46,8 +50,34 @@ def html_fragment(
         filters: By name, what the template calls to put values into words.
         **values: What it shows.
     """
+    return _fragment(package, template, tuple(filters.items())).render(values)
+
+
+def range_bar(value: float, low: float, high: float) -> str:
+    """A small picture of a value with its error bar, between 0 and 100.
+
+    Args:
+        value: The value.
+        low: Lower end of the error bar.
+        high: Upper end of the error bar.
+    """
+    value, low, high = (min(max(place, 0.0), 100.0) for place in (value, low, high))
+    return (
+        f'<span class="bar"><i style="width:{value:.4g}%"></i>'
+        f'<b style="left:{low:.4g}%;width:{high - low:.4g}%"></b></span>'
+    )
+
+
+def packed(data: object) -> str:
+    """Data as compressed JSON, which the script of a page reads with `page.data`; no text of it can end the script."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), 9, mtime=0)).decode()
+
+
+@cache
+def _fragment(package: str, template: str, filters: tuple[tuple[str, Callable[..., str]], ...]) -> jinja2.Template:
     text = files(package).joinpath(template).read_text(encoding="utf-8")
-    return _environment(filters).from_string(text).render(values)
+    return _environment(dict(filters)).from_string(text)
 
 
 def _environment(filters: Mapping[str, Callable[..., str]]) -> jinja2.Environment:

@@ -7,7 +7,7 @@ either order. Time makes them all in one order: the trials that lose more came s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate, pairwise
@@ -101,13 +101,17 @@ def inconstancy_in(results: Sequence[TrialResult], passed_over: Collection[int] 
         return None
     starts = [0.0, *accumulate(result.elapsed for result in results)]
     gaps = _times_since_loss(results, starts)
+    whole = _size(contradictions)
     best: tuple[float, int, Inconstancy] | None = None
     for change, is_explained in _explanations(contradictions, gaps):
-        explained = [found for found in contradictions if is_explained(found)]
+        explained: list[_Contradiction] = []
+        unexplained: list[_Contradiction] = []
+        for found in contradictions:
+            (explained if is_explained(found) else unexplained).append(found)
         weak, strong = {found.weak for found in explained}, {found.strong for found in explained}
         if min(len(weak), len(strong)) < LEAST_TRIALS:
             continue
-        left = _size(found for found in contradictions if not is_explained(found)) / _size(iter(contradictions))
+        left = _size(unexplained) / whole
         if left > MOST_UNEXPLAINED or (best is not None and (left, -len(weak)) >= best[:2]):
             continue
         less = max(1.0 - _forwarded(results[found.weak]) / _forwarded(results[found.strong]) for found in explained)
@@ -160,11 +164,12 @@ def _remembered(gaps: Sequence[float], memory: float) -> Callable[[_Contradictio
     return lambda found: gaps[found.weak] < memory <= gaps[found.strong]
 
 
-def _size(contradictions: Iterator[_Contradiction]) -> float:
+def _size(contradictions: Iterable[_Contradiction]) -> float:
     """The sum over the weak trials of their largest contradiction."""
     largest: dict[int, float] = {}
     for found in contradictions:
-        largest[found.weak] = max(found.size, largest.get(found.weak, 0.0))
+        if found.size > largest.get(found.weak, 0.0):
+            largest[found.weak] = found.size
     return sum(largest.values())
 
 

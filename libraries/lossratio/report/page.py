@@ -7,46 +7,69 @@ compressed, and needs the script to show them.
 
 from __future__ import annotations
 
-import base64
-import gzip
 import html
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
-from lossratio.drawing import html_page, html_template
+from lossratio.drawing import MARKS, html_page, html_template, packed, range_bar, series_colour
 from lossratio.records import Rate
 from lossratio.report.run import Run
 from lossratio.report.tables import NOTHING, OverviewRow, describe_frame_size, methods_in_words, overview, value_names
-from lossratio.results import Doubt, Finding, Outcome, Picture, TestResult, findings_of, message, number_of, view_of
+from lossratio.results import (
+    Charts,
+    Conditions,
+    Finding,
+    Outcome,
+    Picture,
+    TestResult,
+    findings_of,
+    message,
+    number_of,
+    view_of,
+)
 
 PAGE_NAME = "lossratio.html"
 """Name of the page in the directory of a run; ``report.html`` there is Robot Framework's own."""
 
 _CARDS = 8
 _FEW_TESTS = 12
-_MANY_BYTES = 4_000_000
+_MANY_TESTS, _MANY_TRIALS = 200, 8_000
+"""In a page of more tests or trials, everything below the first numbers is compressed, and a script shows it."""
+_COLUMNS = (
+    "test",
+    "frame size",
+    "goal",
+    "number to quote",
+    "bounds",
+    "result",
+    "lower bound",
+    "upper bound",
+    "aggregate",
+    "bandwidth",
+    "of theoretical maximum",
+    "trials",
+    "time of trials",
+)
+_MARKS = [(mark.label, mark.shape, mark.colour, mark.is_filled) for mark in MARKS]
+_COLOURS = [series_colour(place) for place in range(8)]
 
 
 @dataclass(frozen=True)
-class TestSection:
-    """The section of the page about one test.
+class PageSection:
+    """The section of a page about one test.
 
     Attributes:
-        result: The result of the test.
-        pictures: The pictures of the result, without empty ones.
-        doubts: Doubts about the result.
-        conditions: Conditions that only results of this kind have, as HTML.
+        name: The name that addresses link to.
+        title: Its heading.
+        parts: Its markup, in parts: a large page stores equal parts of several sections once.
     """
 
-    __test__ = False
-
-    result: TestResult
-    pictures: tuple[Picture, ...]
-    doubts: tuple[Doubt, ...]
-    conditions: str
+    name: str
+    title: str
+    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -81,15 +104,35 @@ class PageRow:
         return isinstance(self.finding.value, Rate)
 
     @property
-    def bar(self) -> tuple[float, float] | None:
-        """Left end and width, in per cent of the maximum load, of the bounds or of the value; None: no rate."""
+    def link(self) -> str:
+        """The name of the section of the row's test."""
+        return section_name(self.place)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the test."""
+        return self.finding.result.test.tags
+
+    @property
+    def picture(self) -> str:
+        """The small picture of the bounds, or of the value with its standard deviation; empty: no rate."""
+        return "" if self.bar is None else range_bar(*self.bar)
+
+    @property
+    def bar(self) -> tuple[float, ...] | None:
+        """The value and both ends of its error bar, in per cent of the maximum load; None: no rate to quote."""
         most = self.finding.result.max_load.rate.aggregate_fps
-        rates = (self.finding.lower_bound, self.finding.upper_bound, self.finding.value)
-        shares = [100.0 * rate.aggregate_fps / most for rate in rates if isinstance(rate, Rate) and most]
-        if not shares or not self.is_quotable:
+        value, deviation = self.finding.value, self.finding.deviation
+        if not isinstance(value, Rate) or not most or not self.is_quotable:
             return None
-        left = min(shares) if self.text.lower_bound != NOTHING else 0.0
-        return round(min(left, 100.0), 2), round(min(max(shares), 100.0) - min(left, 100.0), 2)
+        spread = deviation.aggregate_fps if isinstance(deviation, Rate) else 0.0
+        ends = [
+            rate.aggregate_fps
+            for rate in (self.finding.lower_bound, self.finding.upper_bound)
+            if isinstance(rate, Rate)
+        ]
+        ends = ends or [value.aggregate_fps - spread, value.aggregate_fps + spread]
+        return tuple(100.0 * rate / most for rate in (value.aggregate_fps, min(ends), max(ends)))
 
     @property
     def bounds(self) -> str:
@@ -147,28 +190,86 @@ def report_page(runs: Sequence[Run], title: str) -> str:
     """
     rows = list(_rows(runs))
     results = [result for run in runs for result in run.results]
-    body = html_template("section.html.jinja", filters={"as_json": _as_json, "text": _as_text})
-    sections = [
-        (result.test.name, body(section=_section(result, doubts), message=message, frame_size=describe_frame_size))
-        for run in runs
-        for result, doubts in zip(run.results, run.doubts, strict=True)
-    ]
-    is_large = sum(len(body) for _, body in sections) > _MANY_BYTES
+    is_large = len(results) > _MANY_TESTS or sum(len(result.trials) for result in results) > _MANY_TRIALS
+    sections, searches = _sections(runs, is_large=is_large)
+    row = html_template("row.html.jinja")
+    marked_rows = [row(row=values, nothing=NOTHING) for values in rows]
+    data = {"charts": packed({"marks": _MARKS, "colours": _COLOURS, "searches": searches})} if searches else {}
+    if is_large:
+        texts: dict[str, int] = {}
+        places = [[texts.setdefault(part, len(texts)) for part in section.parts] for section in sections]
+        data["rows"] = packed(
+            {"rows": marked_rows, "sections": [(section.name, section.title) for section in sections]}
+        )
+        data["sections"] = packed({"texts": list(texts), "sections": places})
     return html_page(
         "page.html.jinja",
         title=title,
         headline=_headline(runs, rows),
         runs=runs,
-        rows=rows,
+        rows=marked_rows,
         cards=rows[:_CARDS],
-        nothing=NOTHING,
+        card_name="values",
+        columns=_COLUMNS,
+        selections={"goal": "Goal", "size": "Frame size", "testbed": "Testbed", "tags": "Tag"},
+        only="Only irregular, failed or doubtful",
         quoted=value_names(results),
         methods=methods_in_words(results),
         overviews=[overview for run in runs for overview in _overviews(run.results)],
+        overlay=len(searches) > 1,
         sections=sections,
         few=_FEW_TESTS,
-        packed=_packed([body for _, body in sections]) if is_large else "",
+        packed=is_large,
+        data=data,
     )
+
+
+def _sections(runs: Sequence[Run], *, is_large: bool) -> tuple[list[PageSection], dict[str, Mapping[str, JsonValue]]]:
+    """The sections of all tests, and the data of the charts that the page's script draws, by the section's name."""
+    body = html_template("section.html.jinja", filters={"text": _as_text})
+    conditions = html_template("conditions.html.jinja")
+    facts = html_template("facts.html.jinja", filters={"as_json": _as_json})
+    sections: list[PageSection] = []
+    searches: dict[str, Mapping[str, JsonValue]] = {}
+    for result, doubts in (
+        (result, doubts) for run in runs for result, doubts in zip(run.results, run.doubts, strict=True)
+    ):
+        view, name = view_of(result), section_name(len(sections) + 1)
+        charts = view.charts(result) if is_large else None
+        data = view.columns(result) if charts is None else charts.data
+        if data is not None:
+            searches[name] = data
+        parts = (
+            body(result=result, doubts=doubts, pictures=list(_pictures(result, charts)), message=message),
+            conditions(result=result, of_kind=view.conditions(result), frame_size=describe_frame_size),
+            *(facts(name=about, facts=named) for about, named in _facts(result.conditions)),
+            "</details>",
+        )
+        sections.append(PageSection(name, result.test.name, parts))
+    return sections, searches
+
+
+def _pictures(result: TestResult, charts: Charts | None) -> Iterator[Picture]:
+    if charts is None:
+        pictures: Iterable[Picture] = view_of(result).pictures(result)
+    else:
+        places = {name: f'<div class="chart" data-draw="{name}"></div>' for name in charts.drawn}
+        pictures = (*(replace(picture, svg=places[name]) for name, picture in charts.drawn.items()), *charts.others)
+    return (picture for picture in pictures if picture.svg or picture.table)
+
+
+def _facts(conditions: Conditions) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The facts of a measurement that are shown as they are in its file: heading, and facts by their own headings."""
+    yield "SUT configuration", {"": conditions.duts}
+    yield "Generator", {"": conditions.generator}
+    yield "Traffic profile", {"": conditions.traffic.profile}
+    yield "Testbed", {"": conditions.testbed}
+    yield "Nodes", {**conditions.nodes, "Controller": conditions.controller}
+
+
+def section_name(place: int) -> str:
+    """The name of a test's section, to which addresses link, by the test's place among all tests of the page."""
+    return f"test-{place}"
 
 
 def _rows(runs: Sequence[Run]) -> Iterator[PageRow]:
@@ -196,17 +297,6 @@ def _headline(runs: Sequence[Run], rows: Sequence[PageRow]) -> str:
 
 def _sortable(number: float | None) -> float | str:
     return "" if number is None else number
-
-
-def _packed(bodies: Sequence[str]) -> str:
-    """The sections as one compressed text, which the page's script unpacks."""
-    return base64.b64encode(gzip.compress(json.dumps(bodies).encode(), 9, mtime=0)).decode()
-
-
-def _section(result: TestResult, doubts: tuple[Doubt, ...]) -> TestSection:
-    view = view_of(result)
-    pictures = tuple(picture for picture in view.pictures(result) if picture.svg or picture.table)
-    return TestSection(result, pictures, doubts, view.conditions(result))
 
 
 def _overviews(results: Sequence[TestResult]) -> Iterator[str]:

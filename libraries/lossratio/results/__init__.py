@@ -61,7 +61,7 @@ from lossratio.results.run_directory import (
     write_whole,
 )
 from lossratio.results.trials import STALL, Trial, describe_trials, dropped_by_generator, format_loss, trials_in_words
-from lossratio.results.view import Finding, LatencyPoint, Picture, View, failure_line, number_of
+from lossratio.results.view import Charts, Finding, LatencyPoint, Picture, View, failure_line, number_of
 
 __all__ = [
     "FORCED",
@@ -72,6 +72,7 @@ __all__ = [
     "STALL",
     "TERMINATED",
     "WITHOUT_DIGEST",
+    "Charts",
     "Conditions",
     "Doubt",
     "DoubtKind",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from lossratio.results.trials import STALL, Trial, dropped_by_generator
+from lossratio.results.trials import STALL, Trial
 from lossratio.units import format_frame_rate, format_ratio
 
 DRIFT_SIGNIFICANCE = 0.001
@@ -139,7 +139,7 @@ def late_frames(trials: Iterable[Trial], of_last: int) -> Doubt | None:
 
 def generator_drops(trials: Iterable[Trial]) -> Doubt | None:
     """Reports frames that came back and that the generator itself dropped."""
-    dropped = [frames for trial in trials if (frames := dropped_by_generator(trial.as_result().output))]
+    dropped = [frames for trial in trials if (frames := trial.dropped_by_generator)]
     if not dropped:
         return None
     return Doubt(

@@ -31,7 +31,7 @@ from lossratio.results.doubts import (
 from lossratio.results.frame_integrity import FrameIntegrity, faults_with_sizes, integrity_lines, integrity_of
 from lossratio.results.kinds import view_of
 from lossratio.results.model import MEMORY_REMARK, Outcome, TestResult
-from lossratio.results.trials import STALL, dropped_by_generator
+from lossratio.results.trials import STALL
 from lossratio.results.view import Finding, View
 from lossratio.units import FRAMES_PER_SECOND, Unit, format_bit_rate, format_frame_rate
 
@@ -124,7 +124,7 @@ def _closing_lines(result: TestResult) -> Iterator[str]:
     short = [trial.unsent_frames for trial in result.trials if trial.unsent_frames]
     if short:
         yield f"The generator could not send {sum(short):,} frames in {len(short)} of the trials."
-    dropped = [frames for trial in result.trials if (frames := dropped_by_generator(trial.as_result().output))]
+    dropped = [frames for trial in result.trials if (frames := trial.dropped_by_generator)]
     if dropped:
         yield (
             f"The generator dropped {sum(dropped):,} frames that came back, in {len(dropped)} of the trials: they "

@@ -138,6 +138,13 @@ class Trial(Record):
         """The longest delay of a sender in seconds; 0: no sender reports a delay."""
         return max((direction.lateness_s or 0.0 for direction in self.directions), default=0.0)
 
+    @property
+    def dropped_by_generator(self) -> int:
+        """Lost frames that the generator itself dropped."""
+        if not any(direction.generator_drop_frames for direction in self.directions):
+            return 0
+        return dropped_by_generator(self.as_result().output)
+
     def as_result(self) -> TrialResult:
         """Converts the trial for the search algorithms."""
         output = TrialOutput(

@@ -115,6 +115,21 @@ class LatencyPoint:
     most_us: float | None
 
 
+@dataclass(frozen=True)
+class Charts:
+    """The pictures of a result that the script of a large page draws.
+
+    Attributes:
+        data: The data of the pictures, with all trials in columns.
+        drawn: The pictures without their drawings, by the name that the script has for a drawing.
+        others: The further pictures of the result.
+    """
+
+    data: Mapping[str, JsonValue]
+    drawn: Mapping[str, Picture]
+    others: tuple[Picture, ...] = ()
+
+
 def number_of(value: Rate | float | None) -> float | None:
     """The number that is compared and followed: of a rate the aggregate, in frames per second; None: no value."""
     return value.aggregate_fps if isinstance(value, Rate) else value
@@ -139,6 +154,14 @@ class View(Generic[ResultT]):
     def pictures(self, result: ResultT) -> Iterator[Picture]:
         """The pictures on the page, in their order."""
         yield from ()
+
+    def columns(self, result: ResultT) -> Mapping[str, JsonValue] | None:
+        """The trials in columns, for the page's pictures of several results; None: there is none of this kind."""
+        return None
+
+    def charts(self, result: ResultT) -> Charts | None:
+        """The pictures that the script of a large page draws; None: it draws none, and `pictures` are in the page."""
+        return None
 
     def log(self, result: ResultT) -> Iterator[Picture | str]:
         """Pictures and texts for Robot Framework's log at the end of the measurement."""

@@ -1,12 +1,7 @@
-"""The page as a browser shows it: headless Chromium, where it is installed."""
-
-import json
-import re
-import shutil
-import subprocess
-from html import unescape
+"""The page of a run as a browser shows it: headless Chromium, where it is installed."""
 
 import pytest
+from browser import browser, needs_browser
 from report_examples import mrr, throughput
 
 from lossratio.report import page as page_module
@@ -15,138 +10,156 @@ from lossratio.report.run import read_run
 from lossratio.results.run_directory import RunDirectory
 from lossratio.simulation.constant_capacity import SharpKnee
 
-BROWSER = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1200,2000",
-)
-PROBE = """
-<script>
-addEventListener("load", () => {
-    const boxes = [...document.querySelectorAll("svg")].map(svg => svg.getBoundingClientRect());
-    const beyond = [...document.querySelectorAll("svg")].flatMap(svg => {
+pytestmark = needs_browser
+
+PICTURES = """(() => {
+    const svgs = [...document.querySelectorAll("svg")];
+    const boxes = svgs.map(svg => svg.getBoundingClientRect());
+    const beyond = svgs.flatMap(svg => {
         const frame = svg.getBoundingClientRect();
         return [...svg.querySelectorAll("text")].filter(text => {
             const box = text.getBoundingClientRect();
             return box.right > frame.right + 1 || box.left < frame.left - 1 || box.bottom > frame.bottom + 1;
         }).map(text => text.textContent);
     });
-    document.title = JSON.stringify({
+    return {
         pictures: boxes.length,
         smallest: Math.min(...boxes.map(box => Math.min(box.width, box.height))),
         wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-        requests: performance.getEntriesByType("resource").length,
-        beyond: beyond,
-    });
-});
-</script>
-"""
-
-
-ACTIONS = """
-<script>
-const faults = [];
-addEventListener("error", event => faults.push(event.message));
-addEventListener("unhandledrejection", event => faults.push(String(event.reason)));
-addEventListener("load", async () => {
-    const table = document.querySelector("table.overview");
-    const form = document.querySelector("form.filters");
-    const name = row => row.cells[0].textContent + " " + row.cells[2].textContent;
-    const names = () => [...table.tBodies[0].rows].filter(row => !row.hidden).map(name);
-    const sort = column => table.tHead.rows[0].cells[column].querySelector("button").click();
-    const set = (name, value) => {
-        const field = form.elements[name];
-        if (field.type === "checkbox") field.checked = value; else field.value = value;
-        form.dispatchEvent(new Event("input"));
+        requests: performance.getEntriesByType("resource").filter(entry => !entry.name.startsWith("blob:")).length,
+        beyond,
     };
-    const seen = {};
-    sort(3); seen.ascending = names();
-    sort(3); seen.descending = names();
-    seen.state = table.tHead.rows[0].cells[3].getAttribute("aria-sort");
-    set("text", "mrr"); seen.text = names(); set("text", "");
-    set("goal", "PDR"); seen.goal = names(); set("goal", "");
-    set("odd", true); seen.odd = names(); set("odd", false);
-    seen.all = names().length;
-    const ground = () => getComputedStyle(document.body).backgroundColor;
-    const theme = document.querySelector("button.theme");
-    theme.click(); seen.light = ground();
-    theme.click(); seen.dark = ground();
-    theme.click();
-    const first = document.querySelector("details.test");
-    first.open = false;
-    location.hash = "#" + first.id;
-    await new Promise(done => setTimeout(done, 600));
-    seen.opened = first.open;
-    seen.section = first.querySelector(".body").textContent.includes("Conditions");
-    seen.injected = window.injected ?? null;
-    seen.faults = faults;
-    document.title = JSON.stringify(seen);
-});
-</script>
+})()"""
+ACTIONS = """
+const table = document.querySelector("table.overview");
+const form = document.querySelector("form.filters");
+const names = () => [...table.tBodies[0].rows].map(row => row.cells[0].textContent + " " + row.cells[2].textContent);
+const sort = column => table.tHead.rows[0].cells[column].querySelector("button").click();
+const set = (name, value) => {
+    const field = form.elements[name];
+    if (field.type === "checkbox") field.checked = value; else field.value = value;
+    form.dispatchEvent(new Event("input"));
+};
+const open = async id => {
+    const details = document.getElementById(id);
+    details.open = true;
+    const pause = () => new Promise(done => setTimeout(done, 10));
+    for (let turn = 0; turn < 400 && !details.querySelector("svg"); turn += 1) await pause();
+    return details;
+};
+const texts = (root, name) => [...root.querySelectorAll(name)].map(part => part.textContent).sort();
+const drawn = details => [...details.querySelectorAll("svg")].map(svg => ({
+    hints: texts(svg, "title").filter(text => text.startsWith("trial") || text.includes("trials like")),
+    texts: texts(svg, "text"),
+}));
 """
-
-
-def shown(page, probe, directory):
-    """The JSON that a probe in the page leaves as its title."""
-    probed = directory / "probed.html"
-    # Before the page's own script, so that it sees its errors, too.
-    probed.write_text(page.replace("<body>", f"<body>{probe}"))
-    command = [BROWSER, *OPTIONS, f"--user-data-dir={directory / 'profile'}", "--virtual-time-budget=8000"]
-    answer = subprocess.run(
-        [*command, "--dump-dom", probed.as_uri()], capture_output=True, text=True, timeout=100, check=True
-    )
-    return json.loads(unescape(re.findall("<title>(.*)</title>", answer.stdout)[0]))
+EVIL = "<script>window.injected = true</script><img src=x onerror='window.injected = true'></script>"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     directory = RunDirectory(tmp_path_factory.mktemp("run"))
-    evil = "<script>window.injected = true</script><img src=x onerror='window.injected = true'>"
     for result in (
         throughput(),
         throughput(SharpKnee(capacity=1e7), name="limit"),
         mrr(),
-        throughput(trials=12, name=evil),
+        throughput(trials=12, name=EVIL),
     ):
         directory.write(result)
     return read_run(directory.path)
 
 
-@needs_browser
-def test_a_browser_shows_the_pictures_within_the_page_and_loads_nothing(run, tmp_path):
-    seen = shown(render(ReportFormat.HTML, [run]), PROBE, tmp_path)
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(params=["plain", "compressed"])
+def page(request, run, chromium, tmp_path, monkeypatch):
+    """The page, opened, as of few and of many tests."""
+    if request.param == "compressed":
+        monkeypatch.setattr(page_module, "_MANY_TESTS", 0)
+    file = tmp_path / "lossratio.html"
+    file.write_text(render(ReportFormat.HTML, [run]))
+    chromium.faults.clear()
+    chromium.open(file)
+    chromium.run(ACTIONS)
+    yield chromium
+    assert chromium.faults == []
+    assert chromium.run("window.injected ?? null") is None
+
+
+def test_pictures_are_within_the_page_and_nothing_is_loaded(page):
+    page.run("Promise.all([...document.querySelectorAll('details.test')].map(details => open(details.id)))")
+    seen = page.run(PICTURES)
     assert seen["pictures"] == 8
     assert seen["smallest"] > 100
     assert (seen["wide"], seen["requests"], seen["beyond"]) == (0, 0, [])
 
 
-@needs_browser
-@pytest.mark.parametrize("is_large", [False, True], ids=["plain", "compressed"])
-def test_the_overview_sorts_and_filters_and_sections_open(run, is_large, tmp_path, monkeypatch):
-    if is_large:
-        monkeypatch.setattr(page_module, "_MANY_BYTES", 0)
-    seen = shown(render(ReportFormat.HTML, [run]), ACTIONS, tmp_path)
-    assert seen["faults"] == []
-    assert seen["injected"] is None
-    assert [name.split()[-1] for name in seen["ascending"][:3]] == ["NDR", "PDR", "MRR"]
-    assert seen["descending"][0] == seen["ascending"][2]
+def test_the_script_draws_what_the_picture_in_the_file_shows(run, chromium, tmp_path, monkeypatch):
+    shown = []
+    for most in (page_module._MANY_TESTS, 0):
+        monkeypatch.setattr(page_module, "_MANY_TESTS", most)
+        file = tmp_path / f"{most}.html"
+        file.write_text(render(ReportFormat.HTML, [run]))
+        chromium.open(file)
+        chromium.run(ACTIONS)
+        first = next(place for place, result in enumerate(run.results, 1) if result.test.name.endswith("bdbase-ndrpdr"))
+        shown.append(chromium.run(f"open('test-{first}').then(drawn)"))
+    for in_file, by_script in zip(*shown, strict=True):
+        assert in_file["hints"] == by_script["hints"]
+        assert in_file["texts"] == by_script["texts"]
+    assert sum(len(picture["hints"]) for picture in shown[0]) > 50
+
+
+def test_the_overview_sorts_and_filters(page):
+    ascending, descending = page.run("sort(3), names()"), page.run("sort(3), names()")
+    assert [name.split()[-1] for name in ascending[:3]] == ["NDR", "PDR", "MRR"]
+    assert descending[0] == ascending[2]
     # Rows without a number to quote come last, however the rest is sorted.
-    assert seen["ascending"][3:] == seen["descending"][3:]
-    assert seen["state"] == "descending"
-    assert [name.split()[-1] for name in seen["text"]] == ["MRR"]
-    assert {name.split()[-1] for name in seen["goal"]} == {"PDR"}
-    assert {name.split()[0] for name in seen["odd"]} >= {"limit", "<script>window.injected"}
-    assert len(seen["odd"]) == 5
-    assert seen["all"] == 7
-    assert (seen["light"], seen["dark"]) == ("rgb(255, 255, 255)", "rgb(24, 24, 23)")
-    assert (seen["opened"], seen["section"]) == (True, True)
+    assert ascending[3:] == descending[3:]
+    assert page.run("table.tHead.rows[0].cells[3].getAttribute('aria-sort')") == "descending"
+    assert [name.split()[-1] for name in page.run("set('text', 'mrr'), names()")] == ["MRR"]
+    assert {name.split()[-1] for name in page.run("set('text', ''), set('goal', 'PDR'), names()")} == {"PDR"}
+    assert page.run("location.hash") == "#?goal=PDR&sort=-4"
+    odd = page.run("set('goal', ''), set('only', true), names()")
+    assert {name.split()[0] for name in odd} >= {"limit", "<script>window.injected"}
+    assert len(odd) == 5
+    assert len(page.run("set('only', false), names()")) == 7
+    assert len(page.run("set('tags', '64b'), names()")) == 7
+
+
+def test_an_address_restores_a_view_and_opens_a_section(page):
+    page.run("location.hash = '#?goal=PDR&sort=4'")
+    assert {name.split()[-1] for name in page.run("new Promise(done => setTimeout(() => done(names()), 50))")} == {
+        "PDR"
+    }
+    page.run("document.getElementById('test-1').open = false, location.hash = '#test-1'")
+    opened = page.run("new Promise(done => setTimeout(() => done(document.getElementById('test-1').open), 100))")
+    assert opened
+    assert "Conditions" in page.run("document.getElementById('test-1').textContent")
+
+
+def test_colours_are_light_dark_and_those_of_print(page):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    theme = "document.querySelector('button.theme').click()"
+    assert [page.run(f"{theme}, {ground}") for _ in range(2)] == ["rgb(255, 255, 255)", "rgb(24, 24, 23)"]
+    page.send("Emulation.setEmulatedMedia", media="print")
+    assert page.run(ground) == "rgb(255, 255, 255)"
+    assert page.run("getComputedStyle(document.querySelector('form.filters')).display") == "none"
+    page.send("Emulation.setEmulatedMedia", media="")
+    page.run(theme)
+
+
+def test_searches_are_drawn_in_one_picture(page):
+    page.run("open('overlay')")
+    texts = page.run("[...document.querySelectorAll('#overlay svg text')].map(text => text.textContent)")
+    assert {"64B-1c-eth-l2bdbase-ndrpdr", "limit"} & set(texts)
+    page.run(
+        "[...document.querySelector('#overlay select').options].forEach(option => { option.selected = true; }),"
+        "document.querySelector('#overlay select').dispatchEvent(new Event('change'))"
+    )
+    texts = page.run("[...document.querySelectorAll('#overlay svg text')].map(text => text.textContent)")
+    assert {"64B-1c-eth-l2bdbase-ndrpdr", "limit", EVIL} <= set(texts)

@@ -1,3 +1,7 @@
+import base64
+import gzip
+import json
+import re
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from report_examples import conditions, mrr, throughput, throughput_results
 
 from lossratio.measurements.throughput.evidence import GENERATOR_LIMIT
+from lossratio.report import page as page_module
 from lossratio.report.page import report_page
 from lossratio.report.run import Run
 from lossratio.report.tables import NOTHING, describe_frame_size, overview
@@ -69,7 +74,25 @@ def test_a_page_needs_nothing_but_itself(results):
     page = Page(page_of(*results))
     assert page.open == []
     assert all(load.startswith("#") for load in page.loads)
-    assert page_of(*results).count("<script") == 1
+    assert page_of(*results).count("<script>") == 1
+    assert page_of(*results).count("<script") == 2
+
+
+def test_a_page_of_many_tests_has_each_text_once_and_all_results(results, monkeypatch):
+    monkeypatch.setattr(page_module, "_MANY_TESTS", 0)
+    page = page_of(*results, *(result.model_copy(update={"trials": ()}) for result in results[-1:]))
+    assert Page(page).open == []
+    data = {
+        name: json.loads(gzip.decompress(base64.b64decode(text)))
+        for name, text in re.findall('<script type="application/gzip" id="(.*?)">(.*?)</script>', page)
+    }
+    assert len(data["rows"]["rows"]) == len(overview(results)) + 2
+    assert [title for _, title in data["rows"]["sections"]] == [*(result.test.name for result in results), "killed"]
+    texts = data["sections"]["texts"]
+    assert len(texts) == len(set(texts))
+    sections = ["".join(texts[part] for part in parts) for parts in data["sections"]["sections"]]
+    assert all("Debian GNU/Linux 12 (bookworm)" in section for section in sections)
+    assert [*data["charts"]["searches"]] == ["test-1", "test-2", "test-4", "test-5"]
 
 
 def test_a_page_states_the_conditions(results):

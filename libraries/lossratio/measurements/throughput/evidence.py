@@ -166,7 +166,7 @@ class Verdict:
     reason: str | None
 
 
-def judge(result: GoalResult, trials: Iterable[TrialResult], *, max_load_origin: LoadOrigin) -> Verdict:
+def judge(result: GoalResult, trials: Sequence[TrialResult], *, max_load_origin: LoadOrigin) -> Verdict:
     """Decides whether a goal result is regular, and if not, why.
 
     A goal result is the generator's limit in two cases. Either its relevant upper bound is no upper bound without the
@@ -185,16 +185,19 @@ def judge(result: GoalResult, trials: Iterable[TrialResult], *, max_load_origin:
     return Verdict(False, f"{GENERATOR_LIMIT}; {result.reason}")
 
 
-def _is_generator_limit(result: GoalResult, trials: Iterable[TrialResult], max_load_origin: LoadOrigin) -> bool:
+def _is_generator_limit(result: GoalResult, trials: Sequence[TrialResult], max_load_origin: LoadOrigin) -> bool:
     if result.reason is IrregularReason.MAX_LOAD_IS_LOWER_BOUND:
         return max_load_origin is LoadOrigin.GENERATOR
     upper = result.relevant_upper_bound
     if upper is None:
         return False
+    faultless = [_without_generators_faults(trial) if trial.load == upper else trial for trial in trials]
+    if all(one is other for one, other in zip(trials, faultless, strict=True)):
+        return False
     measured, without_faults = evidence_of(result.goal), evidence_of(result.goal)
-    for trial in trials:
+    for trial, without in zip(trials, faultless, strict=True):
         measured.add(trial)
-        without_faults.add(_without_generators_faults(trial) if trial.load == upper else trial)
+        without_faults.add(without)
     return measured.bound(upper) is Bound.UPPER and without_faults.bound(upper) is not Bound.UPPER
 
 

@@ -14,10 +14,14 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
 
 from lossratio.drawing import (
     INK,
     LINE_HEIGHT,
+    MARKS,
     Axis,
     Mark,
     Plot,
@@ -26,6 +30,7 @@ from lossratio.drawing import (
     element,
     in_unit,
     legend,
+    mark_of,
     series_colour,
     text_at,
     trial_hint,
@@ -109,12 +114,82 @@ def draw_search(result: ThroughputResult, history: History) -> str:
     bottom = top - _SPACE
     parts.append(text_at((_LEFT + _RIGHT) / 2, bottom + 33.0, "trial", text_anchor="middle"))
     parts += legend(marked, [(label, "#666666", opacity) for label, opacity in BANDS.items()], _LEFT, bottom + 54.0)
-    rules = Counter(trial.rule for trial in result.trials if trial.rule)
-    if rules:
+    by_rule = _by_rule(result.trials)
+    if by_rule:
         bottom += LINE_HEIGHT
-        counts = ", ".join(f"{rule} {times}" for rule, times in rules.most_common())
-        parts.append(text_at(_LEFT, bottom + 54.0, f"trials by the rule that chose them: {counts}"))
+        parts.append(text_at(_LEFT, bottom + 54.0, f"trials by the rule that chose them: {by_rule}"))
     return drawing(_WIDTH, bottom + _BOTTOM, _description(result), parts)
+
+
+def search_chart(result: ThroughputResult, history: History | None = None) -> dict[str, JsonValue]:
+    """The trials of a search in columns, from which a script draws the search's pictures.
+
+    Loads are rounded to seven digits, loss ratios to four. Trials, and bounds in the history, have the place of their
+    load among all loads; -1: no bound.
+
+    Args:
+        result: The search.
+        history: The search's `bounds_history`, for all pictures; None: only for loss over load.
+    """
+    trials = result.trials
+    loads: dict[float, int] = {}
+    places = [loads.setdefault(trial.load_per_interface_fps, len(loads)) for trial in trials]
+    durations: dict[float, int] = {}
+    rules: dict[str, int] = {}
+    chart: dict[str, Any] = {
+        "name": result.test.name,
+        "goals": [_goal_of_chart(report) for report in result.goals],
+        "of": places,
+        "losses": [_digits(trial.loss_ratio, 4) for trial in trials],
+        "marks": "".join(str(MARKS.index(mark_of(trial))) for trial in trials),
+        "lasted": [durations.setdefault(trial.duration_s, len(durations)) for trial in trials],
+        "chosen": [rules.setdefault(trial.rule or "", len(rules)) for trial in trials],
+        "unsent": {trial.number: trial.unsent_frames for trial in trials if trial.unsent_frames},
+        "early": {trial.number: trial.decided_after_s for trial in trials if trial.decided_after_s is not None},
+        "durations": list(durations),
+        "rules": list(rules),
+    }
+    if history is not None:
+        chart["windows"] = [
+            [window.low, window.high, window.is_logarithmic, list(window.goals)]
+            for window in windows_of(result, history)
+        ]
+        chart["history"] = [
+            [
+                [
+                    start,
+                    *(
+                        -1 if load is None else loads.setdefault(load, len(loads))
+                        for load in (*bounds.proved, *bounds.leaning)
+                    ),
+                ]
+                for start, _, bounds in _steps({number: of_goals[index] for number, of_goals in history.items()})
+            ]
+            for index in range(len(result.goals))
+        ]
+        chart["byRule"] = _by_rule(trials)
+        chart["about"] = _description(result)
+    chart["loads"] = [_digits(load, 7) for load in loads]
+    return chart
+
+
+def _goal_of_chart(report: GoalReport) -> dict[str, JsonValue]:
+    outcome = report.result
+    bounds = (None, None) if outcome is None else (outcome.relevant_lower_bound, outcome.relevant_upper_bound)
+    lower, upper = (None if bound is None else bound.per_interface_fps for bound in bounds)
+    words: list[JsonValue] = [*_bounds_in_words(report)]
+    return {"name": report.goal.name, "loss": report.goal.loss_ratio, "lower": lower, "upper": upper, "words": words}
+
+
+def _digits(value: float, digits: int) -> float | int:
+    """A number with so many digits, in the shortest form."""
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def _by_rule(trials: Sequence[Trial]) -> str:
+    rules = Counter(trial.rule for trial in trials if trial.rule)
+    return ", ".join(f"{rule} {times}" for rule, times in rules.most_common())
 
 
 def _row(

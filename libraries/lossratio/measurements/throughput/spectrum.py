@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from pydantic import JsonValue
+
 from lossratio.drawing import Axis, Plot, drawing, in_unit, series_colour, text_at, unit_of
 from lossratio.measurements.throughput.result import Goal, GoalReport, ThroughputResult
 from lossratio.records import Rate
@@ -107,6 +109,20 @@ def draw_spectra(result: ThroughputResult) -> str:
     rows = (len(spectra) + _COLUMNS - 1) // _COLUMNS
     description = f"Forwarding rates at the relevant bounds, {result.test.name}."
     return drawing(_WIDTH, rows * _ROW, description, parts) if spectra else ""
+
+
+def spectra_chart(result: ThroughputResult) -> list[JsonValue]:
+    """The same spectra as lists, from which a script draws them: goal, bound, load, quantile, and levels."""
+    return [
+        [
+            spectrum.goal,
+            spectrum.bound,
+            float(f"{spectrum.load.per_interface_fps:.7g}"),
+            1.0 - spectrum.report.goal.exceed_ratio,
+            [[float(f"{level.forwarding_rate:.7g}"), round(level.share, 4), level.trials] for level in spectrum.levels],
+        ]
+        for spectrum in spectra_of(result)
+    ]
 
 
 def _bounds(report: GoalReport) -> dict[str, Rate]:

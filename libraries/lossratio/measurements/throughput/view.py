@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
@@ -35,8 +35,8 @@ from lossratio.measurements.throughput.result import (
     format_regularity,
     search_goal,
 )
-from lossratio.measurements.throughput.search_picture import draw_loss, draw_search
-from lossratio.measurements.throughput.spectrum import draw_spectra
+from lossratio.measurements.throughput.search_picture import draw_loss, draw_search, search_chart
+from lossratio.measurements.throughput.spectrum import draw_spectra, spectra_chart
 from lossratio.mlrsearch import (
     NDR,
     PDR,
@@ -52,6 +52,7 @@ from lossratio.mlrsearch import (
 from lossratio.records import Rate, Record
 from lossratio.results import (
     LABEL_WIDTH,
+    Charts,
     Doubt,
     DoubtKind,
     Finding,
@@ -74,6 +75,20 @@ _RFC2544_DURATION_S = 60.0
 
 _EFFECTIVE = (GENERATOR_LIMIT, str(IrregularReason.MAX_LOAD_IS_LOWER_BOUND))
 """Reasons of irregular results that CSIT publishes all the same: all frames that can be sent are forwarded."""
+
+
+_SEARCH_PICTURES = (
+    Picture("Search", ""),
+    Picture("Loss over load", "", "Dashed: the loss ratio that a goal allows. Upright: its relevant bounds."),
+    Picture(
+        "Performance spectrum at the relevant bounds",
+        "",
+        "Forwarding rate per interface over the share of the goal's duration sum in which full-length trials "
+        "reached it; the\nrest was not measured, as it could not change the verdict. Grey: the load, and the share "
+        "(one less the exceed ratio) at which the\nconditional throughput is read.",
+    ),
+)
+"""The pictures of a search, not drawn yet."""
 
 
 class Compliance(str, Enum):
@@ -148,9 +163,20 @@ class ThroughputView(View[ThroughputResult]):
     def pictures(self, result: ThroughputResult) -> Iterator[Picture]:
         """The search, loss over load, spectra, latency over load if it is known, and latency if it was added."""
         yield from self._of_search(result)
-        if result.latency:
-            yield latency_picture(result.latency, result.test.name)
-        yield latency_over_load_picture(result.latency, result.trials, result.test.name)
+        yield from self._of_latency(result)
+
+    def columns(self, result: ThroughputResult) -> Mapping[str, JsonValue]:
+        """The trials, for loss over load."""
+        return search_chart(result)
+
+    def charts(self, result: ThroughputResult) -> Charts:
+        """The search, loss over load and spectra."""
+        chart = search_chart(result, bounds_history(result))
+        chart["spectra"] = spectra_chart(result)
+        drawn = dict(zip(("search", "loss", "spectra"), _SEARCH_PICTURES, strict=True))
+        if not chart["spectra"]:
+            del drawn["spectra"]
+        return Charts(chart, drawn, tuple(self._of_latency(result)))
 
     def log(self, result: ThroughputResult) -> Iterator[Picture | str]:
         """The search; if latency was added to the result, the latency."""
@@ -252,30 +278,26 @@ class ThroughputView(View[ThroughputResult]):
 
     def _of_search(self, result: ThroughputResult) -> Iterator[Picture]:
         history = bounds_history(result)
-        yield Picture("Search", draw_search(result, history))
-        yield Picture(
-            "Loss over load",
-            draw_loss(result, history),
-            "Dashed: the loss ratio that a goal allows. Upright: its relevant bounds.",
-        )
-        yield Picture(
-            "Performance spectrum at the relevant bounds",
-            draw_spectra(result),
-            "Forwarding rate per interface over the share of the goal's duration sum in which full-length trials "
-            "reached it; the\nrest was not measured, as it could not change the verdict. Grey: the load, and the share "
-            "(one less the exceed ratio) at which the\nconditional throughput is read.",
-        )
+        drawings = (draw_search(result, history), draw_loss(result, history), draw_spectra(result))
+        for picture, svg in zip(_SEARCH_PICTURES, drawings, strict=True):
+            yield replace(picture, svg=svg)
+
+    def _of_latency(self, result: ThroughputResult) -> Iterator[Picture]:
+        if result.latency:
+            yield latency_picture(result.latency, result.test.name)
+        yield latency_over_load_picture(result.latency, result.trials, result.test.name)
 
 
 def _constancy_doubts(trials: Sequence[Trial]) -> Iterator[Doubt]:
     evidence = [trial for trial in trials if trial.is_evidence]
     results = [trial.as_result() for trial in trials]
+    counted = [result for result, trial in zip(results, trials, strict=True) if trial.is_evidence]
     found = inconstancy_in(results, {number for number, trial in enumerate(trials) if not trial.is_evidence})
     if found is not None and found.change is Change.REMEMBERS_LOSS:
         yield Doubt(DoubtKind.MEMORY, _memory(found))
     elif found is not None and drift_in(evidence) is None:
         yield Doubt(DoubtKind.DRIFT, _trend(found, sum(result.elapsed for result in results)))
-    level = level_loss_in([trial.as_result() for trial in evidence])
+    level = level_loss_in(counted)
     if level is not None:
         yield Doubt(DoubtKind.LOSS_AT_ANY_LOAD, _level(level))
 

@@ -1,0 +1,17 @@
+"""The browser of the benchmarks, for tests: `browser` starts it, and `needs_browser` skips a test without it."""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+_FILE = Path(__file__).parents[2] / "benchmarks" / "browser.py"
+# The folder of benchmarks is no path of imports: names of its modules are also those of libraries.
+_SPEC = spec_from_file_location("browser_of_benchmarks", _FILE)
+_MODULE = module_from_spec(_SPEC)
+sys.modules[_SPEC.name] = _MODULE
+_SPEC.loader.exec_module(_MODULE)
+
+browser = _MODULE.browser
+needs_browser = pytest.mark.skipif(_MODULE.CHROMIUM is None, reason="no Chromium is installed")
